@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from tempfile import TemporaryFile
 from typing import IO, Any
 
 import psycopg
@@ -22,6 +24,8 @@ RESTORING, REPLACED = "_restoring", "_before_restore"  # behind the database's n
 _NOT_TAKEN = ("--no-owner", "--no-privileges", "--no-policies")
 # Nearly all of a dump is numbers of vectors: a quarter larger than by the usual effort, in a sixth of the time.
 QUICKLY = "--compress=gzip:1"
+# Of a restore into a server before 17: ours sets what that does not know, and nothing else went wrong.
+_HARMLESS = re.compile(r'parameter "transaction_timeout"$[\s\S]+errors ignored on restore: 1\Z', re.MULTILINE)
 PATIENCE = 3.0  # seconds
 _OTHERS = """
 SELECT count(*) FROM pg_stat_activity
@@ -60,7 +64,8 @@ def restore_into(name: str, source: Iterable[bytes], only: Iterable[str] = ()) -
                 "The user in DATABASE_URL may not make databases, and a restore is made beside the present one. "
                 "Give it CREATEDB, or use pg_restore on the file database.dump of the backup, which is a ZIP."
             ) from None
-    arguments = [*_NOT_TAKEN, "--exit-on-error", *_tables(only)]
+        knows_all = open_connection.info.server_version >= 17_00_00
+    arguments = [*_NOT_TAKEN, *(["--exit-on-error"] if knows_all else []), *_tables(only)]
     with _started("pg_restore", arguments, name, stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         with suppress(BrokenPipeError):  # it has ended, and what it said is raised when this block is left
@@ -127,18 +132,20 @@ def _started(
     address = psycopg.conninfo.make_conninfo(
         "", **{name: value for name, value in given.items() if name in libpq}
     )
-    with subprocess.Popen(  # noqa: S603  (PostgreSQL's own program and our arguments)
-        [str(programs_folder() / program), *arguments, f"--dbname={address}"],
-        env=os.environ | password,
-        stderr=subprocess.PIPE,
-        **pipes,
-    ) as process:
-        try:
-            yield process
-            words = process.stderr.read().decode(errors="replace").strip() if process.stderr else ""
-        except BaseException:
-            process.kill()
-            raise
-    if process.returncode:
+    with TemporaryFile() as said:  # no pipe: whoever says much would wait for us, and we for them
+        with subprocess.Popen(  # noqa: S603  (PostgreSQL's own program and our arguments)
+            [str(programs_folder() / program), *arguments, f"--dbname={address}"],
+            env=os.environ | password,
+            stderr=said,
+            **pipes,
+        ) as process:
+            try:
+                yield process
+            except BaseException:
+                process.kill()
+                raise
+        said.seek(0)
+        words = said.read().decode(errors="replace").strip()
+    if process.returncode and not _HARMLESS.search(words):
         hint = "" if "version mismatch" not in words else f" It is PostgreSQL {MAJOR_VERSION}'s."
         raise BackupError(f"{program} failed: {words[-600:]}{hint}")

@@ -56,6 +56,7 @@ def upgrade(data_dir: Path, say: Say) -> None:
     found = EmbeddedPostgres(data_dir).version()
     old = EmbeddedPostgres(data_dir, major=found, role="postgres-old")
     new = EmbeddedPostgres(data_dir, cluster=UPGRADING, role="postgres-new")
+    new.account = old.account  # whose the cluster is, whoever else could run one
     new.clear_leftovers()
     for left in (new.cluster, old.upgraded):  # by an attempt that was killed
         shutil.rmtree(left, ignore_errors=True)

@@ -21,6 +21,7 @@ from memoryhub.backup import databases
 from memoryhub.backup.addresses import place_of
 from memoryhub.backup.archive import FORGOTTEN
 from memoryhub.backup.databases import own_name
+from memoryhub.management.database import close_connections
 from tests.factories import make_document, make_invitation, make_memory, make_user, make_workspace
 from tests.memoryhub.test_backup import PASSPHRASE, _end_other_sessions, changed, contents, run
 from workspaces.documents import forgetting
@@ -152,8 +153,13 @@ def test_an_empty_database_that_was_never_brought_up_to_date_takes_it(older: Pat
     try:
         run("restore", older)
         assert contents() == {"The deadline is March 15"}
-    finally:
-        databases.drop(aside)
+    except BaseException:
+        close_connections()
+        databases.drop(own)
+        with databases.connect("postgres", autocommit=True) as open_connection:
+            open_connection.execute(f'ALTER DATABASE "{aside}" RENAME TO "{own}"')  # type: ignore[arg-type]
+        raise
+    databases.drop(aside)
 
 
 def test_places_know_their_folder(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -161,11 +162,15 @@ def clusters(data_dir: Path) -> set[str]:
 
 def test_all_goes_on_with_18_and_the_way_back_is_kept(of16: Of16) -> None:
     assert major_upgrade.is_due(of16.data_dir)
+    owner = 65534 if os.getuid() == 0 else os.getuid()
+    for path in [of16.data_dir / "postgres", *(of16.data_dir / "postgres").rglob("*")]:
+        os.chown(path, owner, -1)
     said: list[str] = []
     major_upgrade.upgrade(of16.data_dir, said.append)
     assert "rows in " in said[2] and "postgres.before-18" in said[3], said
     assert not major_upgrade.is_due(of16.data_dir)
     assert clusters(of16.data_dir) == {"postgres", "postgres.before-18"}
+    assert (of16.data_dir / "postgres").stat().st_uid == owner
     server = EmbeddedPostgres(of16.data_dir, durable=False)
     goes_on(of16, server)
     server.start()
@@ -263,6 +268,32 @@ def test_make_run_upgrades_says_so_and_can_be_stopped_meanwhile(of16: Of16) -> N
         assert "upgrade   | PostgreSQL 18 has taken over." in installation.output.read_text()
     finally:
         assert installation.end(signal.SIGTERM) == 0
+
+
+def test_a_server_of_ones_own_of_that_version_is_backed_up_and_restored(of16: Of16, tmp_path: Path) -> None:
+    server, file = older(of16.data_dir), str(tmp_path / "one.zip")
+    server.initialise()
+    server.start()
+    url = f"postgres://{USER}@/{USER}?host={server.socket_folder}"
+    env = environment(of16.data_dir, DATABASE_URL=url)
+
+    def manage(*arguments: str) -> None:
+        done = subprocess.run(
+            [sys.executable, "manage.py", *arguments], cwd=ROOT, env=env, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    try:
+        manage("backup", file)
+        manage("restore", "--drill", file)
+        manage("restore", "--replace", file)
+        after = digests(of16.data_dir)
+    finally:
+        server.stop()
+    assert after.keys() == of16.digests.keys()
+    assert {
+        name for name in after if after[name] != of16.digests[name]
+    } <= BESIDE.keys()  # made at the next start
 
 
 @pytest.mark.parametrize(
