@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import httpx2 as http
 import pytest
@@ -55,7 +55,9 @@ LOOKS = pytest.mark.parametrize(
     else [("desktop", "light"), ("phone", "dark")],
 )
 
-Open = Callable[["User | None"], Page]
+
+class Open(Protocol):
+    def __call__(self, person: User | None, *, by_touch: bool = False) -> Page: ...
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -200,8 +202,8 @@ def open_as(browser: Browser, live_server: LiveServer) -> Iterator[Open]:
 
     contexts, complaints = [], []
 
-    def open_page(person: User | None) -> Page:
-        context = browser.new_context(base_url=live_server.url, reduced_motion="reduce")
+    def open_page(person: User | None, *, by_touch: bool = False) -> Page:
+        context = browser.new_context(base_url=live_server.url, reduced_motion="reduce", has_touch=by_touch)
         contexts.append(context)
         if person is not None:
             client = Client()
