@@ -24,7 +24,8 @@ document.addEventListener("click", (event) => {
   if (!button) return;
   const values = button.dataset.block === undefined ? {} : { block: button.dataset.block };
   const address = button.closest("[data-keep]").dataset.keep;
-  htmx.ajax("POST", address, { source: button, target: "#panel", swap: "innerHTML", values });
+  // Not from the button: the message may be shown anew meanwhile, and what is gone gets no answer.
+  htmx.ajax("POST", address, { source: document.body, target: "#panel", swap: "innerHTML", values });
 });
 
 // The panel asks for the memories when it first comes into view. An artifact that is there already stays.

@@ -164,47 +164,48 @@ document.addEventListener("htmx:afterSettle", () => {
 });
 
 // Who works by keyboard keeps a place when what they were in is swapped for its next state, or goes: on what is called the
-// same, on the way back, on what comes first, or on what stands there now; after a notice, where they were before. After a
-// click the focus stays free, for a row with focus in it does not go away by itself.
+// same, on the way back, on what comes first in it, or on what stands next. After a click the focus stays free, for a row
+// with focus in it does not go away by itself.
 const STOPS = "a[href], button:enabled, summary, input:enabled, select:enabled, textarea:enabled";
-const stopsIn = (root) => [...root.querySelectorAll(STOPS)].filter((each) => each.checkVisibility());
+const isStop = (each) => each.checkVisibility({ visibilityProperty: true }) && !each.closest("[inert]");
+const stopsIn = (element) => [...element.querySelectorAll(STOPS)].filter(isStop);
 const nameOf = (element) => element.getAttribute("aria-label") ?? element.textContent.trim();
 let place = null;
-let beside = null; // what had the focus last, of what is no notice
 
-document.addEventListener("focusin", ({ target }) => {
-  place = null;
-  if (!target.closest("#toasts")) beside = target;
-});
-document.addEventListener("pointerdown", () => {
-  place = beside = null;
-});
+for (const moved of ["focusin", "pointerdown"]) document.addEventListener(moved, () => (place = null));
 
-document.addEventListener("htmx:beforeSwap", ({ detail: { target } }) => {
+function notePlace(target) {
   const focused = document.activeElement;
   if (!target?.contains(focused) || !focused.matches(":focus-visible")) return;
-  const around = target.parentElement;
-  place = { name: nameOf(focused), target, around, at: stopsIn(around).indexOf(focused) };
-});
+  const all = stopsIn(document.body);
+  const at = all.indexOf(focused);
+  const rest = [...all.slice(at + 1), ...all.slice(0, Math.max(at, 0)).reverse()];
+  place = { name: nameOf(focused), target, around: target.parentElement, rest };
+}
+
+const isAlike = (each) => nameOf(each) === place.name;
+const isBack = (each) => each.matches("[data-undo], .memory__actions button");
+
+function give(next) {
+  if (document.activeElement === document.body) next?.focus({ preventScroll: true });
+}
+
+function keepPlace() {
+  if (!place) return;
+  const { target, rest } = place;
+  give((target.isConnected && stopsIn(target).find(isAlike)) || rest.find(isStop));
+}
+
+document.addEventListener("htmx:beforeSwap", (event) => notePlace(event.detail.target));
+document.addEventListener("click", (event) => notePlace(event.target.closest("[data-dismiss]")), true);
 
 // What came in the place of all of it is asked first; what is taken away settles nowhere.
 document.addEventListener("htmx:afterSettle", ({ detail: { elt } }) => {
-  if (!place?.around.contains(elt) || place.target.isConnected || document.activeElement !== document.body) return;
+  if (!place || place.target.isConnected || !place.around.contains(elt)) return;
   const stops = stopsIn(elt);
-  const back = stops.find((each) => each.matches("[data-undo], .memory__actions button"));
-  const next = stops.find((each) => nameOf(each) === place.name) ?? back ?? stops[0];
-  next?.focus({ preventScroll: true });
+  give(stops.find(isAlike) ?? stops.find(isBack) ?? stops[0]);
 });
-
-function keepPlace() {
-  if (document.activeElement !== document.body) return;
-  const stops = place && place.around.id !== "toasts" ? stopsIn(place.around) : [];
-  const same = stops.find((each) => nameOf(each) === place.name);
-  const next = same ?? stops[Math.min(place?.at, stops.length - 1)] ?? beside;
-  next?.focus({ preventScroll: true });
-}
-
-document.addEventListener("htmx:afterRequest", () => place && keepPlace());
+document.addEventListener("htmx:afterRequest", keepPlace);
 
 // A file that was sent, or refused, may be chosen again.
 document.addEventListener("htmx:afterRequest", (event) => {

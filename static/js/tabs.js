@@ -51,3 +51,33 @@ document.addEventListener("click", (event) => {
 // What is saved as it is changed and was refused goes back to what holds.
 document.addEventListener("htmx:responseError", (event) => event.detail.elt.matches("[data-saves]") && event.detail.elt.reset());
 document.addEventListener("htmx:sendError", (event) => event.detail.elt.matches("[data-saves]") && event.detail.elt.reset());
+
+// A list that is walked through with arrow keys is saved by Enter or when it is left, and not with every step.
+const isSaved = (element) => element.matches?.("[data-saves] select");
+let isWalking = false;
+let walked = null;
+
+function saveWalked() {
+  const list = walked;
+  isWalking = false;
+  walked = null;
+  list?.dispatchEvent(new Event("change", { bubbles: true }));
+}
+
+addEventListener("pointerdown", () => (isWalking = false), true);
+addEventListener("focusout", saveWalked);
+addEventListener("keydown", (event) => {
+  isWalking = isSaved(event.target) && !["Enter", " "].includes(event.key);
+  if (event.key !== "Enter" || !walked) return;
+  event.preventDefault();
+  saveWalked();
+});
+addEventListener(
+  "change",
+  (event) => {
+    if (!isWalking || !isSaved(event.target)) return;
+    event.stopImmediatePropagation();
+    walked = event.target;
+  },
+  true,
+);

@@ -5,11 +5,12 @@ from __future__ import annotations
 from playwright.sync_api import Page
 
 MOST_TABS = 120
-# What is read out first of what has the focus: its own label or words, or those of the label beside it.
+# What is read out first of what has the focus: its label, or its own words.
 NAME = """() => {
   const element = document.activeElement;
-  const label = element.getAttribute("aria-label") || element.labels?.[0]?.innerText;
-  return (label || element.innerText || element.name || "").trim();
+  const text = document.getElementById(element.getAttribute("aria-labelledby"))?.innerText;
+  const label = element.getAttribute("aria-label") || text || element.labels?.[0]?.innerText;
+  return (label || element.innerText || "").trim();
 }"""
 RING = """() => {
   const element = document.activeElement;
@@ -34,8 +35,8 @@ def tabbed(page: Page, key: str = "Tab") -> str:
 
 def tab_to(page: Page, name: str, key: str = "Tab") -> None:
     """Press Tab until what is called so has the focus: after the end of the page, from its beginning."""
-    passed = []
-    for _ in range(MOST_TABS):
+    passed: list[str] = []
+    while len(passed) < MOST_TABS and passed.count("") < 3:
         passed.append(tabbed(page, key))
         if passed[-1].startswith(name):
             return
@@ -45,6 +46,13 @@ def tab_to(page: Page, name: str, key: str = "Tab") -> None:
 def press(page: Page, name: str, key: str = "Enter") -> None:
     tab_to(page, name)
     page.keyboard.press(key)
+
+
+def follow(page: Page, name: str) -> None:
+    """Press what leads to another page."""
+    tab_to(page, name)
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
 
 
 def write(page: Page, name: str, text: str) -> None:
