@@ -21,12 +21,13 @@ from chat.agents.estimate import expected
 from chat.agents.graph import graph_of
 from chat.agents.run_tools import usual
 from chat.agents.runs import get_run, may_steer, revise_plan, start_run, stop_run, why_not
-from chat.agents.shown import planning_of, result_text, tasks_for_people, title_shown
+from chat.agents.shown import planning_of, result_text, tasks_for_people
 from chat.agents.stored_run import limits_of
 from chat.agents.templates import delete_template, get_template, save_template, templates_of
 from chat.agents.wanted import LONGEST_OBJECTIVE, Wanted
 from chat.models.runs import Run, RunMode, RunStatus
 from chat.pages.plans import plan_in, planned, rows_in
+from chat.pages.run_log import Titles, log_of, name_entries
 from chat.rendering.markdown import Budget, TooHeavy, render_markdown
 from chat.rendering.rendered import MESSAGE_STEPS
 from chat.turns.planned import go_on_with
@@ -231,9 +232,9 @@ def _context(run: Run, workspace: Workspace, user: User) -> dict[str, Any]:
     entries = list(run.entries.defer("json").order_by("-created_at", "-id")[:ENTRIES])[::-1]
     saved = Memory.objects.visible_to(user).filter(public_id__in=run.memory_ids).select_related("workspace")
     result = result_text(run) if run.status == RunStatus.DONE else ""
-    for row in entries:
-        row.title = title_shown(row.title or "")
     limits, tasks = limits_of(run), tasks_for_people(run)
+    titles = Titles.of(tasks)
+    name_entries(entries, titles)
     return {
         "workspace": workspace,
         "run": run,
@@ -244,7 +245,7 @@ def _context(run: Run, workspace: Workspace, user: User) -> dict[str, Any]:
         "result": _rendered(with_sources(run, result[:LONGEST_RESULT], user)) if result else "",
         "is_result_cut": len(result) > LONGEST_RESULT,
         "entries": entries,
-        "events": run.events.order_by("-pk")[:LOGGED],
+        "log": log_of(run.events.order_by("-pk")[:LOGGED], titles),
         "saved": [memory for memory in saved if memory.is_live],
         "tokens": run.tokens_in + run.tokens_out,
         "limits": limits,

@@ -175,7 +175,7 @@ def test_a_model_elsewhere_is_connected_by_keys_alone(
         write(page, "Model", "no-such-model")
         press(page, "Connect")
         expect(page.locator("#connect-report")).to_contain_text("does not answer")
-        expect(page.get_by_role("button", name="Remember anyway")).to_be_visible()
+        expect(page.get_by_role("button", name="Save anyway")).to_be_visible()
         look("form-failed")
         write(page, "Model", server.model)
         press(page, "Test")

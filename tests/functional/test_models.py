@@ -89,6 +89,8 @@ def test_a_model_is_connected_and_chosen(
     page.keyboard.press("Escape")
 
     page.goto("/connections/")
+    page.locator("summary", has_text="Delete My own model").click()
+    expect(page.get_by_text("What uses it continues with the next model that is set.")).to_be_visible()
     page.get_by_role("button", name="Delete My own model").click()
     expect(page.get_by_text("1 workspace and 1 chat used it")).to_be_visible()
     look("deleted")

@@ -97,4 +97,19 @@ def test_settings_and_an_invitation(open_page: Callable[..., Page], size: str, s
     guest.get_by_role("dialog").get_by_role("searchbox").fill("doc")
     expect(guest.locator("#palette-found")).to_contain_text("Add a document")
     look("palette", guest)
+
+    guest.goto(f"/workspaces/{workspace}/settings/#members")
+    leave = guest.locator("summary", has_text="Leave")
+    leave.focus()
+    guest.keyboard.press("Enter")
+    question = guest.get_by_text("only an owner can add you again")
+    expect(question).to_be_visible()
+    assert (question.bounding_box() or {})["x"] >= 0
+    look("leave", guest)
+    guest.keyboard.press("Escape")
+    expect(question).to_be_hidden()
+    guest.keyboard.press("Enter")
+    guest.keyboard.press("Tab")
+    guest.keyboard.press("Enter")
+    expect(guest.locator("#toasts")).to_contain_text("You have left “Harbour”.")
     assert found == []

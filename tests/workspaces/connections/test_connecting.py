@@ -74,7 +74,7 @@ def test_what_does_not_answer_is_kept_only_by_who_says_so(
     page, wrong = client(admin), form(scripted_openai, api_key="sk-wrong")
     refused = page.post(PAGE, wrong, headers=HTMX)
     assert refused.status_code == 200, "htmx would put another one among the notices"
-    assert "does not answer" in text(refused) and "Remember anyway" in text(refused)
+    assert "does not answer" in text(refused) and "Save anyway" in text(refused)
     assert "sk-wrong" not in text(refused) and not Connection.objects.exists()
     tested = page.post(PAGE, form(scripted_openai, act="test"))
     assert "Answers stream." in text(tested) and "turn it off" not in text(tested)

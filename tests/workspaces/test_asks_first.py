@@ -1,0 +1,42 @@
+"""What cannot be taken back asks first: the press that does it is behind the one that asks."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+
+from tests.world import World
+
+pytestmark = pytest.mark.django_db
+ASKED = re.compile(r'<details class="menu menu--asks">((?:(?!</details>).)*)</details>', re.S)
+
+
+@pytest.mark.parametrize(
+    ("page", "action", "question"),
+    [
+        ("/workspaces/{ws_id}/settings/", "/members/{user_id}/remove/", "What they shared here stays."),
+        ("/profile/", "/profile/keys/{key_id}/revoke/", "Programs that use it stop working at once."),
+        ("/connections/", "/connections/{connection_id}/delete/", "and its key?"),
+        ("/workspaces/{ws_id}/prompts/", "/prompts/{prompt_id}/delete/", "This cannot be undone."),
+        ("/workspaces/{ws_id}/runs/", "/templates/{template_id}/delete/", "This cannot be undone."),
+        ("/workspaces/{ws_id}/webhooks/{webhook_id}/", "/webhooks/{webhook_id}/delete/", "This cannot be undone."),
+    ],
+)
+def test_its_form_is_where_the_question_is(world: World, page: str, action: str, question: str) -> None:
+    client = Client()
+    client.force_login(world.cast.owner)
+    html = client.get(page.format(**world.ids)).content.decode()
+    address = f'{action.format(**world.ids)}"'
+    asked = [each for each in ASKED.findall(html) if address in each]
+    assert html.count(address) == len(asked) == 1, "nowhere without it"
+    assert question in asked[0] and 'name="csrfmiddlewaretoken"' in asked[0]
+
+
+def test_who_leaves_reads_that_only_an_owner_can_add_them_again(world: World) -> None:
+    client = Client()
+    client.force_login(world.cast.viewer)
+    html = client.get(f"/workspaces/{world.ids['ws_id']}/settings/").content.decode()
+    [asked] = [each for each in ASKED.findall(html) if f"{world.cast.viewer.public_id}/remove/" in each]
+    assert "only an owner can add you again" in asked and "Leave" in asked
