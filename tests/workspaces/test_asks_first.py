@@ -21,7 +21,11 @@ ASKED = re.compile(r'<details class="menu menu--asks">((?:(?!</details>).)*)</de
         ("/connections/", "/connections/{connection_id}/delete/", "and its key?"),
         ("/workspaces/{ws_id}/prompts/", "/prompts/{prompt_id}/delete/", "This cannot be undone."),
         ("/workspaces/{ws_id}/runs/", "/templates/{template_id}/delete/", "This cannot be undone."),
-        ("/workspaces/{ws_id}/webhooks/{webhook_id}/", "/webhooks/{webhook_id}/delete/", "This cannot be undone."),
+        (
+            "/workspaces/{ws_id}/webhooks/{webhook_id}/",
+            "/webhooks/{webhook_id}/delete/",
+            "This cannot be undone.",
+        ),
     ],
 )
 def test_its_form_is_where_the_question_is(world: World, page: str, action: str, question: str) -> None:

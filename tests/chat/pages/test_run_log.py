@@ -41,7 +41,13 @@ def test_each_event_is_a_sentence(kind: str, data: dict[str, Any], said: str) ->
 
 @pytest.mark.parametrize(
     ("kind", "data"),
-    [("tool", {"name": "memory_read", "ok": True}), ("run", {"status": "?"}), ("run", {}), ("later", {}), ("memory", {"op": "write"})],
+    [
+        ("tool", {"name": "memory_read", "ok": True}),
+        ("run", {"status": "?"}),
+        ("run", {}),
+        ("later", {}),
+        ("memory", {"op": "write"}),
+    ],
 )
 def test_what_is_told_elsewhere_or_unknown_is_no_line(kind: str, data: dict[str, Any]) -> None:
     assert log_of([RunEvent(kind=kind, data=data)], Titles.of(TASKS)) == []
