@@ -32,6 +32,11 @@ document.addEventListener("click", (event) => {
   if (!event.detail) menu.querySelector("summary").focus(); // by a key: nothing in a closed menu has the focus
 });
 
+// Who leaves one by Tab goes on beneath it.
+document.addEventListener("focusin", ({ target, relatedTarget }) => {
+  if (relatedTarget?.closest("details.menu[open]")) closeMenus(target.closest("details.menu"));
+});
+
 document.addEventListener("keydown", (event) => {
   const menu = event.target.closest?.("details.menu[open]") ?? document.querySelector("details.menu[open]");
   if (!menu) return;
@@ -152,10 +157,11 @@ async function copy(text, button) {
     const area = document.createElement("textarea");
     area.value = text;
     area.className = "visually-hidden";
-    document.body.append(area);
+    button.after(area); // in the menu that the button is in, which stays open
     area.select();
     document.execCommand("copy");
     area.remove();
+    button.focus();
   }
   const copied = document.getElementById("texts").dataset.copied;
   const use = button.querySelector("use");

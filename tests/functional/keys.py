@@ -5,32 +5,28 @@ from __future__ import annotations
 from playwright.sync_api import Page
 
 MOST_TABS = 120
-# What is read out first of what has the focus: its label, or its own words.
-NAME = """() => {
+# What is read out first of what has the focus, its label or its own words, and whether it shows that it has it.
+FOCUSED = """() => {
   const element = document.activeElement;
+  if (element === document.body) return ["", true];
   const text = document.getElementById(element.getAttribute("aria-labelledby"))?.innerText;
   const label = element.getAttribute("aria-label") || text || element.labels?.[0]?.innerText;
-  return (label || element.innerText || "").trim();
-}"""
-RING = """() => {
-  const element = document.activeElement;
   const around = [element, element.closest(".composer"), element.closest(".search"), element.closest("label")];
-  return around.some((candidate) => {
+  const shows = around.some((candidate) => {
     if (!candidate) return false;
     const style = getComputedStyle(candidate);
     return (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0) || style.boxShadow !== "none";
   });
+  return [(label || element.innerText || "").trim(), shows];
 }"""
 
 
 def tabbed(page: Page, key: str = "Tab") -> str:
     """The name of what the next Tab reaches, which shows that it has the focus; none at the end of the page."""
     page.keyboard.press(key)
-    if page.evaluate("document.activeElement === document.body"):
-        return ""
-    name = str(page.evaluate(NAME))
-    assert page.evaluate(RING), f"{name} does not show its focus"
-    return name
+    name, shows = page.evaluate(FOCUSED)
+    assert shows, f"{name} does not show its focus"
+    return str(name)
 
 
 def tab_to(page: Page, name: str, key: str = "Tab") -> None:

@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 from chat.chats.done import LONG
 from tests.fakes.openai_server import HOLD, Answer
 from tests.functional.conftest import LOOKS, ScriptedHub, open_more, shoot, sign_up
+from tests.functional.keys import press
 
 HEARS = """window.SpeechRecognition = class {
   start() { setTimeout(() => this.onresult({ results: [[{ transcript: "buy plums" }]] }), 0); }
@@ -71,7 +72,7 @@ def test_a_long_answer_is_told_wherever_one_is_but_where_it_stands(
     sign_up(page, "nora")
     workspace = page.locator("body").get_attribute("data-workspace")
     page.goto("/profile/")
-    page.get_by_label("When a long answer or a run is done").check()
+    press(page, "When a long answer or a run is done", "Space")
     page.wait_for_function("() => localStorage.getItem('notify') === 'on'")  # leave is given a moment later
     new_chat = f"/workspaces/{workspace}/"
     other = page.context.new_page()

@@ -75,6 +75,9 @@ def test_a_list_in_a_menu_keeps_its_arrows_and_what_is_hidden_is_passed_over(
     expect(page.locator("[data-chosen]")).to_have_text("Cook")
     page.keyboard.press("Escape")
     expect(page.locator(".composer__more > summary")).to_be_focused()
+    page.keyboard.press("Enter")
+    tab_to(page, "Send")
+    expect(page.locator(".composer__more")).not_to_have_attribute("open", "")
 
 
 def enter_before_it_comes(page: Page, words: str, address: str) -> Route:
@@ -130,6 +133,7 @@ def test_what_was_done_last_is_taken_back_by_a_key_but_not_from_a_field(cast: Ca
     press(page, "Forget")
     expect(page.locator(".forgotten")).to_be_visible()
     press(page, "Actions for Crossings")
+    expect(row.get_by_role("button", name="Archive")).to_be_visible()
     press(page, "Archive")
     expect(row).to_have_count(0)
     page.keyboard.press("Control+/")
@@ -199,6 +203,9 @@ def test_who_works_by_keys_keeps_a_place(cast: Cast, open_as: Open) -> None:
     rows = page.locator("#chat-list .chat-row")
     for act, title, left in (("Archive", "Spices", 2), ("Delete", "Harbour", 1)):
         press(page, f"Actions for {title}")
+        with page.expect_response("**/chats/list/**"):  # somebody wrote elsewhere: the menu stays open
+            page.evaluate("htmx.trigger(document.body, 'chats:changed')")
+        expect(rows.get_by_role("button", name=act)).to_be_visible()
         press(page, act)
         expect(rows).to_have_count(left)
         expect(page.locator("#chat-list :focus")).to_have_count(1)
@@ -208,3 +215,5 @@ def test_who_works_by_keys_keeps_a_place(cast: Cast, open_as: Open) -> None:
     press(page, "Undo")  # of the notice that goes with it
     expect(rows).to_have_count(3)
     expect(focused).to_have_count(1)
+    press(page, "Everyone in Shared")
+    expect(focused).to_contain_text("Share with the workspace")

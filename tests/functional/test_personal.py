@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tests.fakes.openai_server import Answer
 from tests.functional.conftest import LOOKS, ScriptedHub, finished, shoot, sign_up
+from tests.functional.keys import press
 from tests.functional.test_accessibility import faults
 from tests.functional.test_story import send
 
@@ -51,7 +52,7 @@ def test_left_out_let_in_and_nothing_for_others(
     finished(answer)
     line = answer.locator(".receipt summary").first
     expect(line).to_contain_text("1 personal left out")
-    line.click()
+    press(page, "Used 1 memory")
     expect(answer.locator(".receipt__withheld")).to_contain_text("others read this chat")
     expect(page.locator("#personal-chip")).to_be_attached()
     expect(page.locator("#personal-chip input")).not_to_be_checked()
@@ -64,7 +65,7 @@ def test_left_out_let_in_and_nothing_for_others(
     shoot(other, f"personal-others-{name}")
 
     assert not any(own in str(request.messages) for request in scripted_hub.server.chat_requests)
-    answer.get_by_role("button", name="Use mine here").click()
+    press(page, "Use mine here")
     expect(answer.get_by_role("status")).to_contain_text("from your next message on")
     expect(page.locator("#personal-chip input")).to_be_checked()
     shoot(page, f"personal-let-in-{name}")

@@ -1,4 +1,4 @@
-"""A run as a person sees it: started, its plan changed, watched, stopped, its memory opened, undone, done again."""
+"""A run by keys alone: started, its plan changed, watched, stopped, its memory opened, undone, done again."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 
 from tests.fakes.openai_server import HOLD, Answer, Call, Received, Reply
 from tests.functional.conftest import LOOKS, ScriptedHub, shoot, sign_up
+from tests.functional.keys import follow, press, tab_to, write
 from tests.functional.test_accessibility import faults
 from tests.functional.test_deep_think import begin, choose, remember
 
@@ -47,13 +48,13 @@ def held(scripted_hub: ScriptedHub) -> Iterator[None]:
 def undo_what_it_saved(page: Page, size: str) -> None:
     """Told and gone at once, taken back by Undo, and then gone for good from the page that is loaded anew."""
     saved = page.locator("section", has=page.get_by_role("heading", name="Saved to memory"))
-    saved.get_by_role("button", name=re.compile("Undo.*We host in Europe alone")).click()
+    press(page, "Undo")
     expect(saved.get_by_text("Forgotten.")).to_be_visible()
     shoot(page, f"run-undone-{size}")
-    saved.get_by_role("button", name="Undo", exact=True).click()
+    press(page, "Undo")
     expect(saved).to_contain_text("We host in Europe alone")
     page.reload()
-    saved.get_by_role("button", name=re.compile("Undo.*We host in Europe alone")).press("Enter")
+    press(page, "Undo")
     expect(saved.get_by_text("Forgotten.")).to_be_visible()
     page.reload()
     expect(page.get_by_role("heading", name="Memory of this run")).to_be_visible()
@@ -67,46 +68,47 @@ def test_a_run_is_planned_watched_and_read(
     page = open_scripted_page(size, scheme)
     sign_up(page, f"runner-{size}-{scheme}")
     page.goto(page.url.rstrip("/") + "/runs/" if "/workspaces/" in page.url else page.url)
-    page.get_by_label("Task").fill("Compare our three hosting offers and recommend one")
-    page.get_by_label("It may save what it finds to memory").check()
+    write(page, "Task", "Compare our three hosting offers and recommend one")
+    press(page, "It may save what it finds to memory", "Space")
     shoot(page, f"runs-{size}-{scheme}")
     assert faults(page) == []
-    page.get_by_role("button", name="Start").click()
+    follow(page, "Start")
     expect(page.get_by_text("This is the plan.")).to_be_visible(timeout=20_000)
-    page.get_by_label("Our rules", exact=True).fill("Find our rules for hosting.")
+    write(page, "Our rules", "Find our rules for hosting.")
     shoot(page, f"run-plan-{size}-{scheme}")
-    page.get_by_role("button", name="Start", exact=True).click()
+    press(page, "Start")
     expect(page.locator(".run-task--done")).to_have_count(1, timeout=20_000)
     expect(page.locator(".run-task--running")).to_have_count(1)
     shoot(page, f"run-going-{size}-{scheme}")
-    page.get_by_role("button", name="Stop", exact=True).click()
+    press(page, "Stop")
     expect(page.locator("#run-live .tag").first).to_have_text("Stopped")
     expect(page.locator(".run-task--running")).to_have_count(0)
     shoot(page, f"run-stopped-{size}-{scheme}")
-    page.get_by_role("button", name="Go on").click()
+    press(page, "Go on")
     expect(page.locator("#run-live .tag").first).to_have_text("Running")
     scripted_hub.server.release()
     expect(page.locator("#run-live .tag").first).to_have_text("Done", timeout=20_000)
     expect(page.locator(".prose")).to_contain_text("Take offer B")
-    page.locator("summary", has_text="Result of “The offers”").click()
+    press(page, "Result of “The offers”")
     expect(page.locator(".run-entry__text").first).to_contain_text("C 7 euros")
     shoot(page, f"run-done-{size}-{scheme}")
     assert faults(page) == []
     expect(page.locator(".run-graph__task--done")).to_have_count(3)
     undo_what_it_saved(page, f"{size}-{scheme}")
-    page.get_by_text("Log", exact=True).click()
+    press(page, "Log")
     expect(page.locator(".run-log")).to_contain_text("Read: Result of “The offers”, Result of “Our rules”")
     shoot(page, f"run-log-{size}-{scheme}")
-    page.locator(".run-task", has_text="Report").get_by_role("button", name="Run again from here").click()
+    tab_to(page, "Run again from here", "Shift+Tab")  # the report is the last of them
+    page.keyboard.press("Enter")
     expect(page.locator("#run-live .tag").first).to_have_text("Done", timeout=20_000)
     expect(page.locator(".prose")).to_contain_text("Take offer B")
-    page.get_by_text("Save as a template").click()
-    page.get_by_label("Name", exact=True).fill("Offers")
-    page.get_by_role("button", name="Save", exact=True).click()
+    press(page, "Save as a template")
+    write(page, "Name", "Offers")
+    follow(page, "Save")
     expect(page.get_by_label("Task")).to_have_value(re.compile("Compare our three"))
     shoot(page, f"runs-template-{size}-{scheme}")
     assert faults(page) == []
-    page.get_by_role("button", name="Start", exact=True).click()
+    follow(page, "Start")
     expect(page.get_by_text("This is the plan.")).to_be_visible()  # the one that was kept, without a model
 
 

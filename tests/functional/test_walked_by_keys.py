@@ -100,6 +100,7 @@ def test_a_profile(cast: Cast, open_as: Open) -> None:
     follow(page, "Create key")
     expect(page.locator("#new-key")).to_be_visible()
     press(page, "Programs")
+    press(page, "Revoke")
     follow(page, "Revoke")
     assert ApiKey.objects.get(name="Notes script").revoked_at
 
@@ -193,6 +194,7 @@ def come_in(page: Page, username: str) -> None:
     write(page, "Password (again)", PASSWORD)
     follow(page, "Create account")
     press(page, "Yes, remember")
+    expect(page.locator("#consent")).to_have_count(0)
     expect(page.locator("[data-composer]")).to_be_focused()
 
 
@@ -216,8 +218,9 @@ def test_a_conversation(open_scripted_page: Callable[..., Page], model: Model) -
     page.keyboard.press("ArrowDown")
     expect(page.locator("[data-chosen]")).to_have_text("Think")
     page.keyboard.press("ArrowUp")
+    press(page, "More for this message")
     press(page, "Dictate")
-    press(page, "Dictate")
+    press(page, "Dictate")  # in the dialog that says who hears it
     expect(composer).to_have_value("buy plums")
     press(page, "Stop listening")
     page.keyboard.press("Control+a")
