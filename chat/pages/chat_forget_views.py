@@ -7,6 +7,7 @@ from typing import Any
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from chat.access import get_chat
@@ -33,4 +34,5 @@ def forget(request: PageRequest, chat_id: str) -> HttpResponse:
         return render(request, "chat/forget.html", context)
     memories = request.POST.get("memories") == "on"
     report = forget_chat(chat, by=request.user, now=timezone.now(), memories=memories)
-    return render(request, "chat/forgotten_for_good.html", context | {"report": report})
+    context |= {"report": report, "said": _("The chat is no longer in the database.")}
+    return render(request, "forgetting/done.html", context)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from memories.forgetting.copy_notes import forget_noted, get_noted, keep_noted
@@ -21,8 +22,8 @@ def forget(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     memory = get_noted(request.user, mem_id, workspace=workspace)
     ask_for_password(request)
     report = forget_noted(memory, by=request.user, now=timezone.now())
-    context = {"workspace": workspace, "report": report, "of_copies": True}
-    return render(request, "memories/forgotten_for_good.html", context)
+    said = _("The copies are no longer in the database.")
+    return render(request, "forgetting/done.html", {"workspace": workspace, "report": report, "said": said})
 
 
 @require_POST

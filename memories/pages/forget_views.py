@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from memories.access import get_memory
@@ -26,4 +27,5 @@ def forget(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     if request.method == "GET":
         return render(request, "memories/forget.html", context)
     report = forget_memories([memory], by=request.user, now=timezone.now())
-    return render(request, "memories/forgotten_for_good.html", context | {"report": report})
+    said = _("It is no longer in the database.") if report.removed["memories"] else _("It was gone already.")
+    return render(request, "forgetting/done.html", context | {"report": report, "said": said})
