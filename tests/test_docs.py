@@ -23,6 +23,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 ROOT = Path(__file__).resolve().parent.parent
+APPS = ("memoryhub", "workspaces", "memories", "chat")
 PAGES = sorted(
     [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "client/README.md")]
     + list((ROOT / "docs").rglob("*.md"))
@@ -225,6 +226,20 @@ def test_every_file_and_test_that_is_named_is_there() -> None:
             if gone or (re.fullmatch(r"test_\w+", text) and text not in tests):
                 missing.append(f"{page.name}: {text}")
     assert missing == []
+
+
+def test_decisions_are_numbered_without_a_gap_or_a_double_and_named_by_numbers_that_there_are() -> None:
+    records = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    numbers = [int(path.name[:4]) for path in records]
+    assert numbers == [*range(1, len(records) + 1)]
+    headings = [re.match(r"# (\d+)\. ", path.read_text()) for path in records]
+    assert [
+        int(found[1]) if found else path for found, path in zip(headings, records, strict=True)
+    ] == numbers
+    naming = re.compile(r"decisions/(\d{4})|\((00\d\d)\)|\bdecision (\d+)\b")
+    read = [*PAGES, *(path for app in APPS for path in (ROOT / app).rglob("*.py"))]
+    named = {(path.name, int(max(found))) for path in read for found in naming.findall(path.read_text())}
+    assert {each for each in named if each[1] not in numbers} == set()
 
 
 def anchors(page: Path) -> tuple[set[str], set[str]]:
