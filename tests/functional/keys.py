@@ -17,7 +17,7 @@ FOCUSED = """() => {
     const style = getComputedStyle(candidate);
     return (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0) || style.boxShadow !== "none";
   });
-  return [(label || element.innerText || "").trim(), shows];
+  return [(label || element.innerText || "").replace(/\\s+/g, " ").trim(), shows];
 }"""
 
 

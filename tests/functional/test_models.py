@@ -1,4 +1,4 @@
-"""A model connected, tested, chosen, failing and deleted in a browser, at both widths, light and dark."""
+"""A model connected, tested, chosen, failing and deleted by keys alone, at both widths, light and dark."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tests.fakes.openai_server import Answer, Failure
 from tests.functional.conftest import LOOKS, ScriptedHub, shoot, sign_up
+from tests.functional.keys import press, tab_to, write
 from tests.functional.test_accessibility import faults
 
 
@@ -31,54 +32,52 @@ def test_a_model_is_connected_and_chosen(
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is too wide"
 
     page.goto("/connections/")
-    page.get_by_role("button", name="Look for models").click()
+    press(page, "Look for models")
     expect(page.get_by_role("heading", name="On this machine")).to_be_visible()
     look("here")
-    page.get_by_role("link", name="Other").click()
+    press(page, "Other")
     expect(page.locator("#preset-other")).to_have_attribute("aria-current", "true")
-    page.get_by_role("textbox", name="Address").fill("not an address")
-    page.get_by_role("textbox", name="Key").fill(server.api_key)
-    page.get_by_label("Model", exact=True).fill(server.model)
-    page.get_by_text("More settings").click()
-    page.get_by_label("Name").fill("My own model")
-    page.get_by_role("button", name="Connect", exact=True).click()
+    write(page, "Address", "not an address")
+    write(page, "Key", server.api_key)
+    write(page, "Model", server.model)
+    press(page, "More settings")
+    write(page, "Name", "My own model")
+    press(page, "Connect")
     expect(page.get_by_text("Must be an address such as")).to_be_visible()
     look("refused")
-    page.get_by_role("textbox", name="Address").fill(server.base_url)
+    write(page, "Address", server.base_url)
     server.script(Answer("ready"), Answer("noon"), Answer('{"fact": "Moved."}'))
-    page.get_by_role("button", name="Connect", exact=True).click()
+    press(page, "Connect")
     expect(page.locator("#toasts")).to_contain_text(
         "“My own model” is connected and answers in “Personal” now"
     )
     page.goto("/connections/")
     server.script(Answer("ready"), Answer("noon"), Answer('{"fact": "Moved."}'))
-    page.get_by_role("button", name="Test My own model").click()
+    press(page, "Test My own model")
     expect(page.get_by_text("It did not call the tool.")).to_be_visible()
     look("tested")
 
     page.goto(f"/workspaces/{workspace}/")
-    chooser = page.locator(".model-choice > summary")
-    chooser.focus()
-    page.keyboard.press("Enter")
-    option = page.get_by_role("button", name="My own model").last
-    expect(option).to_be_visible()
+    press(page, "Model:")
+    expect(page.get_by_role("button", name="My own model").last).to_be_visible()
     look("menu")
-    option.press("Enter")
+    tab_to(page, "My own model")  # as the workspace has chosen; after it by itself
+    press(page, "My own model")
     expect(page.locator("#wanted-connection")).to_have_value(re.compile("conn_"))
     expect(page.locator(".model-choice__name")).to_contain_text("My own model")
     server.script(Failure(401, "no"))
-    page.get_by_role("textbox", name="Message", exact=True).fill("Hello")
+    write(page, "Message", "Hello")
     page.keyboard.press("Enter")
     expect(page.get_by_text("The model's endpoint refused the API key.")).to_be_visible()
     look("failed")
-    page.get_by_role("button", name="Retry").click()
+    press(page, "Retry")
     expect(page.get_by_text("Hello from the script.", exact=True)).to_be_visible()
     expect(page.locator(".model-choice__name")).to_contain_text("My own model")
     chat = page.url
 
     page.goto(f"/workspaces/{workspace}/settings/#model")
     look("settings")
-    page.get_by_label("Memories of this workspace never leave this machine").check()
+    press(page, "Memories of this workspace never leave this machine", "Space")
     expect(page.locator("#toasts")).to_contain_text("Saved.")
     page.goto(chat)
     expect(page.locator("#model-notice")).to_contain_text("“My own model” is not marked local")
@@ -89,9 +88,9 @@ def test_a_model_is_connected_and_chosen(
     page.keyboard.press("Escape")
 
     page.goto("/connections/")
-    page.locator("summary", has_text="Delete My own model").click()
+    press(page, "Delete My own model")
     expect(page.get_by_text("What uses it continues with the next model that is set.")).to_be_visible()
-    page.get_by_role("button", name="Delete My own model").click()
+    press(page, "Delete My own model")
     expect(page.get_by_text("1 workspace and 1 chat used it")).to_be_visible()
     look("deleted")
     page.goto(chat)
