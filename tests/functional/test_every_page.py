@@ -215,6 +215,7 @@ def faults_here(page: Page, address: str, *, is_admin: bool = False) -> list[str
         found += [f"{address} {size}: {each}" for each in page.evaluate(CUT) + page.evaluate(COVERED)]
         if size == "desktop":
             page.emulate_media(color_scheme="light", forced_colors="active")
+            page.evaluate(SETTLED)
             found += [f"{address}: {each}" for each in page.evaluate(UNTOLD)]
             page.emulate_media(color_scheme="light", forced_colors="none")
         if size == "phone":
