@@ -16,10 +16,8 @@ def test_what_waits_for_the_embedded_model_is_one_share(request: pytest.FixtureR
 
 
 def test_who_needs_the_same_hub_is_in_one_share(request: pytest.FixtureRequest) -> None:
-    shares: dict[str, set[str]] = {"hub": set(), "scripted_hub": set()}
+    shares: dict[str, set[str]] = {"open_page": set(), "open_scripted_page": set()}
     for item in request.session.items:
-        if not item.nodeid.startswith("tests/functional/"):
-            continue
         for name in shares.keys() & set(getattr(item, "fixturenames", ())):
             shares[name].add(share_of(item.nodeid))
     assert all(len(found) <= 1 for found in shares.values()), shares

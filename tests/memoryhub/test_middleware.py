@@ -110,7 +110,7 @@ def test_an_unforeseen_error_says_nothing_of_its_cause(
     page = client.get(f"/workspaces/{cast.workspace.public_id}/")
     assert page.status_code == 500
     assert "kumquat" not in page.content.decode()
-    assert "What you had saved is safe" in page.content.decode()
+    assert "What you saved is safe" in page.content.decode()
 
 
 def test_a_database_that_is_away_is_503_with_a_time_to_come_back(

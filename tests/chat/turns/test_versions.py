@@ -286,7 +286,7 @@ def test_the_page_edits_shows_earlier_versions_and_brings_them_back(
 
     form = client.get(url("edit", question)).content.decode()
     assert "How long is it?</textarea>" in form and "1 later message is kept" in form
-    html = client.post(url("edit", question), {"content": "Method <long> is that?"}).content.decode()
+    html = client.post(url("edit", question), {"content": "How <long> is that?"}).content.decode()
     assert runner.wait_until_idle(10)
     new = chat.messages.current().earliest("pk")
     assert "How &lt;long&gt; is that?" in html and "1 earlier version" in html

@@ -18,7 +18,7 @@ from memories.recalling.recall import recall
 from memories.writing.gate import Draft, save_memory
 from memories.writing.mined import candidates_of
 from memories.writing.turn_text import TurnText
-from memoryhub.llm import openai_compatible, reader, registry
+from memoryhub.llm import openai_embedder, reader, registry
 from memoryhub.model_files import ModelFile
 from tests.conftest import Cast
 from tests.factories import HERE, make_chat, make_memory, make_message
@@ -56,8 +56,8 @@ def endpoint(
 ) -> ScriptedOpenAI:
     settings.EMBEDDING_BASE_URL = scripted_openai.base_url
     settings.EMBEDDING_API_KEY, settings.EMBEDDING_MODEL = scripted_openai.api_key, "remote"
-    monkeypatch.setattr(openai_compatible, "EMBEDDING_TIMEOUT_SECONDS", 0.2)
-    monkeypatch.setattr(openai_compatible, "EMBEDDING_TIMEOUT_PER_TEXT_SECONDS", 0.0)
+    monkeypatch.setattr(openai_embedder, "EMBEDDING_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(openai_embedder, "EMBEDDING_TIMEOUT_PER_TEXT_SECONDS", 0.0)
     monkeypatch.setattr("memoryhub.llm.openai_errors.RETRY_DELAYS_SECONDS", (0.0,))
     registry.reset()
     return scripted_openai
