@@ -7,14 +7,14 @@ class ChatConfig(AppConfig):
     name = "chat"
 
     def ready(self) -> None:
-        from chat.agents.course import halt_all_of
         from chat.agents.forget_in_runs import forget_in_runs
-        from chat.agents.shown import text_for_webhook
-        from chat.chats.ageing import CHATS
-        from chat.chats.finding import find_messages
+        from chat.agents.run_overview import text_for_webhook
+        from chat.agents.run_progress import halt_all_of
+        from chat.chats.chat_retention import CHATS
+        from chat.chats.chat_usage import dearest_chats
         from chat.chats.forget_chat import leave_chats
+        from chat.chats.message_search import find_messages
         from chat.chats.sharing import forget_in_links
-        from chat.chats.usage import dearest_chats
         from chat.exchange.forget_in_files import forget_in_imports
         from chat.models import Chat, Import
         from chat.rows import RULES

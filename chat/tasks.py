@@ -8,14 +8,14 @@ from django.conf import settings
 from django.utils import timezone
 
 from chat.agents import lanes
-from chat.answers.state import close_abandoned
+from chat.answers.answer_state import close_abandoned
 from chat.chats import forget_chat, sharing
 from chat.exchange import run
 from chat.models import Chat, Message, MessageStatus
 from chat.prompting.compaction import compact
 from chat.prompting.short_term import drop_expired
 from chat.rendering.rendered import keep_html
-from chat.turns import passing
+from chat.turns import program_turns
 from memoryhub.database.acting import acting_as
 from memoryhub.jobs import job
 from workspaces.models import User
@@ -66,7 +66,7 @@ def sweep() -> str:
     dropped, _ = Chat.objects.filter(is_temporary=True, active_at__lt=now - TEMPORARY_KEPT).delete()
     imports = run.sweep(now=now)
     lanes.sweep(now=now)
-    passing.sweep(now=now)
+    program_turns.sweep(now=now)
     sharing.sweep(now=now)
     purged = forget_chat.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
     return f"{closed} abandoned answers, {dropped} temporary rows, {imports} imports, {purged} chats purged"

@@ -87,7 +87,7 @@ class Listener:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.subscriptions: dict[str, set[Subscription]] = defaultdict(set)
-        self.hearers: dict[str, Callable[[], None]] = {}
+        self.callbacks: dict[str, Callable[[], None]] = {}
         self.thread: threading.Thread | None = None
         self.ready = threading.Event()
         self.stopping = threading.Event()
@@ -98,9 +98,9 @@ class Listener:
                 self.subscriptions[channel].add(subscription)
             self._start()
 
-    def hear(self, channel: str, function: Callable[[], None]) -> None:
+    def call_on(self, channel: str, function: Callable[[], None]) -> None:
         with self.lock:
-            self.hearers[channel] = function
+            self.callbacks[channel] = function
             self._start()
 
     def _start(self) -> None:
@@ -126,7 +126,7 @@ class Listener:
     def _tell(self, *channels: str) -> None:
         """Those that are called in this thread. Their trouble costs nobody his events."""
         for channel in channels:
-            if function := self.hearers.get(channel):
+            if function := self.callbacks.get(channel):
                 try:
                     function()
                 except Exception:
@@ -149,7 +149,7 @@ class Listener:
                     self.ready.set()
                     if not first:
                         self._resync()
-                    self._tell(*self.hearers)
+                    self._tell(*self.callbacks)
                     pause, first = 0.1, False
                     while not self.stopping.is_set():
                         for note in listening.notifies(timeout=LOOK_UP_EVERY):
@@ -174,15 +174,15 @@ _listener = Listener()
 
 def close() -> None:
     """Stop listening in this process."""
-    _listener.hearers.clear()
+    _listener.callbacks.clear()
     _listener.stop()
 
 
-def hear(channel: str, function: Callable[[], None]) -> None:
+def call_on(channel: str, function: Callable[[], None]) -> None:
     """Have ``function`` called as long as this process lives, in the listening thread: whenever something is said
     there, and whenever something may have been missed, the beginning among it.
     """
-    _listener.hear(channel, function)
+    _listener.call_on(channel, function)
 
 
 @asynccontextmanager

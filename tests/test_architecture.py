@@ -133,7 +133,7 @@ def test_nothing_else_asks_which_mode_an_answer_is_made_in() -> None:
 
 # They go on for long: each moment is another one.
 LONG = {
-    "chat/agents": {"doing", "held", "lanes", "run_memory", "run_tools"},
+    "chat/agents": {"claimed_step", "lanes", "run_memory", "run_tools", "worker"},
     "chat/exchange": {"run"},
     "chat/modes": {"deep_think", "research", "steps"},
     "chat/tools": {"running"},
@@ -231,7 +231,7 @@ def test_what_may_leave_is_said_by_every_caller() -> None:
                     (silent if has_default else asking).add(path.stem)
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "Reach":
                 making.add(path.stem)
-    assert {"recall", "embedding", "candidates", "sources", "check", "caller"} <= asking
+    assert {"recall", "embedding", "candidates", "answer_sources", "check", "caller"} <= asking
     assert silent == making == set()
     assert all(field.default is MISSING for field in fields(Reach))
 

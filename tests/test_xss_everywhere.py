@@ -87,7 +87,7 @@ MACHINE = {
     "memories.KeptCopy": {"kind"},
     "chat.Import": {"kind", "foreseen", "outcomes", "places"},
     "chat.PassingTurn": {"conversation", "fingerprint", "memory_ids"},
-    "chat.ShareLink": {"token_hash", "message_ids", "resting"},
+    "chat.ShareLink": {"token_hash", "message_ids", "memories_used"},
     "chat.AnswerRating": {"reasons"},
     "chat.Step": {"memory_ids"},
     "chat.ToolCall": {"memory_ids"},

@@ -14,7 +14,7 @@ from chat.chats.sharing import make_link
 from chat.exchange import run
 from chat.models import Chat, Message, MessageRole, Run
 from chat.models.imports import Import
-from chat.turns.versions import set_aside
+from chat.turns.earlier_versions import set_aside
 from memories.models import CopyKind, KeptCopy, Receipt, ReceiptItem
 from memories.recalling.recall_test import keep_question
 from memories.tidying.deciding import keep

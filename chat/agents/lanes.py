@@ -17,9 +17,9 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
 from django.utils import timezone
 
-from chat.agents.course import hurry
-from chat.agents.doing import do
-from chat.agents.taking import take_next, takeable
+from chat.agents.claiming import take_next, takeable
+from chat.agents.run_progress import hurry
+from chat.agents.worker import do
 from memoryhub.database.acting import carried
 from memoryhub.database.locks import alone
 

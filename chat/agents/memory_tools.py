@@ -19,7 +19,7 @@ LONGEST_VALUE = 16_000  # bytes of one published value
 DESCRIPTION_SHOWN = 200  # characters of it in a list
 LONGEST_KEY = 200
 
-Told = Callable[[str, dict[str, Any]], None]
+OnAccess = Callable[[str, dict[str, Any]], None]
 
 
 def _as_list(given: object) -> object:
@@ -50,21 +50,21 @@ class ToWrite(Arguments):
     description: Annotated[str, at_most(1000)] | None = None
 
 
-def memory_tools(memory: AgentMemory, *, source: str, told: Told) -> tuple[StepTool, ...]:
-    """``source`` is who publishes; ``told`` hears of every access, by its keys and never with a value."""
+def memory_tools(memory: AgentMemory, *, source: str, on_access: OnAccess) -> tuple[StepTool, ...]:
+    """``source`` is who publishes; ``on_access`` hears of every access, by its keys and never with a value."""
 
     def listed(asked: ToList, _: str) -> str:
         answer = list_entries(memory, asked)
-        told("list", {"returned": answer["returned"]})
+        on_access("list", {"returned": answer["returned"]})
         return _shown(answer)
 
     def read(asked: ToRead, _: str) -> str:
-        told("read", {"keys": asked.keys[:MOST_READ]})
+        on_access("read", {"keys": asked.keys[:MOST_READ]})
         return read_entries(memory, asked.keys)
 
     def write(asked: ToWrite, _: str) -> str:
         entry = publish(memory, asked, source=source)
-        told("write", {"keys": [entry.key]})
+        on_access("write", {"keys": [entry.key]})
         return _shown(
             {"ok": True, "key": entry.key, "kind": entry.kind, "createdAt": _iso(entry)},
         )

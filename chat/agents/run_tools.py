@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from chat.agents import web_tools
 from chat.agents.board import TaskBoard
-from chat.agents.course import alone
+from chat.agents.run_progress import alone
 from chat.agents.step_tools import StepTool
 from chat.models import ToolOutcome
 from chat.models.runs import Run

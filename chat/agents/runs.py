@@ -11,12 +11,12 @@ from typing import Any
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from chat.agents.course import EXPECTED, PLANNING, alone, begin, go_on, hurry, stop, take_plan
 from chat.agents.plan import TaskPlan
+from chat.agents.run_progress import EXPECTED, PLANNING, alone, begin, go_on, hurry, stop, take_plan
+from chat.agents.run_request import RunRequest, checked, given_limits, given_plan
 from chat.agents.run_tools import offered, usual
 from chat.agents.stored_run import Lost, StoredMemory, limits_of, note
 from chat.agents.task import seed_inputs
-from chat.agents.wanted import Wanted, checked, given_limits, given_plan
 from chat.models import Chat
 from chat.models.runs import Run, RunMode, RunStatus
 from memoryhub.errors import Conflict, Invalid, NotFound
@@ -42,7 +42,7 @@ def why_not(chosen: Chosen) -> str:
     return ""
 
 
-def start_run(workspace: Workspace, wanted: Wanted, *, by: User, now: datetime) -> Run:
+def start_run(workspace: Workspace, wanted: RunRequest, *, by: User, now: datetime) -> Run:
     """Store a run and queue its first step. Raises Invalid naming every field that is wrong, also where the model
     cannot do it; Forbidden for viewers; Conflict for too many at once; TooManyRequests; BudgetReached.
     """

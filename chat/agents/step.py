@@ -138,8 +138,8 @@ class StepExecutor:
         self.transcript = transcript or Transcript()
         self._check = check
         self._keys = list(dict.fromkeys([*map(memory_keys.step, step.depends_on), *upstream]))
-        told = self._told_of_memory
-        own = memory_tools(context.memory, source=step.id, told=told)
+        on_access = self._note_access
+        own = memory_tools(context.memory, source=step.id, on_access=on_access)
         self.tools = {tool.name: tool for tool in (*own, *context.tools)}
         self._finish = None if step.schema is None else finish_tool(step.schema)
 
@@ -300,5 +300,5 @@ class StepExecutor:
             title=self.task_title or None,
         )
 
-    def _told_of_memory(self, operation: str, data: dict[str, Any]) -> None:
+    def _note_access(self, operation: str, data: dict[str, Any]) -> None:
         self.context.emit("memory", {"op": operation, "step": self.step.id, **data})

@@ -159,7 +159,7 @@ class ToRelease(Arguments):
 def team_tools(me: str, names: Sequence[str], opened: Opened) -> tuple[StepTool, ...]:
     """Who calls is told apart by the tool, not by what the model says of itself."""
 
-    def look(asked: Nothing, key: str) -> str:
+    def show(asked: Nothing, key: str) -> str:
         with opened() as board:
             shown = [
                 {"id": t.id, "title": t.title, "state": t.state, "member": t.member or None}
@@ -171,7 +171,7 @@ def team_tools(me: str, names: Sequence[str], opened: Opened) -> tuple[StepTool,
         if asked.to and asked.to not in names:
             raise ToolTrouble(f"there is no teammate of this name; there are {', '.join(names)}")
         with opened() as board:
-            _told_back(lambda: board.send(me, asked.to or "", asked.text, made_by=key))
+            _as_tool_trouble(lambda: board.send(me, asked.to or "", asked.text, made_by=key))
         return json.dumps({"ok": True})
 
     def read(asked: Nothing, key: str) -> str:
@@ -181,7 +181,7 @@ def team_tools(me: str, names: Sequence[str], opened: Opened) -> tuple[StepTool,
 
     def add(asked: ToAdd, key: str) -> str:
         with opened() as board:
-            task = _told_back(
+            task = _as_tool_trouble(
                 lambda: board.add(asked.title, asked.description, asked.depends_on or [], by=me, made_by=key)
             )
         return json.dumps({"ok": True, "id": task.id})
@@ -190,7 +190,7 @@ def team_tools(me: str, names: Sequence[str], opened: Opened) -> tuple[StepTool,
         raise Released(asked.reason)
 
     return (
-        step_tool("team_board", "See the tasks, their states and who has them.", Nothing, look),
+        step_tool("team_board", "See the tasks, their states and who has them.", Nothing, show),
         step_tool("send_message", "Tell a teammate, or all, something.", ToSend, send),
         step_tool("read_messages", "Read what you were told.", Nothing, read),
         step_tool("add_task", "Put up a task that is missing.", ToAdd, add),
@@ -198,7 +198,7 @@ def team_tools(me: str, names: Sequence[str], opened: Opened) -> tuple[StepTool,
     )
 
 
-def _told_back(change: Callable[[], Any]) -> Any:
+def _as_tool_trouble(change: Callable[[], Any]) -> Any:
     try:
         return change()
     except PlanTrouble as trouble:

@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
-from chat.agents.wanted import Wanted
+from chat.agents.run_request import RunRequest
 from chat.models.runs import Run, RunTemplate
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from workspaces.access import get_workspace, lock_to_count, require
@@ -61,9 +61,9 @@ def get_template(workspace: Workspace, public_id: str, *, by: User) -> RunTempla
 
 def wanted_of(
     template: RunTemplate, *, objective: str, inputs: Mapping[str, Any], reviews_plan: bool
-) -> Wanted:
+) -> RunRequest:
     """What a run started from it is asked; ``objective``: in place of its own, unless empty."""
-    return Wanted(
+    return RunRequest(
         objective or template.objective,
         template.mode,
         inputs,

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from chat.agents.course import alone
+from chat.agents.run_progress import alone
 from chat.agents.step_tools import StepTool, step_tool
 from chat.models.runs import Run
 from chat.prompting.text import escape

@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, ChatMark
 from chat.models.steps import Mode
-from chat.turns.sources import MOST_CHOSEN
+from chat.turns.answer_sources import MOST_CHOSEN
 from memories.api.serializers import Confirmable
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from workspaces.rest.fields import Body, Choice, Flag, Text

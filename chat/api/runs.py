@@ -13,11 +13,11 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chat.agents.again import run_again
+from chat.agents.rerun import rerun
+from chat.agents.run_overview import follow_run, result_of, tasks_of
+from chat.agents.run_request import RunRequest
 from chat.agents.runs import get_run, start_run, stop_run
-from chat.agents.shown import follow_run, result_of, tasks_of
 from chat.agents.stored_run import limits_of
-from chat.agents.wanted import Wanted
 from chat.models.runs import Run, RunEntry, RunMode, RunStatus
 from chat.turns.planned import go_on_with
 from workspaces.access import get_workspace
@@ -145,7 +145,7 @@ class ResumeBody(Body):
     budget = Json(required=False, help_text="Parts of it that change.")
 
 
-class AgainBody(Body):
+class RerunBody(Body):
     from_step = Text(required=False, help_text="What does not build on this step is taken over.")
 
 
@@ -179,7 +179,7 @@ class RunList(ApiView):
         where the model here cannot call tools. Editors and owners only.
         """
         workspace, body = get_workspace(self.person, workspace_id), self.body(StartRunBody)
-        wanted = Wanted(
+        wanted = RunRequest(
             body["objective"],
             body["mode"],
             json_object("inputs", body.get("inputs")),
@@ -261,17 +261,17 @@ class RunResume(ApiView):
         return accepted(self, workspace, run)
 
 
-class RunAgain(ApiView):
-    @documented("runs_again", {202: RunJson}, body=AgainBody, errors=[409, 429])
+class RunRerun(ApiView):
+    @documented("runs_again", {202: RunJson}, body=RerunBody, errors=[409, 429])
     def post(self, request: Request, workspace_id: str, run_id: str) -> Response:
         """Do a run again.
 
         A new run of the same objective, plan and inputs.
         """
-        workspace, body = get_workspace(self.person, workspace_id), self.body(AgainBody)
+        workspace, body = get_workspace(self.person, workspace_id), self.body(RerunBody)
         run = get_run(self.person, workspace, run_id)
         step = body.get("from_step", "")
-        again = run_again(run, by=self.person, now=timezone.now(), from_step=step)
+        again = rerun(run, by=self.person, now=timezone.now(), from_step=step)
         return accepted(self, workspace, again)
 
 

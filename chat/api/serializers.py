@@ -8,9 +8,9 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from chat.api.bodies import MODES
+from chat.chats.chat_usage import usage_of
 from chat.chats.marking import mark_of
 from chat.chats.personal_memories import personal_in
-from chat.chats.usage import usage_of
 from chat.models import Chat, ChatMark, Message, MessageStatus, ToolCall
 from chat.models.steps import Step
 from chat.modes.shown_steps import line_of as step_line

@@ -18,8 +18,8 @@ from chat.api.serializers import MessageJson
 from chat.models import Chat, Message, MessageStatus
 from chat.modes.shown_steps import steps_of
 from chat.tools.shown_calls import calls_of
+from chat.turns.answer_sources import sources_for_reader
 from chat.turns.begin import Turn
-from chat.turns.sources import sources_for_reader
 from chat.turns.stream import follow, follow_for
 from memories.recalling.receipts import receipts_for
 from memoryhub.database.locks import release_connection

@@ -12,8 +12,8 @@ from chat.api.bodies import EditBody
 from chat.api.serializers import MessageJson
 from chat.api.turns import load, messages_json, turn_once
 from chat.api.views import MESSAGE_PAGE, TURN_ANSWERS, MessageView
+from chat.turns.earlier_versions import bring_back
 from chat.turns.retry import edit_message
-from chat.turns.versions import bring_back
 from workspaces.models import Role
 from workspaces.rest.docs import documented_under
 from workspaces.rest.idempotency import ONCE

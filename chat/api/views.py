@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chat.access import get_chat, get_message
-from chat.answers.state import stop_answer
+from chat.answers.answer_state import stop_answer
 from chat.api.bodies import ChatBody, ChatChanges, MarkBody, MessageBody, RetryBody
 from chat.api.serializers import (
     EventJson,

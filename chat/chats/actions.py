@@ -7,7 +7,7 @@ from datetime import datetime
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from chat.agents.course import halt
+from chat.agents.run_progress import halt
 from chat.chats.personal_memories import use_personal
 from chat.models import TITLE_LENGTH, Chat, RunStatus, ShareLink
 from memories.writing.field_rules import UNSTORABLE

@@ -40,7 +40,7 @@ class Shareable:
     """
 
     message_ids: list[int]
-    resting: dict[str, list[int]]
+    memories_used: dict[str, list[int]]
     personal: int
     later: list[int]
 
@@ -81,10 +81,10 @@ def shareable(chat: Chat) -> Shareable:
     for memory, message in said_in.values_list("public_id", "source_message_id"):
         memories[memory].add(keys[message])
     known = Memory.objects.filter(public_id__in=memories, deleted_at=None).values_list("public_id", flat=True)
-    resting = {each: sorted(memories[each]) for each in known}
+    memories_used = {each: sorted(memories[each]) for each in known}
     answers = [pk for pk, _id, role in rows if role == MessageRole.ASSISTANT and pk not in personal]
     later = [pk for pk in answers if personal and pk > min(personal)]
-    return Shareable([pk for pk in keys.values() if pk not in personal], resting, len(personal), later)
+    return Shareable([pk for pk in keys.values() if pk not in personal], memories_used, len(personal), later)
 
 
 def standing(chat: Chat) -> MessageQuerySet:
@@ -107,7 +107,7 @@ def _used_in(keys: dict[str, int]) -> list[tuple[str, int]]:
 
 def gone_since(links: Sequence[ShareLink]) -> dict[int, set[int]]:
     """By link: messages that were said of a memory, or with it, that somebody has forgotten since. Two queries."""
-    there = Memory.objects.filter(public_id__in={memory for link in links for memory in link.resting})
+    there = Memory.objects.filter(public_id__in={memory for link in links for memory in link.memories_used})
     kept = set(there.exclude(_forgotten()).values_list("public_id", flat=True))
     noticed = Memory.objects.filter(_forgotten(), source_chat_id__in={link.chat.public_id for link in links})
     said = Message.objects.filter(
@@ -117,7 +117,9 @@ def gone_since(links: Sequence[ShareLink]) -> dict[int, set[int]]:
     for chat, pk in said.values_list("chat", "pk"):
         of_chat[chat].add(pk)
     return {
-        link.pk: of_chat[link.chat_id].union(*(link.resting[each] for each in link.resting.keys() - kept))
+        link.pk: of_chat[link.chat_id].union(
+            *(link.memories_used[each] for each in link.memories_used.keys() - kept)
+        )
         for link in links
     }
 

@@ -91,7 +91,7 @@ def bring_up_to_date(link: ShareLink, *, by: User, now: datetime) -> ShareLink:
         link.chat = _locked(link.chat, by)
         found = shareable(link.chat)
         _take(link, found, now, with_later=not set(found.later).isdisjoint(link.message_ids))
-        link.save(update_fields=["message_ids", "resting", "shared_at"])
+        link.save(update_fields=["message_ids", "memories_used", "shared_at"])
         record(Verb.LINK_CHANGED, by=by, workspace=audit_place(link.chat), target=link.chat.public_id)
     return link
 
@@ -195,6 +195,10 @@ def _locked(chat: Chat, by: User) -> Chat:
 
 
 def _take(link: ShareLink, found: Shareable, now: datetime, *, with_later: bool) -> None:
-    link.message_ids, link.resting, link.shared_at = found.shown(with_later=with_later), found.resting, now
+    link.message_ids, link.memories_used, link.shared_at = (
+        found.shown(with_later=with_later),
+        found.memories_used,
+        now,
+    )
     if not link.message_ids:
         raise Invalid(_("There is nothing in this chat to share yet."))

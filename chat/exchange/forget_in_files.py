@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from django.db import transaction
 
-from chat.exchange import files, run
+from chat.exchange import run, upload_files
 from chat.exchange.lines import FORGOTTEN, GONE, MAX_LINE, parse_line, sync, write_over
 from chat.models.imports import Import, ImportKind, ImportStatus, Outcome
 from memories.forgetting.copies import QUOTING, Wanted, holding, named
@@ -81,7 +81,7 @@ def _forget_in(imported: Import, clean: Callable[[Line], Line | None]) -> int:
     """How many lines were changed or went. Lines that no transaction knows of yet are left: the look will see them."""
     native = imported.kind == ImportKind.MEMORYHUB
     if imported.checked_at is not None and not native:
-        files.remove_upload(imported.public_id)
+        upload_files.remove_upload(imported.public_id)
     end = imported.size if native else imported.looked_bytes
     gone: list[int] = []
     try:

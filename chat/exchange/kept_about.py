@@ -96,7 +96,7 @@ HIDDEN = {
     "folded",
     "used_by",
     "message_ids",
-    "resting",
+    "memories_used",
     "places",
     "states",
     "board",

@@ -22,7 +22,7 @@ class Id:
     is_here: bool  # stored already, by an earlier import or because it comes from this installation
 
 
-Look = Callable[[set[str]], Mapping[str, str]]
+FindTaken = Callable[[set[str]], Mapping[str, str]]
 
 
 def derived_id(prefix: str, *of: str) -> str:
@@ -44,17 +44,19 @@ def taken_by_none(model: type[Model], public_ids: Iterable[str]) -> dict[str, st
         return dict.fromkeys(rows.values_list("public_id", flat=True), "")
 
 
-def resolve(prefix: str, wanted: Iterable[tuple[str, str]], look: Look) -> dict[tuple[str, str], Id]:
-    """For each (id in the file, where it is to lie) its id here. One call of ``look``.
+def resolve(
+    prefix: str, wanted: Iterable[tuple[str, str]], find_taken: FindTaken
+) -> dict[tuple[str, str], Id]:
+    """For each (id in the file, where it is to lie) its id here. One call of ``find_taken``.
 
-    ``look`` says for those of some public ids that are taken where they lie; what the importer may not see lies
+    ``find_taken`` says for those of some public ids that are taken where they lie; what the importer may not see lies
     nowhere that is wanted.
     """
     pairs = set(wanted)
     own = {pair: derived_id(prefix, pair[1], pair[0]) for pair in pairs}
     usable = re.compile(rf"{prefix}_[A-Za-z0-9]{{{LENGTH}}}")
     kept = {pair for pair in pairs if usable.fullmatch(pair[0])}
-    taken = look({pair[0] for pair in kept} | set(own.values()))
+    taken = find_taken({pair[0] for pair in kept} | set(own.values()))
     found = {}
     for pair in pairs:
         given, into = pair

@@ -12,7 +12,7 @@ from typing import Any
 from django.db.models import Prefetch
 
 from chat.exchange.lines import Record
-from chat.exchange.local_ids import Look, resolve
+from chat.exchange.local_ids import FindTaken, resolve
 from chat.models import Message, MessageQuerySet
 
 
@@ -32,7 +32,9 @@ def version_fields(message: Message) -> dict[str, Any]:
     }
 
 
-def link_versions(wanted: dict[Record, tuple[str, str]], made: dict[Record, Message], look: Look) -> None:
+def link_versions(
+    wanted: dict[Record, tuple[str, str]], made: dict[Record, Message], find_taken: FindTaken
+) -> None:
     """Set aside again what was. ``wanted`` is each line's (id in the file, chat); only what was just brought in, or
     waits for it since an earlier piece of the file, is touched."""
     named: dict[Record, list[tuple[str, str]]] = {}
@@ -41,7 +43,7 @@ def link_versions(wanted: dict[Record, tuple[str, str]], made: dict[Record, Mess
         ids = [each for each in others if isinstance(each, str)] if isinstance(others, list) else []
         by = record.line.get("superseded_by")
         named[record] = [(each, chat) for each in [*ids, by] if isinstance(each, str)]
-    found = resolve("msg", {pair for pairs in named.values() for pair in pairs}, look)
+    found = resolve("msg", {pair for pairs in named.values() for pair in pairs}, find_taken)
     for record, pairs in named.items():
         message, by = made.get(record), record.line.get("superseded_by")
         if message is None or not pairs:

@@ -19,7 +19,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django_q.tasks import async_task
 
-from chat.exchange import chunk, files, sources
+from chat.exchange import chunk, upload_files, upload_formats
 from chat.exchange.lines import Chunk, forget_lines, read_chunk
 from chat.exchange.memory_lines import NoVectors
 from chat.models.imports import MAX_ATTEMPTS, Import, ImportKind, ImportStatus
@@ -69,7 +69,7 @@ def begin(
     spend("uploads", user, now=now)
     require_room("bytes", user)  # before anything is written; with its size once that is known
     public_id = new_id("imp")
-    path = files.keep_upload(public_id, pieces)
+    path = upload_files.keep_upload(public_id, pieces)
     try:
         require_room("bytes", user, path.stat().st_size)
         imported = Import.objects.create(
@@ -77,13 +77,13 @@ def begin(
             user=user,
             workspace=workspace,
             filename=_clean_name(filename),
-            kind=sources.recognise(path),
+            kind=upload_formats.recognise(path),
             size=path.stat().st_size,
             created_at=now,
             progressed_at=now,
         )
     except BaseException:
-        files.remove(public_id)
+        upload_files.remove(public_id)
         raise
     _queue(imported)
     return imported
@@ -145,7 +145,7 @@ def delete(imported: Import) -> None:
     """Forget the upload and its preview. What it stored stays."""
     with transaction.atomic():
         Import.objects.filter(pk=imported.pk).delete()
-        transaction.on_commit(lambda: files.remove(imported.public_id))
+        transaction.on_commit(lambda: upload_files.remove(imported.public_id))
 
 
 def advance(import_id: int, *, seconds: float) -> Outcome:
@@ -184,7 +184,7 @@ def sweep(*, now: datetime) -> int:
     for imported in Import.objects.expired(now):
         if imported.status in (ImportStatus.DONE, ImportStatus.FAILED):
             imported.rows.all().delete()
-            files.remove(imported.public_id)
+            upload_files.remove(imported.public_id)
         else:
             delete(imported)
     _clear_orphans(now)
@@ -194,7 +194,7 @@ def sweep(*, now: datetime) -> int:
 def path_of(imported: Import) -> Path:
     """The file of lines: the upload itself, if it is an export of ours."""
     native = imported.kind == ImportKind.MEMORYHUB
-    return files.upload_of(imported.public_id) if native else files.lines_of(imported.public_id)
+    return upload_files.upload_of(imported.public_id) if native else upload_files.lines_of(imported.public_id)
 
 
 def _go_through(imported: Import, deadline: float) -> Outcome:
@@ -220,7 +220,7 @@ def _go_through(imported: Import, deadline: float) -> Outcome:
 
 def _chunks(imported: Import) -> Iterator[Chunk]:
     if imported.is_checking and imported.kind != ImportKind.MEMORYHUB:
-        yield from sources.prepare(imported)
+        yield from upload_formats.prepare(imported)
         return
     stores = not imported.is_checking
     offset = imported.stored_bytes if stores else imported.looked_bytes
@@ -261,11 +261,11 @@ def _step(imported: Import, piece: Chunk, now: datetime, *, stores: bool) -> Non
             target=imported.public_id,
             details=details,
         )
-        transaction.on_commit(lambda: files.remove(imported.public_id))
+        transaction.on_commit(lambda: upload_files.remove(imported.public_id))
     elif piece.ends:
         imported.checked_at = now
         if imported.kind != ImportKind.MEMORYHUB:  # from here on the file of lines is read
-            transaction.on_commit(lambda: files.remove_upload(imported.public_id))
+            transaction.on_commit(lambda: upload_files.remove_upload(imported.public_id))
     imported.save()
 
 
@@ -288,7 +288,7 @@ def _fail(imported: Import, why: str) -> Outcome:
     Import.objects.filter(pk=imported.pk).update(
         status=ImportStatus.FAILED, error=why[:300], finished_at=timezone.now()
     )
-    files.remove(imported.public_id)
+    upload_files.remove(imported.public_id)
     return Outcome.FAILED
 
 
@@ -310,11 +310,11 @@ def _locked(imported: Import) -> Import:
 
 def _clear_orphans(now: datetime) -> None:
     """Files whose import is gone with its person or workspace."""
-    kept = list(files.all_kept())
+    kept = list(upload_files.all_kept())
     there = set(Import.objects.filter(public_id__in=kept).values_list("public_id", flat=True))
     for public_id in kept:
-        if public_id not in there and files.is_older(public_id, than=now - ORPHANED):
-            files.remove(public_id)
+        if public_id not in there and upload_files.is_older(public_id, than=now - ORPHANED):
+            upload_files.remove(public_id)
 
 
 def _clean_name(filename: str) -> str:

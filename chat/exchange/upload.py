@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 
-from chat.exchange.files import too_large
+from chat.exchange.upload_files import too_large
 
 FORM = 65_536  # bytes that a form needs beside its file
 

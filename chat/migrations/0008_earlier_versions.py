@@ -15,7 +15,7 @@ class Migration(migrations.Migration):
             field=models.ForeignKey(
                 blank=True,
                 db_index=False,
-                help_text="What stands in its place: an edited question, or another answer. Written by chat.turns.versions.",
+                help_text="What stands in its place: an edited question, or another answer.",
                 null=True,
                 on_delete=django.db.models.deletion.CASCADE,
                 related_name="supersedes",

@@ -20,7 +20,7 @@ from chat.models.imports import (
     ImportStatus,
 )
 from chat.models.marks import ChatMark, ChatTag
-from chat.models.passing import PassingTurn
+from chat.models.program_turn import PassingTurn
 from chat.models.ratings import AnswerRating
 from chat.models.runs import (
     Run,

@@ -191,7 +191,7 @@ class Message(models.Model):
         blank=True,
         related_name="supersedes",
         db_index=False,  # nearly all have none: see the index below
-        help_text="What stands in its place: an edited question, or another answer. Written by chat.turns.versions.",
+        help_text="What stands in its place: an edited question, or another answer.",
     )
     superseded_at = models.DateTimeField(
         null=True, blank=True, help_text="What was set aside at one time belongs together."

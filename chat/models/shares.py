@@ -49,7 +49,8 @@ class ShareLink(models.Model):
     made_by = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     token_hash = models.CharField(max_length=64, unique=True, editable=False)  # SHA-256, hexadecimal
     message_ids = ArrayField(models.BigIntegerField(), help_text="Keys of the messages, as they stood then.")
-    resting: models.JSONField[Any, Any] = models.JSONField(
+    memories_used: models.JSONField[Any, Any] = models.JSONField(
+        db_column="resting",
         default=dict,
         help_text="Ids of memories that were in these messages or used for them, with the keys of those messages.",
     )

@@ -14,10 +14,10 @@ from django.utils.translation import gettext_lazy as later
 from chat.agents.citing import with_sources
 from chat.agents.memory_tools import LONGEST_KEY, LONGEST_VALUE
 from chat.agents.run_memory import MemoryKind
+from chat.agents.run_overview import result_text, tasks_of
+from chat.agents.run_request import MOST_INPUTS, RunRequest
 from chat.agents.runs import resume_run, start_run, stop_run
-from chat.agents.shown import result_text, tasks_of
 from chat.agents.stored_run import run_channel
-from chat.agents.wanted import MOST_INPUTS, Wanted
 from chat.answers.live import LiveAnswer
 from chat.answers.threads import in_thread
 from chat.models import Message
@@ -94,7 +94,7 @@ def _start(answer_pk: int, user_pk: int) -> Run:
     if run := _begun(answer, user):
         return run
     last = Run.objects.filter(answer__chat=chat, status=RunStatus.DONE).order_by("-pk").first()
-    wanted = Wanted(
+    wanted = RunRequest(
         answer.reply_to.content,
         RunMode.RESEARCH,
         inputs=_earlier(last) if last else {},

@@ -7,8 +7,8 @@ import logging
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 
+from chat.answers.answer_state import message_channel
 from chat.answers.live import LiveAnswer
-from chat.answers.state import message_channel
 from chat.models import Message
 from chat.models.steps import Step, StepOutcome
 from chat.modes.shown_steps import event_of

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from chat.access import get_message
-from chat.chats.keeping import keep_answer
+from chat.chats.keep_as_artifact import keep_answer
 from memoryhub.errors import NotFound
 from workspaces.artifacts.artifact_views import beside_chat, show
 from workspaces.artifacts.delicate import LooksDelicate

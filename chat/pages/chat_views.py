@@ -33,7 +33,7 @@ from workspaces.accounts import first_account
 from workspaces.agents.agents import agents_in_use, choose_agent
 from workspaces.connections.actions import may_connect
 from workspaces.connections.choice import choose_connection, options_for
-from workspaces.connections.local_servers import may_look
+from workspaces.connections.local_servers import may_find
 from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Document, Role, Workspace
 from workspaces.pages.page_request import PageRequest
@@ -70,7 +70,7 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
         "is_empty": chat is None and not memory_count and not has_chats(workspace, user),
         "is_first_account": request.session.get(first_account.TOLD, False),
         "embedded_model": settings.EMBEDDED_MODEL,
-        "may_look_here": may_look(user),
+        "may_find_here": may_find(user),
         # Asked for only where the one that answers is not what one would want.
         "connected": lambda: [
             each for each in options_for(workspace, user, None) if each.value and not each.why_not

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from chat.access import get_message
 from chat.agents.runs import get_run
-from chat.answers.state import stop_answer
+from chat.answers.answer_state import stop_answer
 from chat.answers.threads import in_thread
 from chat.chats.proposing import is_question, proposal_for
 from chat.chats.remembering import remember_message

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from chat.access import get_chat
 from chat.chats import actions
-from chat.chats.usage import usage_of
+from chat.chats.chat_usage import usage_of
 from chat.models import Chat
 from chat.turns.chosen_model import model_context
 from memoryhub.errors import Invalid

@@ -12,8 +12,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 from django.utils.translation import ngettext
 
-from chat.agents.course import PLANNING
-from chat.agents.shown import title_shown
+from chat.agents.run_overview import title_shown
+from chat.agents.run_progress import PLANNING
 from chat.models.runs import RunEntry, RunEvent, RunStatus, RunStepStatus
 from chat.templatetags.ui import isolated
 from memoryhub.languages import grouped

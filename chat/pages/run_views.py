@@ -15,16 +15,16 @@ from django.utils.translation import gettext_lazy as later
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from chat.agents import plan_edits
-from chat.agents.again import run_again
 from chat.agents.citing import with_sources
 from chat.agents.estimate import expected
 from chat.agents.graph import graph_of
+from chat.agents.rerun import rerun
+from chat.agents.run_overview import planning_of, result_text, tasks_for_people
+from chat.agents.run_request import LONGEST_OBJECTIVE, RunRequest
 from chat.agents.run_tools import usual
 from chat.agents.runs import get_run, may_steer, revise_plan, start_run, stop_run, why_not
-from chat.agents.shown import planning_of, result_text, tasks_for_people
 from chat.agents.stored_run import limits_of
 from chat.agents.templates import delete_template, get_template, save_template, templates_of
-from chat.agents.wanted import LONGEST_OBJECTIVE, Wanted
 from chat.models.runs import Run, RunMode, RunStatus
 from chat.pages.plans import plan_in, planned, rows_in
 from chat.pages.run_log import Titles, log_of, name_entries
@@ -80,7 +80,7 @@ def runs(request: PageRequest, ws_id: str) -> HttpResponse:
 
     def start() -> Run:
         said = form.cleaned_data
-        wanted = Wanted(
+        wanted = RunRequest(
             said["objective"],
             said["mode"],
             tools=[*usual(workspace), *(["x_save_memory"] if said["saves"] else [])],
@@ -201,10 +201,10 @@ def plan(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
 
 
 @require_POST
-def again(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
+def repeat(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
     found = _found(request, ws_id, run_id)[1]
     step = request.POST.get("from_step", "")
-    made = run_again(found, by=request.user, now=timezone.now(), from_step=step)
+    made = rerun(found, by=request.user, now=timezone.now(), from_step=step)
     return redirect("chat:run", ws_id, made.public_id)
 
 

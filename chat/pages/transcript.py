@@ -19,9 +19,9 @@ from chat.prompting.compaction import latest_compaction
 from chat.rendering.citations import with_links
 from chat.rendering.rendered import Shown, show
 from chat.tools.shown_calls import ShownCall, artifacts_of, calls_of
+from chat.turns.answer_sources import sources_for_reader
+from chat.turns.earlier_versions import count_versions, standing_for
 from chat.turns.growing import html_so_far
-from chat.turns.sources import sources_for_reader
-from chat.turns.versions import count_versions, standing_for
 from memories.models import Memory, Receipt, SourceType
 from memories.recalling.receipts import OTHERS_READ, receipts_for
 from workspaces.leaving_machine import Reach, in_reach

@@ -14,8 +14,8 @@ from chat.access import get_message
 from chat.models import Chat
 from chat.pages.transcript import entries_for, load_transcript
 from chat.turns.begin import require_rest
+from chat.turns.earlier_versions import bring_back, require_editable, step_to, versions_of
 from chat.turns.retry import edit_message
-from chat.turns.versions import bring_back, require_editable, step_to, versions_of
 from workspaces.models import Role
 from workspaces.pages.page_request import PageRequest
 

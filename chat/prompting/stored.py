@@ -6,7 +6,7 @@ from typing import Literal
 
 from chat.models import Compaction, Message, MessageRole
 from chat.prompting.conversation import LOOKED_AT, Conversation, Line
-from chat.prompting.pictures import ByMessage, pictures_of
+from chat.prompting.prompt_pictures import ByMessage, pictures_of
 from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Document, User
 

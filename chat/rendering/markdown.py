@@ -21,7 +21,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from chat.rendering import formulas
-from chat.rendering.addresses import with_addresses
+from chat.rendering.autolinks import with_addresses
 from chat.rendering.colouring import coloured
 
 RENDERER = 4  # counts up with every change of what a text is rendered to: what was kept of it is made anew

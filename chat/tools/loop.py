@@ -15,7 +15,7 @@ from chat.models import Message as StoredMessage
 from chat.models.steps import Mode
 from chat.modes.thinking import Thinking
 from chat.prompting.context import answer_tokens, room_beside_answer, tokens_of, tokens_of_tools
-from chat.prompting.parts import parts_of
+from chat.prompting.prompt_parts import parts_of
 from chat.prompting.text import BYTES_PER_TOKEN, cut_to, tokens
 from chat.tools.base import MOST_ARGUMENTS, ChatTool
 from chat.tools.running import run_calls

@@ -10,8 +10,8 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from chat.access import get_chat
+from chat.answers.answer_state import message_channel
 from chat.answers.live import LiveAnswer
-from chat.answers.state import message_channel
 from chat.answers.threads import in_tool_thread
 from chat.chats.personal_memories import personal_allowed
 from chat.models import Message, ToolCall, ToolOutcome, ToolStatus

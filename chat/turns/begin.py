@@ -10,15 +10,15 @@ from datetime import datetime
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
-from chat.answers.state import reap_abandoned
+from chat.answers.answer_state import reap_abandoned
 from chat.chats.actions import announce
 from chat.models import MESSAGE_LENGTH, Chat, Message, MessageRole, MessageStatus
 from chat.models.steps import Mode
 from chat.modes.registry import require_mode
 from chat.prompting.text import title_from
-from chat.turns import runner, versions
+from chat.turns import earlier_versions, runner
+from chat.turns.answer_sources import require_documents
 from chat.turns.chosen_model import chosen_for_chat, require_paid
-from chat.turns.sources import require_documents
 from memories.consent import memory_on
 from memories.recalling.recall import expect
 from memories.writing.field_rules import UNSTORABLE
@@ -74,7 +74,7 @@ def begin_turn(
                 finished_at=now,
             )
             if in_place_of is not None:
-                versions.take_the_place_of(in_place_of, message, by=by, now=now)
+                earlier_versions.take_the_place_of(in_place_of, message, by=by, now=now)
             answer = _empty_answer(message, memory_enabled=enabled, mode=mode, now=now)
             _say_active(chat, content, now)
             transaction.on_commit(lambda: runner.start(answer.pk, answer.attempt, by.pk))

@@ -11,7 +11,7 @@ from typing import Any
 from chat.models import Chat, Compaction, Message, MessageQuerySet, MessageRole, ToolCall, ToolOutcome
 from chat.prompting.context import name_of
 from chat.prompting.excerpts import excerpt_around
-from chat.turns import passing
+from chat.turns import program_turns
 from chat.turns.attribution import attribution_until
 from memories.models import SourceType
 from memories.writing.turn_text import TurnText
@@ -25,8 +25,8 @@ THOUGHT = (SourceType.AUTO_DEEP_THINK, SourceType.AUTO_RESEARCH)
 def load_turn(public_id: str, source_type: str, by: User | None) -> TurnText | None:
     """What an extraction of this source type mines, of a turn of ``by``; None when its chat is deleted or temporary,
     or the answer was set aside meanwhile: its question is asked in other words, or answered anew."""
-    if public_id.startswith(passing.PREFIX):
-        return passing.load_passing(public_id)
+    if public_id.startswith(program_turns.PREFIX):
+        return program_turns.load_passing(public_id)
     if source_type == SourceType.MODEL:
         return _tool_output(public_id, by)
     if source_type == SourceType.AUTO_COMPACTION:

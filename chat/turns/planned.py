@@ -10,7 +10,7 @@ from django.db import transaction
 from chat.agents.runs import resume_run
 from chat.models import Message, MessageStatus
 from chat.models.runs import Run, RunStatus
-from chat.turns import versions
+from chat.turns import earlier_versions
 from chat.turns.retry import is_last, stream_again
 from workspaces.models import User
 
@@ -25,7 +25,7 @@ def go_on_with(
     if answer is None or run.status != RunStatus.WAITING or answer.chat.deleted_at is not None:
         return resume_run(run, by=by, now=now, plan=plan, budget=budget)
     with transaction.atomic():
-        versions.lock_conversation(answer.chat)
+        earlier_versions.lock_conversation(answer.chat)
         locked = Message.objects.select_for_update(of=("self",)).select_related("chat").get(pk=answer.pk)
         resumed = resume_run(run, by=by, now=now, plan=plan, budget=budget)
         if locked.status != MessageStatus.STREAMING and is_last(locked):

@@ -23,8 +23,8 @@ from chat.prompting.stored import conversation_of
 from chat.prompting.text import BYTES_PER_TOKEN, prompt_text
 from chat.tools import tools_for
 from chat.tools.loop import Plan
+from chat.turns.answer_sources import sources_for
 from chat.turns.chosen_model import chosen_for_chat
-from chat.turns.sources import sources_for
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import Recall
 from memories.recalling.receipts import drop_receipt, store_receipt

@@ -1,4 +1,4 @@
-"""An edited question, or another answer to the same one. What it takes the place of is in ``chat.turns.versions``."""
+"""An edited question, or another answer to the same one. What it takes the place of: ``turns.earlier_versions``."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from django.db import transaction
 from django.db.models import Max
 from django.utils.translation import gettext as _
 
+from chat.answers.answer_state import reap_abandoned
 from chat.answers.problems import CUT
-from chat.answers.state import reap_abandoned
 from chat.chats.actions import announce
 from chat.models import Message, MessageRole, MessageStatus
 from chat.models.steps import Mode
 from chat.modes.registry import or_plain
 from chat.prompting.short_term import retell
-from chat.turns import runner, versions
+from chat.turns import earlier_versions, runner
+from chat.turns.answer_sources import still_there
 from chat.turns.begin import Turn, begin_turn
 from chat.turns.chosen_model import chosen_for_chat, require_paid
-from chat.turns.sources import still_there
 from memories.consent import memory_on
 from memoryhub.errors import Conflict
 from workspaces.models import User
@@ -42,7 +42,7 @@ def edit_message(
 
     The question as it was, and all that followed it, becomes an earlier version; memories that came of it stay.
     """
-    versions.require_editable(message, by)
+    earlier_versions.require_editable(message, by)
     answered = message.answers.order_by("pk").last()
     return begin_turn(
         message.chat,
@@ -75,7 +75,7 @@ def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:
     spend("turns", by, now=now)
     enabled = memory_on(by, answer.chat.memory_enabled) and not answer.chat.is_temporary
     with transaction.atomic():
-        versions.lock_conversation(answer.chat)
+        earlier_versions.lock_conversation(answer.chat)
         locked = Message.objects.select_for_update().get(pk=answer.pk)
         _require_last(locked)
         anew = _blank_anew(locked, now=now)
@@ -83,7 +83,7 @@ def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:
         anew.save()
         if anew.pk != locked.pk:
             whole = Message.objects.filter(pk=locked.pk)
-            versions.set_aside(whole, first=locked, by=anew, now=now)
+            earlier_versions.set_aside(whole, first=locked, by=anew, now=now)
             retell(answer.chat, now=now)
         announce(answer.chat)
         transaction.on_commit(lambda: runner.start(anew.pk, anew.attempt, by.pk))
@@ -97,7 +97,7 @@ def continue_answer(answer: Message, *, by: User, now: datetime) -> Message:
     spend("turns", by, now=now)
     enabled = memory_on(by, answer.chat.memory_enabled) and not answer.chat.is_temporary
     with transaction.atomic():
-        versions.lock_conversation(answer.chat)
+        earlier_versions.lock_conversation(answer.chat)
         locked = Message.objects.select_for_update().get(pk=answer.pk)
         if locked.status != MessageStatus.DONE or locked.error_code != CUT:
             raise Conflict(_("Only an answer that reached its length limit can be continued."))

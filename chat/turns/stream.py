@@ -14,8 +14,8 @@ from django.conf import settings
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from chat.answers.answer_state import close_abandoned, message_channel
 from chat.answers.live import live_answer
-from chat.answers.state import close_abandoned, message_channel
 from chat.answers.threads import in_thread
 from chat.models import Chat, Message, MessageStatus
 from chat.modes.shown_steps import event_of as step_event

@@ -13,9 +13,9 @@ from django.db import DatabaseError, transaction
 from django.urls import reverse
 from django.utils import timezone
 
+from chat.answers.answer_state import as_interrupted, message_channel
 from chat.answers.live import LiveAnswer, all_live, being_written
 from chat.answers.problems import BROKEN, CUT, CUT_SENTENCE, PLAN, PLAN_SENTENCE, SAVED, reason_of
-from chat.answers.state import as_interrupted, message_channel
 from chat.answers.threads import in_thread
 from chat.chats.actions import announce
 from chat.chats.done import tell_done

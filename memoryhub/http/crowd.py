@@ -97,16 +97,16 @@ def refused(request: HttpRequest) -> HttpResponse:
     """A moment's work: what is said is made once for each language, as JSON, as a fragment and as a page."""
     metrics.SHED.labels("requests").inc()
     language = get_language_from_request(request)
-    told = _told(language, speaks_json(request.path), request.headers.get("HX-Request") == "true")
-    headers = dict(told.headers) | {
-        "Content-Length": str(len(told.content)),
+    answer = _refusal(language, speaks_json(request.path), request.headers.get("HX-Request") == "true")
+    headers = dict(answer.headers) | {
+        "Content-Length": str(len(answer.content)),
         "X-Request-ID": origin.request_id_of(request.headers.get("X-Request-ID", "")),
     }
-    return HttpResponse(told.content, status=told.status_code, headers=headers)
+    return HttpResponse(answer.content, status=answer.status_code, headers=headers)
 
 
 @cache
-def _told(language: str, is_json: bool, is_fragment: bool) -> Any:
+def _refusal(language: str, is_json: bool, is_fragment: bool) -> Any:
     request: Any = HttpRequest()
     request.path, request.htmx = "/api/" if is_json else "/", is_fragment
     with translation.override(language):

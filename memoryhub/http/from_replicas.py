@@ -44,7 +44,7 @@ def reads_only(request: HttpRequest) -> bool:
 
 
 @contextmanager
-def looked_after(request: HttpRequest) -> Iterator[None]:
+def answered_from_replicas(request: HttpRequest) -> Iterator[None]:
     """Around the answering of a request."""
     if not settings.REPLICAS:
         yield
@@ -69,4 +69,4 @@ def _note(request: HttpRequest) -> None:
 
 def is_worth_another(request: HttpRequest) -> bool:
     """Whether a replica would answer what failed: the primary is away."""
-    return bool(settings.REPLICAS) and reads_only(request) and server().look()
+    return bool(settings.REPLICAS) and reads_only(request) and server().check()

@@ -25,7 +25,7 @@ from django.http import FileResponse, HttpResponseBase
 from django.urls import set_script_prefix
 
 from memoryhub.http.crowd import Crowd, counted, refused
-from memoryhub.http.from_replicas import READING, Body, is_worth_another, looked_after
+from memoryhub.http.from_replicas import READING, Body, answered_from_replicas, is_worth_another
 
 # Made as they are needed. Far more than can work at once: some only wait for a model (an answer that is not streamed).
 THREADS = 200
@@ -96,7 +96,7 @@ class OneThreadHandler(ASGIHandler):
         request, refused = self.create_request(scope, body)
         if request is None:
             return None, refused
-        with looked_after(request):
+        with answered_from_replicas(request):
             return request, self.get_response(request)
 
     async def _stream(self, response: HttpResponseBase, receive: Any, send: Any) -> None:

@@ -197,14 +197,14 @@ async def _addresses(host: str, port: int) -> list[Any]:
     """
     found: Future[list[Any]] = Future()
 
-    def look() -> None:
+    def ask() -> None:
         with suppress(InvalidStateError):  # nobody waits any more
             try:
                 found.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
             except Exception as error:
                 found.set_exception(error)
 
-    threading.Thread(target=look, name="addresses", daemon=True).start()
+    threading.Thread(target=ask, name="addresses", daemon=True).start()
     return await asyncio.wrap_future(found)
 
 

@@ -67,7 +67,7 @@ def upgrade(data_dir: Path, say: Say) -> None:
     try:
         with _serving(old):
             databases = _ask(old, _DATABASES)
-            _look_for_room(data_dir, sum(size for _, size in databases))
+            _require_room(data_dir, sum(size for _, size in databases))
             with _serving(new):
                 _take_roles(old, new)
                 for name, size in databases:
@@ -95,7 +95,7 @@ def _serving(server: EmbeddedPostgres) -> Iterator[None]:
         shutil.rmtree(server.socket_folder, ignore_errors=True)
 
 
-def _look_for_room(data_dir: Path, needed: int) -> None:
+def _require_room(data_dir: Path, needed: int) -> None:
     free = shutil.disk_usage(data_dir).free
     if free < needed + ROOM:
         raise PostgresError(

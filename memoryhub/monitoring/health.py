@@ -20,7 +20,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from memoryhub.database.acting import carried
-from memoryhub.database.replicas.state import AWAY, looked_at, may_stand_in, what_ails
+from memoryhub.database.replicas.state import AWAY, may_stand_in, probe_state, what_ails
 from memoryhub.llm.probe import chat_model_trouble, embedder_trouble
 from memoryhub.local.worker_health import OLDEST_WAITING
 from memoryhub.management.database import psycopg_settings, what_is_newer
@@ -90,7 +90,7 @@ def readiness() -> Readiness:
     global _kept
     with _lock:
         if _kept is None or time.monotonic() - _kept[0] > KEPT_SECONDS:
-            found = look()
+            found = check()
             if _kept is None or _kept[1].status != found.status:
                 _say(found)
             _kept = (time.monotonic(), found)
@@ -104,7 +104,7 @@ def _say(found: Readiness) -> None:
     logger.log(level, "Readiness: %s%s", found.status, f" ({troubles})" if troubles else "")
 
 
-def look() -> Readiness:
+def check() -> Readiness:
     """Ask every part now, all at once; what has not answered after four seconds counts as silent."""
     asked: dict[str, Future[Any]] = {
         "database": _threads.submit(carried(_database)),
@@ -137,7 +137,7 @@ def _no_database() -> dict[str, Part]:
 
 def _replicas() -> dict[str, Part]:
     """Each by its number in MEMORYHUB_REPLICA_URLS; none without it."""
-    troubles = {alias: what_ails(looked_at(alias)) for alias in settings.REPLICAS}
+    troubles = {alias: what_ails(probe_state(alias)) for alias in settings.REPLICAS}
     return {alias: Part(not why, why) for alias, why in troubles.items()}
 
 

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 _usual: dict[str, int] = {}  # levels of what is changed now, as they were
 _applying = threading.RLock()
 _timer: threading.Timer | None = None
-_looked_at = 0.0
+_refreshed_at = 0.0
 
 
 class NoSuchLevel(ValueError):
@@ -75,20 +75,20 @@ def wanted(now: datetime) -> Wanted:
 
 def follow() -> None:
     """This process of the web does as is wanted, from now on."""
-    events.hear(CHANNEL, _look)
+    events.call_on(CHANNEL, _refresh)
 
 
 def follow_before_jobs() -> None:
     """The same for processes of the queue, which say nothing while they have nothing to do."""
     from django_q.signals import pre_execute
 
-    def look(sender: Any, **kwargs: Any) -> None:
-        global _looked_at
-        if time.monotonic() - _looked_at >= LOOK_EVERY:
-            _looked_at = time.monotonic()
-            _look()
+    def refresh(sender: Any, **kwargs: Any) -> None:
+        global _refreshed_at
+        if time.monotonic() - _refreshed_at >= LOOK_EVERY:
+            _refreshed_at = time.monotonic()
+            _refresh()
 
-    pre_execute.connect(look, weak=False, dispatch_uid=CHANNEL)
+    pre_execute.connect(refresh, weak=False, dispatch_uid=CHANNEL)
 
 
 def apply(found: Wanted, now: datetime) -> None:
@@ -121,7 +121,7 @@ def _change(change: Wanted | None, now: datetime) -> Wanted:
     return changed
 
 
-def _look() -> None:
+def _refresh() -> None:
     try:
         now = timezone.now()
         apply(wanted(now), now)

@@ -24,7 +24,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from memoryhub.database.counting import count_or_estimate
-from memoryhub.database.replicas.state import looked_at, what_ails
+from memoryhub.database.replicas.state import probe_state, what_ails
 from memoryhub.errors import DomainError
 from memoryhub.local.worker_health import OLDEST_WAITING
 
@@ -177,7 +177,7 @@ def _of_replicas() -> Iterator[Metric]:
         "memoryhub_replica_up", "Whether it follows closely, or is the primary.", labels=["replica"]
     )
     for number, alias in enumerate(settings.REPLICAS, 1):
-        found = looked_at(alias)
+        found = probe_state(alias)
         up.add_metric([str(number)], float(not what_ails(found)))
         if found is not None and found.follows:
             lag.add_metric([str(number)], max(0.0, found.lag))

@@ -53,7 +53,7 @@ class Span:
         """What is known by now: counts, kinds and ids of kind. ``name``: a better one for the span."""
 
 
-class _Told(Span):
+class _Exported(Span):
     """Sent when it ends. What begins inside it, in this context, is a part of it, unless it is ``alone``."""
 
     def __init__(self, inner: Any, *, alone: bool) -> None:
@@ -111,7 +111,7 @@ def span(
             attributes=dict(attributes or {}),
         )
     )
-    return _Told(begun, alone=alone)
+    return _Exported(begun, alone=alone)
 
 
 def spanned(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:

@@ -53,12 +53,12 @@ def median_ms(act: Callable[[], object], times: int = 30) -> float:
 def begin(person: Any, steps: int) -> Any:
     from django.utils import timezone
 
+    from chat.agents.run_request import RunRequest
     from chat.agents.runs import start_run
-    from chat.agents.wanted import Wanted
     from workspaces.access import default_workspace, get_workspace
 
     place = get_workspace(person, default_workspace(person).public_id)
-    return start_run(place, Wanted("Say words", plan=a_plan(steps)), by=person, now=timezone.now())
+    return start_run(place, RunRequest("Say words", plan=a_plan(steps)), by=person, now=timezone.now())
 
 
 def measure_steps() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from chat.exchange import chunk, files, run
+from chat.exchange import chunk, run, upload_files
 from chat.exchange.forget_in_files import forget_in_imports
 from chat.exchange.preview import with_texts
 from chat.models.imports import Import, ImportStatus
@@ -37,7 +37,9 @@ def _data_dir(tmp_path: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def bytes_of(imported: Import) -> bytes:
-    return b"".join(path.read_bytes() for path in sorted(files.folder_of(imported.public_id).iterdir()))
+    return b"".join(
+        path.read_bytes() for path in sorted(upload_files.folder_of(imported.public_id).iterdir())
+    )
 
 
 def forget(text: str, by: User, cast: Cast) -> Any:
@@ -97,7 +99,9 @@ FOREIGN = {
 @pytest.mark.parametrize("name", FOREIGN)
 def test_it_goes_from_another_programs_export_and_from_the_lines_made_of_it(cast: Cast, name: str) -> None:
     imported = uploaded(cast.editor, FOREIGN[name], cast.workspace)
-    assert not files.upload_of(imported.public_id).exists(), "once it was looked at only its lines are kept"
+    assert not upload_files.upload_of(imported.public_id).exists(), (
+        "once it was looked at only its lines are kept"
+    )
     assert TEXT.encode() in bytes_of(imported)
     assert forget(TEXT, cast.editor, cast).removed["lines of imports"] >= 1
     assert TEXT.encode() not in bytes_of(imported)
@@ -166,7 +170,7 @@ def test_lines_that_are_being_looked_at_while_it_is_forgotten(
 def test_a_finished_or_swept_one_costs_nothing(cast: Cast) -> None:
     imported = uploaded(cast.editor, file_of(memory(TEXT)), cast.workspace)
     run.sweep(now=timezone.now() + timedelta(days=8))
-    assert not files.folder_of(imported.public_id).exists()
+    assert not upload_files.folder_of(imported.public_id).exists()
     assert forget_in_imports(Wanted({TEXT}, set()), cast.editor) == {}
 
 

@@ -39,7 +39,7 @@ def test_the_last_one_that_there_may_be_is_made_once(
             place, next(names), [memory], by=cast.owner, now=now
         ),
         (runs, "MOST_ACTIVE"): lambda: runs.start_run(
-            place, runs.Wanted(objective="Compare"), by=cast.owner, now=now
+            place, runs.RunRequest(objective="Compare"), by=cast.owner, now=now
         ),
     }
     for (room, most), make in makers.items():

@@ -141,11 +141,11 @@ def test_a_missing_model_degrades(monkeypatch: pytest.MonkeyPatch, worker: None)
 def test_asking_often_looks_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = []
 
-    def look() -> health.Readiness:
+    def check() -> health.Readiness:
         looks.append(1)
         return health.Readiness(dict.fromkeys(health.ESSENTIAL, health.GOOD))
 
-    monkeypatch.setattr(health, "look", look)
+    monkeypatch.setattr(health, "check", check)
     for _ in range(20):
         assert Client().get("/readyz").status_code == 200
     assert len(looks) == 1
@@ -159,7 +159,7 @@ def test_what_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(health, "chat_model_trouble", lambda: (over.wait(10) and "") or "")
     monkeypatch.setattr(health, "embedder_trouble", lambda: "")
     try:
-        assert health.look().parts["model"].why == "no answer in time"
+        assert health.check().parts["model"].why == "no answer in time"
     finally:
         over.set()
 

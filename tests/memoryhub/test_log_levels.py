@@ -104,14 +104,14 @@ def test_a_web_process_hears_of_it_and_reads_it_where_it_was_said_before_it_list
 
 def test_the_application_alone_starts_nothing_that_listens() -> None:
     assert import_module("memoryhub.asgi").django_application
-    assert log_levels.CHANNEL not in events._listener.hearers
+    assert log_levels.CHANNEL not in events._listener.callbacks
 
 
 @pytest.mark.django_db
 def test_the_queues_processes_look_before_a_job_and_not_before_each(
     monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Callable[..., object]
 ) -> None:
-    monkeypatch.setattr(log_levels, "_looked_at", 0.0)
+    monkeypatch.setattr(log_levels, "_refreshed_at", 0.0)
     log_levels.follow_before_jobs()
     told(RECALL)
     pre_execute.send(sender="django_q", func=None, task={})

@@ -17,9 +17,8 @@ from memoryhub.local.postgres import connection_settings
 from tests.memoryhub.local.processes import wait_until
 from tests.stack import Stack, Web, running_stack, signed_up
 
-CUT = (
-    "SELECT count(pg_terminate_backend(pid{})) FROM pg_stat_activity WHERE application_name = 'memoryhub web'"
-)
+OPEN = "SELECT pid, pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'memoryhub web'"
+GONE = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE pid = ANY (%s)"
 READS = ("/profile/", "/chat/api/chats", "/chat/api/workspaces", "/workspaces/")
 
 
@@ -48,10 +47,10 @@ def database(stack: Stack) -> psycopg.Connection[Any]:
 def cut_all(stack: Stack) -> int:
     """Cut every connection of the web server; how many."""
     with database(stack) as own:
-        found = own.execute(CUT.format("")).fetchone()
+        cut = [pid for pid, _ in own.execute(OPEN)]
         # Those that are not gone are waited for: the signal alone says nothing about when the server hangs up.
-        own.execute(CUT.format(", 5000"))
-    return int(found[0]) if found else 0
+        own.execute(GONE, [cut])
+    return len(cut)
 
 
 def all_at_once(person: http.Client, paths: list[str]) -> list[int]:

@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from chat.chats.actions import create_chat, delete_chat
-from chat.exchange import files, run
+from chat.exchange import run, upload_files
 from chat.models import Chat, ToolCall, ToolOutcome
 from chat.models.imports import Import, ImportStatus
 from chat.turns import runner
@@ -188,7 +188,7 @@ def test_every_door_says_so_and_stores_nothing(cast: Cast, door: str) -> None:
         said = answer.content.decode()
     assert "allowed here" in said and "ask your administrator" in said
     assert table._default_manager.count() == before
-    assert list(files.all_kept()) == []
+    assert list(upload_files.all_kept()) == []
 
 
 def test_a_file_that_no_longer_fits_leaves_nothing_behind(cast: Cast) -> None:
@@ -209,7 +209,7 @@ def test_an_upload_counts_while_it_lies_there(cast: Cast) -> None:
     first = upload(80)
     with pytest.raises(QuotaReached):
         upload(21)
-    assert list(files.all_kept()) == [first.public_id]
+    assert list(upload_files.all_kept()) == [first.public_id]
     run.delete(first)
     assert upload(21).size == 21
 
@@ -277,7 +277,7 @@ def test_an_import_stops_says_why_and_goes_on_when_there_is_room(
     importing.refresh_from_db()
     assert importing.status == ImportStatus.STOPPED
     assert "of the 2 memories allowed here" in importing.error
-    assert list(files.all_kept()) == [importing.public_id]
+    assert list(upload_files.all_kept()) == [importing.public_id]
     assert not Memory.objects.exists()
     settings.QUOTAS = settings.QUOTAS | {"memories": 8}
     assert run.advance(run.resume(importing, now=NOW()).pk, seconds=60) == run.Outcome.DONE

@@ -60,13 +60,13 @@ def looks_of(name: str) -> list[str]:
     ``1`` are one, ``rn`` is ``m``. Nor do small capitals (Cyrillic's ``м`` is one of Latin's ``m``), and strokes that
     only stand beside or between letters are nothing.
     """
-    return sorted({_look(name), _look(name.casefold())})
+    return sorted({_skeleton(name), _skeleton(name.casefold())})
 
 
-def _look(text: str) -> str:
+def _skeleton(text: str) -> str:
     """Until nothing changes: what a capital looks like has small letters with looks of their own."""
     alike = _bare("".join(_prototypes().get(sign, sign) for sign in _bare(text))).casefold()
-    return alike.replace("i", "l") if alike == text else _look(alike)
+    return alike.replace("i", "l") if alike == text else _skeleton(alike)
 
 
 def _bare(text: str) -> str:

@@ -69,7 +69,7 @@ def artifact_list(request: PageRequest, ws_id: str) -> HttpResponse:
             return redirect("workspaces:artifact", ws_id, made.public_id)
         except Invalid as error:
             kept = {"kind": sent.get("kind", ""), "personal": sent.get("personal") == "on"}
-            context |= {"sent": written, **kept, **_told(error)}
+            context |= {"sent": written, **kept, **_refusal_of(error)}
     found = in_reach(Artifact.objects.live(), workspace, request.user, Reach.here(workspace))
     context |= {
         "can_write": Role(workspace.role).allows(Role.EDITOR),
@@ -106,7 +106,7 @@ def artifact(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
             request, now_there, {"sent": typed, "problem": error.message, "lines": changed}, status=409
         )
     except Invalid as error:
-        return show(request, found, {"sent": typed, **_told(error)}, status=422)
+        return show(request, found, {"sent": typed, **_refusal_of(error)}, status=422)
     return show(request, found) if request.htmx else redirect("workspaces:artifact", ws_id, art_id)
 
 
@@ -138,7 +138,7 @@ def beside_chat(response: HttpResponse) -> HttpResponse:
     return response
 
 
-def _told(error: Invalid) -> dict[str, Any]:
+def _refusal_of(error: Invalid) -> dict[str, Any]:
     """For the form: what is wrong, and whether its writer is asked to keep it all the same."""
     return {"problem": error.message, "asks": isinstance(error, LooksDelicate)}
 

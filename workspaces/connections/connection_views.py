@@ -75,7 +75,7 @@ def _list_page(request: PageRequest, form: NewConnectionForm, **more: Any) -> Ht
         "shared": Connection.objects.live().shared().order_by("name", "pk"),
         "may_connect": settings.PEOPLE_MAY_CONNECT,
         "may_manage": manages,
-        "may_look": local_servers.may_look(request.user),
+        "may_find": local_servers.may_find(request.user),
         "presets": PRESETS,
         "form": form,
     }
@@ -84,11 +84,11 @@ def _list_page(request: PageRequest, form: NewConnectionForm, **more: Any) -> Ht
 
 
 @require_http_methods(["GET", "POST"])
-def look_here(request: PageRequest) -> HttpResponse:
+def find_here(request: PageRequest) -> HttpResponse:
     """What runs on this machine. GET: where somebody lands who had to sign in again."""
     if request.method == "GET":
         return redirect("workspaces:connections")
-    running = local_servers.look(by=request.user, now=timezone.now())
+    running = local_servers.find(by=request.user, now=timezone.now())
     return _list_page(request, _new_form(request, sent=False), running=running)
 
 

@@ -46,12 +46,12 @@ class Running:
     models: list[str]
 
 
-def may_look(user: User) -> bool:
+def may_find(user: User) -> bool:
     """Administrators for everybody; people for themselves, where the operator lets them into this network."""
     return may_manage(user) or (settings.PEOPLE_MAY_CONNECT and settings.PEOPLE_MAY_CONNECT_INTERNAL)
 
 
-def look(*, by: User, now: datetime) -> list[Running]:
+def find(*, by: User, now: datetime) -> list[Running]:
     """Ask the usual ports, side by side; a second at the most. Forbidden, TooManyRequests."""
     _require_leave(by)
     spend("model tests", by, now=now)
@@ -100,7 +100,7 @@ def connect(
 
 
 def _require_leave(user: User) -> None:
-    if not may_look(user):
+    if not may_find(user):
         raise Forbidden(_("Only administrators connect models of this machine."))
 
 

@@ -263,7 +263,7 @@ async def _feed(workspace: Workspace, user: User, session_key: str) -> AsyncGene
     channels = (f"workspace:{workspace.public_id}", f"user:{user.public_id}")
     async for event in bus.subscribe(*channels, heartbeat=HEARTBEAT):
         if not await sync_to_async(_may_still_see)(
-            workspace.pk, user.pk, session_key, told=event is not None
+            workspace.pk, user.pk, session_key, has_news=event is not None
         ):
             yield "event: closed\ndata: {}\n\n"
             return
@@ -275,16 +275,16 @@ def _sse(event: bus.Event | None) -> str:
 
 
 @by_system
-def _may_still_see(workspace_pk: int, user_pk: int, session_key: str, *, told: bool) -> bool:
+def _may_still_see(workspace_pk: int, user_pk: int, session_key: str, *, has_news: bool) -> bool:
     """Asked anew at every event: members are removed, accounts switched off and sessions ended while pages are open.
 
-    Who is ``told`` of something loads it in a moment, and no replica without it may answer.
+    ``has_news``: who is told of something loads it in a moment, and no replica without it may answer.
     """
     from django.contrib.sessions.models import Session
 
     try:
         member = Membership.objects.filter(workspace=workspace_pk, user=user_pk, user__is_active=True)
-        if told:
+        if has_news:
             note_written(user_pk)
         return member.exists() and Session.objects.filter(session_key=session_key).exists()
     finally:

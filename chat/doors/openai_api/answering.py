@@ -17,12 +17,12 @@ from django.utils.translation import gettext as _
 
 from chat.answers.threads import in_thread
 from chat.doors.openai_api.errors import error_of
-from chat.doors.openai_api.parts import parts_of_body
+from chat.doors.openai_api.program_request import Asked, Body
 from chat.doors.openai_api.pump import Chunk, Pump, ReadSoFar
-from chat.doors.openai_api.reading import Asked, Body
 from chat.doors.openai_api.recalled_for_program import Noted, Remembered, expect_recall, note_turn, remember
+from chat.doors.openai_api.request_parts import parts_of_body
 from chat.doors.openai_api.served import find_model
-from chat.turns import passing, runner
+from chat.turns import program_turns, runner
 from memoryhub.database.locks import release_connection
 from memoryhub.errors import DomainError, Forbidden, Invalid, NotFound
 from memoryhub.http.crowd import aside
@@ -88,7 +88,7 @@ class Answering:
         self._is_noted.wait(NOTED_WITHIN)
         now = timezone.now()
         if self.noted.turn is not None:
-            passing.end(self.noted.turn.pk, read.said, is_over=read.is_over, now=now)
+            program_turns.end(self.noted.turn.pk, read.said, is_over=read.is_over, now=now)
         self.meter.add(Usage(), parts_of_body(self.body))
         record(self.account, self.meter, now=now)
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from chat.doors.openai_api.parts import parts_of_body
-from chat.doors.openai_api.reading import Asked, Body, text_of
+from chat.doors.openai_api.program_request import Asked, Body, text_of
+from chat.doors.openai_api.request_parts import parts_of_body
 from chat.doors.openai_api.shown_by_program import shown_in
 from chat.models import PassingTurn
 from chat.prompting.context import RECALLED_SHARE, agent_text, recalled_block, room_beside_answer
 from chat.prompting.injecting import find_for_prompt
-from chat.turns import passing
+from chat.turns import program_turns
 from memories.consent import memory_on
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import expect
@@ -35,7 +35,7 @@ class Remembered:
 
     messages: list[Body]
     given: list[Body]
-    said: passing.Said | None = None
+    said: program_turns.Said | None = None
     used: tuple[str, ...] = ()
     degraded: str = ""
 
@@ -84,7 +84,7 @@ def remember(asked: Asked, caller: Caller, chosen: Chosen) -> Remembered:
         degraded = FAILED
     ids = tuple(item.memory.public_id for item in used)
     block: list[Body] = [_ours(recalled_block(used, names_people=_several(caller)))] if used else []
-    said = passing.Said(list(_lines(messages[: at + 1])))
+    said = program_turns.Said(list(_lines(messages[: at + 1])))
     return Remembered([*messages[:at], *block, *messages[at:]], messages, said, ids, degraded)
 
 
@@ -95,11 +95,13 @@ def note_turn(asked: Asked, caller: Caller, chosen: Chosen, remembered: Remember
     said = remembered.said
     if said is None:
         return Noted()
-    saved = passing.saved_from(passing.conversation_id(caller, said), caller.person, now=caller.now)
+    saved = program_turns.saved_from(
+        program_turns.conversation_id(caller, said), caller.person, now=caller.now
+    )
     turn = None
     if _may_mine(asked, caller):
         shown, used = shown_in(asked.body, remembered.given), remembered.used
-        turn = passing.begin(caller, said, shown, used=used, connection=chosen.connection)
+        turn = program_turns.begin(caller, said, shown, used=used, connection=chosen.connection)
     return Noted(tuple(saved), turn)
 
 

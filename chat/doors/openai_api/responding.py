@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chat.doors.openai_api.errors import error_of
-from chat.doors.openai_api.reading import Body
+from chat.doors.openai_api.program_request import Body
 from memoryhub.ids import new_id
 from memoryhub.llm.errors import ModelBadReply
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.http.request import HttpHeaders
 from django.utils.translation import gettext as _
 
-from chat.doors.openai_api.reading import MOST_MESSAGES, Asked, Body, ours_of
+from chat.doors.openai_api.program_request import MOST_MESSAGES, Asked, Body, ours_of
 from memoryhub.errors import Invalid
 from memoryhub.languages import grouped
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from chat.doors.openai_api.reading import Body
-from chat.turns.passing import Shown
+from chat.doors.openai_api.program_request import Body
+from chat.turns.program_turns import Shown
 from memories.judging.extraction.provenance import words_to_keep
 
 MOST_READ = 400_000  # characters of one request

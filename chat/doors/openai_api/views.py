@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from chat.doors.openai_api.answering import AnswerStream, AsChunks, prepare, whole
 from chat.doors.openai_api.embeddings import embed
 from chat.doors.openai_api.errors import ModelMissing, openai_exception_handler
-from chat.doors.openai_api.reading import read_asked
+from chat.doors.openai_api.program_request import read_asked
 from chat.doors.openai_api.responding import Responding
 from chat.doors.openai_api.responses_reading import read_response
 from chat.doors.openai_api.served import served

@@ -24,5 +24,5 @@ here = _Here()
 def refuse_in_vain(alias: str) -> None:
     """Raise OperationalError instead of waiting for a server that is away, where another may answer."""
     has_another = here.only_reads or alias != DEFAULT_DB_ALIAS
-    if settings.REPLICAS and has_another and server(alias).look():
+    if settings.REPLICAS and has_another and server(alias).check():
         raise OperationalError("the server is away")

@@ -53,7 +53,7 @@ def read(person: int, ask: Callable[[], T]) -> T:
                 "A replica failed, the primary is asked: %s", type(error.__cause__ or error).__name__
             )
             connections[alias].close()
-            server(alias).look()
+            server(alias).check()
     metrics.READS.labels("primary").inc()
     return ask()
 
@@ -106,7 +106,7 @@ def _first_that(fits: Callable[[State], bool]) -> str | None:
                 if fits(state(_rows)):
                     return alias
         except (DatabaseError, InterfaceError):
-            server(alias).look()
+            server(alias).check()
     return None
 
 

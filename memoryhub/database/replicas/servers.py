@@ -26,15 +26,15 @@ class Server:
     def __init__(self, alias: str) -> None:
         self.alias = alias
         self._lock = threading.Lock()
-        self._away, self._looked_at, self._aside_until = False, 0.0, 0.0
+        self._away, self._checked_at, self._aside_until = False, 0.0, 0.0
 
     def is_away(self) -> bool:
         """As far as is known; while it is away one thread a second looks again, the others go by what it found last."""
         if not self._away:
             return False
-        if self._lock.locked() or time.monotonic() - self._looked_at < AGAIN:
+        if self._lock.locked() or time.monotonic() - self._checked_at < AGAIN:
             return True
-        return self.look()
+        return self.check()
 
     def set_aside(self) -> None:
         """Not to be asked for a second: it is there, and of no use at the moment."""
@@ -43,14 +43,14 @@ class Server:
     def is_aside(self) -> bool:
         return time.monotonic() < self._aside_until
 
-    def look(self) -> bool:
+    def check(self) -> bool:
         """Whether it is away now, by a connection of its own; who asks meanwhile is given the same answer."""
         with self._lock:
-            if time.monotonic() - self._looked_at > FRESH:
+            if time.monotonic() - self._checked_at > FRESH:
                 away = not self._answers()
                 if away != self._away:
                     logger.warning("The database %r %s.", self.alias, "is away" if away else "is back")
-                self._away, self._looked_at = away, time.monotonic()
+                self._away, self._checked_at = away, time.monotonic()
             return self._away
 
     def _answers(self) -> bool:

@@ -67,7 +67,7 @@ def state_with(alias: str, needed: int, ask: Ask) -> State:
     return found
 
 
-def looked_at(alias: str) -> State | None:
+def probe_state(alias: str) -> State | None:
     """By a connection of its own, for monitors. None: it cannot be reached."""
     try:
         with psycopg.connect(**connection_settings(alias)) as connection:
@@ -84,7 +84,7 @@ def what_ails(found: State | None) -> str:
     if found is None:
         return AWAY
     if not found.follows:
-        primary = looked_at(DEFAULT_DB_ALIAS)
+        primary = probe_state(DEFAULT_DB_ALIAS)
         return "" if primary is not None and primary.started == found.started else ALONE
     return "" if found.lag <= settings.REPLICA_LAG else f"{found.lag:.0f} s behind"
 

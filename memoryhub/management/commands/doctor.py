@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from memoryhub.llm.probe import embedder_trouble
 from memoryhub.management.troubles import troubles
-from memoryhub.monitoring.health import look
+from memoryhub.monitoring.health import check
 
 WHAT_TO_DO = {
     "database": "Start MemoryHub with `make run`, or see that the server in DATABASE_URL answers.",
@@ -31,7 +31,7 @@ class Command(BaseCommand):
         number = 0
         if not settings.EMBEDDING_BASE_URL:
             embedder_trouble()  # loads this process's own, which takes a busy machine longer than anyone waits below
-        for name, part in look().parts.items():
+        for name, part in check().parts.items():
             if part.ok:
                 self.stdout.write(f"{name}: well")
             else:

@@ -17,9 +17,9 @@ import django
 def main(at_once: int) -> None:
     from django.db import DatabaseError, InterfaceError, close_old_connections
 
-    from chat.agents import asking, lanes, taking
+    from chat.agents import asking, claiming, lanes
 
-    taking.STALE, asking.BEAT_SECONDS = timedelta(seconds=3), 0.3
+    claiming.STALE, asking.BEAT_SECONDS = timedelta(seconds=3), 0.3
     parent = os.getppid()
     while os.getppid() == parent:  # it never outlives the test
         close_old_connections()  # as the queue does before each job

@@ -94,7 +94,7 @@ def test_namespace_input_is_written_by_tasks_plans_and_agent_steps(memory: Agent
 
 
 def test_namespace_shared_is_written_by_memory_write_alone(memory: AgentMemory) -> None:
-    tool = {tool.name: tool for tool in memory_tools(memory, source="s", told=lambda op, data: None)}[
+    tool = {tool.name: tool for tool in memory_tools(memory, source="s", on_access=lambda op, data: None)}[
         "memory_write"
     ]
     for key in ("x", "task:x", "shared:x"):
@@ -198,7 +198,7 @@ def test_plan_reads_the_result_of_one_task(executed: ParallelTaskExecutor) -> No
 
 
 def returned(memory: AgentMemory, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    tools = {tool.name: tool for tool in memory_tools(memory, source="s", told=lambda op, data: None)}
+    tools = {tool.name: tool for tool in memory_tools(memory, source="s", on_access=lambda op, data: None)}
     answer: dict[str, Any] = json.loads(tools[name].call(json.dumps(arguments), "call"))
     return answer
 

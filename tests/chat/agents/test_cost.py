@@ -12,14 +12,14 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from chat.agents import doing
+from chat.agents import worker
+from chat.agents.claiming import take_next
 from chat.agents.lanes import work
 from chat.agents.memory_tools import ToList, list_entries
 from chat.agents.run_memory import AgentMemory, MemoryKind
+from chat.agents.run_request import RunRequest
 from chat.agents.runs import start_run
 from chat.agents.stored_run import _NEWEST, StoredMemory
-from chat.agents.taking import take_next
-from chat.agents.wanted import Wanted
 from chat.models import Run, RunEntry
 from memoryhub.llm.usage import Price
 from tests.bench.bench_runs import a_plan
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.django_db
 
 def begun(cast: Cast, plan: dict[str, Any]) -> Run:
     place = get_workspace(cast.owner, cast.workspace.public_id)
-    return start_run(place, Wanted("Say words", plan=plan), by=cast.owner, now=timezone.now())
+    return start_run(place, RunRequest("Say words", plan=plan), by=cast.owner, now=timezone.now())
 
 
 def test_of_a_thousand_entries_the_newest_are_listed_without_reading_the_others(
@@ -89,7 +89,7 @@ def test_a_step_takes_few_queries_in_one_transaction_and_leads_to_the_next(
     for _ in range(2):
         assert step is not None
         with CaptureQueriesContext(connection) as queries, django_capture_on_commit_callbacks() as tickets:
-            step = doing.do(step, ends=time.monotonic() + 20)
+            step = worker.do(step, ends=time.monotonic() + 20)
         sent = [query["sql"] for query in queries]
         assert len(sent) - 2 <= 12 and sum("SAVEPOINT" in each for each in sent) == 2 and not tickets, sent
     run.refresh_from_db()
@@ -97,11 +97,11 @@ def test_a_step_takes_few_queries_in_one_transaction_and_leads_to_the_next(
     assert run.states["steps"] == {"s0": "done", "s1": "done", "s2": "running"} and run.rounds == 2
     assert [event.kind for event in run.events.all()] == ["reply", "step"] * 2
     begun(cast, {"tasks": [{"id": "a"}, *({"id": name, "depends_on": ["a"]} for name in "bc")]})
-    assert doing.do(step, ends=time.monotonic() + 20) is None  # another one waits, whose turn it is
+    assert worker.do(step, ends=time.monotonic() + 20) is None  # another one waits, whose turn it is
     last, first = take_next(now=timezone.now()), take_next(now=timezone.now())
     assert last and last.ref == "s3" and first and first.ref == "a"  # whichever run was served longest ago
     with django_capture_on_commit_callbacks() as tickets:
-        step = doing.do(first, ends=time.monotonic() + 20)
+        step = worker.do(first, ends=time.monotonic() + 20)
     assert step is not None and step.ref == "b" and len(tickets) == 1  # for whoever takes the third
 
 

@@ -12,13 +12,13 @@ from django.utils import timezone
 from django.utils.html import escape
 from pytest_django.fixtures import Settings
 
+from chat.agents.claiming import take_next
 from chat.agents.lanes import work
 from chat.agents.run_memory import MemoryKind
+from chat.agents.run_overview import follow_run
+from chat.agents.run_request import RunRequest
 from chat.agents.runs import start_run, stop_run
-from chat.agents.shown import follow_run
 from chat.agents.stored_run import StoredMemory
-from chat.agents.taking import take_next
-from chat.agents.wanted import Wanted
 from chat.models import Run, RunEntry
 from chat.models.runs import RunTask
 from chat.tasks import work_on_runs
@@ -51,7 +51,7 @@ def owner(cast: Cast) -> Client:
 def begin(cast: Cast, **wanted: Any) -> Run:
     place = get_workspace(cast.owner, cast.workspace.public_id)
     values = {"objective": HOSTILE, "plan": PLAN} | wanted
-    return start_run(place, Wanted(**values), by=cast.owner, now=timezone.now())
+    return start_run(place, RunRequest(**values), by=cast.owner, now=timezone.now())
 
 
 def test_a_program_starts_a_run_and_reads_what_came_of_it(

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from chat.agents import doing
+from chat.agents import worker
 from chat.agents.lanes import work
 from chat.agents.run_memory import MemoryKind
+from chat.agents.run_request import RunRequest
 from chat.agents.runs import start_run, stop_run
 from chat.agents.stored_run import StoredMemory
 from chat.agents.templates import save_template
-from chat.agents.wanted import Wanted
 from chat.models import Run
 from memories.forgetting.forget import forget_memories
 from memories.models import Memory
@@ -32,7 +32,7 @@ PLAN = {"tasks": [{"id": "ill", "title": f"Note: {TEXT}", "description": f"Say t
 
 def run_of(user: User, cast: Cast, **more: Any) -> Run:
     place = get_workspace(user, cast.workspace.public_id)
-    wanted = Wanted(
+    wanted = RunRequest(
         **{"objective": "What was in May?", "plan": PLAN, "inputs": {"said": {TEXT: [TEXT]}}} | more
     )
     run = start_run(place, wanted, by=user, now=timezone.now())
@@ -104,15 +104,15 @@ def test_a_step_that_has_it_in_its_hands_loses_it(
 
     scripted_model.respond = respond
     run = run_of(cast.owner, cast, plan=None, mode="loop", inputs={})
-    original, forgotten = doing.Held.beat, list[str]()
+    original, forgotten = worker.ClaimedStep.beat, list[str]()
 
-    def beat(held: doing.Held, **values: Any) -> None:
+    def beat(held: worker.ClaimedStep, **values: Any) -> None:
         original(held, **values)
         if not forgotten and "was ill in May" in json.dumps(values.get("transcript", "")):
             forgotten.append(said_in(run))
             forget(memory, cast.owner)
 
-    monkeypatch.setattr(doing.Held, "beat", beat)
+    monkeypatch.setattr(worker.ClaimedStep, "beat", beat)
     work(seconds=20, at_once=1)
     run.refresh_from_db()
     assert forgotten and TEXT.lower() in forgotten[0] and TEXT.lower() not in said_in(run)

@@ -13,10 +13,10 @@ import pytest
 from django.db import connections
 from django.utils import timezone
 
-from chat.agents import taking
+from chat.agents import claiming
 from chat.agents.lanes import work
+from chat.agents.run_request import RunRequest
 from chat.agents.runs import start_run
-from chat.agents.wanted import Wanted
 from tests.conftest import Cast
 from tests.fakes.openai_server import HOLD, Answer, Call, Received, ScriptedOpenAI
 from workspaces.access import get_workspace
@@ -74,7 +74,7 @@ def test_another_goes_on_behind_what_a_dead_worker_had_done(
     scripted_model.respond = slowly
     place = get_workspace(cast.owner, cast.workspace.public_id)
     mode = "multi-agent" if what == "team" else "plan"
-    wanted = Wanted("Do it", mode, plan=PLANS[what])
+    wanted = RunRequest("Do it", mode, plan=PLANS[what])
     run = start_run(place, wanted, by=cast.owner, now=timezone.now())
     at_once = 1 if what == "step" else 3
 
@@ -90,7 +90,7 @@ def test_another_goes_on_behind_what_a_dead_worker_had_done(
     before = len(scripted_model.chat_requests)
     assert run.steps.filter(status="running").count() == at_once
     scripted_model.release()
-    monkeypatch.setattr(taking, "STALE", timedelta(0))
+    monkeypatch.setattr(claiming, "STALE", timedelta(0))
     eventually(lambda: bool(work(seconds=20, at_once=1)))
     run.refresh_from_db()
     assert run.status == "done", run.error

@@ -43,7 +43,7 @@ def filled(memory: AgentMemory) -> AgentMemory:
 
 def called(memory: AgentMemory, name: str, arguments: dict[str, Any], told: list[Any] | None = None) -> Any:
     heard = told if told is not None else []
-    tools = memory_tools(memory, source="me", told=lambda op, data: heard.append((op, data)))
+    tools = memory_tools(memory, source="me", on_access=lambda op, data: heard.append((op, data)))
     return json.loads(next(tool for tool in tools if tool.name == name).call(json.dumps(arguments), "k"))
 
 

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from chat.agents import runs as runs_module
 from chat.agents.lanes import work
+from chat.agents.run_request import RunRequest
 from chat.agents.runs import resume_run, start_run, stop_run
-from chat.agents.wanted import Wanted
 from chat.models import Run
 from memoryhub.errors import Conflict
 from tests.chat.agents.test_doors import signed_in
@@ -105,7 +105,7 @@ def test_the_longest_result_is_kept_whole_and_shown_in_part(
     step = {"id": "s", "instructions": "Write.", "schema": {"type": "string"}}
     scripted_model.respond = lambda request: Answer(calls=[Call("finish_step", {"result": LONG})])
     place = get_workspace(cast.owner, cast.workspace.public_id)
-    wanted = Wanted("Write much", plan={"tasks": [{"id": "a", "steps": [step]}]})
+    wanted = RunRequest("Write much", plan={"tasks": [{"id": "a", "steps": [step]}]})
     run = start_run(place, wanted, by=cast.owner, now=timezone.now())
     work(seconds=20, at_once=1)
     run.refresh_from_db()
@@ -123,7 +123,7 @@ def test_of_two_who_go_on_at_once_one_does_and_the_other_hears_it(
 ) -> None:
     """Each with a plan of their own: the first one's is done, whole, and nothing of the other."""
     place, now = get_workspace(cast.owner, cast.workspace.public_id), timezone.now()
-    wanted = Wanted("Do it", plan=ONE, reviews_plan=True)
+    wanted = RunRequest("Do it", plan=ONE, reviews_plan=True)
     run, pause, others = start_run(place, wanted, by=cast.owner, now=now), Pause(), list[Work]()
 
     def go(task: str) -> Run:

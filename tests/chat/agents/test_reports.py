@@ -9,14 +9,14 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from chat.agents.again import run_again
-from chat.agents.course import _end, alone
 from chat.agents.plan import read_plan
+from chat.agents.rerun import rerun
+from chat.agents.run_overview import text_for_webhook
+from chat.agents.run_progress import _end, alone
+from chat.agents.run_request import RunRequest
 from chat.agents.run_tools import caller_of
 from chat.agents.runs import start_run
-from chat.agents.shown import text_for_webhook
 from chat.agents.templates import save_template
-from chat.agents.wanted import Wanted
 from chat.chats.actions import set_private
 from chat.models import Chat, Message, Run
 from chat.models.runs import RunEvent, RunTemplate
@@ -41,7 +41,7 @@ def answered(chat: Chat, text: str = "", asked: str = "What does hosting cost?")
 
 def researched(cast: Cast, answer: Message) -> Run:
     place = get_workspace(cast.editor, cast.workspace.public_id)
-    wanted = Wanted("What does hosting cost?", "research", answer=answer)
+    wanted = RunRequest("What does hosting cost?", "research", answer=answer)
     return start_run(place, wanted, by=cast.editor, now=timezone.now())
 
 
@@ -75,11 +75,11 @@ def test_copies_of_a_chats_research_are_read_by_whom_the_chat_is(
     chat = make_chat(cast.editor, cast.workspace)
     run = researched(cast, answered(chat))
     Run.objects.filter(pk=run.pk).update(plan=PLAN, states={"steps": {"report": "done"}, "tasks": {}})
-    theirs = run_again(Run.objects.get(), by=cast.owner, now=timezone.now(), from_step=from_step)
-    mine = run_again(theirs, by=cast.editor, now=timezone.now(), from_step=from_step)
+    theirs = rerun(Run.objects.get(), by=cast.owner, now=timezone.now(), from_step=from_step)
+    mine = rerun(theirs, by=cast.editor, now=timezone.now(), from_step=from_step)
     of_no_chat = start_run(
         get_workspace(cast.owner, cast.workspace.public_id),
-        Wanted("Else", plan=PLAN),
+        RunRequest("Else", plan=PLAN),
         by=cast.owner,
         now=timezone.now(),
     )
@@ -87,7 +87,7 @@ def test_copies_of_a_chats_research_are_read_by_whom_the_chat_is(
     copies = (run, theirs, mine)
     assert all(seen(cast, each) == [True] * 4 for each in copies)
     set_private(chat, is_private=True, by=cast.editor, now=timezone.now())
-    made_since = run_again(Run.objects.get(pk=mine.pk), by=cast.editor, now=timezone.now())
+    made_since = rerun(Run.objects.get(pk=mine.pk), by=cast.editor, now=timezone.now())
     for each in (*copies, made_since):
         assert seen(cast, each) == [True, False, False, False]
         for user in (cast.owner, cast.viewer, cast.stranger):
@@ -129,7 +129,7 @@ def test_what_was_made_of_research_before_it_knew_its_chat_follows_it_now(
         chat = make_chat(cast.editor, cast.workspace, title=name)
         run = researched(cast, answered(chat)) if name != "none" else begun_alone(cast, objective)
         Run.objects.filter(pk=run.pk).update(objective=objective, plan=read_plan(PLAN).as_json())
-        copy = run_again(Run.objects.get(pk=run.pk), by=cast.owner, now=timezone.now())
+        copy = rerun(Run.objects.get(pk=run.pk), by=cast.owner, now=timezone.now())
         made[name] = copy, save_template(copy, name, by=cast.owner, now=timezone.now())
     Chat.objects.filter(title="private").update(is_private=True)
     Run.objects.filter(answer=None).update(
@@ -153,7 +153,7 @@ def test_what_was_made_of_research_before_it_knew_its_chat_follows_it_now(
 
 def begun_alone(cast: Cast, objective: str) -> Run:
     place = get_workspace(cast.owner, cast.workspace.public_id)
-    return start_run(place, Wanted(objective, "research", plan=PLAN), by=cast.owner, now=timezone.now())
+    return start_run(place, RunRequest(objective, "research", plan=PLAN), by=cast.owner, now=timezone.now())
 
 
 def seen_by(user: User, run: Run) -> bool:

@@ -12,16 +12,16 @@ import pytest
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from chat.agents import doing, run_tools, stored_run, taking
-from chat.agents.again import run_again
-from chat.agents.held import Held
+from chat.agents import claiming, run_tools, stored_run, worker
+from chat.agents.claimed_step import ClaimedStep
+from chat.agents.claiming import take_next
 from chat.agents.lanes import work
+from chat.agents.rerun import rerun
 from chat.agents.run_memory import MemoryKind
+from chat.agents.run_request import RunRequest
 from chat.agents.runs import resume_run, start_run, stop_run
 from chat.agents.step import Outcome
 from chat.agents.stored_run import Lost, StoredMemory
-from chat.agents.taking import take_next
-from chat.agents.wanted import Wanted
 from chat.models import Run, RunMode, RunStatus, RunStep
 from chat.tools import memory as memory_tools
 from memories.models import Memory
@@ -49,7 +49,7 @@ def place(cast: Cast) -> Workspace:
 
 def begin(place: Workspace, by: User, **wanted: Any) -> Run:
     values = {"objective": "Compare the offers", "plan": PLAN} | wanted
-    return start_run(place, Wanted(**values), by=by, now=timezone.now())
+    return start_run(place, RunRequest(**values), by=by, now=timezone.now())
 
 
 def go(run: Run) -> Run:
@@ -118,9 +118,9 @@ def killing(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
         return counted
 
-    monkeypatch.setattr(Held, "beat", count(Held.beat))
+    monkeypatch.setattr(ClaimedStep, "beat", count(ClaimedStep.beat))
     monkeypatch.setattr(stored_run, "_keep", count(stored_run._keep))
-    monkeypatch.setattr(doing, "settle", count(doing.settle))
+    monkeypatch.setattr(worker, "settle", count(worker.settle))
     monkeypatch.setattr(memory_tools, "save_memory", count(memory_tools.save_memory))
     yield left
 
@@ -201,13 +201,13 @@ def test_who_was_taken_over_can_write_nothing_more(
     later = now + timedelta(minutes=1)
     again = take_next(now=later)
     assert again is not None and again.pk == first.pk and again.lease == 2
-    zombie = Held(first)
+    zombie = ClaimedStep(first)
     zombie.memory.set("shared:late", MemoryKind.SHARED, 1)
     with pytest.raises(Lost):
         zombie.save()
     zombie.memory.set("shared:late", MemoryKind.SHARED, 1)
     with pytest.raises(Lost):
-        doing.settle(zombie, Outcome(True, "late"), now=later)
+        worker.settle(zombie, Outcome(True, "late"), now=later)
     zombie.put_back(now=later)
     again.refresh_from_db()
     assert again.status == "running" and not run.entries.filter(key="shared:late").exists()
@@ -249,7 +249,7 @@ def test_a_run_is_stopped_and_goes_on_where_it_was(
     """``after`` so many replies, each of which is there when it goes on."""
     run = begin(place, cast.owner)
     stops = iter([False] * (after - 1) + [True])
-    original = doing.asking
+    original = worker.asking
 
     def asking(llm: Any, beat: Any, meter: Any) -> Any:
         ask = original(llm, beat, meter)
@@ -263,7 +263,7 @@ def test_a_run_is_stopped_and_goes_on_where_it_was(
         return asked
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(doing, "asking", asking)
+        patch.setattr(worker, "asking", asking)
         assert go(run).status == RunStatus.STOPPED
     assert len(model.chat_requests) == run.rounds == after and take_next(now=timezone.now()) is None
     with pytest.raises(Conflict):
@@ -301,13 +301,13 @@ def test_a_plan_can_be_looked_at_and_changed_first(
 def test_a_run_is_done_again_from_a_step(model: ScriptedOpenAI, place: Workspace, cast: Cast) -> None:
     run = go(begin(place, cast.owner, inputs={"city": "Bern"}))
     before = len(model.chat_requests)
-    again = run_again(run, by=cast.owner, now=timezone.now(), from_step="check")
+    again = rerun(run, by=cast.owner, now=timezone.now(), from_step="check")
     assert go(again).status == RunStatus.DONE and again.pk != run.pk
     asked = [request.messages[1]["content"].split()[0] for request in model.chat_requests[before:]]
     assert asked == ["Check", "Report", "Report"]
     assert again.entries.filter(key__in=["task:find", "input:city"]).count() == 2
     with pytest.raises(Invalid):
-        run_again(run, by=cast.owner, now=timezone.now(), from_step="nothing")
+        rerun(run, by=cast.owner, now=timezone.now(), from_step="nothing")
 
 
 def test_a_list_is_fanned_out_over_workers(model: ScriptedOpenAI, place: Workspace, cast: Cast) -> None:
@@ -450,4 +450,4 @@ def test_a_hundred_runs_of_many_people_are_taken_up_without_reading_them_all(
             begin(place, person)
     with django_assert_max_num_queries(8):
         assert take_next(now=timezone.now())
-    assert taking.takeable(timezone.now()).count() == 29
+    assert claiming.takeable(timezone.now()).count() == 29

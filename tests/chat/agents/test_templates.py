@@ -12,8 +12,8 @@ from chat.agents.estimate import A_STEP, expected
 from chat.agents.graph import graph_of
 from chat.agents.lanes import work
 from chat.agents.plan import read_plan
+from chat.agents.run_request import RunRequest
 from chat.agents.runs import start_run
-from chat.agents.wanted import Wanted
 from chat.models import Run
 from chat.models.runs import RunTemplate
 from tests.conftest import Cast
@@ -29,7 +29,7 @@ PLAN = {"tasks": [{"id": "a", "title": "A"}, {"id": "b", "title": "B", "depends_
 def begun(cast: Cast, **wanted: Any) -> Run:
     place = get_workspace(cast.owner, cast.workspace.public_id)
     values = {"objective": "Compare the offers", "plan": PLAN} | wanted
-    return start_run(place, Wanted(**values), by=cast.owner, now=timezone.now())
+    return start_run(place, RunRequest(**values), by=cast.owner, now=timezone.now())
 
 
 def signed_in(user: User) -> Client:

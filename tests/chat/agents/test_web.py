@@ -15,11 +15,11 @@ import pytest
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from chat.agents.again import run_again
+from chat.agents.claiming import STALE
 from chat.agents.lanes import work
+from chat.agents.rerun import rerun
+from chat.agents.run_request import RunRequest
 from chat.agents.runs import start_run
-from chat.agents.taking import STALE
-from chat.agents.wanted import Wanted
 from chat.agents.web_tools import web_tools
 from chat.models import Run
 from chat.tools.base import ToolTrouble
@@ -98,7 +98,7 @@ def place(cast: Cast) -> Workspace:
 
 def begun(place: Workspace, cast: Cast, **more: Any) -> Run:
     wanted = {"objective": "What does hosting cost?", "mode": "loop"} | more
-    return start_run(place, Wanted(**wanted), by=cast.owner, now=timezone.now())
+    return start_run(place, RunRequest(**wanted), by=cast.owner, now=timezone.now())
 
 
 def call(run: Run, name: str, **arguments: Any) -> str:
@@ -234,7 +234,7 @@ def test_what_goes_on_from_a_run_that_was_on_the_web_was_there_too(
     run = begun(place, cast)
     call(run, "web_search", query="hosting")
     run.refresh_from_db()
-    again = run_again(run, by=cast.owner, now=timezone.now())
+    again = rerun(run, by=cast.owner, now=timezone.now())
     assert again.web_urls == run.web_urls == [f"{site}/offers"]
 
 

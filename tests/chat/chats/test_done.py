@@ -12,10 +12,10 @@ import pytest
 from django.utils import timezone
 
 from chat.agents.lanes import work
+from chat.agents.run_request import RunRequest
 from chat.agents.runs import start_run
-from chat.agents.wanted import Wanted
+from chat.answers.answer_state import stop_answer
 from chat.answers.live import LiveAnswer
-from chat.answers.state import stop_answer
 from chat.models import Run
 from chat.turns import runner
 from chat.turns.begin import begin_turn
@@ -79,7 +79,7 @@ def test_who_began_a_run_is_told_when_it_is_over(
 ) -> None:
     place, before = get_workspace(cast.editor, cast.workspace.public_id), timezone.now() - waited
     plan = {"tasks": [{"id": "only", "title": "The secret of plums"}]}
-    run = start_run(place, Wanted(objective="The secret of plums", plan=plan), by=cast.editor, now=before)
+    run = start_run(place, RunRequest(objective="The secret of plums", plan=plan), by=cast.editor, now=before)
     Run.objects.filter(pk=run.pk).update(created_at=before)
     work(seconds=30, at_once=1)
     run.refresh_from_db()

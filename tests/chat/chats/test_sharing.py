@@ -20,7 +20,7 @@ from chat.chats.actions import delete_chat, set_private
 from chat.chats.forget_chat import forget_chat
 from chat.models import Chat, Message, MessageRole, Run, ShareLink, ToolCall
 from chat.pages import share_views
-from chat.turns.versions import bring_back, set_aside
+from chat.turns.earlier_versions import bring_back, set_aside
 from memories.forgetting.forget import forget_memories
 from memories.models import Memory, Receipt, ReceiptItem
 from memories.writing.gate import delete_memory

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from chat.models import PassingTurn
-from chat.turns import passing, runner
+from chat.turns import program_turns, runner
 from memories.models import Extraction, Memory
 from memories.writing.extracting import extract
 from memoryhub.llm.registry import get_embedder
@@ -119,13 +119,13 @@ def test_what_is_said_is_remembered_and_the_next_turn_says_so(
     assert Extraction.objects.count() == 2
     [older, newer] = PassingTurn.objects.order_by("pk")
     assert older.conversation == newer.conversation
-    passing.sweep(now=timezone.now())
+    program_turns.sweep(now=timezone.now())
     older.refresh_from_db()
     assert (older.said, older.answer, older.memory_ids) == ([], "", []), "its text is gone once it is mined"
     newer.refresh_from_db()
     assert newer.said, "and not before"
     mined(scripted_model)
-    passing.sweep(now=timezone.now() + timedelta(hours=25))
+    program_turns.sweep(now=timezone.now() + timedelta(hours=25))
     assert not PassingTurn.objects.exists()
 
 
@@ -229,14 +229,14 @@ def test_the_model_is_at_work_while_its_turn_is_noted(
     client: openai.OpenAI, scripted_model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However quick it is: what it said is kept with its turn."""
-    asked, begin = [], passing.begin
+    asked, begin = [], program_turns.begin
 
     def slowly(*args: Any, **more: Any) -> Any:
         asked.append(scripted_model.wait_for_requests(1))
         runner.wait_until_idle(0.2)  # it is not: the answer is whole, and waits for its turn
         return begin(*args, **more)
 
-    monkeypatch.setattr(passing, "begin", slowly)
+    monkeypatch.setattr(program_turns, "begin", slowly)
     scripted_model.script(Answer("On March 15."))
     chunks = list(ask(client, stream=True))
     assert asked == [True] and chunks[0].memoryhub == {"used": [], "saved": []}
@@ -254,7 +254,7 @@ def test_a_turn_that_cannot_be_noted_stops_the_model_and_holds_nothing(
         raise OperationalError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(passing, "begin", fails)
+        patch.setattr(program_turns, "begin", fails)
         with pytest.raises(openai.APIStatusError):
             ask(client, stream=True)
     assert scripted_model.wait_for_hang_up() and runner.wait_until_idle(10)
@@ -267,8 +267,8 @@ def test_a_turn_whose_process_died_is_mined_by_the_sweep(
 ) -> None:
     scripted_model.script(Answer(calls=[Call("look")]))
     ask(client, tools=[TOOL])  # and its program never comes back
-    assert passing.sweep(now=timezone.now() + timedelta(minutes=14)) == 0
-    assert passing.sweep(now=timezone.now() + timedelta(minutes=16)) == 1
+    assert program_turns.sweep(now=timezone.now() + timedelta(minutes=14)) == 0
+    assert program_turns.sweep(now=timezone.now() + timedelta(minutes=16)) == 1
     assert Extraction.objects.count() == 1
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from chat.answers.state import close_abandoned, stop_answer
+from chat.answers.answer_state import close_abandoned, stop_answer
 from chat.chats.personal_memories import use_personal
 from chat.models import Chat, Message, MessageStatus, Mode, Step, ToolCall
 from chat.modes import deep_think

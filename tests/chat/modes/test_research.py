@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from chat.agents.lanes import work
 from chat.agents.runs import get_run
-from chat.answers.state import stop_answer
+from chat.answers.answer_state import stop_answer
 from chat.models import Message, Run
 from chat.models.runs import STUCK
 from chat.turns.begin import begin_turn

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chat.agents.course import PLANNING
+from chat.agents.run_progress import PLANNING
 from chat.models.runs import RunEntry, RunEvent
 from chat.pages.run_log import Titles, log_of, name_entries
 

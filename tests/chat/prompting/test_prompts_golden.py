@@ -25,7 +25,7 @@ from chat.prompting.documents import documents_block
 from chat.prompting.short_term import set_summary, short_term_for, touch
 from chat.prompting.stored import conversation_of
 from chat.tools import tools_for
-from chat.turns.sources import sources_for
+from chat.turns.answer_sources import sources_for
 from memories.judging.extraction.model import distil_with_model, propose, synthesize
 from memories.models import Memory
 from memories.recalling.ranked_search import Recalled

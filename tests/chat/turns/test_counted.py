@@ -12,8 +12,8 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from chat.agents.lanes import work
+from chat.agents.run_request import RunRequest
 from chat.agents.runs import resume_run, start_run
-from chat.agents.wanted import Wanted
 from chat.chats.forget_chat import forget_chat
 from chat.models import Chat, Message, MessageStatus, RunStatus
 from chat.modes import research
@@ -145,7 +145,7 @@ def test_a_run_pauses_at_a_budget_and_goes_on_once_it_is_raised(
     by, place = chat.created_by, get_workspace(chat.created_by, chat.workspace.public_id)
     tasks = [{"id": "a", "title": "A"}, {"id": "b", "title": "B", "depends_on": ["a"]}]
     budget = Budget.objects.create(workspace=place, tokens=10)
-    wanted = Wanted("Compare", plan={"tasks": tasks})
+    wanted = RunRequest("Compare", plan={"tasks": tasks})
     run = start_run(place, wanted, by=by, now=timezone.now())
     work(seconds=20, at_once=1)
     run.refresh_from_db()
@@ -170,7 +170,7 @@ def test_a_run_asks_for_the_budget_before_each_call_and_not_once_a_step(
     )
     budget = Budget.objects.create(workspace=place, tokens=30)
     limits = {"step_rounds": 20, "rounds": 100}
-    run = start_run(place, Wanted("Say", mode="loop", budget=limits), by=by, now=timezone.now())
+    run = start_run(place, RunRequest("Say", mode="loop", budget=limits), by=by, now=timezone.now())
     work(seconds=20, at_once=1)
     run.refresh_from_db()
     assert (run.status, run.rounds, len(scripted_model.chat_requests)) == (RunStatus.STOPPED, 3, 3), (

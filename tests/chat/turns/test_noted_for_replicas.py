@@ -74,9 +74,9 @@ def test_a_place_in_the_log_is_noted_where_there_are_replicas_and_for_as_long_as
 def test_an_event_of_a_workspace_is_noted_before_it_is_told() -> None:
     person = make_user()
     workspace = make_workspace(owner=person)
-    _may_still_see(workspace.pk, person.pk, "", told=False)
+    _may_still_see(workspace.pk, person.pk, "", has_news=False)
     assert rows() == 0
-    _may_still_see(workspace.pk, person.pk, "", told=True)
+    _may_still_see(workspace.pk, person.pk, "", has_news=True)
     assert rows() == 1
 
 

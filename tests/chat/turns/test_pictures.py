@@ -18,7 +18,7 @@ from PIL import Image
 from chat.models import Chat, Message, MessageStatus
 from chat.prompting.context import PICTURES_SHARE, build_prompt, tokens_of
 from chat.prompting.conversation import Conversation, Line
-from chat.prompting.pictures import MOST
+from chat.prompting.prompt_pictures import MOST
 from chat.prompting.stored import conversation_of
 from chat.turns import runner
 from chat.turns.begin import begin_turn

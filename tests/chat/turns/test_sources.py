@@ -15,8 +15,8 @@ from chat.prompting.documents import documents_block
 from chat.rendering.citations import MOST, with_links
 from chat.tools.base import InChat, ToolCaller, ToolTrouble
 from chat.tools.memory import ToSearch, search
+from chat.turns.answer_sources import MOST_CHOSEN, sources_for
 from chat.turns.retry import edit_message
-from chat.turns.sources import MOST_CHOSEN, sources_for
 from tests.api import Api
 from tests.conftest import Cast
 from tests.factories import HERE, make_chat, make_document, make_message

@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from chat.answers.answer_state import close_abandoned, stop_answer
 from chat.answers.live import LiveAnswer, being_written, live_answer
-from chat.answers.state import close_abandoned, stop_answer
 from chat.chats.actions import rename_chat
 from chat.models import Chat, Message, MessageStatus
 from chat.turns import runner

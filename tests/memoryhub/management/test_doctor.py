@@ -36,7 +36,7 @@ class Disk(NamedTuple):
 @pytest.fixture
 def parts(monkeypatch: pytest.MonkeyPatch) -> dict[str, Part]:
     found = dict.fromkeys(doctor.WHAT_TO_DO, GOOD)
-    monkeypatch.setattr(doctor, "look", lambda: Readiness(found))
+    monkeypatch.setattr(doctor, "check", lambda: Readiness(found))
     return found
 
 
@@ -51,7 +51,7 @@ def visit() -> tuple[str, str]:
 
 
 def test_it_knows_what_to_do_about_every_part() -> None:
-    assert health.look().parts.keys() | {"replica"} == doctor.WHAT_TO_DO.keys()  # one for all that there are
+    assert health.check().parts.keys() | {"replica"} == doctor.WHAT_TO_DO.keys()  # one for all that there are
 
 
 def test_all_is_well(parts: dict[str, Part]) -> None:

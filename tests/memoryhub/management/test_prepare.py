@@ -14,7 +14,15 @@ import pytest
 from django.contrib.postgres.operations import AddIndexConcurrently
 from django.core.management import CommandError
 from django.db import connection, models
-from django.db.migrations import AddField, AddIndex, CreateModel, Migration, RemoveField, RunSQL
+from django.db.migrations import (
+    AddField,
+    AddIndex,
+    CreateModel,
+    Migration,
+    RemoveField,
+    RunSQL,
+    SeparateDatabaseAndState,
+)
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.recorder import MigrationRecorder
@@ -164,6 +172,8 @@ def unknown_to_older(migration: Migration) -> list[str]:
     def is_added(operation: Operation) -> bool:
         if isinstance(operation, AddField):
             return operation.field.null or operation.field.db_default is not NOT_PROVIDED
+        if isinstance(operation, SeparateDatabaseAndState):
+            return not operation.database_operations
         return isinstance(operation, (CreateModel, AddIndex, AddIndexConcurrently))
 
     return [str(each) for each in migration.operations if not is_added(each)]
@@ -182,6 +192,8 @@ def test_a_migration_that_older_code_may_run_with_only_adds() -> None:
         (AddField("memory", "of_next", models.TextField(default="")), True),
         (RemoveField("memory", "content"), True),
         (RunSQL("DROP TABLE memories_memory"), True),
+        (SeparateDatabaseAndState(state_operations=[RemoveField("memory", "content")]), False),
+        (SeparateDatabaseAndState([RemoveField("memory", "content")]), True),
     ],
 )
 def test_what_only_adds(operation: Operation, stumbles: bool) -> None:

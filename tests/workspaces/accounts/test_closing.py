@@ -50,10 +50,10 @@ def test_everything_of_theirs_ends_at_once_and_comes_back_but_for_sessions(cast:
         return [Api(key=each).get(path).status_code for each in (key, token)]
 
     assert (opens(), browser.get("/profile/").status_code) == ([200, 200], 200)
-    assert workspace_views._may_still_see(cast.workspace.pk, cast.owner.pk, session, told=False)
+    assert workspace_views._may_still_see(cast.workspace.pk, cast.owner.pk, session, has_news=False)
     close_account(cast.owner, by=None, now=timezone.now())
     assert (opens(), browser.get("/profile/").status_code) == ([401, 401], 302)
-    assert not workspace_views._may_still_see(cast.workspace.pk, cast.owner.pk, session, told=False)
+    assert not workspace_views._may_still_see(cast.workspace.pk, cast.owner.pk, session, has_news=False)
     tasks.tell_webhooks()
     hook.refresh_from_db()
     run.refresh_from_db()

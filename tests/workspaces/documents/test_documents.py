@@ -20,7 +20,7 @@ from chat.tools.base import ToolCaller, ToolTrouble
 from chat.tools.memory import ToSearch
 from chat.tools.memory import search as search_tool
 from chat.tools.portion import READ_AT_ONCE
-from chat.turns.sources import sources_for_reader
+from chat.turns.answer_sources import sources_for_reader
 from memories.recalling.workspace_search import search_workspace
 from memoryhub.errors import Forbidden, NotFound
 from memoryhub.llm.registry import get_embedder

@@ -13,8 +13,8 @@ from django.utils import timezone
 from pytest_django.plugin import DjangoDbBlocker
 
 from chat.agents import lanes
+from chat.agents.run_request import RunRequest
 from chat.agents.runs import start_run
-from chat.agents.wanted import Wanted
 from chat.chats.rating import rate
 from chat.chats.sharing import make_link
 from chat.exchange.local_ids import taken_by_none
@@ -200,7 +200,7 @@ def test_an_import_knows_which_ids_are_taken_by_what_it_does_not_see(world: Worl
 def test_the_run_of_somebody_who_was_removed_ends(world: World, scripted_model: ScriptedOpenAI) -> None:
     cast = world.cast
     place = get_workspace(cast.editor, cast.workspace.public_id)
-    run = start_run(place, Wanted("Compare"), by=cast.editor, now=timezone.now())
+    run = start_run(place, RunRequest("Compare"), by=cast.editor, now=timezone.now())
     Membership.objects.filter(user=cast.editor, workspace=place).delete()
     lanes.work(seconds=30, at_once=1)
     run.refresh_from_db()

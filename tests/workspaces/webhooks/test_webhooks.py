@@ -13,7 +13,7 @@ from django.utils import timezone
 from django_q.models import OrmQ
 from standardwebhooks import WebhookVerificationError
 
-from chat.agents.course import _end as end_run
+from chat.agents.run_progress import _end as end_run
 from chat.models.runs import Run
 from memories.forgetting.forget import forget_memories
 from memories.writing.gate import delete_memory, edit_memory, save_memory

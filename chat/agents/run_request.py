@@ -24,7 +24,7 @@ HIGHEST = Limits(rounds=2_000, tokens=5_000_000, minutes=24 * 60, step_rounds=50
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RunRequest:
     """What somebody asks for. ``plan``: as JSON; without one the model plans, but for a run of one step."""
 
     objective: str
@@ -39,7 +39,7 @@ class Wanted:
     web_urls: Sequence[str] = ()  # of the run whose results it builds on: it was on the web by them
 
 
-def checked(wanted: Wanted, tools: Sequence[str]) -> tuple[TaskPlan | None, Limits]:
+def checked(wanted: RunRequest, tools: Sequence[str]) -> tuple[TaskPlan | None, Limits]:
     """Its plan and its budget; ``tools``: those that there are. Raises Invalid naming every field that is wrong."""
     wrong: dict[str, str] = {}
     if not wanted.objective.strip():

@@ -15,11 +15,11 @@ from django.utils.translation import gettext_lazy as later
 from chat.exchange import chatgpt, claude, statements
 from chat.exchange.archive import Part, is_archive, parts_of, unpacked_size
 from chat.exchange.export import FORMAT, VERSION
-from chat.exchange.files import lines_of, upload_of
 from chat.exchange.json_stream import items
 from chat.exchange.lines import MAX_LINE, ROWS, Chunk, Record, parse_line
 from chat.exchange.transcripts import Line
 from chat.exchange.transcripts import lines_of as lines_of_transcript
+from chat.exchange.upload_files import lines_of, upload_of
 from chat.models.imports import Import, ImportKind
 from memoryhub.errors import Invalid
 from workspaces.models import User

@@ -9,8 +9,8 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from chat.agents.course import PLAN, PLANNING, WHOLE
 from chat.agents.run_memory import memory_keys
+from chat.agents.run_progress import PLAN, PLANNING, WHOLE
 from chat.agents.stored_run import run_channel
 from chat.answers.threads import in_thread
 from chat.models.runs import Run, RunEvent, RunStatus, RunStep

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from chat.doors.openai_api.reading import Body, text_of
-from chat.prompting.parts import MEMORY
+from chat.doors.openai_api.program_request import Body, text_of
+from chat.prompting.prompt_parts import MEMORY
 from chat.prompting.text import tokens
 from memoryhub.llm.base import INSERTED
 from memoryhub.llm.usage import Parts

@@ -17,7 +17,7 @@ from workspaces.spending.ledger import put
 from workspaces.spending.rates import Account
 
 
-class Held:
+class ClaimedStep:
     """What it spends and writes and what happens in it is kept with its next sign of life, or with its end, in one
     transaction.
     """

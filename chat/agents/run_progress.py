@@ -16,14 +16,14 @@ from django.urls import reverse
 from django_q.tasks import async_task
 
 from chat.agents.board import BoardTask, TaskBoard
+from chat.agents.claimed_step import ClaimedStep
+from chat.agents.claiming import taken, waits_anything
 from chat.agents.estimate import expect
-from chat.agents.held import Held
 from chat.agents.plan import PLAN_SCHEMA, PlannedStep, PlannedTask, TaskPlan, read_plan
 from chat.agents.plan_tasks import ParallelTaskExecutor
 from chat.agents.run_memory import AgentMemory, MemoryKind
 from chat.agents.step import Outcome
 from chat.agents.stored_run import Lost, Stopped, StoredMemory, note, note_all
-from chat.agents.taking import taken, waits_anything
 from chat.agents.team import TeamExecutor
 from chat.agents.units import State, Unit
 from chat.chats.done import tell_done
@@ -72,7 +72,7 @@ def begin(run: Run, *, now: datetime) -> None:
     _begin_or_wait(run, now=now)
 
 
-def settle(held: Held, outcome: Outcome, *, now: datetime) -> RunStep | None:
+def settle(held: ClaimedStep, outcome: Outcome, *, now: datetime) -> RunStep | None:
     """A step is over. Returns the one that it leads to, in the caller's hands too, where nothing else waits.
 
     Raises Lost where another process has taken it over, Stopped for a result of a run that was stopped.

@@ -16,7 +16,7 @@ class PassingTurn(models.Model):
     """One turn, from when it was asked until it was mined; then, without its text, the mark that it was.
 
     A program sends its whole conversation with every request, and again when it asks anew: by the ``fingerprint``
-    each turn is mined once. Written by ``chat.turns.passing``.
+    each turn is mined once. Written by ``chat.turns.program_turns``.
     """
 
     public_id = PublicIdField(prefix="turn")

@@ -8,25 +8,25 @@ from datetime import datetime
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from chat.agents.course import go_on, plan_of
 from chat.agents.plan import TaskPlan
 from chat.agents.run_memory import MemoryEntry
+from chat.agents.run_progress import go_on, plan_of
+from chat.agents.run_request import RunRequest
 from chat.agents.runs import start_run
 from chat.agents.stored_run import StoredMemory, entry_of
-from chat.agents.wanted import Wanted
 from chat.models.runs import Run
 from memoryhub.errors import Invalid
 from workspaces.access import get_workspace
 from workspaces.models import Role, User
 
 
-def run_again(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:
+def rerun(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:
     """A new run of the same objective, plan and inputs. ``from_step``: what does not build on that step is taken over
     from this one. Raises Invalid for a step that is not in the plan.
     """
     workspace = get_workspace(by, run.workspace.public_id, need=Role.EDITOR)
     inputs = [entry_of(row) for row in run.entries.filter(kind="input").exclude(key__contains="[")]
-    wanted = Wanted(
+    wanted = RunRequest(
         run.objective,
         run.mode,
         {entry.key.removeprefix("input:"): entry.value for entry in inputs},

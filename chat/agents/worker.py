@@ -14,9 +14,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.agents.asking import asking
-from chat.agents.course import PLANNING, halt, settle, unit_of
-from chat.agents.held import Held
+from chat.agents.claimed_step import ClaimedStep
 from chat.agents.plan import PlanTrouble, read_plan
+from chat.agents.run_progress import PLANNING, halt, settle, unit_of
 from chat.agents.run_tools import board_of, tools_of_run
 from chat.agents.step import Ask, Outcome, Reply, StepContext, StepExecutor
 from chat.agents.stored_run import Lost, Stopped
@@ -48,14 +48,14 @@ def do(step: RunStep, *, ends: float) -> RunStep | None:
     """One step, just taken, to its end, or as far as it comes until ``ends`` on the clock. Never raises. Returns the
     next one where that is in the caller's hands by now.
     """
-    held = Held(step)
+    held = ClaimedStep(step)
     try:
         return _do(held, ends)
     finally:
         _count_rest(held)
 
 
-def _do(held: Held, ends: float) -> RunStep | None:
+def _do(held: ClaimedStep, ends: float) -> RunStep | None:
     try:
         with acting_as(held.step.user_id):  # what becomes of it is noted also where they see it no more
             outcome = _work(held, ends)
@@ -82,7 +82,7 @@ def _do(held: Held, ends: float) -> RunStep | None:
     return None
 
 
-def _work(held: Held, ends: float) -> Outcome:
+def _work(held: ClaimedStep, ends: float) -> Outcome:
     step, run = held.step, held.run
     unit = unit_of(step)
     if step.attempts > MOST_ATTEMPTS:
@@ -105,7 +105,7 @@ def _work(held: Held, ends: float) -> Outcome:
     ).execute()
 
 
-def _context(held: Held, unit: Unit, ask: Ask, able: Capabilities) -> StepContext:
+def _context(held: ClaimedStep, unit: Unit, ask: Ask, able: Capabilities) -> StepContext:
     run = held.run
     context = StepContext(
         held.memory,
@@ -149,7 +149,7 @@ def _why_no_plan(result: Any) -> str:
     return ""
 
 
-def _count_rest(held: Held) -> None:
+def _count_rest(held: ClaimedStep) -> None:
     """What was spent on a reply that came to nothing."""
     try:
         held.count()
@@ -157,7 +157,7 @@ def _count_rest(held: Held) -> None:
         logger.warning("What a step took could not be written down: the database is away")
 
 
-def _lay_down(held: Held) -> None:
+def _lay_down(held: ClaimedStep) -> None:
     """For whoever goes on with it, with what the model has said last."""
     if held.happened:
         with suppress(Stopped, Lost):
@@ -165,7 +165,7 @@ def _lay_down(held: Held) -> None:
     held.put_back(now=timezone.now(), attempts=0)
 
 
-def _model_failed(held: Held, error: ModelError) -> RunStep | None:
+def _model_failed(held: ClaimedStep, error: ModelError) -> RunStep | None:
     """Tried again after a while where that may help, else the step has failed."""
     step = held.step
     logger.warning("The model failed in a run: %s", error.for_log)
@@ -178,7 +178,7 @@ def _model_failed(held: Held, error: ModelError) -> RunStep | None:
     return _settle_failed(held, str(error))
 
 
-def _settle_failed(held: Held, why: str) -> RunStep | None:
+def _settle_failed(held: ClaimedStep, why: str) -> RunStep | None:
     try:
         return settle(held, Outcome(False, error=why), now=timezone.now())
     except Lost:
