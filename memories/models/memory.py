@@ -75,7 +75,11 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
 
     def visible_to(self, user: User) -> MemoryQuerySet:
         """What this person's memberships allow: all but the personal memories of others in their workspaces."""
-        return self.filter(workspace__memberships__user=user).filter(Q(owner=None) | Q(owner=user))
+        return self.filter(workspace__memberships__user=user).nobody_elses(user)
+
+    def nobody_elses(self, user: User) -> MemoryQuerySet:
+        """The same in workspaces that are known to be theirs."""
+        return self.filter(Q(owner=None) | Q(owner=user))
 
     def forgettable_by(self, user: User) -> MemoryQuerySet:
         """What this person may remove for good, deleted ones included; ``forget.may_forget`` of many."""

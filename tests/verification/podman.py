@@ -57,13 +57,12 @@ class Podman:
         return self._run(["podman", *words], env)
 
     def documented(self, command: str, *more: str, **env: str) -> str:
-        """A line of the docs, without what it leaves to the reader: that is ``env``."""
+        """A line of the docs, without what it leaves to the reader: that is ``env``. ``more`` are options."""
         words = documented(command)
         if words[:2] == ["docker", "compose"]:
             words[:2] = ["podman-compose"]
-        elif words[0] == "docker":
-            words[0] = "podman"
-        return self._run([*words, *more], env)
+            return self._run([*words, *more], env)
+        return self._run(["podman", words[1], *more, *words[2:]], env)  # behind an image stands its command
 
     def _run(self, command: list[str], env: dict[str, str]) -> str:
         done = subprocess.run(command, cwd=ROOT, env=self.env | env, capture_output=True, text=True)

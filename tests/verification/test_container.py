@@ -116,6 +116,21 @@ def test_all_in_one_keeps_over_a_restart_what_it_was_told(podman: Podman) -> Non
         stopped_in_order(podman, container)
 
 
+def test_one_line_starts_it_and_another_container_goes_on_with_what_is_in_the_volume(podman: Podman) -> None:
+    workspace = ""
+    with http.Client(base_url=HERE, timeout=60, follow_redirects=True) as client:
+        for _ in range(2):
+            podman.documented("docker run", "--detach", "--name=memoryhub")
+            parts_of(HERE, client)
+            workspace = workspace or remember(client)
+            assert recalled(client, workspace) == [SAID]
+            assert podman("exec", "memoryhub", "id", "-u") == "10001"
+            tried = podman("exec", "memoryhub", "sh", "-c", "touch /opt/memoryhub/here 2>&1 || true")
+            assert "Read-only file system" in tried
+            stopped_in_order(podman, "memoryhub")
+            podman("rm", "memoryhub")
+
+
 def test_beside_a_postgres_of_its_own(podman: Podman) -> None:
     up = "container/compose.postgres.yaml up"
     podman.documented(up, "--detach", POSTGRES_PASSWORD="opens-sesame")

@@ -39,11 +39,11 @@ of_workspaces = documented_under("workspaces")
 
 
 def with_counts(workspaces: WorkspaceQuerySet, user: User, now: datetime) -> WorkspaceQuerySet:
-    """Each with its ``member_count`` and ``memory_count`` in the same query."""
+    """Each, all this person's, with its ``member_count`` and ``memory_count`` in the same query."""
     # By name: who may see a memory is a rule of the room above this one, which must not be imported here.
     memories = (
         apps.get_model("memories", "Memory")
-        .objects.visible_to(user)
+        .objects.nobody_elses(user)
         .live(now)
         .filter(workspace=OuterRef("pk"))
     )
