@@ -28,7 +28,7 @@ help:
 	@echo "make lint        style, types, import contracts, templates"
 	@echo "make format      rewrite Python and templates in the project's style"
 	@echo "make attack      the attack suite alone, with counts by kind"
-	@echo "make container   build the image and start every compose file, with podman; some 20 minutes"
+	@echo "make container   build the image and start every compose file, with podman; some ten minutes"
 	@echo "make fuzz        let schemathesis question the API, and show its own report; send /v1 and /mcp 2,000 hostile requests"
 	@echo "make docs        write the table of who may use which route (docs/access.md)"
 	@echo "make docs-site   build the docs as a site, in var/docs-site"

@@ -24,7 +24,7 @@ from tests.stack import ROOT, sign_up
 from tests.verification.podman import Podman
 
 FOLDER = os.environ.get("CONTAINERS", "")  # images are kept there, until it is removed
-NEEDED = ("podman", "podman-compose", "runc", "debootstrap")
+NEEDED = ("podman", "podman-compose", "runc", "debootstrap", "iptables")
 MISSING = [name for name in NEEDED if shutil.which(name) is None]
 PATIENCE_SECONDS = 600
 SECRETS = ROOT / "deploy/container/secrets"
