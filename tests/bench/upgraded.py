@@ -22,7 +22,7 @@ from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
 from tests.migrated import ROOT, environment
 
 Rows = list[dict[str, Any]]
-# Passages are the vectors and words that were the memories' own (docs/decisions/0021).
+# Passages are, in versions before them, the vectors and words that were the memories' own (docs/decisions/0021).
 CAME_FROM = {
     "workspaces_passagevector": "memories_memoryembedding",
     "workspaces_passageword": "memories_memoryword",
@@ -77,7 +77,7 @@ def tables(data_dir: Path) -> dict[str, Rows]:
 
 def compare(old: dict[str, Rows], new: dict[str, Rows]) -> int:
     lost = 0
-    now = {CAME_FROM.get(table, table): rows for table, rows in new.items()}
+    now = {table if table in old else CAME_FROM.get(table, table): rows for table, rows in new.items()}
     print(f"{'table':42} {'before':>7} {'same':>7} {'changed':>8} {'went':>6} {'new':>6}")
     for table, before in sorted(old.items()):
         names = NOW_CALLED if table in CAME_FROM.values() else {}
