@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
@@ -32,13 +32,22 @@ class TimeZoneMiddleware:
             return self.get_response(request)
 
 
+class Zone(ZoneInfo):
+    def fromutc(self, moment: datetime) -> datetime:
+        """As it stands in UTC where the calendar has no such hour: an import may bring year 1 to everybody's pages."""
+        try:
+            return super().fromutc(moment)
+        except OverflowError:
+            return moment
+
+
 @lru_cache(maxsize=1000)
 def zone_named(name: str) -> tzinfo:
     """UTC for what is no zone: whoever sends the request says it."""
     if not NAME.fullmatch(name):
         return UTC
     try:
-        return ZoneInfo(name)
+        return Zone(name)
     except (
         ValueError,
         OSError,

@@ -9,9 +9,11 @@ from django.test import Client
 from django.utils import timezone
 
 from chat.models import Chat
+from memories.models import Memory
 from memoryhub.http.time_zones import zone_named
 from tests.conftest import Cast
-from tests.factories import make_chat, make_memory
+from tests.factories import make_chat, make_key_text, make_memory
+from workspaces.models import ApiKey
 
 pytestmark = pytest.mark.django_db
 
@@ -66,6 +68,25 @@ def test_the_exact_time_says_in_whose_hours_it_is(cast: Cast) -> None:
 def test_what_is_no_zone_is_utc(cast: Cast, zone: str) -> None:
     assert zone_named(zone) == UTC
     assert looking_from(cast, zone).get("/profile/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("zone", "moment"), [("America/New_York", datetime.min), ("Asia/Tokyo", datetime.max)], ids=str
+)
+def test_a_moment_that_a_zone_has_no_hour_for_breaks_no_page(
+    cast: Cast, zone: str, moment: datetime
+) -> None:
+    """As a member's import may bring it, or a key that never ends."""
+    place, at = f"/workspaces/{cast.workspace.public_id}", moment.replace(tzinfo=UTC)
+    make_chat(cast.owner, cast.workspace, title="Of another time")
+    make_memory("The kettle is green", cast.owner, cast.workspace)
+    make_key_text(cast.owner, cast.workspace)
+    Chat.objects.update(active_at=at)
+    Memory.objects.update(created_at=at)
+    ApiKey.objects.update(expires_at=at)
+    looking = looking_from(cast, zone)
+    for address in (f"{place}/", f"{place}/memories/", f"{place}/chats/list/", "/profile/"):
+        assert looking.get(address).status_code == 200, address
 
 
 def test_programs_and_the_admin_are_told_utc(cast: Cast) -> None:
