@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from workspaces.pages.page_request import PageRequest
 
 
 def _parts(request: PageRequest) -> list[str]:
-    path = (request.htmx.current_url_abs_path or "") if request.htmx else ""
+    path = ""
+    with suppress(ValueError):  # no address: anybody may write one
+        path = (request.htmx.current_url_abs_path or "") if request.htmx else ""
     return path.split("?")[0].strip("/").split("/")
 
 

@@ -42,6 +42,14 @@ def first(person: User, workspace: Any, q: str) -> str:
     return str(names[0])
 
 
+@pytest.mark.parametrize("address", ["http://[", "http://[::1", "//x", "chats/%00/"])
+def test_an_address_that_is_none_shows_no_chat(cast: Cast, address: str) -> None:
+    client, headers = client_of(cast.owner), {"HX-Request": "true", "HX-Current-URL": address}
+    for part in ("palette", "chats/list"):
+        asked = client.get(f"/workspaces/{cast.workspace.public_id}/{part}/", headers=headers)
+        assert (asked.status_code, b"This chat" in asked.content) == (200, False)
+
+
 def test_chats_memories_and_places_are_found_by_a_few_letters(cast: Cast) -> None:
     chat = make_chat(cast.owner, cast.workspace, title="Launch plans")
     make_chat(cast.owner, cast.workspace, title="Launch secrets", is_private=True)
