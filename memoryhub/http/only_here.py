@@ -9,13 +9,11 @@ from django.http import HttpRequest
 
 from memoryhub.http.origin import client_address
 
+# Said by who stands between, in whatever words: headers begin so.
 FORWARDED = (
-    "Forwarded",
-    "Via",
-    "X-Forwarded-For",
-    "X-Forwarded-Host",
-    "X-Real-IP",
-)  # said by who stands between
+    *("Forwarded", "Via", "X-Forwarded", "X-Original-", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip"),
+    *("True-Client-Ip", "Cdn-Loop", "Cf-", "X-Envoy-", "Tailscale-"),
+)
 
 
 def serves_only_here(host: str | None = None) -> bool:
@@ -33,8 +31,14 @@ def serves_only_here(host: str | None = None) -> bool:
 
 def comes_from_here(request: HttpRequest) -> bool:
     """Of a hub that ``serves_only_here``, to which nothing comes under another name than this machine's."""
-    between = any(header in request.headers for header in FORWARDED)
-    return _is_here(client_address(request)) and not between
+    between = any(header.title().startswith(FORWARDED) for header in request.headers)
+    return _is_here(client_address(request)) and not between and _protocol(request) != "1.0"
+
+
+def _protocol(request: HttpRequest) -> str:
+    """Of browsers 1.1 or later. nginx forwards by 1.0 where nobody told it otherwise, and adds no header then."""
+    scope = getattr(request, "scope", {})
+    return str(scope.get("http_version", request.META.get("SERVER_PROTOCOL", "").removeprefix("HTTP/")))
 
 
 def _is_here(name: str) -> bool:

@@ -73,9 +73,7 @@ def test_what_is_no_zone_is_utc(cast: Cast, zone: str) -> None:
 @pytest.mark.parametrize(
     ("zone", "moment"), [("America/New_York", datetime.min), ("Asia/Tokyo", datetime.max)], ids=str
 )
-def test_a_moment_that_a_zone_has_no_hour_for_breaks_no_page(
-    cast: Cast, zone: str, moment: datetime
-) -> None:
+def test_a_moment_that_a_zone_has_no_hour_for_breaks_no_page(cast: Cast, zone: str, moment: datetime) -> None:
     """As a member's import may bring it, or a key that never ends."""
     place, at = f"/workspaces/{cast.workspace.public_id}", moment.replace(tzinfo=UTC)
     make_chat(cast.owner, cast.workspace, title="Of another time")

@@ -68,6 +68,11 @@ def test_the_first_is_and_the_second_is_not(sent: dict[str, str]) -> None:
         {"HTTP_FORWARDED": "for=127.0.0.1"},
         {"HTTP_X_FORWARDED_HOST": "localhost"},
         {"HTTP_VIA": "1.1 proxy"},
+        {"HTTP_X_FORWARDED_PROTO": "http"},
+        {"HTTP_X_FORWARDED_SERVER": "hub"},
+        {"HTTP_CF_CONNECTING_IP": "203.0.113.7"},
+        {"HTTP_X_ORIGINAL_FORWARDED_FOR": "203.0.113.7"},
+        {"SERVER_PROTOCOL": "HTTP/1.0"},  # as nginx forwards where nobody told it more
         {"HTTP_HOST": "localhost.evil.example"},
         {"HTTP_HOST": "evil.example"},  # whose name server now says 127.0.0.1
         {"HTTP_HOST": "127.0.0.1.evil.example"},
