@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from memoryhub.database.acting import by_system
@@ -23,6 +24,18 @@ def set_name(person: User, name: str) -> None:
     It takes the place of what single sign-on or a directory says of first and last names, until that is said again.
     """
     name = " ".join(name.split())
+    require_own(name, person)
+    looks = set(looks_of(name))
+    if name and any(looks.intersection(looks_of(each.get_full_name())) for each in _named_beside(person)):
+        raise Invalid(str(ALIKE))
+    person.first_name, person.last_name = name, ""
+    person.save(update_fields=["first_name", "last_name"])
+    record(Verb.NAME_CHANGED, by=person)
+
+
+@by_system
+def require_own(name: str, person: User) -> None:
+    """Raises Invalid for a name that is too long, hides something, or looks like somebody else's user name."""
     if len(name) > LENGTH:
         raise Invalid(_("A name has %d characters at most.") % LENGTH)
     if any(unicodedata.category(sign) in {"Cc", "Cf", "Cs"} and sign not in JOINERS for sign in name):
@@ -32,6 +45,9 @@ def set_name(person: User, name: str) -> None:
         raise Invalid(str(UNSEEN))
     if User.objects.exclude(pk=person.pk).filter(looks__overlap=looks).exists():
         raise Invalid(str(ALIKE))
-    person.first_name, person.last_name = name, ""
-    person.save(update_fields=["first_name", "last_name"])
-    record(Verb.NAME_CHANGED, by=person)
+
+
+def _named_beside(person: User) -> QuerySet[User]:
+    """Who gave a name in the workspaces that this person is in."""
+    others = User.objects.filter(memberships__workspace__memberships__user=person).exclude(pk=person.pk)
+    return others.exclude(first_name="", last_name="").only("first_name", "last_name").distinct()

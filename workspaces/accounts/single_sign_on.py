@@ -30,7 +30,9 @@ from django.shortcuts import render
 from django.views.decorators.http import require_POST
 from requests import RequestException
 
+from memoryhub.errors import Invalid
 from workspaces.accounts.groups import groups_in
+from workspaces.accounts.names import require_own
 from workspaces.models import User
 
 logger = logging.getLogger(__name__)
@@ -89,7 +91,12 @@ class SingleSignOn(DefaultSocialAccountAdapter):
         sociallogin.email_addresses = [
             each for each in sociallogin.email_addresses if "\x00" not in each.email
         ]
-        return super().populate_user(request, sociallogin, told)
+        user: User = super().populate_user(request, sociallogin, told)
+        try:
+            require_own(user.get_full_name(), user)
+        except Invalid:  # they may have written it there themselves
+            user.first_name = user.last_name = ""
+        return user
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         """Asked at every sign-in: who has left the company's domain comes in by a password alone, if they have one."""

@@ -26,7 +26,7 @@ TOGETHER = (
     {"LATIN", "HAN", "HANGUL"},
 )
 ANY_SCRIPT = {"COMMON", "INHERITED"}
-FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u3164\uffa0")  # letters of no width
+FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u2800\u3164\uffa0")  # that nobody sees
 STROKES = frozenset("'\u0640\u07fa")  # what apostrophes are written as; those that stretch Arabic and N'Ko
 DIRECTION = "\u200e"  # stands around what is written from right to left in the data
 UNSEEN = _("This name contains invisible characters.")

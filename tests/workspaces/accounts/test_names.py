@@ -55,6 +55,7 @@ def test_others_read_it_where_people_are_named(cast: Cast) -> None:
         "a\x00b",
         "\u200d",
         "\u3164",
+        "\u2800",
         "x" * 81,
         "a\ud800",
     ],
@@ -87,6 +88,16 @@ def test_people_are_called_as_they_are(cast: Cast, name: str) -> None:
     cast.owner.refresh_from_db()
     assert cast.owner.shown_name == name
     assert "<b>Pa</b>" not in page_of(cast.editor, f"/workspaces/{cast.workspace.public_id}/settings/")
+
+
+def test_nor_is_one_that_somebody_gave_in_a_workspace_of_theirs(cast: Cast) -> None:
+    set_name(cast.editor, "Edda Öst")
+    for name in ("Edda Öst", "edda ost", "E\u0501da Öst"):
+        with pytest.raises(Invalid):
+            set_name(cast.viewer, name)
+    set_name(cast.editor, "Edda Öst")
+    set_name(cast.stranger, "Edda Öst")  # of another town
+    set_name(cast.viewer, "Edda Öst (Oslo)")
 
 
 def test_ones_own_user_name_is_nobody_elses(cast: Cast) -> None:

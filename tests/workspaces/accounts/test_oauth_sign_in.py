@@ -197,6 +197,29 @@ USER, EMAILS = "/api/v3/user", "/api/v3/user/emails"
 
 
 @pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("Frida Kahlo", "Frida Kahlo"),
+        ("Olive", "mallory"),
+        ("0live", "mallory"),
+        ("evil\u202eo", "mallory"),
+        ("\u3164", "mallory"),
+        ("Frida\nKahlo", "mallory"),
+        ("\ud800", "mallory"),
+        ("x" * 149 + " " + "y" * 149, "mallory"),
+    ],
+    ids=ascii,
+)
+def test_the_name_that_people_write_there_is_nobody_elses(
+    server: OAuthProviders, written: str, shown: str
+) -> None:
+    make_user("olive")
+    told = {USER: {"id": 1, "login": "mallory", "name": written}, EMAILS: []}
+    go(Client(), "github", at=server, told=told)
+    assert User.objects.get(username="mallory").shown_name == shown
+
+
+@pytest.mark.parametrize(
     "told",
     [
         {USER: {}, EMAILS: []},
