@@ -8,7 +8,7 @@ class MemoriesConfig(AppConfig):
     name = "memories"
 
     def ready(self) -> None:
-        from memories.assets.assets import forget_file
+        from memories.assets.assets import ASSET_FILES
         from memories.forgetting.forget import empty_places
         from memories.models import Asset, Memory
         from memories.recalling.kind import MEMORIES
@@ -35,4 +35,4 @@ class MemoriesConfig(AppConfig):
         run_every(1, "memories.tasks.sweep", name="memories: sweep", app=self)
         run_every(5, "memories.tasks.ask_recall_questions", name="memories: recall questions", app=self)
         run_every(60, "memories.tasks.sweep_files", name="memories: files", app=self)
-        post_delete.connect(forget_file, sender=Asset, dispatch_uid="memories.forget_file")
+        post_delete.connect(ASSET_FILES.forget, sender=Asset, dispatch_uid="memories.forget_file")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Sequence
 
 from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
 
-from memories.assets import assets
+from memories.assets.assets import ASSET_FILES
 from memories.forgetting import forget, secret_scan
 from memories.models import Memory
 from memories.recalling import recall_test
@@ -109,7 +108,7 @@ def sweep() -> str:
 @job
 def sweep_files() -> str:
     """Every hour: remove files that a crash left without their row."""
-    return f"{assets.sweep(now=time.time(), seconds=settings.JOB_TIMEOUT / 3)} files without a row removed"
+    return f"{ASSET_FILES.sweep(now=timezone.now())} files without a row removed"
 
 
 @job

@@ -41,7 +41,7 @@ class WorkspacesConfig(AppConfig):
         from memoryhub.llm.metering import on_embeddings
         from workspaces.accounts import sign_in
         from workspaces.artifacts.kind import ARTIFACTS
-        from workspaces.documents.files import forget_file
+        from workspaces.documents.files import DOCUMENT_FILES
         from workspaces.documents.kind import DOCUMENTS
         from workspaces.documents.reading_jobs import text_for_webhook
         from workspaces.index.kinds import register_kind
@@ -62,7 +62,8 @@ class WorkspacesConfig(AppConfig):
         register_quota("bytes", lambda user: DocumentVersion.objects.filter(version_by=user))
         register_quota("bytes", lambda user: ArtifactVersion.objects.filter(by=user))
         for sender in (Document, DocumentVersion):
-            post_delete.connect(forget_file, sender=sender, dispatch_uid=f"workspaces.{sender.__name__}")
+            uid = f"workspaces.{sender.__name__}"
+            post_delete.connect(DOCUMENT_FILES.forget, sender=sender, dispatch_uid=uid)
         run_every(60, "workspaces.tasks.sweep", name="workspaces: sweep", app=self)
         run_every(60, "workspaces.tasks.keep_for_a_time", name="workspaces: retention", app=self)
         if mail.is_set():

@@ -11,8 +11,8 @@ from pathlib import Path
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from memoryhub.document_store import files_folder
 from memoryhub.errors import TooLarge
+from memoryhub.files.file_stores import files_folder
 from memoryhub.languages import grouped
 
 NAME = re.compile(r"imp_[A-Za-z0-9]{24}")

@@ -1,4 +1,4 @@
-"""A file attached to a memory. The row says what it is; the bytes lie in the data folder (``memories.assets``)."""
+"""A file attached to a memory. The row says what it is; the bytes lie elsewhere (``memoryhub.files.stored_files``)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Asset(models.Model):
     sha256 = models.CharField(max_length=64, help_text="Of the content, hexadecimal.")
     file_name = models.CharField(
         max_length=40, unique=True, editable=False
-    )  # random; memories.assets.assets.path_of
+    )  # random; memoryhub.files.stored_files
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField(default=timezone.now)
 

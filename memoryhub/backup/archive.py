@@ -29,7 +29,7 @@ from memoryhub.backup.places import BackupError, Place
 
 FORMAT = 1
 DUMP, FORGOTTEN, KEYS, MANIFEST = "database.dump", "forgotten.dump", "keys.sealed", "manifest.json"
-ASSETS, DOCUMENTS = FOLDERS = ("assets", "documents")  # of the data folder; what Django's storage has
+FOLDERS = {"assets", "documents"}  # of ``StoredFiles``
 CHUNK = 1 << 20
 SHORTEST_PASSPHRASE = 12
 DAMAGED = "Damaged: %s is not what was written. Take another backup."

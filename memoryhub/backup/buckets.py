@@ -19,7 +19,7 @@ from django.conf import settings
 from urllib3.exceptions import HTTPError
 
 from memoryhub.backup.places import SCHEME, BackupError, Place
-from memoryhub.document_store import S3_BACKEND, client_config
+from memoryhub.files.file_stores import S3_BACKEND, client_config
 
 PART = 32 * 1024 * 1024  # bytes; two are held while one is sent
 LARGER_AFTER = 1000  # parts, of 10,000 that an object may have: each thousand doubles them

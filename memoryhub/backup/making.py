@@ -6,20 +6,16 @@ import hashlib
 import hmac
 import io
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from pathlib import Path
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
 from django.conf import settings
-from django.core.files.storage import Storage, storages
 from django.db import DatabaseError
 from django.utils.module_loading import import_string
 
 from memoryhub.backup import databases
 from memoryhub.backup.archive import (
-    ASSETS,
-    DOCUMENTS,
     DUMP,
     FORGOTTEN,
     KEYS,
@@ -33,10 +29,10 @@ from memoryhub.backup.archive import (
     sealed_keys,
 )
 from memoryhub.backup.places import BackupError, Place
-from memoryhub.document_store import files_folder
+from memoryhub.files.stored_files import StoredFiles, key_of
 from memoryhub.local.row_counts import rows_of
 
-NO_STORE = "The store of the documents does not answer (%s), so there is no backup."
+NO_STORE = "The store of files does not answer (%s), so there is no backup."
 Say = Callable[[str], None]
 
 
@@ -53,7 +49,7 @@ def make_backup(place: Place, passphrase: str, say: Say, show: Show = nobody) ->
     writer = Writer(place, show)
     with writer.open():
         manifest = _dump_into(writer, say)
-        number = _add_files(writer, files_folder() / ASSETS) + _add_documents(writer)
+        number = _add_files(writer)
         say(f"{number} stored files")
         if passphrase:
             writer.add(KEYS, io.BytesIO(sealed_keys(present_keys(), passphrase)))
@@ -123,43 +119,29 @@ def _dump_into(writer: Writer, say: Say) -> Manifest:
     return manifest
 
 
-def _add_files(writer: Writer, folder: Path) -> int:
-    number = 0
-    for file in sorted(folder.rglob("*")) if folder.is_dir() else ():
-        try:
-            with file.open("rb") as source:
-                writer.add(file.relative_to(folder.parent).as_posix(), source)
-        except (IsADirectoryError, FileNotFoundError):  # a folder, or deleted since it was listed
-            continue
-        number += 1
-    return number
-
-
-def _add_documents(writer: Writer) -> int:
+def _add_files(writer: Writer) -> int:
     """Wherever they lie: a folder, or a store elsewhere."""
-    storage, number = storages[DOCUMENTS], 0
-    for name in _named(storage, ""):
-        try:
-            file = storage.open(name)
-            source: Any = file.file  # a store elsewhere gives it now
-        except FileNotFoundError:  # deleted since it was listed
-            continue
-        except Exception as error:
-            raise BackupError(NO_STORE % type(error).__name__) from error
-        with file:
-            writer.add(f"{DOCUMENTS}/{name}", source)
-        number += 1
+    number = 0
+    for files in StoredFiles.every.values():
+        with _answering():
+            names = list(files.names())
+        for name in names:
+            try:
+                with _answering():
+                    source = files.opened(name)
+            except FileNotFoundError:  # deleted since it was listed
+                continue
+            with source:
+                writer.add(f"{files.name}/{key_of(name)}", source)
+            number += 1
     return number
 
 
-def _named(storage: Storage, folder: str) -> Iterator[str]:
-    """Every file of the storage, in order."""
+@contextmanager
+def _answering() -> Iterator[None]:
     try:
-        folders, names = storage.listdir(folder)
+        yield
     except FileNotFoundError:
-        return
+        raise
     except Exception as error:  # whatever a storage's own library raises
         raise BackupError(NO_STORE % type(error).__name__) from error
-    yield from (f"{folder}{name}" for name in sorted(names))
-    for each in sorted(folders):
-        yield from _named(storage, f"{folder}{each}/")

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 import psycopg
 from django.conf import settings
-from django.core.files import File
-from django.core.files.storage import FileSystemStorage, storages
 from django.core.management import call_command
 from psycopg import sql
 
 from memoryhub.backup import databases
-from memoryhub.backup.archive import DOCUMENTS, DUMP, Reader
+from memoryhub.backup.archive import DUMP, Reader
 from memoryhub.backup.forgetting import forget_since
 from memoryhub.backup.making import installation, present_keys
 from memoryhub.backup.places import BackupError
-from memoryhub.document_store import files_folder
+from memoryhub.files.stored_files import StoredFiles
 from memoryhub.local.row_counts import rows_of, which_differ
 from memoryhub.management.database import close_connections, newer_migrations
 
@@ -137,28 +133,12 @@ def _files_told_of(name: str) -> dict[str, str]:
 
 
 def _put_back_files(archive: Reader, put_back: list[Undo]) -> None:
-    """Those that are not there, each noted in ``put_back``; a stored file never changes under its name."""
-    storage = storages[DOCUMENTS]
+    """Those that are not there, each noted in ``put_back``."""
     for name in archive.files():
         folder, _, key = name.partition("/")
-        if folder == DOCUMENTS and not isinstance(storage, FileSystemStorage):
-            if not storage.exists(key):
-                with archive.open(name) as source:
-                    storage.save(key, File(source))
-                put_back.append(partial(storage.delete, key))
-            continue
-        path = Path(storage.path(key)) if folder == DOCUMENTS else files_folder() / name
-        if path.exists():
-            continue
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = path.with_name(f".{path.name}.restoring")
-        with (
-            archive.open(name) as source,
-            os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file,
-        ):
-            shutil.copyfileobj(source, file)
-        put_back.append(partial(path.unlink, missing_ok=True))
-        draft.replace(path)
+        with archive.open(name) as source:
+            if undo := StoredFiles.every[folder].put_back(key.rpartition("/")[2], source):
+                put_back.append(undo)
 
 
 def _put_back_keys(keys: dict[str, object] | None, say: Say) -> None:

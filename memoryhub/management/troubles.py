@@ -18,8 +18,8 @@ from django.db import DatabaseError
 from django.utils.module_loading import import_string
 
 from memoryhub import mail
-from memoryhub.document_store import files_folder
 from memoryhub.environment import database_from_url, libpq_settings
+from memoryhub.files.file_stores import PLACES, files_folder
 from memoryhub.local.major_upgrade import kept_before
 from memoryhub.management.database import psycopg_settings
 from memoryhub.monitoring.metrics import LAST_BACKUP
@@ -80,15 +80,16 @@ def _open_to_the_network() -> Iterator[str]:
 
 def _files() -> Iterator[str]:
     """A folder is looked at; a store takes a file and gives it up again, which is all that it can be asked."""
-    storage, folders = storages["documents"], [files_folder()]
-    if isinstance(storage, FileSystemStorage):
-        folders.append(Path(storage.location))
-    else:
+    folders = [files_folder()]
+    for name in PLACES:
+        if isinstance(storage := storages[name], FileSystemStorage):
+            folders.append(Path(storage.location))
+            continue
         try:
             storage.delete(storage.save(f"doctor-{secrets.token_hex(8)}", ContentFile(b"")))
         except Exception as error:  # whatever a storage's own library raises
             yield (
-                f"files: the store of the documents takes no file, or does not give it up ({type(error).__name__}). "
+                f"files: the store of the {name} takes no file, or does not give it up ({type(error).__name__}). "
                 "See MEMORYHUB_S3_…, and that its keys may put, get, list and delete."
             )
     for folder in folders:

@@ -1,21 +1,19 @@
-"""Static files, documents, languages."""
+"""Static files, files of documents and memories, languages."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from memoryhub.document_store import document_store
-from memoryhub.settings.process import BASE_DIR, DATA_DIR, FILES_DIR, env
+from memoryhub.files.file_stores import file_stores
+from memoryhub.settings.process import BASE_DIR, DATA_DIR, env
 from memoryhub.settings.web import DEBUG
 
 STATIC_URL = "static/"
 STATIC_ROOT = DATA_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = DEBUG
-DOCUMENT_STORE, DOCUMENTS_STAY_HERE = document_store(env, Path(FILES_DIR or DATA_DIR) / "documents")
+FILE_STORES, FILES_STAY_HERE = file_stores(env)
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "documents": DOCUMENT_STORE,
+    **FILE_STORES,
     "staticfiles": {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
         if DEBUG

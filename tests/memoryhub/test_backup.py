@@ -40,8 +40,6 @@ def world(tmp_path: Path, settings: Any) -> Iterator[Path]:
     """A data folder and a passphrase; afterwards the test database is under its name, as it was made."""
     settings.DATA_DIR = tmp_path / "data"
     settings.DATA_DIR.mkdir()
-    in_the_folder = {"OPTIONS": {"location": settings.DATA_DIR / "documents"}}
-    settings.STORAGES = settings.STORAGES | {"documents": settings.STORAGES["documents"] | in_the_folder}
     settings.BACKUP_PASSPHRASE = PASSPHRASE
     events.close()  # which tests before left listening
     _end_other_sessions()

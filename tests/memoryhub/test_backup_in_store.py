@@ -88,7 +88,7 @@ def test_the_store_of_the_documents_is_asked_as_the_settings_say(
     for name in ("AWS_ENDPOINT_URL_S3", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     empty_bucket(address, PAPERS)
-    settings.STORAGES = settings.STORAGES | {"documents": store_at(address)[0]}
+    settings.STORAGES = settings.STORAGES | store_at(address)[0]
     run("backup", f"{FOLDER}one.zip")
     assert keys_in(store, BUCKET) == ["hub/one.zip"]
 
@@ -113,8 +113,8 @@ def test_what_is_cut_short_is_not_there_and_leaves_no_parts(
     store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_asset(make_memory("The deadline is March 15", make_user("olive")), LARGE)
-    for error in (BackupError("The store of the documents does not answer."), KeyboardInterrupt()):
-        monkeypatch.setattr(making, "_add_documents", Mock(side_effect=error))
+    for error in (BackupError("The store of files does not answer."), KeyboardInterrupt()):
+        monkeypatch.setattr(making, "_add_files", Mock(side_effect=error))
         with pytest.raises((CommandError, KeyboardInterrupt)):
             run("backup", FOLDER)
         assert keys_in(store, BUCKET) == []

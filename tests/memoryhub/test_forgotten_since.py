@@ -40,8 +40,6 @@ def older(tmp_path: Path, settings: Any) -> Iterator[Path]:
     """
     settings.DATA_DIR = tmp_path / "data"
     settings.DATA_DIR.mkdir()
-    in_the_folder = {"OPTIONS": {"location": settings.DATA_DIR / "documents"}}
-    settings.STORAGES = settings.STORAGES | {"documents": settings.STORAGES["documents"] | in_the_folder}
     settings.BACKUP_PASSPHRASE = PASSPHRASE
     events.close()
     _end_other_sessions()

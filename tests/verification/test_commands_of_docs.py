@@ -81,6 +81,7 @@ ELSEWHERE = {
     r"(python -m )?pytest .+": "the tests themselves",
     r"export .+": "test_what_is_exported_is_taken",
     r"manage\.py mcp": "tests/chat/doors/test_mcp.py",
+    r"manage\.py move_files": "tests/workspaces/documents/test_s3.py",
     r"promtool test rules .+|kubectl kustomize": "tests/test_deploy.py",
     r"psql .+|pg_basebackup .+|pg_ctl promote .+|pg_rewind .+": "tests/replicated.py, with places of its own",
     r"docker (build|compose|run) .+": "make container, in Podman's words",

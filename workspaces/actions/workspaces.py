@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from memoryhub.database.acting import by_system
 from memoryhub.errors import Conflict, Invalid, NotFound
+from memoryhub.files.stored_files import StoredFiles
 from memoryhub.ids import new_id
 from workspaces.access import get_workspace, require
 from workspaces.actions.removal import Counts, counted, empty
@@ -62,8 +63,14 @@ def update_workspace(
     """
     with transaction.atomic():
         _lock_as_owner(workspace, by)
-        if local_only and not settings.DOCUMENTS_STAY_HERE and workspace.documents.exists():
-            raise Conflict(_("Its documents are stored on another machine. Forget them for good first."))
+        if (
+            local_only
+            and not settings.FILES_STAY_HERE
+            and any(files.are_of(workspace) for files in StoredFiles.every.values())
+        ):
+            raise Conflict(
+                _("Its documents and files are stored on another machine. Delete them for good first.")
+            )
         changes: dict[str, Any] = {
             "name": None if name is None else _clean_name(name),
             "description": None if description is None else _clean_description(description),

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -28,6 +29,8 @@ from memories.models import Asset, Memory, Scope
 from memories.writing.gate import delete_memory
 from memories.writing.undoing import restore_memory
 from memoryhub.errors import Invalid, NotFound, TooLarge
+from memoryhub.files import stored_files
+from memoryhub.files.file_stores import Folder
 from tests.api import V1, Api, error_of, type_password_again
 from tests.conftest import Cast
 from tests.factories import make_asset, make_key_text, make_memory, make_workspace
@@ -368,16 +371,16 @@ def test_a_file_stays_until_the_removal_is_committed(memory: Memory, folder: Pat
 def test_no_row_without_its_file_and_no_file_left_when_the_memory_is_gone(
     memory: Memory, folder: Path
 ) -> None:
-    seen: list[int] = []
-
     def deletes_meanwhile() -> Iterator[bytes]:
         yield b"Hello"
         delete_memory(memory, by=None, now=timezone.now())
-        seen.append(len(files(folder)))
 
-    with pytest.raises(NotFound):
+    with (
+        patch.object(Folder, "_save", autospec=True, side_effect=Folder._save) as save,
+        pytest.raises(NotFound),
+    ):
         assets.attach(memory, name="x", content=deletes_meanwhile(), by=None, now=timezone.now())
-    assert seen == [1] and not files(folder)
+    assert save.called and not files(folder)
 
 
 def test_an_upload_that_breaks_off_leaves_nothing(memory: Memory, folder: Path) -> None:
@@ -385,35 +388,40 @@ def test_an_upload_that_breaks_off_leaves_nothing(memory: Memory, folder: Path) 
         yield b"Hello"
         raise ConnectionError
 
-    with pytest.raises(Exception, match="could not store"):
+    with pytest.raises(ConnectionError):
         assets.attach(memory, name="x", content=breaks(), by=None, now=timezone.now())
     assert not files(folder) and not Asset.objects.exists()
 
 
-def test_the_sweep_removes_old_files_without_a_row(memory: Memory, folder: Path) -> None:
-    kept, young = make_asset(memory), folder / "ab" / "ab123"
-    young.parent.mkdir(exist_ok=True)
-    orphans = [young.parent / f"ab{number}" for number in range(3)]
+def test_the_sweep_removes_old_files_without_a_row(
+    memory: Memory, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = timezone.now()
+    turn = f"{int(now.timestamp() / 3600) % 256:02x}"  # of the folder that is swept in this hour
+    monkeypatch.setattr(stored_files.secrets, "token_hex", lambda number: turn * number)
+    kept, young = make_asset(memory), folder / turn / f"{turn}123"
+    orphans = [young.with_name(name) for name in (f"{turn}1", f"{turn}2", f".{turn}3.part")]
     for path in (*orphans, young):
         path.write_bytes(b"x")
-    long_ago = time.time() - 2 * assets.ORPHAN_AGE
-    for path in (*orphans, assets.path_of(kept.file_name)):
+    long_ago = time.time() - 2 * stored_files.ORPHAN_AGE.total_seconds()
+    for path in (*orphans, folder / turn / kept.file_name):
         os.utime(path, (long_ago, long_ago))
-    assert tasks.sweep_files() == "3 files without a row removed"
-    assert set(files(folder)) == {young, assets.path_of(kept.file_name)}
+    assert assets.ASSET_FILES.sweep(now=now + timedelta(hours=1)) == 0
+    assert assets.ASSET_FILES.sweep(now=now) == 3
+    assert set(files(folder)) == {young, folder / turn / kept.file_name}
 
 
 def test_the_sweep_minds_no_missing_folder(folder: Path) -> None:
-    assert assets.sweep(now=time.time(), seconds=1) == 0
+    assert tasks.sweep_files() == "0 files without a row removed"
 
 
 def test_a_missing_file_is_not_found_and_said_in_the_log(
-    api: Api, memory: Memory, caplog: pytest.LogCaptureFixture
+    api: Api, memory: Memory, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     asset = make_asset(memory, name="secret plan.txt")
-    assets.path_of(asset.file_name).unlink()
+    (folder / asset.file_name[:2] / asset.file_name).unlink()
     assert api.get(f"assets/{asset.public_id}").status_code == 404
-    assert asset.public_id in caplog.text and "secret plan" not in caplog.text
+    assert asset.file_name in caplog.text and "secret plan" not in caplog.text
 
 
 def test_a_full_disk_is_said_and_leaves_nothing(

@@ -58,13 +58,7 @@ LONG = "\n\n".join(
 
 @pytest.fixture(autouse=True)
 def kept(settings: Any, tmp_path: Any) -> None:
-    settings.STORAGES = {
-        **settings.STORAGES,
-        "documents": {
-            "BACKEND": "django.core.files.storage.FileSystemStorage",
-            "OPTIONS": {"location": tmp_path},
-        },
-    }
+    settings.FILES_DIR = tmp_path
 
 
 def found(cast: Cast, query: str, by: User | None = None, **body: Any) -> list[dict[str, Any]]:
@@ -452,7 +446,7 @@ def test_a_wrong_body_is_named(cast: Cast, body: dict[str, str]) -> None:
 
 def test_files_without_a_row_are_swept_and_no_others(cast: Cast, tmp_path: Any) -> None:
     document = make_document(cast.owner, cast.workspace)
-    folder = tmp_path / document.file_name[:2]
+    folder = tmp_path / "documents" / document.file_name[:2]
     orphan = folder / f"{document.file_name[:2]}00"
     orphan.write_bytes(b"of a document that a restore took away")
     hour = datetime.fromtimestamp(3600 * int(document.file_name[:2], 16), tz=UTC)

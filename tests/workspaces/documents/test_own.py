@@ -63,8 +63,7 @@ Made = Document | Artifact
 
 @pytest.fixture(autouse=True)
 def kept(settings: Any, tmp_path: Path) -> None:
-    place = {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": tmp_path}}
-    settings.STORAGES = {**settings.STORAGES, "documents": place}
+    settings.FILES_DIR = tmp_path
 
 
 @pytest.fixture(params=["document", "artifact"])
@@ -342,7 +341,7 @@ def test_the_same_content_is_one_document_of_a_person_and_one_of_a_workspace(cas
 
 
 def test_it_goes_with_its_owner_and_not_with_a_membership(
-    cast: Cast, tmp_path: Path, django_capture_on_commit_callbacks: Callable[..., Any]
+    cast: Cast, django_capture_on_commit_callbacks: Callable[..., Any]
 ) -> None:
     mine = make_document(cast.editor, cast.workspace, TEXT, personal=True)
     versions.rewrite(mine, text="Newer.", by=cast.editor, now=timezone.now())
@@ -359,7 +358,7 @@ def test_it_goes_with_its_owner_and_not_with_a_membership(
     assert forgetting.forget_document(gone, by=cast.editor)["document passages"] == 1
     assert places_of(drawn) == {-cast.editor.pk}
     names = [mine.file_name, *mine.versions.values_list("file_name", flat=True)]
-    assert all((tmp_path / files._key(name)).exists() for name in names) and len(names) == 2
+    assert set(names) <= set(files.DOCUMENT_FILES.names()) and len(names) == 2
     with django_capture_on_commit_callbacks(execute=True):
         delete_account(cast.editor)
     assert (
@@ -368,4 +367,4 @@ def test_it_goes_with_its_owner_and_not_with_a_membership(
         and not Artifact.objects.exists()
     )
     assert not PassageWord.objects.exists() and not PassageVector.objects.exists()
-    assert not any((tmp_path / files._key(name)).exists() for name in names)
+    assert not set(names) & set(files.DOCUMENT_FILES.names())

@@ -1,11 +1,14 @@
-"""Documents in an S3-compatible store: the whole way of a file, on a real server of another process."""
+"""Files of documents and memories in an S3-compatible store: their whole way, on a real server of another process."""
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from io import StringIO
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
@@ -15,24 +18,28 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from django.utils import timezone
 
+from chat.exchange import personal_copy
+from memories.assets.assets import ASSET_FILES, open_file
+from memories.forgetting.forget import forget_memories
+from memories.models import Asset
 from memoryhub import events
 from memoryhub.backup import databases
 from memoryhub.backup.addresses import place_of
 from memoryhub.backup.making import make_backup
 from memoryhub.backup.places import BackupError
-from memoryhub.document_store import document_store
 from memoryhub.environment import Environment
 from memoryhub.errors import Conflict, Forbidden, Unavailable
-from tests.api import API, Api
+from memoryhub.files.file_stores import file_stores
+from tests.api import API, V1, Api
 from tests.conftest import Cast
-from tests.factories import make_document, make_user
+from tests.factories import make_asset, make_document, make_key_text, make_memory, make_user, make_workspace
 from tests.fakes import object_store
 from tests.fakes.object_store import empty_bucket, running_store
 from tests.stack import free_port
 from tests.workspaces.documents.samples import SAMPLES, SENTENCE
 from workspaces.actions.workspaces import update_workspace
 from workspaces.documents import documents, files, forgetting, reading_jobs, versions
-from workspaces.models import Document
+from workspaces.models import Document, Workspace
 
 BUCKET = "papers"
 
@@ -43,19 +50,20 @@ def address() -> Iterator[str]:
         yield found
 
 
-def store_at(endpoint: str, **more: str) -> tuple[dict[str, Any], bool]:
+def store_at(endpoint: str, **more: str) -> tuple[dict[str, dict[str, Any]], bool]:
     given = {"BUCKET": BUCKET, "ENDPOINT_URL": endpoint, "REGION": "us-east-1", "PREFIX": "hub"} | more
     keys = {"ACCESS_KEY": object_store.KEY, "SECRET_KEY": object_store.SECRET}
     source = {f"MEMORYHUB_S3_{name}": value for name, value in (keys | given).items()}
-    return document_store(Environment("MEMORYHUB_", source), Path("/nowhere"))
+    return file_stores(Environment("MEMORYHUB_", source))
 
 
 @pytest.fixture
-def bucket(address: str, settings: Any) -> Any:
-    """Empty, and where the files of documents lie."""
+def bucket(address: str, settings: Any, tmp_path: Path) -> Any:
+    """Empty, and where files lie, on a host whose folder has none."""
     client = empty_bucket(address, BUCKET)
-    store, settings.DOCUMENTS_STAY_HERE = store_at(address)
-    settings.STORAGES = settings.STORAGES | {"documents": store}
+    stores, settings.FILES_STAY_HERE = store_at(address)
+    settings.STORAGES = settings.STORAGES | stores
+    settings.FILES_DIR = tmp_path / "files"
     return client
 
 
@@ -96,18 +104,81 @@ def test_a_file_goes_its_whole_way_through_the_store(
 
 
 @pytest.mark.django_db
-def test_orphans_are_swept_and_what_is_missing_is_404(bucket: Any, cast: Cast) -> None:
-    document = make_document(cast.editor, cast.workspace, embedded=False)
-    folder = document.file_name[:2]
-    bucket.put_object(Bucket=BUCKET, Key=f"hub/{folder}/{folder}00", Body=b"of no row")
+def test_a_file_of_a_memory_goes_its_whole_way_and_nothing_lies_in_the_folder(
+    bucket: Any, cast: Cast, settings: Any, django_capture_on_commit_callbacks: Callable[..., Any]
+) -> None:
+    memory = make_memory("The plan is ready", cast.owner, cast.workspace)
+    key = make_key_text(cast.editor, cast.workspace)
+    api, path = Api(base=V1, key=key), f"{V1}/memories/{memory.public_id}/assets"
+    content = b"\x89PNG\r\n\x1a\n" + bytes(200_000)
+    settings.QUOTAS = settings.QUOTAS | {"bytes": len(content) + 10}
+    made = api.client.post(path, {"file": SimpleUploadedFile("plan.png", content)})
+    assert (made.status_code, made.json()["contentType"]) == (201, "image/png")
+    asset = Asset.objects.get()
+    place = f"hub/assets/{asset.file_name[:2]}/{asset.file_name}"
+    assert keys_in(bucket) == [place]
+    assert b"".join(Api(base=V1, key=key).get(f"assets/{asset.public_id}")) == content
+    full = api.client.post(path, {"file": SimpleUploadedFile("b.txt", b"x" * 100)})
+    assert full.json()["error"]["code"] == "quota" and keys_in(bucket) == [place]
+    copy = dict(personal_copy._parts(cast.editor, timezone.now()))
+    assert b"".join(copy[f"files/{asset.public_id}-plan.png"]) == content
+    with django_capture_on_commit_callbacks(execute=True):
+        forget_memories([memory], by=cast.owner, now=timezone.now())
+    assert keys_in(bucket) == [] and not settings.FILES_DIR.exists()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", ["documents", "assets"])
+def test_orphans_are_swept_and_what_is_missing_is_404(bucket: Any, cast: Cast, kind: str) -> None:
+    if kind == "documents":
+        made, kept = make_document(cast.editor, cast.workspace, embedded=False), files.DOCUMENT_FILES
+        api, path = (
+            Api(cast.viewer),
+            f"workspaces/{cast.workspace.public_id}/documents/{made.public_id}/content",
+        )
+    else:
+        made, kept = make_asset(make_memory("A plan", cast.owner, cast.workspace)), ASSET_FILES
+        api = Api(base=V1, key=make_key_text(cast.editor, cast.workspace))
+        path = f"assets/{made.public_id}"
+    [place] = keys_in(bucket)
+    folder = made.file_name[:2]
+    bucket.put_object(Bucket=BUCKET, Key=f"{place[:-30]}00", Body=b"of no row")
     hours = int(timezone.now().timestamp() / 3600)
     turn = timedelta(hours=256 + (int(folder, 16) - hours) % 256)
-    assert files.sweep(now=timezone.now() + turn) == 1
-    place = f"hub/{folder}/{document.file_name}"
+    assert kept.sweep(now=timezone.now() + turn) == 1
     assert keys_in(bucket) == [place]
     bucket.delete_object(Bucket=BUCKET, Key=place)
-    path = f"workspaces/{cast.workspace.public_id}/documents/{document.public_id}/content"
-    assert Api(cast.viewer).get(path).status_code == 404
+    assert api.get(path).status_code == 404
+
+
+@pytest.mark.django_db
+def test_what_lies_in_the_folder_is_read_there_until_it_is_moved(
+    bucket: Any, cast: Cast, settings: Any, django_capture_on_commit_callbacks: Callable[..., Any]
+) -> None:
+    """A store is named where there are files already. What never leaves this machine does not go."""
+    stores, settings.STORAGES = settings.STORAGES, settings.STORAGES | file_stores(Environment("X_", {}))[0]
+    memory = make_memory("A plan", cast.owner, cast.workspace)
+    gone, asset = make_asset(memory, b"one"), make_asset(memory, b"two")
+    document = make_document(cast.editor, cast.workspace, "three", embedded=False)
+    stays = make_asset(make_memory("A secret plan", cast.owner, make_workspace(owner=cast.owner)), b"four")
+    Workspace.objects.filter(pk=stays.memory.workspace_id).update(local_only=True)
+    settings.STORAGES, settings.FILES_STAY_HERE = stores, False
+
+    def read() -> list[bytes]:
+        with open_file(asset) as two, files.open_document(document) as three, open_file(stays) as four:
+            return [two.read(), three.read(), four.read()]
+
+    assert read() == [b"two", b"three", b"four"] and keys_in(bucket) == []
+    with django_capture_on_commit_callbacks(execute=True):
+        gone.delete()
+    lies = {path.name for path in settings.FILES_DIR.rglob("*") if path.is_file()}
+    assert lies == {each.file_name for each in (asset, document, stays)}
+    out = StringIO()
+    call_command("move_files", stdout=out)
+    assert "2 files moved" in out.getvalue() and "1 stay there" in out.getvalue()
+    assert [path.name for path in settings.FILES_DIR.rglob("*") if path.is_file()] == [stays.file_name]
+    assert {key.rpartition("/")[2] for key in keys_in(bucket)} == {asset.file_name, document.file_name}
+    assert read() == [b"two", b"three", b"four"]
 
 
 @pytest.mark.django_db
@@ -116,8 +187,9 @@ def test_a_store_that_does_not_answer_is_said_and_nothing_is_half_done(
 ) -> None:
     document = make_document(cast.editor, cast.workspace, embedded=False)
     gone, _ = store_at(f"http://127.0.0.1:{free_port()}")
-    gone["OPTIONS"]["client_config"].retries = {"total_max_attempts": 1}
-    settings.STORAGES = settings.STORAGES | {"documents": gone}
+    for each in gone.values():
+        each["OPTIONS"]["client_config"].retries = {"total_max_attempts": 1}
+    settings.STORAGES = settings.STORAGES | gone
     path = f"workspaces/{cast.workspace.public_id}/documents"
     api = Api(cast.editor)
     assert api.post(path, {"title": "One", "text": "one"}).status_code == 503
@@ -125,6 +197,9 @@ def test_a_store_that_does_not_answer_is_said_and_nothing_is_half_done(
     assert api.get(f"{path}/{document.public_id}/content").status_code == 503
     with pytest.raises(Unavailable):
         files.open_document(document)
+    with pytest.raises(Unavailable):
+        make_asset(make_memory("A plan", cast.owner, cast.workspace))
+    assert not Asset.objects.exists()
     with django_capture_on_commit_callbacks(execute=True):
         forgetting.forget_document(document, by=cast.editor)  # the row goes, whatever the store does
     with pytest.raises(BackupError, match="does not answer"):
@@ -143,26 +218,45 @@ def test_a_backup_takes_them_along_and_a_restore_puts_them_where_the_settings_sa
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
             "AND pid <> pg_backend_pid()"
         )
-    document = make_document(make_user("ada"), None, "In the store", embedded=False)
-    [place] = keys_in(bucket)
+    ada = make_user("ada")
+    document = make_document(ada, None, "In the store", embedded=False)
+    secret = make_memory("A secret plan", ada, make_workspace(owner=ada))
+    Workspace.objects.filter(pk=secret.workspace_id).update(local_only=True)
+    asset, stays = (
+        make_asset(make_memory("A plan", ada), b"Also there"),
+        make_asset(secret, b"Never elsewhere"),
+    )
+    bucket.put_object(Bucket=BUCKET, Key="hub/backups/backups-20200101.zip", Body=b"an earlier backup")
+    places = keys_in(bucket)
+    assert len(places) == 4
     call_command("backup", str(tmp_path / "one.zip"), verbosity=0)
+    with zipfile.ZipFile(tmp_path / "one.zip") as backup:
+        stored = {name for name in backup.namelist() if "/" in name}
+    files_of = {"documents": [document], "assets": [asset, stays]}
+    names = {
+        f"{kind}/{each.file_name[:2]}/{each.file_name}" for kind, rows in files_of.items() for each in rows
+    }
+    assert stored == names
     with transaction.atomic():
         Document.objects.all().delete()
-    assert keys_in(bucket) == []
+        Asset.objects.all().delete()
+    assert keys_in(bucket) == [key for key in places if key.endswith(".zip")]
     try:
         call_command("restore", str(tmp_path / "one.zip"), "--replace", verbosity=0)
-        assert keys_in(bucket) == [place]
-        with files.open_document(Document.objects.get(pk=document.pk)) as file:
-            assert file.read() == b"In the store"
-        bucket.delete_object(Bucket=BUCKET, Key=place)
-        folder = {
-            "BACKEND": "django.core.files.storage.FileSystemStorage",
-            "OPTIONS": {"location": tmp_path / "f"},
-        }
-        settings.STORAGES = settings.STORAGES | {"documents": folder}
+        assert keys_in(bucket) == places
+        with files.open_document(Document.objects.get(pk=document.pk)) as file, open_file(asset) as other:
+            assert (file.read(), other.read()) == (b"In the store", b"Also there")
+        empty_bucket(settings.STORAGES["assets"]["OPTIONS"]["endpoint_url"], BUCKET)
+        settings.FILES_STAY_HERE = False
         call_command("restore", str(tmp_path / "one.zip"), "--replace", verbosity=0)
-        assert keys_in(bucket) == []
-        assert storages["documents"].exists(place.removeprefix("hub/"))
+        assert {key.rpartition("/")[2] for key in keys_in(bucket)} == {document.file_name, asset.file_name}
+        with open_file(stays) as file:
+            assert file.read() == b"Never elsewhere"
+        settings.STORAGES = settings.STORAGES | file_stores(Environment("X_", {}))[0]
+        call_command("restore", str(tmp_path / "one.zip"), "--replace", verbosity=0)
+        assert {each.name for each in settings.FILES_DIR.rglob("*") if each.is_file()} == {
+            name.rpartition("/")[2] for name in names
+        }
     finally:
         databases.drop(databases.own_name() + databases.REPLACED)
 
@@ -172,8 +266,8 @@ def test_what_never_leaves_this_machine_lies_in_no_store_elsewhere(
     bucket: Any, cast: Cast, settings: Any
 ) -> None:
     document = make_document(cast.owner, cast.workspace, embedded=False)
-    assert settings.DOCUMENTS_STAY_HERE  # 127.0.0.1
-    settings.DOCUMENTS_STAY_HERE = False
+    assert settings.FILES_STAY_HERE  # 127.0.0.1
+    settings.FILES_STAY_HERE = False
     with pytest.raises(Conflict):
         update_workspace(cast.workspace, by=cast.owner, local_only=True)
     type(cast.workspace).objects.filter(pk=cast.workspace.pk).update(local_only=True)
@@ -184,13 +278,33 @@ def test_what_never_leaves_this_machine_lies_in_no_store_elsewhere(
     ):
         with pytest.raises(Forbidden):
             bring()
-    assert len(keys_in(bucket)) == 1
+    memory = make_memory("A plan", cast.owner, cast.workspace)  # as it was loaded before
+    with pytest.raises(Forbidden):
+        make_asset(memory)
+    memory.workspace.refresh_from_db()
+    with patch.object(storages["assets"], "save") as save, pytest.raises(Forbidden):
+        make_asset(memory)
+    assert not save.called and len(keys_in(bucket)) == 1
+
+
+@pytest.mark.django_db
+def test_a_workspace_whose_files_lie_elsewhere_leaves_this_machine(
+    bucket: Any, cast: Cast, settings: Any
+) -> None:
+    settings.FILES_STAY_HERE = False
+    make_asset(make_memory("Elsewhere", cast.owner, make_workspace(owner=cast.owner)))
+    memory = make_memory("A plan", cast.owner, cast.workspace)
+    asset = make_asset(memory)
+    with pytest.raises(Conflict, match="files are stored on another machine"):
+        update_workspace(cast.workspace, by=cast.owner, local_only=True)
+    asset.delete()
+    assert update_workspace(cast.workspace, by=cast.owner, local_only=True).local_only
 
 
 def test_a_store_on_this_machine_is_asked_through_no_proxy() -> None:
     """Not even one that the environment names."""
     for endpoint, through in (("http://127.0.0.1:1", {}), ("https://s3.example", None)):
-        assert store_at(endpoint)[0]["OPTIONS"]["client_config"].proxies == through
+        assert store_at(endpoint)[0]["assets"]["OPTIONS"]["client_config"].proxies == through
 
 
 def test_the_settings_of_a_store_go_together() -> None:

@@ -1,29 +1,63 @@
-"""Where files lie: in a folder, those of documents in an S3-compatible store where the settings name one."""
+"""Where files lie: in a folder, or those of documents and memories in an S3-compatible store that the settings name."""
 
 from __future__ import annotations
 
 import ipaddress
+import os
+import posixpath
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.core.files.storage import FileSystemStorage
 
 from memoryhub.environment import Environment
 
 IN_MEMORY = 1_000_000  # bytes of a file that need none of its own on this machine while it is read
-S3_BACKEND = "storages.backends.s3.S3Storage"
+S3_BACKEND, FOLDER_BACKEND = "storages.backends.s3.S3Storage", "memoryhub.files.file_stores.Folder"
+# Folders, and where in a store each is below MEMORYHUB_S3_PREFIX: documents were there first.
+PLACES: dict[str, tuple[str, ...]] = {"documents": (), "assets": ("assets",)}
 SECONDS = {"connect_timeout": 5, "read_timeout": 30}
 
 
 def files_folder() -> Path:
-    """Where files of memories and imports lie: the data folder, or the one that MEMORYHUB_FILES_DIR names."""
+    """Where files lie that are in no store: the data folder, or the one that MEMORYHUB_FILES_DIR names."""
     return Path(settings.FILES_DIR or settings.DATA_DIR)
 
 
-def document_store(env: Environment, folder: Path) -> tuple[dict[str, Any], bool]:
-    """Django's ``STORAGES["documents"]``, and whether what lies there is on this machine."""
+class Folder(FileSystemStorage):
+    """Below ``files_folder``, for this user alone. A file has its name only once it is whole and on the disk."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(
+            file_permissions_mode=0o600,
+            directory_permissions_mode=0o700,
+            allow_overwrite=True,  # a draft that a killed process left; names are random
+        )
+        self.folder = folder
+
+    @property
+    def location(self) -> Path:  # looked up each time: who runs tests moves it
+        return files_folder().absolute() / self.folder
+
+    def _save(self, name: str, content: Any) -> str:
+        path = self.location / name
+        draft = path.with_name(f".{path.name}.part")
+        try:
+            super()._save(str(draft.relative_to(self.location)), content)  # type: ignore[misc]  # not in its stubs
+            _sync(draft)
+            draft.replace(path)
+            _sync(path.parent)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
+        return name
+
+
+def file_stores(env: Environment) -> tuple[dict[str, dict[str, Any]], bool]:
+    """Of Django's ``STORAGES`` those of files that people bring, and whether what lies there is on this machine."""
     bucket, endpoint, here = env.text("S3_BUCKET"), env.url("S3_ENDPOINT_URL"), env.boolean("S3_LOCAL", None)
     given = {
         "region_name": env.text("S3_REGION"),
@@ -36,9 +70,7 @@ def document_store(env: Environment, folder: Path) -> tuple[dict[str, Any], bool
             raise ImproperlyConfigured(
                 "MEMORYHUB_S3_BUCKET must name a bucket where another MEMORYHUB_S3_… is set."
             )
-        modes = {"file_permissions_mode": 0o600, "directory_permissions_mode": 0o700}
-        backend = "django.core.files.storage.FileSystemStorage"
-        return {"BACKEND": backend, "OPTIONS": {"location": folder, **modes}}, True
+        return {name: {"BACKEND": FOLDER_BACKEND, "OPTIONS": {"folder": name}} for name in PLACES}, True
     if bool(given["access_key"]) != bool(given["secret_key"]):
         raise ImproperlyConfigured("MEMORYHUB_S3_ACCESS_KEY and MEMORYHUB_S3_SECRET_KEY go together.")
     options: dict[str, Any] = {
@@ -53,7 +85,14 @@ def document_store(env: Environment, folder: Path) -> tuple[dict[str, Any], bool
     }
     on_this_machine = _is_loopback(endpoint) if here is None else here
     options["client_config"] = client_config(own_address=endpoint is not None, past_proxies=on_this_machine)
-    return {"BACKEND": S3_BACKEND, "OPTIONS": options}, on_this_machine
+    stores = {
+        name: {
+            "BACKEND": S3_BACKEND,
+            "OPTIONS": options | {"location": posixpath.join(given["location"] or "", *below)},
+        }
+        for name, below in PLACES.items()
+    }
+    return stores, on_this_machine
 
 
 def client_config(*, own_address: bool, past_proxies: bool) -> Any:
@@ -70,6 +109,15 @@ def client_config(*, own_address: bool, past_proxies: bool) -> Any:
         proxies={} if past_proxies else None,  # None: those of the environment
         **SECONDS,
     )
+
+
+def _sync(path: Path) -> None:
+    """A new file's name is on the disk only once its folder is."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _is_loopback(endpoint: str | None) -> bool:

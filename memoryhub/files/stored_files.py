@@ -1,0 +1,197 @@
+"""Files that people bring, behind Django's storages: a folder, unless the settings name a store. A row tells of each.
+
+A file is whole and stored before its row is committed, and goes after the commit that removes its row. A crash in
+between leaves a file without a row, never a row without its file; ``sweep`` removes such files. Where a store is named,
+what still lies in the folder is read there, until ``move_files`` or a restore puts it into the store.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import IO, Any, ClassVar
+
+from django.conf import settings
+from django.core.files import File
+from django.core.files.storage import FileSystemStorage, Storage, storages
+from django.db import models, transaction
+from django.utils.translation import gettext as _
+
+from memoryhub.errors import NotFound, Unavailable
+from memoryhub.files.file_stores import IN_MEMORY, Folder
+from memoryhub.http.uploads import copied
+
+logger = logging.getLogger(__name__)
+ORPHAN_AGE = timedelta(days=1)  # a younger file without a row may be an upload that has not ended yet
+SPREAD = re.compile("[0-9a-f]{2}")
+Rows = type[models.Model]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A file that was written; ``head``: its first bytes."""
+
+    file_name: str
+    size: int
+    sha256: str
+    head: bytes
+
+
+class StoredFiles:
+    """Those below one of ``STORAGES``. ``told_by``: models with a ``file_name``, and their lookup of the workspace."""
+
+    every: ClassVar[dict[str, StoredFiles]] = {}  # by their names, which are folders in a backup, too
+
+    def __init__(self, name: str, told_by: Mapping[Rows, str]) -> None:
+        self.name, self._told_by = name, told_by
+        self.every[name] = self
+
+    def store(self, content: Iterable[bytes], most: int) -> Stored:
+        """Reads ``content`` once. Raises TooLarge, Invalid where it is empty, Unavailable where it cannot be stored."""
+        with tempfile.SpooledTemporaryFile(IN_MEMORY) as file:
+            size, sha256, head = copied(content, file, most)
+            file.seek(0)
+            name = secrets.token_hex(16)
+            try:
+                self._storage.save(key_of(name), File(file))
+            except Exception as error:  # whatever a storage's own library raises
+                logger.error("A file of %s could not be stored: %s", self.name, type(error).__name__)
+                raise Unavailable(_("The server could not store the file. Try again later.")) from None
+        return Stored(name, size, sha256, head)
+
+    def open(self, file_name: str) -> IO[Any]:
+        """Raises NotFound, or Unavailable where the store does not answer, both said in the log."""
+        try:
+            return self.opened(file_name)
+        except FileNotFoundError:
+            logger.error("The file %s of %s is missing", file_name, self.name)
+            raise NotFound(
+                _("The file is missing from the server. Tell your administrator: the server's log says more.")
+            ) from None
+        except Exception as error:  # as above
+            logger.error("The file %s could not be had: %s", file_name, type(error).__name__)
+            raise Unavailable(_("The server could not get the file. Try again later.")) from None
+
+    def opened(self, file_name: str) -> IO[Any]:
+        """The same, raising FileNotFoundError and whatever a storage's own library does."""
+        for place in self._places():
+            try:
+                file = place.open(key_of(file_name))
+                if file.file is not None:  # looked at, so that a store elsewhere gives it now
+                    return file
+            except FileNotFoundError:
+                continue
+        raise FileNotFoundError(file_name)
+
+    def remove(self, file_name: str) -> None:
+        """What a store that does not answer keeps is removed by ``sweep``."""
+        for place in self._places():
+            try:
+                place.delete(key_of(file_name))
+            except Exception as error:  # as above
+                logger.error("The file %s could not be removed: %s", file_name, type(error).__name__)
+
+    def forget(self, sender: Any, instance: Any, **kwargs: Any) -> None:
+        """Django's ``post_delete``: whatever took the row along, its file goes once that is committed."""
+        transaction.on_commit(partial(self.remove, instance.file_name))
+
+    def sweep(self, *, now: datetime) -> int:
+        """Remove files without a row, of one of the 256 folders each hour; how many.
+
+        A restore in the place of a newer database leaves such files, and a process killed between file and row.
+        """
+        folder, removed = f"{int(now.timestamp() / 3600) % 256:02x}", 0
+        for place in self._places():
+            names = _listed(place, folder)[1]
+            known = self._told_of(names)
+            for key in (f"{folder}/{name}" for name in names if name not in known):
+                if now - place.get_modified_time(key) > ORPHAN_AGE:
+                    place.delete(key)
+                    removed += 1
+        return removed
+
+    def names(self) -> Iterator[str]:
+        """Every file's, in order. Raises whatever a storage's own library does."""
+        yield from _names(self._places())
+
+    def move(self) -> Iterator[bool]:
+        """Of each file that lies in the folder, where the settings name a store: whether it went there.
+
+        What never leaves this machine stays. Raises as ``names``; what went until then is in the store.
+        """
+        *stores, folder = self._places()
+        for name in _names([folder]) if stores else ():
+            goes = not isinstance(self._place_of(name), FileSystemStorage)
+            if goes:
+                with suppress(FileNotFoundError), folder.open(key_of(name)) as content:  # else deleted since
+                    self.put_back(name, content)
+                folder.delete(key_of(name))
+            yield goes
+
+    def put_back(self, file_name: str, content: IO[bytes]) -> Callable[[], object] | None:
+        """Of a backup, under the name that it had: how to undo it. None where it is there: it never changes."""
+        place, key = self._place_of(file_name), key_of(file_name)
+        if place.exists(key):
+            return None
+        place.save(key, File(content))
+        return partial(place.delete, key)
+
+    def are_of(self, workspace: models.Model) -> bool:
+        """Whether there are any of this workspace."""
+        return any(
+            model._base_manager.filter(**{place: workspace}).exists()
+            for model, place in self._told_by.items()
+        )
+
+    @property
+    def _storage(self) -> Storage:
+        return storages[self.name]
+
+    def _places(self) -> list[Storage]:
+        """Where they are looked for."""
+        own = self._storage
+        return [own] if isinstance(own, FileSystemStorage) else [own, Folder(self.name)]
+
+    def _place_of(self, file_name: str) -> Storage:
+        """The folder for what never leaves this machine, where the store is another one."""
+        if settings.FILES_STAY_HERE:
+            return self._storage
+        stay = (
+            model._base_manager.filter(**{"file_name": file_name, f"{place}__local_only": True})
+            for model, place in self._told_by.items()
+        )
+        return Folder(self.name) if any(rows.exists() for rows in stay) else self._storage
+
+    def _told_of(self, names: Iterable[str]) -> set[str]:
+        return {
+            name
+            for model in self._told_by
+            for name in model._base_manager.filter(file_name__in=names).values_list("file_name", flat=True)
+        }
+
+
+def key_of(file_name: str) -> str:
+    """Spread over 256 folders, so that none grows too long."""
+    return f"{file_name[:2]}/{file_name}"
+
+
+def _names(places: Sequence[Storage]) -> Iterator[str]:
+    folders = {name for place in places for name in _listed(place, "")[0] if SPREAD.fullmatch(name)}
+    for folder in sorted(folders):
+        found = {name for place in places for name in _listed(place, folder)[1]}
+        yield from sorted(name for name in found if name.startswith(folder))  # not what is half written
+
+
+def _listed(place: Storage, folder: str) -> tuple[list[str], list[str]]:
+    """Its folders and files; none where there is no such folder."""
+    try:
+        return place.listdir(folder)
+    except FileNotFoundError:
+        return [], []

@@ -1,0 +1,36 @@
+"""`manage.py move_files`: what was kept before a store was named goes there, while MemoryHub runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from memoryhub.files.file_stores import files_folder
+from memoryhub.files.stored_files import StoredFiles
+from memoryhub.management.database import running_database
+
+
+class Command(BaseCommand):
+    help = (
+        "Put the files of documents and memories that lie in the folder into the store that MEMORYHUB_S3_… names. "
+        "Meanwhile they are read from wherever they are."
+    )
+    requires_system_checks = []
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        moved = Counter[bool]()
+        try:
+            with running_database():
+                for files in StoredFiles.every.values():
+                    moved.update(files.move())
+        except Exception as error:  # whatever a storage's own library raises
+            raise CommandError(
+                f"Not all could be moved ({type(error).__name__}). The others lie where they lay: try it again."
+            ) from error
+        self.stdout.write(f"{moved[True]} files moved from {files_folder()}.")
+        if moved[False]:
+            self.stdout.write(
+                f"{moved[False]} stay there: their workspaces never leave this machine, and the store is another one."
+            )
