@@ -120,9 +120,11 @@ class Reader:
             if not all(isinstance(part, dict) for part in (made.migrations, made.rows, made.members)):
                 raise TypeError
             _ = made.when  # is a moment
+        except BackupError:
+            raise
         except OSError as error:
             raise BackupError(f"{place} cannot be read: {error.strerror or error}.") from error
-        except (zipfile.BadZipFile, KeyError, TypeError, ValueError, RecursionError) as error:
+        except Exception as error:  # whatever a ZIP of another kind makes the library and its decoders raise
             raise BackupError(f"{place} is no whole backup of MemoryHub.") from error
 
     def verify(self) -> None:

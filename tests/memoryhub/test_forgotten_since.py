@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ from memories.models import Memory
 from memoryhub import events
 from memoryhub.backup import databases
 from memoryhub.backup.addresses import place_of
-from memoryhub.backup.archive import FORGOTTEN
+from memoryhub.backup.archive import FORGOTTEN, MANIFEST, Manifest, Reader
 from memoryhub.backup.databases import own_name
+from memoryhub.backup.places import BackupError
 from memoryhub.management.database import close_connections
 from tests.factories import make_document, make_invitation, make_memory, make_user, make_workspace
 from tests.memoryhub.test_backup import PASSPHRASE, _end_other_sessions, changed, contents, run
@@ -79,6 +81,31 @@ def cut(place: Path, name: str) -> None:
             if info.filename != name:
                 target.writestr(info, content)
     place.with_suffix(".cut").replace(place)
+
+
+ODD: list[
+    tuple[dict[str, Any], int, int]
+] = [  # of the manifest; a byte of the file, and what is turned round in it
+    ({"made_at": "0001-01-01T00:00:00+14:00"}, 0, 0),
+    ({}, 6, 1),  # encrypted
+    ({}, 43, 7),  # nothing that could be unpacked
+]
+
+
+@pytest.mark.parametrize(("change", "at", "turned"), ODD, ids=str)
+def test_another_zip_with_a_manifest_is_no_backup(
+    tmp_path: Path, change: dict[str, Any], at: int, turned: int
+) -> None:
+    """They may lie beside those that are: a restore and `--keep` look at each."""
+    manifest = Manifest("2026-01-01T00:00:00+00:00", 18, {}, {}, "ours")
+    with zipfile.ZipFile(tmp_path / "odd.zip", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr(MANIFEST, json.dumps(asdict(manifest) | change))
+    content = bytearray((tmp_path / "odd.zip").read_bytes())
+    content[at] ^= turned
+    content[content.rfind(b"PK\x01\x02") + 8] |= at == 6
+    (tmp_path / "odd.zip").write_bytes(content)
+    with pytest.raises(BackupError, match="no whole backup"):
+        Reader(place_of(str(tmp_path / "odd.zip")))
 
 
 @pytest.mark.parametrize("made_before", [False, True])
