@@ -28,6 +28,7 @@ ENGLISH = ("/admin/", *PROGRAMS)
 NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+|\d+")
 FIELD = re.compile(r"(\w+): (.+)\.", re.DOTALL)  # as an error names what is wrong with one
 SHARED = "/shared/"  # the same to everybody, whoever is signed in
+LONGEST = 500  # characters of a header that are looked at, and so remembered
 SENTENCES_END = re.compile(r"(?<=[.!?]) ")
 
 
@@ -55,7 +56,7 @@ def language_for(request: HttpRequest) -> str:
 
 def language_at(path: str, accept_language: str) -> str:
     """What is said there to who asks with this header, whoever it is."""
-    return str(settings.LANGUAGE_CODE) if path.startswith(ENGLISH) else asked_for(accept_language)
+    return str(settings.LANGUAGE_CODE) if path.startswith(ENGLISH) else asked_for(accept_language[:LONGEST])
 
 
 @lru_cache(maxsize=1000)

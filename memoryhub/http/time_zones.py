@@ -19,6 +19,7 @@ from memoryhub.languages import ENGLISH, SHARED
 
 COOKIE = "zone"
 NAME = re.compile(r"[A-Za-z0-9_+-]{1,32}(/[A-Za-z0-9_+-]{1,32}){0,2}")
+LONGEST = 100  # characters of a name that are looked at, and so remembered
 FOR_ALL = (*ENGLISH, SHARED)
 
 
@@ -28,7 +29,7 @@ class TimeZoneMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         for_all = speaks_json(request.path_info) or request.path_info.startswith(FOR_ALL)
-        with timezone.override(UTC if for_all else zone_named(request.COOKIES.get(COOKIE, ""))):
+        with timezone.override(UTC if for_all else zone_named(request.COOKIES.get(COOKIE, "")[:LONGEST])):
             return self.get_response(request)
 
 

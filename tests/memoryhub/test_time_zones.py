@@ -11,6 +11,7 @@ from django.utils import timezone
 from chat.models import Chat
 from memories.models import Memory
 from memoryhub.http.time_zones import zone_named
+from memoryhub.languages import asked_for
 from tests.conftest import Cast
 from tests.factories import make_chat, make_key_text, make_memory
 from workspaces.models import ApiKey
@@ -68,6 +69,18 @@ def test_the_exact_time_says_in_whose_hours_it_is(cast: Cast) -> None:
 def test_what_is_no_zone_is_utc(cast: Cast, zone: str) -> None:
     assert zone_named(zone) == UTC
     assert looking_from(cast, zone).get("/profile/").status_code == 200
+
+
+def test_no_long_header_is_remembered(cast: Cast) -> None:
+    """A thousand are, of whoever asks."""
+    zone_named.cache_clear()
+    asked_for.cache_clear()
+    for number in range(3):
+        long = f"{'x' * 5000}{number}"
+        assert looking_from(cast, long).get("/profile/").status_code == 200
+        assert Client().get("/accounts/login/", headers={"accept-language": long}).status_code == 200
+    assert zone_named.cache_info().currsize == 1
+    assert asked_for.cache_info().currsize <= 2, "and none at all"
 
 
 @pytest.mark.parametrize(
