@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg
 from django.conf import settings
+from django.db import connection
 from django.utils.module_loading import import_string
 
 from memoryhub.backup import databases
@@ -20,6 +21,7 @@ from memoryhub.backup.places import BackupError, Place
 
 READ = "_forgotten"  # behind the database's name
 HAS_TABLES = "SELECT to_regclass('django_migrations') IS NOT NULL"
+BEGAN = "SELECT min(applied) FROM django_migrations"  # to the microsecond: the same in copies of one database alone
 NO_KEY = (
     "Newer backups lie beside it. Their keys say what was forgotten until they were made: restore with "
     "MEMORYHUB_BACKUP_PASSPHRASE, or put the one file where no others are."
@@ -33,12 +35,21 @@ def forget_again(newer: psycopg.Connection[Any], say: Say) -> None:
         import_string(path)(newer, say)
 
 
+def is_kin(newer: psycopg.Connection[Any]) -> bool:
+    """Whether this database and Django's were one at some time. Another knows nothing of what is here."""
+    if newer.execute(HAS_TABLES).fetchone() != (True,):
+        return False
+    with connection.cursor() as cursor:
+        cursor.execute(BEGAN)
+        return newer.execute(BEGAN).fetchone() == cursor.fetchone()
+
+
 def forget_since(archive: Reader, present: str, keys: Mapping[str, Any] | None, say: Say) -> None:
     """In Django's database, which was restored from ``archive``, what the ``present`` one and newer backups tell."""
     if archive.manifest.installation == installation():
-        with databases.connect(present) as connection:
-            if connection.execute(HAS_TABLES).fetchone() == (True,):
-                forget_again(connection, say)
+        with databases.connect(present) as replaced:
+            if is_kin(replaced):
+                forget_again(replaced, say)
     newer = _newer_beside(archive, say)
     with _key_of(keys):
         if newer and archive.manifest.installation != installation():
@@ -46,8 +57,8 @@ def forget_since(archive: Reader, present: str, keys: Mapping[str, Any] | None, 
         for place in newer:
             say(f"{place} is newer:")
             try:
-                with Reader(place) as other, tables_of(other) as connection:
-                    forget_again(connection, say)
+                with Reader(place) as other, tables_of(other) as known:
+                    forget_again(known, say)
             except BackupError as error:
                 raise BackupError(
                     f"{error} It is newer: move it away to restore without what it knows."
@@ -61,8 +72,8 @@ def tables_of(archive: Reader) -> Iterator[psycopg.Connection[Any]]:
     member = FORGOTTEN if FORGOTTEN in archive.manifest.members else DUMP  # those of before have all in one
     try:
         databases.restore_into(name, archive.chunks(member, "reading"), forgotten_in())
-        with databases.connect(name) as connection:
-            yield connection
+        with databases.connect(name) as opened:
+            yield opened
     finally:
         databases.drop(name)
 

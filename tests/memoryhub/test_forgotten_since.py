@@ -23,7 +23,7 @@ from memoryhub.backup.addresses import place_of
 from memoryhub.backup.archive import FORGOTTEN, MANIFEST, Manifest, Reader
 from memoryhub.backup.databases import own_name
 from memoryhub.backup.places import BackupError
-from memoryhub.management.database import close_connections
+from memoryhub.management.database import close_connections, psycopg_settings
 from tests.factories import make_document, make_invitation, make_memory, make_user, make_workspace
 from tests.memoryhub.test_backup import PASSPHRASE, _end_other_sessions, changed, contents, run
 from workspaces.documents import forgetting
@@ -166,6 +166,23 @@ def test_a_database_that_was_recovered_is_told_by_a_command(older: Path, setting
     settings.FORGET_KEY = "of another installation " * 2
     with pytest.raises(CommandError, match="another installation"):
         run("forget_again", newer)
+
+
+def test_another_database_tells_nothing(older: Path) -> None:
+    """One without links and invitations would close all of those that are here."""
+    run("restore", older)
+    name, place = f"{own_name()}_another", psycopg_settings()
+    address = f"postgres://{place['user']}@/{name}?host={place['host']}&port={place['port']}"
+    with databases.connect("postgres", autocommit=True) as open_connection:
+        open_connection.execute(f'CREATE DATABASE "{name}"')  # type: ignore[arg-type]
+    try:
+        for made in ("SELECT 1", "CREATE TABLE django_migrations AS SELECT now() AS applied"):
+            with databases.connect(name) as another:
+                another.execute(made)  # type: ignore[arg-type]
+            with pytest.raises(CommandError, match="of another installation"):
+                run("forget_again", address)
+    finally:
+        databases.drop(name)
 
 
 def test_an_empty_database_that_was_never_brought_up_to_date_takes_it(older: Path) -> None:

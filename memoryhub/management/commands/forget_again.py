@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from memoryhub.backup.addresses import place_of
 from memoryhub.backup.archive import Reader
-from memoryhub.backup.forgetting import forget_again, tables_of
+from memoryhub.backup.forgetting import forget_again, is_kin, tables_of
 from memoryhub.backup.making import installation
 from memoryhub.backup.places import BackupError
 from memoryhub.environment import database_from_url, libpq_settings
@@ -47,6 +47,10 @@ def _opened(source: str) -> Iterator[psycopg.Connection[Any]]:
     if source.startswith(("postgres://", "postgresql://")):
         with psycopg.connect(**libpq_settings(database_from_url(source, "SOURCE"))) as connection:
             connection.read_only = True
+            if not is_kin(connection):
+                raise CommandError(
+                    "That database is of another installation: it was never one with the one here."
+                )
             yield connection
         return
     with Reader(place_of(source)) as archive:
