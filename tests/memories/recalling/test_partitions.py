@@ -237,11 +237,24 @@ def test_a_long_transaction_delays_it_and_nobody_waits_long(
     assert parts_of(VECTORS) == 4
 
 
+def two_places_of_two_parts(owner: User) -> list[Workspace]:
+    """Of 64, in which any two lie together once in so many times."""
+    is_in = "satisfies_hash_partition('hashed'::regclass, 64, part, %s::bigint)"
+    found: dict[int, Workspace] = {}
+    ask("CREATE TABLE hashed (place bigint) PARTITION BY HASH (place)")
+    while len(found) < 2:
+        place = make_workspace(owner=owner, name="Large")
+        ((part,),) = ask(f"SELECT part FROM generate_series(0, 63) part WHERE {is_in}", [place.pk])
+        found.setdefault(part, place)
+    ask("DROP TABLE hashed")
+    return list(found.values())
+
+
 def test_vector_indexes_lie_in_the_part_of_their_place(olive: User, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, number in (("INDEX_FROM", 200), ("DROP_BELOW", 100), ("MOST_INDEXES", 1)):
         monkeypatch.setattr(indexes, name, number)
     PassageVector.objects.all().delete()
-    places = [make_workspace(owner=olive, name=f"Large {each}") for each in range(2)]
+    places = two_places_of_two_parts(olive)
     made = [fill(place, 220 + 10 * number) for number, place in enumerate(places)]
     before = [find(place, olive, vectors[7]) for place, vectors in zip(places, made, strict=True)]
     indexes.keep_up(now=timezone.now())
