@@ -58,6 +58,9 @@ WHERE (i.indrelid = 'workspaces_passagevector'::regclass OR i.indrelid IN (
     SELECT inhrelid FROM pg_inherits WHERE inhparent = 'workspaces_passagevector'::regclass
 )) AND EXISTS (SELECT 1 FROM unnest(%s::text[]) prefix WHERE starts_with(c.relname, prefix))
 """
+_LIES_IN = """
+SELECT spcname FROM pg_tablespace s JOIN pg_class c ON c.reltablespace = s.oid WHERE c.oid = %s::regclass
+"""
 _HALFVEC = "((embedding::halfvec({size})) halfvec_cosine_ops)"
 _BITS = "((binary_quantize(embedding)::bit({size})) bit_hamming_ops)"
 
@@ -146,13 +149,15 @@ def _keep_indexes(own: Connection, done: Upkeep, now: datetime) -> None:
 
 
 def build(own: Connection, wanted: Wanted, *, table: str = "", name: str = "") -> None:
-    """Elsewhere under another name where these are given."""
+    """Elsewhere under another name where these are given. On the disk of its table."""
     index = _HALFVEC if wanted.dimension <= MOST_DIMENSIONS_OF_HALFVEC_INDEX else _BITS
     size = sql.Literal(wanted.dimension)
+    disk = own.execute(_LIES_IN, [table or wanted.table]).fetchone()  # none where it is the database's
     own.execute(
         sql.SQL(
             "CREATE INDEX CONCURRENTLY IF NOT EXISTS {name} ON {table} USING hnsw "
             + index
+            + (" TABLESPACE {disk}" if disk else "")
             + " WHERE place = {place} AND kind = {kind} AND model = {model} AND dimension = {size} AND live"
         ).format(
             name=sql.Identifier(name or wanted.name),
@@ -161,6 +166,7 @@ def build(own: Connection, wanted: Wanted, *, table: str = "", name: str = "") -
             kind=sql.Literal(wanted.kind),
             model=sql.Literal(wanted.model),
             size=size,
+            disk=sql.Identifier(*(disk or [""])),
         )
     )
 
