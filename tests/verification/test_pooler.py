@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx2 as http
 import psycopg
@@ -32,6 +33,7 @@ listen_addr = 127.0.0.1
 listen_port = {listens}
 unix_socket_dir =
 auth_type = any
+admin_users = memoryhub
 pool_mode = transaction
 default_pool_size = {sessions}
 """
@@ -61,17 +63,25 @@ def pooler(tmp_path: Path) -> Iterator[int]:
     process.wait()
 
 
-def _asked_for(pooler: int) -> set[tuple[str, str]]:
-    """As which role and for whom the next statements in the pooler's sessions run."""
-    address = {"host": "127.0.0.1", "port": pooler, "user": "memoryhub", "dbname": "memoryhub"}
-    asked = "SELECT current_user, coalesce(current_setting('memoryhub.person', true), ''), pg_sleep(0.02)"
+def _session(pooler: int, database: str = "memoryhub") -> psycopg.Connection[Any]:
+    """One of the pooler's, or of the pooler itself."""
+    address: dict[str, Any] = {"host": "127.0.0.1", "port": pooler, "user": "memoryhub", "dbname": database}
+    return psycopg.connect(**address, autocommit=True, prepare_threshold=None)
+
+
+def _asked_for(pooler: int) -> set[tuple[str, str, str]]:
+    """As which role, for whom and planned how the next statements in the pooler's sessions run."""
+    asked = """
+        SELECT current_user, coalesce(current_setting('memoryhub.person', true), ''),
+               current_setting('plan_cache_mode'), pg_sleep(0.02)
+    """
     with ThreadPoolExecutor(SESSIONS) as pool:
 
-        def ask(_number: int) -> tuple[str, str]:
-            with psycopg.connect(**address, autocommit=True, prepare_threshold=None) as connection:  # type: ignore[arg-type]
+        def ask(_number: int) -> tuple[str, str, str]:
+            with _session(pooler) as connection:
                 found = connection.execute(asked).fetchone()
                 assert found is not None
-                return found[0], found[1]
+                return found[0], found[1], found[2]
 
         return set(pool.map(ask, range(4 * SESSIONS)))
 
@@ -111,15 +121,23 @@ def test_streams_searches_and_saves_share_three_sessions(tmp_path: Path, pooler:
 
             asking = (person, beside)
             with ThreadPoolExecutor(AT_ONCE) as pool:
+                parting = pool.submit(stack.manage, "partition", "--parts", "4")  # under these requests
                 statuses = list(pool.map(ask, range(REQUESTS)))
             assert set(statuses) <= {200, 201}, statuses
+            assert "workspaces_passageword: 4 parts" in parting.result()
+            recalled = beside.post(f"{workspace}/recall", json={"query": "whose is locker 3?"}).json()
+            assert "Locker 3 belongs to team 21." in {each["content"] for each in recalled["memories"]}
             with psycopg.connect(**place) as connection:  # type: ignore[arg-type]
                 found = connection.execute(
                     "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'memoryhub web'"
                 ).fetchone()
             assert found is not None
             assert found[0] <= SESSIONS + 2, "those of the pooler, and the two that hear notifications"
-            assert _asked_for(pooler) == {("memoryhub", "")}, "nobody is left behind in a session"
+            nobody = ("memoryhub", "")
+            assert _asked_for(pooler) == {(*nobody, "auto")}, "none is left behind in a session of before"
+            with _session(pooler, "pgbouncer") as console:
+                console.execute("RECONNECT")
+            assert _asked_for(pooler) == {(*nobody, "force_custom_plan")}
 
             server.script(Answer("Locker three is team 21's."))
             chat = person.post("/chat/api/chats", json={}).json()["id"]
