@@ -8,6 +8,7 @@ from io import StringIO
 import pytest
 from django.core.management import call_command
 from django.db import connection
+from pytest_django.fixtures import Settings
 
 from memories.management.commands import bench_scale
 from tests.fakes.embedder import FakeEmbedder
@@ -20,8 +21,11 @@ def _databases() -> set[str]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_every_figure_is_printed_and_the_databases_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_figure_is_printed_and_the_databases_go(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
     monkeypatch.setattr(bench_scale, "get_embedder", FakeEmbedder)
+    settings.QUOTAS = settings.QUOTAS | {"memories": 100}  # fewer than are filled in
     before, name, said = _databases(), connection.settings_dict["NAME"], StringIO()
     sizes = {"memories": 400, "workspaces": 4, "questions": 3, "inserts": 20}
     call_command("bench_scale", **sizes, stdout=said, stderr=StringIO())
