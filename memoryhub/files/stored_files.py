@@ -133,6 +133,8 @@ class StoredFiles:
                 with suppress(FileNotFoundError), folder.open(key_of(name)) as content:  # else deleted since
                     self.put_back(name, content)
                 folder.delete(key_of(name))
+                if not self._told_of([name]):  # forgotten meanwhile, and removed from where it lay then
+                    self.remove(name)
             yield goes
 
     def put_back(self, file_name: str, content: IO[bytes]) -> Callable[[], object] | None:
@@ -160,14 +162,17 @@ class StoredFiles:
         return [own] if isinstance(own, FileSystemStorage) else [own, Folder(self.name)]
 
     def _place_of(self, file_name: str) -> Storage:
-        """The folder for what never leaves this machine, where the store is another one."""
+        """The folder for what never leaves this machine, or is of nobody knows whom, where the store is another one."""
         if settings.FILES_STAY_HERE:
             return self._storage
-        stay = (
-            model._base_manager.filter(**{"file_name": file_name, f"{place}__local_only": True})
+        stays = [
+            local_only
             for model, place in self._told_by.items()
-        )
-        return Folder(self.name) if any(rows.exists() for rows in stay) else self._storage
+            for local_only in model._base_manager.filter(file_name=file_name).values_list(
+                f"{place}__local_only", flat=True
+            )
+        ]
+        return self._storage if stays and not any(stays) else Folder(self.name)
 
     def _told_of(self, names: Iterable[str]) -> set[str]:
         return {

@@ -32,5 +32,6 @@ class Command(BaseCommand):
         self.stdout.write(f"{moved[True]} files moved from {files_folder()}.")
         if moved[False]:
             self.stdout.write(
-                f"{moved[False]} stay there: their workspaces never leave this machine, and the store is another one."
+                f"{moved[False]} stay there: their workspaces never leave this machine, and the store is another one; "
+                "or no row tells of them."
             )

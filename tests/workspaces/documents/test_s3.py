@@ -162,6 +162,8 @@ def test_what_lies_in_the_folder_is_read_there_until_it_is_moved(
     document = make_document(cast.editor, cast.workspace, "three", embedded=False)
     stays = make_asset(make_memory("A secret plan", cast.owner, make_workspace(owner=cast.owner)), b"four")
     Workspace.objects.filter(pk=stays.memory.workspace_id).update(local_only=True)
+    orphan = make_asset(memory, b"five")  # whose it was nobody knows any more
+    Asset.objects.filter(pk=orphan.pk).delete()
     settings.STORAGES, settings.FILES_STAY_HERE = stores, False
 
     def read() -> list[bytes]:
@@ -171,14 +173,38 @@ def test_what_lies_in_the_folder_is_read_there_until_it_is_moved(
     assert read() == [b"two", b"three", b"four"] and keys_in(bucket) == []
     with django_capture_on_commit_callbacks(execute=True):
         gone.delete()
-    lies = {path.name for path in settings.FILES_DIR.rglob("*") if path.is_file()}
-    assert lies == {each.file_name for each in (asset, document, stays)}
+    assert lying(settings) == {each.file_name for each in (asset, document, stays, orphan)}
     out = StringIO()
     call_command("move_files", stdout=out)
-    assert "2 files moved" in out.getvalue() and "1 stay there" in out.getvalue()
-    assert [path.name for path in settings.FILES_DIR.rglob("*") if path.is_file()] == [stays.file_name]
+    assert "2 files moved" in out.getvalue() and "2 stay there" in out.getvalue()
+    assert lying(settings) == {stays.file_name, orphan.file_name}
     assert {key.rpartition("/")[2] for key in keys_in(bucket)} == {asset.file_name, document.file_name}
     assert read() == [b"two", b"three", b"four"]
+
+
+def lying(settings: Any) -> set[str]:
+    """In the folder."""
+    return {path.name for path in settings.FILES_DIR.rglob("*") if path.is_file()}
+
+
+@pytest.mark.django_db
+def test_what_is_forgotten_while_it_is_moved_is_nowhere(
+    bucket: Any, cast: Cast, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stores, settings.STORAGES = settings.STORAGES, settings.STORAGES | file_stores(Environment("X_", {}))[0]
+    asset = make_asset(make_memory("A plan", cast.owner, cast.workspace), b"one")
+    settings.STORAGES, put_back = stores, ASSET_FILES.put_back
+
+    def forgotten_meanwhile(name: str, content: Any) -> Any:
+        Asset.objects.filter(pk=asset.pk).delete()
+        ASSET_FILES.remove(name)
+        return put_back(name, content)
+
+    monkeypatch.setattr(ASSET_FILES, "put_back", forgotten_meanwhile)
+    for stay_here in (True, False):
+        settings.FILES_STAY_HERE = stay_here
+        list(ASSET_FILES.move())
+    assert (keys_in(bucket), lying(settings)) == ([], set())
 
 
 @pytest.mark.django_db
