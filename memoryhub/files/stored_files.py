@@ -121,14 +121,16 @@ class StoredFiles:
         """Every file's, in order. Raises whatever a storage's own library does."""
         yield from _names(self._places())
 
-    def move(self) -> Iterator[bool]:
-        """Of each file that lies in the folder, where the settings name a store: whether it went there.
-
-        What never leaves this machine stays. Raises as ``names``; what went until then is in the store.
-        """
+    def left(self) -> Iterator[tuple[str, bool]]:
+        """What lies in the folder where the settings name a store; False for what is not to go there."""
         *stores, folder = self._places()
         for name in _names([folder]) if stores else ():
-            goes = not isinstance(self._place_of(name), FileSystemStorage)
+            yield name, not isinstance(self._place_of(name), FileSystemStorage)
+
+    def move(self) -> Iterator[bool]:
+        """Of each that is ``left`` whether it went. Raises as ``names``; what went until then is in the store."""
+        folder = Folder(self.name)
+        for name, goes in self.left():
             if goes:
                 with suppress(FileNotFoundError), folder.open(key_of(name)) as content:  # else deleted since
                     self.put_back(name, content)
@@ -198,5 +200,5 @@ def _listed(place: Storage, folder: str) -> tuple[list[str], list[str]]:
     """Its folders and files; none where there is no such folder."""
     try:
         return place.listdir(folder)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return [], []

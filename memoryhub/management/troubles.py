@@ -19,7 +19,8 @@ from django.utils.module_loading import import_string
 
 from memoryhub import mail
 from memoryhub.environment import database_from_url, libpq_settings
-from memoryhub.files.file_stores import PLACES, files_folder
+from memoryhub.files.file_stores import PLACES, Folder, files_folder
+from memoryhub.files.stored_files import StoredFiles
 from memoryhub.local.major_upgrade import kept_before
 from memoryhub.management.database import psycopg_settings
 from memoryhub.monitoring.metrics import LAST_BACKUP
@@ -54,6 +55,7 @@ def troubles() -> Iterator[str]:
             yield from _jobs(connection)
             yield from _mail(connection)
             yield from _backup(connection)
+        yield from _left_in_folder()
         for path in settings.DOCTOR_ASKS:
             yield from import_string(path)()
     except (psycopg.Error, DatabaseError):
@@ -96,6 +98,15 @@ def _files() -> Iterator[str]:
         there = next(each for each in (folder, *folder.parents) if each.exists())
         if not os.access(there, os.W_OK | os.X_OK):
             yield f"files: {there} may not be written by this user. Files of people are kept in {folder}."
+
+
+def _left_in_folder() -> Iterator[str]:
+    for files in StoredFiles.every.values():
+        if any(may_go for _, may_go in files.left()):
+            yield (
+                f"files: some lie in {Folder(files.name).location}, where only hosts that see it read them. Put them "
+                "into the store by `manage.py move_files`."
+            )
 
 
 def _pooler() -> Iterator[str]:

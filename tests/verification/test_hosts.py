@@ -21,6 +21,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
+from tests.fakes import object_store
 from tests.fakes.openai_server import Answer, ScriptedOpenAI
 from tests.memoryhub.local.processes import wait_until
 from tests.migrated import environment, lend_to
@@ -75,11 +76,16 @@ def served(tmp_path: Path) -> Iterator[str]:
 
 
 def test_two_hosts_begin_at_once_and_one_does_what_the_other_was_asked(database: str, tmp_path: Path) -> None:
+    """Files lie in a store: neither sees a folder of the other."""
     key_file = tmp_path / "secret"
     key_file.write_text(KEYS["MEMORYHUB_SECRET_KEY"] + "\n")
-    env = {"DATABASE_URL": database, "MEMORYHUB_FILES_DIR": str(tmp_path / "files"), **KEYS}
-    from_file = {name: value for name, value in env.items() if name != "MEMORYHUB_SECRET_KEY"}
     with ExitStack() as hosts:
+        address = hosts.enter_context(object_store.running_store())
+        bucket = object_store.empty_bucket(address, "files")
+        store = {"BUCKET": "files", "ENDPOINT_URL": address, "REGION": "us-east-1"}
+        store |= {"ACCESS_KEY": object_store.KEY, "SECRET_KEY": object_store.SECRET}
+        env = {"DATABASE_URL": database, **KEYS} | {f"MEMORYHUB_S3_{name}": store[name] for name in store}
+        from_file = {name: value for name, value in env.items() if name != "MEMORYHUB_SECRET_KEY"}
         front, of_front = hosts.enter_context(host(tmp_path / "front", "web", env))
         secret = {"MEMORYHUB_SECRET_KEY_FILE": str(key_file)}
         back, of_back = hosts.enter_context(host(tmp_path / "back", "web,worker", from_file | secret))
@@ -95,6 +101,10 @@ def test_two_hosts_begin_at_once_and_one_does_what_the_other_was_asked(database:
         assert saved.status_code == 201, saved.text
         elsewhere = http.Client(base_url=back.url, cookies=person.cookies, headers=person.headers)
         assert elsewhere.get(f"{memories}/{saved.json()['id']}").json()["content"] == SAID
+        files = f"/api/v1/memories/{saved.json()['id']}/assets"
+        of_workspace = {"workspace_id": workspace}
+        added = person.post(files, params=of_workspace, files={"file": ("plan.txt", b"North wall")}).json()
+        assert elsewhere.get(f"/api/v1/assets/{added['id']}", params=of_workspace).content == b"North wall"
         brought = person.post(
             f"/chat/api/workspaces/{workspace}/documents",
             files={"file": ("bins.txt", b"The bins go out on Monday.")},
@@ -103,6 +113,8 @@ def test_two_hosts_begin_at_once_and_one_does_what_the_other_was_asked(database:
         wait_until(
             lambda: person.get(document).json()["status"] == "ready", "the other host's worker read it"
         )
+        assert len(object_store.keys_in(bucket, "files")) == 2
+        assert not {each.name for each in tmp_path.glob("*/data/*")} & {"assets", "documents"}
         back.process.send_signal(signal.SIGTERM)
         back.process.wait(60)
         assert person.get(f"{memories}/{saved.json()['id']}").status_code == 200

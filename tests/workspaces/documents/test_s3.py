@@ -30,6 +30,7 @@ from memoryhub.backup.places import BackupError
 from memoryhub.environment import Environment
 from memoryhub.errors import Conflict, Forbidden, Unavailable
 from memoryhub.files.file_stores import file_stores
+from memoryhub.management import troubles
 from tests.api import API, V1, Api
 from tests.conftest import Cast
 from tests.factories import make_asset, make_document, make_key_text, make_memory, make_user, make_workspace
@@ -174,8 +175,10 @@ def test_what_lies_in_the_folder_is_read_there_until_it_is_moved(
     with django_capture_on_commit_callbacks(execute=True):
         gone.delete()
     assert lying(settings) == {each.file_name for each in (asset, document, stays, orphan)}
+    assert len(_said_by_doctor()) == 2
     out = StringIO()
     call_command("move_files", stdout=out)
+    assert _said_by_doctor() == []
     assert "2 files moved" in out.getvalue() and "2 stay there" in out.getvalue()
     assert lying(settings) == {stays.file_name, orphan.file_name}
     assert {key.rpartition("/")[2] for key in keys_in(bucket)} == {asset.file_name, document.file_name}
@@ -205,6 +208,10 @@ def test_what_is_forgotten_while_it_is_moved_is_nowhere(
         settings.FILES_STAY_HERE = stay_here
         list(ASSET_FILES.move())
     assert (keys_in(bucket), lying(settings)) == ([], set())
+
+
+def _said_by_doctor() -> list[str]:
+    return [said for said in troubles.troubles() if "move_files" in said]
 
 
 @pytest.mark.django_db
