@@ -32,6 +32,7 @@ ACCOUNT_FORMS = {
     "change_password": "workspaces.pages.workspace_forms.NewPasswordForm",
     "signup": "workspaces.accounts.domains.DomainSignupForm",
 }
+SOCIALACCOUNT_FORMS = {"signup": "workspaces.accounts.domains.ProviderSignupForm"}
 SIGNUP_DOMAINS = [domain.casefold().removeprefix("@") for domain in env.words("SIGNUP_DOMAINS")]
 if SIGNUP_DOMAINS and not env.optional("SMTP_URL"):
     raise ImproperlyConfigured(

@@ -9,6 +9,7 @@ from typing import Any
 from allauth.account.forms import SignupForm
 from allauth.account.models import EmailAddress
 from allauth.account.stages import EmailVerificationStage
+from allauth.socialaccount.forms import SignupForm as SocialSignupForm
 from django import forms
 from django.conf import settings
 from django.db import transaction
@@ -16,6 +17,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from workspaces.accounts import first_account
+from workspaces.accounts.single_sign_on import domains_for
 from workspaces.models import User
 
 
@@ -36,6 +38,17 @@ class DomainSignupForm(SignupForm):
             if is_first:
                 first_account.make_administrator(user, request)
         return user
+
+
+class ProviderSignupForm(SocialSignupForm):
+    """Where the name or address that single sign-on says is taken."""
+
+    def clean_email(self) -> str:
+        email: str = super().clean_email()
+        proven = {each.email.casefold() for each in self.sociallogin.email_addresses if each.verified}
+        if email and domains_for(self.sociallogin) and email.casefold() not in proven:
+            raise forms.ValidationError(_("Must be an address that is verified where you signed in."))
+        return email
 
 
 class FirstAddressStage(EmailVerificationStage):

@@ -100,7 +100,7 @@ class SingleSignOn(DefaultSocialAccountAdapter):
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         """Asked at every sign-in: who has left the company's domain comes in by a password alone, if they have one."""
-        domains = settings.OIDC_DOMAINS if _is_of_the_company(sociallogin) else settings.OAUTH_DOMAINS
+        domains = domains_for(sociallogin)
         if domains and not _is_of_a_domain(sociallogin, domains):
             page = render(request, "socialaccount/not_let_in.html", {"domains": domains}, status=403)
             raise ImmediateHttpResponse(page)
@@ -110,6 +110,12 @@ class SingleSignOn(DefaultSocialAccountAdapter):
         anybody lets in.
         """
         return bool(_is_of_the_company(sociallogin) or settings.OAUTH_SIGNUP)
+
+
+def domains_for(sociallogin: SocialLogin) -> list[str]:
+    """Of which a verified address has to be; empty where any may."""
+    domains: list[str] = settings.OIDC_DOMAINS if _is_of_the_company(sociallogin) else settings.OAUTH_DOMAINS
+    return domains
 
 
 def _is_of_the_company(sociallogin: SocialLogin) -> bool:

@@ -163,6 +163,18 @@ def test_an_address_that_is_here_opens_nobodys_account(server: OAuthProviders, s
     assert signed_in_as(client) is None and "is already taken here" in page.content.decode()
 
 
+def test_whose_address_is_taken_chooses_no_colleagues(server: OAuthProviders, settings: Any) -> None:
+    settings.OAUTH_DOMAINS = ["example.org"]
+    both = make_user("olive", email="m@example.org")
+    EmailAddress.objects.create(user=both, email="m@example.org", verified=True, primary=True)
+    client, sign_up = Client(), reverse("socialaccount_signup")
+    go(client, "github", at=server, name="mallory", email="m@example.org")
+    page = client.post(sign_up, {"username": "mallory", "email": "boss@example.org"})
+    assert "verified where you signed in" in page.content.decode() and signed_in_as(client) is None
+    client.post(sign_up, {"username": "mallory", "email": ""})
+    assert signed_in_as(client) == "mallory" and EmailAddress.objects.get().user == both
+
+
 def test_nothing_that_people_write_about_themselves_is_a_group(server: OAuthProviders, settings: Any) -> None:
     settings.SSO_GROUPS_CLAIM, settings.SSO_GROUPS = "company", {"Helpdesk": ["staff"]}
     for provider in NAMES:
