@@ -62,7 +62,8 @@ def tagged(chats: ChatQuerySet, name: str, *, by: User) -> ChatQuerySet:
 def _clean(name: str) -> str:
     name = _one_line(name)
     if len(name) > TAG_LENGTH:
-        raise Invalid(fields={"tags": _("may have at most %s characters each") % TAG_LENGTH})
+        said = _("A tag may have at most %s characters.") % TAG_LENGTH
+        raise Invalid(said, fields={"tags": said})
     return name
 
 

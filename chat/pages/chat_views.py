@@ -65,7 +65,7 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
         "memory_is_on": memory_on(user, chat.memory_enabled if chat else None),
         "memory_vetoed": vetoed(),
         "personal": personal_in(chat, user) if chat and _can_write(workspace) else None,
-        "ask_consent": must_ask(user),
+        "ask_consent": must_ask(user) and _can_write(workspace),
         "memory_count": memory_count,
         "is_empty": chat is None and not memory_count and not has_chats(workspace, user),
         "is_first_account": request.session.get(first_account.TOLD, False),

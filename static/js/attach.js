@@ -92,7 +92,7 @@ function upload(item, file) {
     const answer = parsed(request.responseText);
     if (request.status !== 200 && request.status !== 201) {
       const error = answer?.error;
-      fail(item, [error?.message, ...Object.values(error?.fields ?? {})].filter(Boolean).join(" "));
+      fail(item, error?.fields?.file ?? error?.message); // the message would say it again, after the field's name
       return;
     }
     if (request.status === 201) item.made = `${address}/${answer.id}`;

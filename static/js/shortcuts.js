@@ -126,6 +126,7 @@ palette?.addEventListener("keydown", (event) => {
   const stops = [asked, ...palette.querySelectorAll(OFFERED)];
   const at = stops.indexOf(document.activeElement);
   if (event.key === "Enter" && at === 0) takeFirst();
+  else if (event.key === "Escape") palette.close(); // the browser would empty the field first
   else if (event.key === "ArrowDown") stops[Math.min(at + 1, stops.length - 1)].focus();
   else if (event.key === "ArrowUp") stops[Math.max(at - 1, 0)].focus();
   else return;

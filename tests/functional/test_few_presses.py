@@ -161,7 +161,7 @@ def test_documents_artifacts_settings_prompts_and_links_by_tab_and_enter_alone(
     place = f"/workspaces/{cast.workspace.public_id}/"
 
     page.goto(f"{place}documents/")
-    press(page, "Or paste a text")
+    press(page, "Or paste text")
     write(page, "Title", "Timetable")
     write(page, "Text", "The ferry leaves at nine.")
     press(page, "Add")

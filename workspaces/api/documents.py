@@ -44,7 +44,7 @@ from workspaces.rest.views import ApiView, StrictJsonParser
 documented = documented_under("documents")
 NO_FILE: dict[str, Any] = {
     "invalid": later("Must be a file: a part with a file name."),
-    "empty": later("Must not be empty."),
+    "empty": later("The file is empty."),
 }
 
 

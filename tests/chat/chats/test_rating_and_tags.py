@@ -161,6 +161,8 @@ def test_tags_are_each_readers_own_and_narrow_their_list(cast: Cast) -> None:
     assert row["HX-Trigger"] == "chats:changed"
     form = viewer.get(f"/chats/{plan.public_id}/tags/").content.decode()
     assert "&lt;b&gt;a&lt;/b&gt;, b" in form and "<b>a" not in form
+    long = viewer.post(f"/chats/{plan.public_id}/tags/", {"tags": "x" * 41})
+    assert long.status_code == 422 and "A tag may have at most 40 characters." in long.content.decode()
 
 
 @pytest.mark.parametrize("names", [["İ", "i"], ["İstanbul", "istanbul"], ["ẞ", "ß"], ["K", "k"]], ids=ascii)

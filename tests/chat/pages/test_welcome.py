@@ -98,3 +98,16 @@ def test_who_signed_up_first_is_told_so_until_there_is_a_chat(cast: Cast) -> Non
     assert said in client.get(page).content.decode() and said in client.get(page).content.decode()
     make_chat(cast.owner, cast.workspace)
     assert said not in client.get(page).content.decode()
+
+
+def test_who_may_only_read_is_not_asked_what_to_remember_and_the_page_is_named_for_what_it_is(
+    cast: Cast,
+) -> None:
+    page = f"/workspaces/{cast.workspace.public_id}/"
+    User.objects.update(memory_default=None)
+    question, new = "May I remember", ">New chat</h1>"
+    editors, viewers = (signed_in(person).get(page).content.decode() for person in (cast.editor, cast.viewer))
+    assert question in editors and new in editors
+    assert question not in viewers and new not in viewers and f">{cast.workspace.name}</h1>" in viewers
+    temporary = signed_in(cast.editor).get(page, {"temporary": "on"}).content.decode()
+    assert ">Temporary chat</h1>" in temporary and "A new chat in" not in temporary

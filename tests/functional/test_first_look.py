@@ -1,0 +1,71 @@
+"""What somebody who opens the page for the first time trips over: small, and seen by everybody."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.conftest import Cast
+from tests.factories import make_chat
+from tests.functional.conftest import Open
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("database_beside_the_browser"),
+]
+
+
+def test_escape_leaves_the_palette_whatever_was_typed(cast: Cast, open_as: Open) -> None:
+    page = open_as(cast.owner)
+    page.goto(f"/workspaces/{cast.workspace.public_id}/")
+    message = page.get_by_role("textbox", name="Message", exact=True)
+    message.focus()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("ferry")
+    page.keyboard.press("Escape")
+    expect(page.locator("#palette")).to_be_hidden()
+    expect(message).to_be_focused()
+
+
+def test_the_menu_of_the_open_chat_looks_like_any_other(cast: Cast, open_as: Open) -> None:
+    chat = make_chat(cast.owner, cast.workspace, title="Crossings")
+    page = open_as(cast.owner)
+    page.goto(f"/chats/{chat.public_id}/")
+    row = page.locator(".chat-row", has_text="Crossings")
+    expect(row.get_by_role("link", name="Crossings")).to_have_css("font-weight", "550")
+    row.hover()
+    row.locator("summary").click()
+    expect(row.get_by_text("Rename")).to_have_css("font-weight", "400")
+
+
+def test_prompts_offered_have_no_bullets(cast: Cast, open_as: Open) -> None:
+    page = open_as(cast.owner)
+    page.goto(f"/workspaces/{cast.workspace.public_id}/")
+    page.get_by_role("textbox", name="Message", exact=True).press_sequentially("/")
+    expect(page.locator("#prompts-offered li")).to_have_css("list-style-type", "none")
+
+
+def test_filters_of_runs_are_as_large_as_a_finger(cast: Cast, open_as: Open) -> None:
+    page = open_as(cast.owner, by_touch=True)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"/workspaces/{cast.workspace.public_id}/runs/")
+    boxes = [link.bounding_box() for link in page.locator(".run-filters a").all()]
+    assert boxes and all(box and min(box["width"], box["height"]) >= 44 for box in boxes), boxes
+
+
+def test_for_whom_a_file_is_stands_before_choosing_one_sends_it(cast: Cast, open_as: Open) -> None:
+    page = open_as(cast.owner)
+    page.goto(f"/workspaces/{cast.workspace.public_id}/documents/")
+    whom, files = page.get_by_label("For", exact=True), page.locator("[data-attach-files]")
+    tops = [box["y"] for box in (whom.bounding_box(), files.bounding_box()) if box]
+    assert len(tops) == 2 and tops[0] < tops[1]
+    files.set_input_files({"name": "empty.txt", "mimeType": "text/plain", "buffer": b""})
+    expect(page.locator(".attached__file [data-state]")).to_have_text("The file is empty.")
+    expect(page.locator("#document-files-help")).to_contain_text("at most 50.0")
+
+
+def test_a_password_asked_for_again_can_be_left_alone(cast: Cast, open_as: Open) -> None:
+    page = open_as(cast.owner)
+    page.goto("/accounts/reauthenticate/")
+    page.get_by_role("link", name="Back").click()
+    expect(page.get_by_role("textbox", name="Message", exact=True)).to_be_visible()
