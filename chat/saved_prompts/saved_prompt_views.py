@@ -26,14 +26,14 @@ class PromptForm(DomainForm):
         label=later("Name"),
         max_length=saved_prompts.NAME_LENGTH,
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
-        help_text=later("By which you find it: type / and a few letters of it in an empty message."),
+        help_text=later("To use it, type / and the first letters in an empty message."),
     )
     text = forms.CharField(
         label=later("Prompt"),
         max_length=saved_prompts.TEXT_LENGTH,
         widget=forms.Textarea(attrs={"rows": 5}),
         help_text=later(
-            "What stands in {{double braces}} is asked for each time, such as {{name}} or {{topic}}."
+            "You are asked for whatever is in {{double braces}}, such as {{name}} or {{topic}}, each time."
         ),
     )
     personal = forms.TypedChoiceField(
@@ -57,7 +57,7 @@ def prompts(request: PageRequest, ws_id: str) -> HttpResponse:
     if made := form.done(
         lambda: saved_prompts.save_prompt(workspace, **{"personal": True, **form.cleaned_data}, **who)
     ):
-        notices.success(request, _("“%(name)s” is kept.") % {"name": made.name})
+        notices.success(request, _("“%(name)s” is saved.") % {"name": made.name})
         return redirect("chat:prompts", ws_id)
     return _page(request, workspace, form)
 

@@ -30,7 +30,7 @@ def test_a_prompt_with_blanks(open_scripted_page: Callable[..., Page], size: str
     page.get_by_label("Name", exact=True).fill("Polite no")
     page.get_by_role("textbox", name="Prompt").fill("Decline {{offer}} of {{who}} politely. $& {{offer}}")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("“Polite no” is kept.")).to_be_visible()
+    expect(page.get_by_text("“Polite no” is saved.")).to_be_visible()
     look("page")
 
     page.goto(f"/workspaces/{workspace}/")

@@ -110,7 +110,7 @@ def _bring(request: PageRequest, workspace: Any) -> None:
         except DomainError as error:
             notices.error(request, " ".join([error.message, *error.fields.values()]))
     elif not files:
-        notices.error(request, _("Choose a file, or paste a text."))
+        notices.error(request, _("Choose a file or paste text."))
     if brought:
         sentence = ngettext(
             "%(count)d document is being read.", "%(count)d documents are being read.", brought

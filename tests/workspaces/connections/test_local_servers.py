@@ -89,7 +89,7 @@ def test_one_that_has_no_model_yet_is_told_from_one_that_does_not_run(ollama: Ol
     ollama.models = {}
     found = client(admin).post("/connections/here/").content.decode()
     assert "Ollama is running, but has no model yet" in found
-    assert "LM Studio is running" not in found and "None of them answers" not in found
+    assert "LM Studio is running" not in found and "No model found" not in found
     with pytest.raises(Invalid):
         local_servers.connect("ollama", CHAT, by=admin, now=timezone.now())
 
