@@ -31,7 +31,7 @@ class UploadForm(DomainForm):
         assert isinstance(choice, forms.ChoiceField)
         choice.choices = [as_in_file, *names]
         self.fields["file"].help_text = gettext(
-            "At most %(size)s MB. Nothing is stored before you have seen what would be."
+            "At most %(size)s MB. You see a preview before anything is stored."
         ) % {"size": grouped(settings.IMPORT_MAX_BYTES // 2**20)}
 
     def clean_workspace(self) -> Workspace | None:

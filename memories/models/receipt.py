@@ -13,7 +13,7 @@ from workspaces.models import User, Workspace
 
 REASONS = {
     "meaning": gettext_lazy("close in meaning to what you wrote"),
-    "words": gettext_lazy("the same words"),
+    "words": gettext_lazy("the same words, here or where it was said"),
     "date": gettext_lazy("the date you asked for"),
     "time": gettext_lazy("says when"),
     "number": gettext_lazy("says how many"),

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.conftest import Cast
-from tests.factories import make_chat
+from tests.factories import make_chat, make_memory
 from tests.functional.conftest import Open
 
 pytestmark = [
@@ -45,12 +45,30 @@ def test_prompts_offered_have_no_bullets(cast: Cast, open_as: Open) -> None:
     expect(page.locator("#prompts-offered li")).to_have_css("list-style-type", "none")
 
 
-def test_filters_of_runs_are_as_large_as_a_finger(cast: Cast, open_as: Open) -> None:
+def test_by_touch_only_the_link_of_a_memory_is_underlined(cast: Cast, open_as: Open) -> None:
+    chat = make_chat(cast.owner, cast.workspace)
+    make_memory("The ferry leaves at nine", cast.owner, cast.workspace, source_chat_id=chat.public_id)
     page = open_as(cast.owner, by_touch=True)
     page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(f"/workspaces/{cast.workspace.public_id}/runs/")
-    boxes = [link.bounding_box() for link in page.locator(".run-filters a").all()]
-    assert boxes and all(box and min(box["width"], box["height"]) >= 44 for box in boxes), boxes
+    page.goto(f"/workspaces/{cast.workspace.public_id}/")
+    page.get_by_role("button", name="Memory panel").click()
+    link = page.locator(".memory__meta a")
+    expect(link).to_have_css("display", "block")  # in a flex box the line under it goes on below the dot
+    box = link.bounding_box()
+    assert box and box["height"] >= 44
+
+
+def test_a_password_that_is_refused_is_told_its_rules_once(open_as: Open) -> None:
+    page = open_as(None)
+    page.goto("/accounts/signup/")
+    rules = page.get_by_text("must contain at least 8 characters")
+    expect(rules).to_be_visible()
+    page.get_by_label("Username").fill("newcomer")
+    for name in ("password1", "password2"):
+        page.locator(f"input[name={name}]").fill("123")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("This password is too short")).to_be_visible()
+    expect(rules.last).to_be_hidden()
 
 
 def test_for_whom_a_file_is_stands_before_choosing_one_sends_it(cast: Cast, open_as: Open) -> None:

@@ -237,7 +237,7 @@ def receipt(cast: Cast, sure: float | None = None) -> str:
 def test_a_receipt_says_what_was_used_why_and_what_was_left_out(cast: Cast) -> None:
     html = signed_in(cast.owner).get(url("receipt", receipt(cast))).content.decode()
     assert "It is on Monday" in html and "meaning 60 + words 20" in html
-    assert "close in meaning to what you wrote, the same words" in html
+    assert "close in meaning to what you wrote, the same words, here or where it was said" in html
     assert "1 left out" in html and "The cat is grey" in html and "not relevant enough" in html
     assert "Memory search was limited" in html and "the embedder did not answer" in html
     assert html.index("It is on Monday") < html.index("left out") < html.index("The cat is grey")
@@ -251,7 +251,10 @@ def test_a_receipt_says_how_sure_it_was(cast: Cast, sure: float | None, kept: st
     message = receipt(cast, sure)
     told = ReceiptJson(receipt_for(message, cast.viewer)).data["items"]
     assert [item["strength"] for item in told] == [kept, ""]
-    assert told[0]["reasons"] == ["close in meaning to what you wrote", "the same words"]
+    assert told[0]["reasons"] == [
+        "close in meaning to what you wrote",
+        "the same words, here or where it was said",
+    ]
     html = signed_in(cast.viewer).get(url("receipt", message)).content.decode()
     assert [word for word in ("Strong", "Related") if word in html] == ([shown] if shown else [])
 
