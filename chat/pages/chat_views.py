@@ -181,7 +181,7 @@ def mark(request: PageRequest, chat_id: str) -> HttpResponse:
     set_mark(found, kind, by=request.user)
     response = HttpResponse()
     if kind == ChatMark.Kind.ARCHIVED:
-        text = _("Archived “%(title)s”. A search still finds it.") % {"title": found}
+        text = _("Archived “%(title)s”. Search still finds it.") % {"title": found}
         undo_url = reverse("chat:mark", args=[found.public_id])
         response = render(request, "partials/toast_oob.html", {"text": text, "undo_url": undo_url})
     response["HX-Trigger"] = "chats:changed"

@@ -58,6 +58,16 @@ def test_by_touch_only_the_link_of_a_memory_is_underlined(cast: Cast, open_as: O
     assert box and box["height"] >= 44
 
 
+def test_on_a_phone_the_model_and_who_reads_do_not_touch(cast: Cast, open_as: Open) -> None:
+    page = open_as(cast.viewer)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"/workspaces/{cast.workspace.public_id}/")
+    model, readers = (
+        page.locator(f".toolbar__line > {each}").bounding_box() for each in (":first-child", ".readers")
+    )
+    assert model and readers and readers["x"] - model["x"] - model["width"] >= 8
+
+
 def test_a_password_that_is_refused_is_told_its_rules_once(open_as: Open) -> None:
     page = open_as(None)
     page.goto("/accounts/signup/")

@@ -162,7 +162,7 @@ def change_role(request: PageRequest, ws_id: str, user_id: str) -> HttpResponse:
     workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
     user = _member(workspace, user_id)
     changed = workspaces.change_role(workspace, user=user, role=request.POST.get("role", ""), by=request.user)
-    text = _("%(name)s is %(role)s now.") % {
+    text = _("%(name)s now has the role %(role)s.") % {
         "name": user.shown_name,
         "role": changed.get_role_display().lower(),
     }
