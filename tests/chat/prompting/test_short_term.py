@@ -484,7 +484,7 @@ class TestDoors:
         client.force_login(cast.editor)
         assert "Memory is off in this chat" in client.get(path).content.decode()
         Chat.objects.update(memory_enabled=True)
-        assert "cannot call tools" in client.get(path).content.decode()
+        assert "This model cannot write it" in client.get(path).content.decode()
         Chat.objects.update(is_temporary=True, created_by=cast.editor)
         assert "Nothing in a temporary chat is kept" in client.get(path).content.decode()
 
