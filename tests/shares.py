@@ -24,7 +24,16 @@ TOGETHER = {
     "local model": (
         *(
             f"tests/functional/test_{name}.py"
-            for name in ("accessibility", "agents", "data_requests", "keyboard", "settings", "story", "tabs")
+            for name in (
+                "accessibility",
+                "agents",
+                "data_requests",
+                "in_languages",
+                "keyboard",
+                "settings",
+                "story",
+                "tabs",
+            )
         ),
         "tests/chat/turns/test_embedded_turn.py",
         "tests/chat/turns/test_provider_errors.py",

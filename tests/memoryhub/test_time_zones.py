@@ -79,7 +79,7 @@ def test_no_long_header_is_remembered(cast: Cast) -> None:
         long = f"{'x' * 5000}{number}"
         assert looking_from(cast, long).get("/profile/").status_code == 200
         assert Client().get("/accounts/login/", headers={"accept-language": long}).status_code == 200
-    assert zone_named.cache_info().currsize == 1
+    assert zone_named.cache_info().currsize <= 2, "and none at all"
     assert asked_for.cache_info().currsize <= 2, "and none at all"
 
 

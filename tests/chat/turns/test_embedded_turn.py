@@ -37,7 +37,7 @@ def test_a_long_chat_is_answered_without_tools_and_the_page_says_what_is_left_ou
     client.force_login(chat.created_by)
     page = client.get(f"/chats/{chat.public_id}/").content.decode()
     assert "The model no longer sees the messages above" in page
-    assert "cannot call tools" in client.get(f"/chats/{chat.public_id}/short-term/").content.decode()
+    assert "This model cannot write it" in client.get(f"/chats/{chat.public_id}/short-term/").content.decode()
 
 
 def test_thinking_is_refused_with_what_is_allowed_and_the_page_offers_the_rest(local_model: Path) -> None:

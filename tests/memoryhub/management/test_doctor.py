@@ -149,6 +149,7 @@ def test_where_files_lie_takes_them_or_it_is_said(
     def stored_by(backend: str) -> None:
         settings.STORAGES = settings.STORAGES | {"documents": {"BACKEND": backend}}
 
+    settings.FILES_DIR = tmp_path  # tests before leave files in the folder of all
     stored_by("django.core.files.storage.InMemoryStorage")
     assert visit()[1] == "" and storages["documents"].listdir("") == ([], [])
     stored_by("tests.memoryhub.management.test_doctor.Refusing")
