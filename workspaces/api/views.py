@@ -78,7 +78,8 @@ class WorkspaceList(ApiView):
         Workspaces you are a member of, oldest first. Your own workspace is made the first time you ask.
         """
         page = self._page()
-        if not any(each["is_default"] for each in page.data["items"]):
+        begins = not request.query_params.get("cursor")
+        if begins and not any(each["is_default"] for each in page.data["items"]):
             access.default_workspace(self.person)
             page = self._page()
         return page
