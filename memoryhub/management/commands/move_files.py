@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from memoryhub.files.file_stores import files_folder
 from memoryhub.files.stored_files import StoredFiles
 from memoryhub.management.database import running_database
+from memoryhub.management.progress import Progress
 
 
 class Command(BaseCommand):
@@ -20,11 +21,14 @@ class Command(BaseCommand):
     requires_system_checks = []
 
     def handle(self, *args: Any, **options: Any) -> None:
-        moved = Counter[bool]()
+        moved, progress = Counter[bool](), Progress(self.stderr)
         try:
             with running_database():
                 for files in StoredFiles.every.values():
-                    moved.update(files.move())
+                    for went in files.move():
+                        moved[went] += 1
+                        progress.show(f"{moved[True]:,} files moved")
+                progress.clear()
         except Exception as error:  # whatever a storage's own library raises
             raise CommandError(
                 f"Not all could be moved ({type(error).__name__}). The others lie where they lay: try it again."
