@@ -120,7 +120,7 @@ def test_the_python_example_with_a_key(server: str, tmp_path: Path) -> None:
     assert remembered() == [(FACT, "user")]
 
 
-TWICE = "## Twice the same, two editors, search"
+TWICE = "## Retrying safely, two editors, search"
 LAUNCH = "The launch is on April 9, 2026"
 
 
