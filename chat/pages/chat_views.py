@@ -177,13 +177,16 @@ def row(request: PageRequest, chat_id: str) -> HttpResponse:
 def mark(request: PageRequest, chat_id: str) -> HttpResponse:
     """Pin, archive, or neither: in the list of whoever asks, whatever their role."""
     found = load_chat(request, chat_id)
-    kind = request.POST.get("mark", "")
+    kind, before = request.POST.get("mark", ""), mark_of(found, request.user)
     set_mark(found, kind, by=request.user)
-    response = HttpResponse()
     if kind == ChatMark.Kind.ARCHIVED:
         text = _("Archived “%(title)s”. Search still finds it.") % {"title": found}
         undo_url = reverse("chat:mark", args=[found.public_id])
         response = render(request, "partials/toast_oob.html", {"text": text, "undo_url": undo_url})
+    else:
+        gone = _("Unpinned.") if before == ChatMark.Kind.PINNED else _("Back in the list of chats.")
+        text = _("Pinned.") if kind else gone
+        response = render(request, "partials/announce_oob.html", {"text": text})
     response["HX-Trigger"] = "chats:changed"
     return response
 

@@ -240,7 +240,10 @@ def pin(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     memory, context = _memory(request, ws_id, mem_id)
     pinned = request.POST.get("pinned") == "on"
     edited = gate.edit_memory(memory, by=request.user, now=context["now"], pinned=pinned)
-    return _show(request, edited, context)
+    response = _show(request, edited, context)
+    said = {"text": _("Pinned.") if pinned else _("Unpinned.")}
+    response.write(render(request, "partials/announce_oob.html", said).content.decode())
+    return response
 
 
 @require_POST

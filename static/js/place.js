@@ -50,11 +50,13 @@ for (const swaps of ["htmx:beforeSwap", "htmx:oobBeforeSwap"]) {
 }
 document.addEventListener("click", (event) => notePlace(event.target.closest("[data-dismiss]")), true);
 
-// What came in the place of all of it is asked first; what is taken away settles nowhere.
+// What came in the place of all of it is asked first; what is taken away settles nowhere. Under an answer that is written
+// anew, or on, nothing can be pressed: as after sending one is where the next message goes.
 document.addEventListener("htmx:afterSettle", ({ detail: { elt } }) => {
   if (!place || place.target.isConnected || !place.around.contains(elt)) return;
   const stops = stopsIn(elt);
-  give(stops.find(isAlike) ?? stops.find(isBack) ?? stops[0]);
+  const next = elt.matches("[data-stream]") ? document.querySelector("[data-composer]") : stops[0];
+  give(stops.find(isAlike) ?? stops.find(isBack) ?? next);
 });
 document.addEventListener("htmx:afterRequest", keepPlace);
 document.addEventListener("click", (event) => event.target.closest("[data-dismiss]") && keepPlace());

@@ -9,6 +9,8 @@ from playwright.sync_api import Page, expect
 
 from tests.fakes.openai_server import Answer, Failure, Received, Reply
 from tests.functional.conftest import ScriptedHub, finished, sign_up
+from tests.functional.keys import press, tab_to
+from tests.functional.test_walked_by_keys import come_in, say, take
 
 LISTEN = """() => {
   window.heard = [];
@@ -87,3 +89,67 @@ def test_a_conversation_with_keys_alone_is_read_out_in_its_order(
     failed.get_by_role("button", name="Retry").press("Enter")
     finished(page.locator("#messages > .message--assistant").last)
     expect(page.locator("#messages")).to_contain_text("Fine.")
+
+
+def test_a_cut_answer_goes_on_and_a_chat_and_a_memory_are_pinned_with_keys_alone(
+    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub
+) -> None:
+    """Each says that it was done, and who did it stays where they were, or beside it."""
+
+    def respond(request: Received) -> Reply:
+        if str(request.messages[0]["content"]).startswith("You read"):
+            return Answer("[]")
+        if "cut at its length limit" in str(request.messages[-1]["content"]):
+            return Answer("kuro, which is shaded.")
+        return Answer("Sencha, for one, and gyo", finish_reason="length")
+
+    scripted_hub.server.respond = respond
+    page = open_scripted_page()
+    page.set_viewport_size({"width": 1440, "height": 900})
+    focused = page.locator(":focus")
+    come_in(page, "pins_by_keys")
+    page.evaluate(LISTEN)
+    answer = say(page, "Which tea is green?")
+    finished(answer)
+    press(page, "Continue")
+    expect(answer.locator(".prose")).to_contain_text("and gyokuro, which is shaded.")
+    finished(answer)
+    expect(answer.get_by_role("button", name="Continue")).to_have_count(0)
+    expect(page.locator("[data-composer]")).to_be_focused()
+
+    chats = page.locator("#chat-list")
+    pinned = chats.get_by_role("region", name="Pinned")
+    for act, count in (("Pin", 1), ("Unpin", 0)):
+        press(page, "Actions for")
+        expect(chats.get_by_role("button", name=act, exact=True)).to_be_visible()
+        page.keyboard.press("ArrowDown")
+        expect(focused).to_have_text(act)
+        page.keyboard.press("Enter")
+        expect(pinned).to_have_count(count)
+        expect(chats.locator(".chat-row summary:focus")).to_have_count(1)
+
+    take(page, "remember some")
+    page.keyboard.type("The ferry leaves at nine")
+    press(page, "Remember")
+    card = page.locator("#panel [data-memory]")
+    for act in ("Pin", "Unpin"):
+        tab_to(page, "Forget")
+        press(page, "More")
+        expect(card.get_by_role("button", name=act, exact=True)).to_be_visible()
+        page.keyboard.press("ArrowDown")
+        expect(focused).to_have_text(act)
+        page.keyboard.press("Enter")
+        expect(card.locator(".memory__state", has_text="Pinned")).to_have_count(int(act == "Pin"))
+        expect(card.locator(":focus")).to_have_count(1)
+    heard: list[str] = page.evaluate("window.heard")
+    rest = iter(heard)
+    for wanted in (
+        "The answer is finished. Sencha, for one, and gyo",
+        "The answer is being written.",
+        "The answer is finished. Sencha, for one, and gyokuro, which is shaded.",
+        "Pinned.",
+        "Unpinned.",
+        "Pinned.",
+        "Unpinned.",
+    ):
+        assert any(wanted in each for each in rest), (wanted, heard)
