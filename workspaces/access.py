@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 
 from django.db import IntegrityError, transaction
@@ -41,6 +42,18 @@ def named_workspace(user: User, public_id: str, *, need: Role = Role.VIEWER) -> 
 def workspaces_of(user: User) -> list[Workspace]:
     """All that they are a member of, each with their ``role``, by name."""
     return list(Workspace.objects.visible_to(user))
+
+
+def whose_own(workspaces: Iterable[Workspace], user: User) -> dict[int, str]:
+    """Of those that are somebody else's own workspace, whose: all of them are called alike to begin with. No query
+    where there is none, which is nearly always.
+    """
+    others = {each.default_of_id: each.pk for each in workspaces if each.default_of_id not in (None, user.pk)}
+    return (
+        {others[person.pk]: person.shown_name for person in User.objects.filter(pk__in=others)}
+        if others
+        else {}
+    )
 
 
 def require(role: str, need: Role) -> None:

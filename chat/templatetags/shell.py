@@ -15,7 +15,7 @@ from chat.chats.personal_memories import with_personal_of
 from chat.models import Chat, Message
 from memories.consent import memory_on, vetoed
 from memories.models import Memory
-from workspaces.access import default_workspace, workspaces_of
+from workspaces.access import default_workspace, whose_own, workspaces_of
 from workspaces.connections.choice import chosen_for
 from workspaces.models import Role, Workspace
 
@@ -35,6 +35,7 @@ def sidebar(context: Context) -> dict[str, Any]:
         "user": user,
         "workspace": workspace,
         "workspaces": workspaces,
+        "whose": whose_own(workspaces, user),
         "page": chat_list_page(workspace, user, now=timezone.now()),
         "current_chat_id": chat.public_id if chat else "",
         "can_write": Role(workspace.role).allows(Role.EDITOR),

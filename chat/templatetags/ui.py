@@ -142,7 +142,7 @@ def described(field: BoundField) -> SafeString:
     if field.help_text:
         notes.append(f"{base}_helptext")
     attributes: dict[str, str | bool] = {"aria-describedby": " ".join(notes)} if notes else {}
-    if type(field.form).__module__.startswith("allauth"):
+    if any(each.__module__.startswith("allauth") for each in type(field.form).__mro__):
         attributes["placeholder"] = ""  # it only repeats the label
     if field.errors:
         attributes["aria-invalid"] = "true"

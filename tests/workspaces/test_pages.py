@@ -18,6 +18,7 @@ from memoryhub import events
 from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import PASSWORD, make_user, make_workspace
+from workspaces.access import default_workspace
 from workspaces.models import Membership, Role, User, Workspace
 from workspaces.pages import workspace_views as views
 
@@ -47,6 +48,14 @@ def test_field_errors_stand_at_their_fields() -> None:
     data = {"username": "nina", "password1": PASSWORD, "password2": "another"}
     html = Client().post("/accounts/signup/", data).content.decode()
     assert 'aria-invalid="true"' in html and 'id="id_password2_error1"' in html
+
+
+@pytest.mark.parametrize("language", ["en", "de", "ar"])  # of these allauth has words of its own
+def test_each_field_of_signing_up_is_named_once(language: str) -> None:
+    html = Client().get("/accounts/signup/", headers={"Accept-Language": language}).content.decode()
+    label = re.search(r'<label for="id_email">(.*?)</label>', html, re.DOTALL)
+    assert label and label[1].count("(") == 1, "that it is optional"
+    assert not re.findall(r'placeholder="[^"]+"', html), "it would say the label again"
 
 
 def test_signing_in_and_out(cast: Cast) -> None:
@@ -94,6 +103,18 @@ def test_the_list_shows_my_workspaces_only_and_makes_new_ones(cast: Cast) -> Non
     assert response.url == reverse("chat:workspace", args=[made.public_id])  # type: ignore[attr-defined]
     assert client.post(url("list"), {"name": " "}).status_code == 422
     assert "Garden" not in signed_in(cast.stranger).get(url("list")).content.decode()
+
+
+def test_of_workspaces_called_alike_the_list_says_whose_they_are(cast: Cast) -> None:
+    own = default_workspace(cast.owner)
+    Membership.objects.create(workspace=own, user=cast.viewer, role=Role.VIEWER)
+    for page in (url("list"), url("profile")):
+        html = signed_in(cast.viewer).get(page).content.decode()
+        assert f"<bdi>{cast.owner.username}</bdi>" in html.replace(
+            '<bdi class="muted small truncate">', "<bdi>"
+        ), page
+        html = signed_in(cast.owner).get(page).content.decode()
+        assert f"<bdi>{cast.owner.username}</bdi>" not in html.split("<main")[1], page
 
 
 def test_settings_show_each_role_what_it_may_do(cast: Cast) -> None:

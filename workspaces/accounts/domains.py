@@ -22,6 +22,12 @@ from workspaces.models import User
 
 
 class DomainSignupForm(SignupForm):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["email"].label = _(
+            "Email"
+        )  # allauth's says beside it that it is optional, as our forms do
+
     def clean_email(self) -> str:
         email: str = super().clean_email()
         domains = settings.SIGNUP_DOMAINS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from allauth.account.forms import ChangePasswordForm
 from django import forms
@@ -46,6 +46,16 @@ class DomainForm(forms.Form):
 
 class NewPasswordForm(ChangePasswordForm):
     """allauth's, with a wrong present password in the audit log: whoever holds a session may be guessing."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        labels = {
+            "oldpassword": _("Current password"),
+            "password1": _("New password"),
+            "password2": _("New password (again)"),
+        }
+        for name, label in labels.items():  # allauth writes them in capitals
+            self.fields[name].label = label
 
     def clean_oldpassword(self) -> str:
         try:

@@ -22,7 +22,7 @@ from memoryhub.database.locks import release_connection
 from memoryhub.database.replicas.written import note_written
 from memoryhub.errors import NotFound
 from memoryhub.llm.registry import embedder_is_local
-from workspaces.access import default_workspace, get_workspace
+from workspaces.access import default_workspace, get_workspace, whose_own, workspaces_of
 from workspaces.accounts import keys as api_keys
 from workspaces.accounts.sessions import live_sign_ins
 from workspaces.accounts.sign_in import ask_for_password, has_two_factor
@@ -44,7 +44,8 @@ def workspace_list(request: PageRequest) -> HttpResponse:
     form = WorkspaceForm(request.POST if request.method == "POST" else None)
     if made := form.done(lambda: workspaces.create_workspace(**form.cleaned_data, by=request.user)):
         return redirect("chat:workspace", made.public_id)
-    context = {"workspaces": Workspace.objects.visible_to(request.user), "form": form}
+    found = workspaces_of(request.user)
+    context = {"workspaces": found, "whose": whose_own(found, request.user), "form": form}
     return render(request, "workspaces/list.html", context, status=422 if form.errors else 200)
 
 
