@@ -175,7 +175,7 @@ class Page:
 
 
 def page_of(workspace: Workspace, *, before: str = "") -> Page:
-    """What was done in a workspace. Each event carries ``sentence``, ``about`` and ``words``. Two queries.
+    """What was done in a workspace. Each event carries ``sentence``, ``whom`` and ``words``. Two queries.
 
     Raises Malformed for a ``before`` that is not of this list.
     """
@@ -194,7 +194,7 @@ def page_of(workspace: Workspace, *, before: str = "") -> Page:
         names = dict(User.objects.filter(public_id__in=people).values_list("public_id", "username"))
     for event in events:
         event.sentence = sentence(event.verb)  # type: ignore[attr-defined]
-        event.about = names.get(event.target, event.target)  # type: ignore[attr-defined]
+        event.whom = names.get(event.target, "")  # type: ignore[attr-defined]
         event.words = in_words(event.details)  # type: ignore[attr-defined]
     return Page(events, more)
 

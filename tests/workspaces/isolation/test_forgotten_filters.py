@@ -188,7 +188,7 @@ def test_who_has_left_keeps_their_name_in_the_activity(world: World) -> None:
     remove_member(cast.workspace, user=cast.stranger, by=cast.stranger)
     with acting_as(cast.owner.pk):
         assert not User.objects.filter(pk=cast.stranger.pk).exists()
-        assert cast.stranger.username in {event.about for event in page_of(cast.workspace).events}  # type: ignore[attr-defined]
+        assert cast.stranger.username in {event.whom for event in page_of(cast.workspace).events}  # type: ignore[attr-defined]
 
 
 def test_an_import_knows_which_ids_are_taken_by_what_it_does_not_see(world: World) -> None:
