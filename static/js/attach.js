@@ -71,9 +71,10 @@ function say(item, text, { progress = null, failed = false } = {}) {
   item.querySelector("[data-again]").hidden = !failed || Boolean(item.querySelector("input"));
 }
 
-function fail(item, text) {
+function fail(item, text, { isRefused = false } = {}) {
   busy.delete(item);
   say(item, text || texts.fileFailed, { failed: true });
+  if (isRefused) item.querySelector("[data-again]").hidden = true; // it would be again
   settle();
 }
 
@@ -92,7 +93,8 @@ function upload(item, file) {
     const answer = parsed(request.responseText);
     if (request.status !== 200 && request.status !== 201) {
       const error = answer?.error;
-      fail(item, error?.fields?.file ?? error?.message); // the message would say it again, after the field's name
+      const isRefused = [413, 415, 422].includes(request.status);
+      fail(item, error?.fields?.file ?? error?.message, { isRefused }); // the message would repeat it after the field's name
       return;
     }
     if (request.status === 201) item.made = `${address}/${answer.id}`;

@@ -27,6 +27,7 @@ from workspaces.actions.owned import may_take_away, require_right_to_forget
 from workspaces.artifacts.comparing import compare
 from workspaces.documents import documents, finding, forgetting, versions
 from workspaces.documents.files import download
+from workspaces.documents.reading.process import SENTENCES
 from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Document, DocumentPicture, DocumentStatus, Role
 from workspaces.pages.page_request import PageRequest
@@ -79,6 +80,7 @@ def _document_list(request: PageRequest, ws_id: str) -> HttpResponse:
         "page": page,
         "is_reading": bool(by_words_only) or any(document.status in UNREAD for document in page),
         "by_words_only": by_words_only,
+        "no_text": str(SENTENCES["empty"]),  # however often it is read
         "most_bytes": settings.DOCUMENT_MAX_BYTES,
     }
     template = "documents/rows.html" if request.htmx else "documents/list.html"

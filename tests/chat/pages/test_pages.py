@@ -182,6 +182,18 @@ def test_a_viewer_reads_without_controls_that_would_be_refused(cast: Cast) -> No
         assert url(name, chat.public_id, written.public_id) not in html
 
 
+def test_a_viewer_is_not_told_to_do_what_only_others_can(cast: Cast) -> None:
+    chat = make_chat(cast.owner, cast.workspace)
+    question = make_message(chat, "Why?")
+    cut = answer(chat, question, content="Because the", error_code="length")
+    answer(chat, question, content="Since", superseded_by=cut, superseded_at=timezone.now())
+    told = ("Continue lets the model go on", "version-arrows")
+    for person, is_told in ((cast.owner, True), (cast.viewer, False)):
+        html = signed_in(person).get(url("chat", chat.public_id)).content.decode()
+        assert "reached the length limit" in html and "1 earlier answer" in html
+        assert [words in html for words in told] == [is_told, is_told], person
+
+
 def test_a_long_chat_shows_its_end_and_the_rest_on_demand(cast: Cast) -> None:
     chat = make_chat(cast.owner, cast.workspace)
     for number in range(WINDOW + 5):

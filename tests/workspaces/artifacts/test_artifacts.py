@@ -229,6 +229,17 @@ def test_pages_show_all_kinds_and_run_none_of_it(cast: Cast, client: Client) -> 
     assert "<td>1</td>" in client.get(page.replace(artifact.public_id, _of("table"))).content.decode()
 
 
+def test_one_version_is_compared_with_nothing(cast: Cast, client: Client) -> None:
+    client.force_login(cast.owner)
+    artifact = make_artifact(cast.owner, cast.workspace, "one")
+    page = f"/workspaces/{cast.workspace.public_id}/artifacts/{artifact.public_id}/versions/"
+    html = client.get(page).content.decode()
+    assert "Version 1" in html and "From version" not in html and "Compare" not in html
+    artifacts.change(artifact, content="two", by=cast.owner, now=timezone.now())
+    html = client.get(page).content.decode()
+    assert "From version 1 to 2" in html and "Compare" in html
+
+
 def _of(kind: str) -> str:
     return Artifact.objects.get(kind=kind).public_id
 

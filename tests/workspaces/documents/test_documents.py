@@ -201,6 +201,20 @@ def test_what_cannot_be_read_says_why_and_is_read_again(
     assert reading_jobs.read(made.pk, now=now + timedelta(hours=1)) == "broken"
 
 
+@pytest.mark.parametrize(("content", "offered"), [(b"  ", False), (b"%PDF-1.4 no", True)])
+def test_what_has_no_text_is_not_offered_to_be_read_again(
+    cast: Cast, client: Client, content: bytes, offered: bool
+) -> None:
+    now = timezone.now()
+    name = "a.pdf" if content.startswith(b"%PDF") else "a.txt"
+    made = documents.bring(cast.workspace, name=name, content=[content], by=cast.editor, now=now).document
+    reading_jobs.read(made.pk, now=now)
+    client.force_login(cast.editor)
+    html = client.get(f"/workspaces/{cast.workspace.public_id}/documents/").content.decode()
+    assert "There is no text in it." in html or offered
+    assert (f"{made.public_id}/retry/" in html) is offered
+
+
 @pytest.mark.parametrize(("name", "minutes"), [("a.txt", 6), ("a.pdf", 21)])
 def test_a_killed_reading_is_taken_up_when_no_reading_of_such_a_file_goes_on(
     cast: Cast, name: str, minutes: int
