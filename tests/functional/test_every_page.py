@@ -119,6 +119,15 @@ SMALL = """() => {
     .map(({ width, height, html }) => `${Math.round(width)} x ${Math.round(height)}: ${html}`);
 }"""
 
+# iOS zooms into a field whose text is smaller.
+ZOOMED = """() => {
+  const pressed = "[type=checkbox], [type=radio], [type=file], [type=submit]";
+  const written = `input:not([type=hidden], ${pressed}), select, textarea`;
+  return [...document.querySelectorAll(written)]
+    .filter((each) => each.checkVisibility() && !each.matches(".select2-hidden-accessible"))
+    .filter((each) => parseFloat(getComputedStyle(each).fontSize) < 16)
+    .map((each) => `its text is small: ${each.outerHTML.slice(0, 120)}`);
+}"""
 # What is said beyond the edge of the window, or of what it is in, without an ellipsis.
 CUT = """() => {
   const found = [...document.querySelectorAll(".scroll, .sidebar__list, .panel__body")]
@@ -219,7 +228,7 @@ def faults_here(page: Page, address: str, *, is_admin: bool = False) -> list[str
             found += [f"{address}: {each}" for each in page.evaluate(UNTOLD)]
             page.emulate_media(color_scheme="light", forced_colors="none")
         if size == "phone":
-            found += [f"{address}: {small}" for small in page.evaluate(SMALL)]
+            found += [f"{address}: {small}" for small in page.evaluate(SMALL) + page.evaluate(ZOOMED)]
     return found
 
 

@@ -55,6 +55,7 @@ def test_settings_and_an_invitation(open_page: Callable[..., Page], size: str, s
     look("memory")
     page.reload()
     expect(switch).to_be_checked()
+    expect(page.get_by_role("heading", level=1)).to_be_in_viewport(ratio=1)
 
     page.goto("/profile/#name")
     page.locator("#given-name").fill("Inês da Costa")

@@ -90,12 +90,14 @@ DAYS = {"1": "Today", "7": "Seven days", "30": "Thirty days"}
 
 
 class KindOfEventFilter(ChoiceFilter):
+    title = "kind"
     parameter_name = "about"
     offered = [("", "All"), *((name, title) for name, (title, _) in KINDS.items())]
     rules = {name: Q(verb__in=verbs) for name, (_, verbs) in KINDS.items()}
 
 
 class SinceFilter(ChoiceFilter):
+    title = "time"
     parameter_name = "since"
     offered = [("", "Any time"), *DAYS.items()]
 

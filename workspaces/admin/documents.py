@@ -24,6 +24,7 @@ class StatusFilter(ChoiceFilter):
 
 
 class KindFilter(ChoiceFilter):
+    title = "kind"
     parameter_name = "media_type"
     offered = [("", "All"), *media.NAMES.items()]
 

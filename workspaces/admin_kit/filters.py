@@ -18,8 +18,8 @@ from django.utils.functional import Promise
 class ChoiceFilter(admin.SimpleListFilter):
     """Fixed choices (``offered``, with their titles), one of which holds when nothing is chosen. Costs no query.
 
-    Its title is its parameter's name, and so is the ``column`` that it compares. What asks for something else than
-    that the column has it stands in ``rules``.
+    Its title is its parameter's name where it has none, and so is the ``column`` that it compares. What asks for
+    something else than that the column has it stands in ``rules``.
     """
 
     parameter_name: str
@@ -29,7 +29,7 @@ class ChoiceFilter(admin.SimpleListFilter):
     rules: ClassVar[Mapping[str, models.Q]] = {}
 
     def __init_subclass__(cls) -> None:
-        cls.title = cls.parameter_name
+        cls.title = cls.__dict__.get("title", cls.parameter_name)
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Sequence[tuple[str, Any]]:
         return self.offered

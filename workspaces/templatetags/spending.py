@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calendar import monthrange
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -44,6 +45,11 @@ def bars(month: Month) -> Iterator[Bar]:
         if line.day is not None:
             height = max(1, round(HEIGHT * line.bill.tokens / (month.most or 1)))
             yield Bar((line.day.day - 1) * STEP, height, line.day, line.bill.tokens)
+
+
+@register.filter
+def last_of_month(first: date) -> date:
+    return first.replace(day=monthrange(first.year, first.month)[1])
 
 
 @register.simple_tag
