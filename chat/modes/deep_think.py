@@ -46,6 +46,9 @@ class DeepThink(AnswerMode):
     """A model too small to extract can neither plan nor compare (docs/decisions/0016)."""
 
     name = Mode.DEEP_THINK
+    about = later(
+        "Think: plan the answer first, then check it against memory. Takes two to three times as long."
+    )
     why_not = later("The model in use is too small to plan and check an answer. Connect a larger one.")
     distilled_as = SourceType.AUTO_DEEP_THINK
 

@@ -16,6 +16,7 @@ class AnswerMode:
     """The plain one, and the base of the others. Stateless: one object serves all answers."""
 
     name: ClassVar[Mode] = Mode.CHAT
+    about: ClassVar[str | Promise] = ""  # what it does and how long it takes, for who chooses
     why_not: ClassVar[str | Promise] = ""  # said where the model cannot do it
     distilled_as: ClassVar[str | None] = (
         None  # source_type under which the whole answer is mined as an output

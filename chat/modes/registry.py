@@ -1,4 +1,4 @@
-"""Every mode there is. Another one: a name in ``chat.models.steps.Mode``, a class here, its line in the composer."""
+"""Every mode there is. Another one: a name in ``chat.models.steps.Mode``, a class here."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def get_mode(name: str) -> AnswerMode:
     return MODES[name]
 
 
-def modes_for(capabilities: Capabilities) -> list[Mode]:
+def modes_for(capabilities: Capabilities) -> list[AnswerMode]:
     """Those that this model can do, the plain one first."""
-    return [mode.name for mode in MODES.values() if mode.can(capabilities)]
+    return [mode for mode in MODES.values() if mode.can(capabilities)]
 
 
 def require_mode(name: str, capabilities: Callable[[], Capabilities]) -> None:
@@ -35,7 +35,8 @@ def require_mode(name: str, capabilities: Callable[[], Capabilities]) -> None:
     mode, of_model = MODES.get(name), capabilities()
     if mode is None or not mode.can(of_model):
         why = mode.why_not if mode else _("There is no such mode.")
-        raise Invalid(why, fields={"mode": f"{why} " + _("Allowed: %s.") % ", ".join(modes_for(of_model))})
+        allowed = ", ".join(each.name for each in modes_for(of_model))
+        raise Invalid(why, fields={"mode": f"{why} " + _("Allowed: %s.") % allowed})
 
 
 def or_plain(name: str, capabilities: Callable[[], Capabilities]) -> str:

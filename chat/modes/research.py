@@ -40,6 +40,7 @@ MARKS = {"done": "✓", "failed": "✗", "skipped": "-", "running": "…"}
 
 class Research(AnswerMode):
     name = Mode.RESEARCH
+    about = later("Research: search the workspace in several steps and report with sources. Takes minutes.")
     why_not = later(
         "Research needs a model that can call tools, and the one in use cannot. Connect a larger one."
     )

@@ -153,6 +153,15 @@ class TestPage:
         assert '<option value="deep_think" selected>' in page
         assert 'value="research"' in page
 
+    def test_only_what_is_offered_is_explained(
+        self, answered: Message, cast: Cast, settings: Any, scripted_model: ScriptedOpenAI
+    ) -> None:
+        assert "Research: search" in page_of(answered, cast.editor)
+        settings.LLM_HAS_TOOLS = False
+        page = page_of(answered, cast.editor)
+        assert "Think: plan" in page
+        assert "Research: search" not in page
+
     def test_many_steps_cost_no_more_queries(self, answered: Message, cast: Cast) -> None:
         def queries(read: Callable[[], object]) -> int:
             with CaptureQueriesContext(connection) as captured:
