@@ -13,6 +13,10 @@ from chat.exchange.transcripts import Said, Transcript, moment_of, path_to, text
 READ = {"text", "multimodal_text", "code", None}
 
 
+def is_entry(first: dict[str, Any]) -> bool:
+    return "mapping" in first
+
+
 def transcript_of(conversation: dict[str, Any]) -> Transcript | None:
     mapping = conversation.get("mapping")
     if not isinstance(mapping, dict):

@@ -18,6 +18,10 @@ HEADING = re.compile(r"\s*(#|\*\*[^*]+\*\*:?\s*$)")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
 
+def is_entry(first: dict[str, Any]) -> bool:
+    return "chat_messages" in first or "conversations_memory" in first
+
+
 def transcript_of(conversation: dict[str, Any]) -> Transcript | None:
     given = conversation.get("chat_messages")
     if not isinstance(given, list):

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
@@ -17,7 +17,7 @@ from chat.exchange.archive import Part, is_archive, parts_of, unpacked_size
 from chat.exchange.export import FORMAT, VERSION
 from chat.exchange.json_stream import items
 from chat.exchange.lines import MAX_LINE, ROWS, Chunk, Record, parse_line
-from chat.exchange.transcripts import Line
+from chat.exchange.transcripts import Line, Transcript
 from chat.exchange.transcripts import lines_of as lines_of_transcript
 from chat.exchange.upload_files import lines_of, upload_of
 from chat.models.imports import Import, ImportKind
@@ -26,6 +26,18 @@ from workspaces.models import User
 
 PEEK = 4096
 UNKNOWN = later("This is not an export from MemoryHub, ChatGPT or Claude, nor a list of statements.")
+
+
+class Reader(Protocol):
+    """A module that reads another program's export, entry by entry."""
+
+    def is_entry(self, first: dict[str, Any]) -> bool:
+        """Whether such an export begins with this."""
+
+    def transcript_of(self, conversation: dict[str, Any], /) -> Transcript | None: ...
+
+
+READERS: dict[str, Reader] = {ImportKind.CHATGPT: chatgpt, ImportKind.CLAUDE: claude}
 
 
 @dataclass(frozen=True)
@@ -119,7 +131,7 @@ def _lines(kind: str, value: Any, importer: User) -> list[Line]:
         return []
     if kind == ImportKind.CLAUDE and "chat_messages" not in value:
         return list(claude.statements_of(value))
-    transcript = (chatgpt if kind == ImportKind.CHATGPT else claude).transcript_of(value)
+    transcript = READERS[kind].transcript_of(value)
     return list(lines_of_transcript(transcript, source=kind, importer=importer)) if transcript else []
 
 
@@ -129,10 +141,8 @@ def _kind_of(first: Any) -> str:
     if isinstance(first, str):
         return ImportKind.STATEMENTS
     if isinstance(first, dict):
-        if "mapping" in first:
-            return ImportKind.CHATGPT
-        if "chat_messages" in first or "conversations_memory" in first:
-            return ImportKind.CLAUDE
+        if found := next((kind for kind, reader in READERS.items() if reader.is_entry(first)), None):
+            return found
         if "content" in first:
             return ImportKind.STATEMENTS
     raise Invalid(UNKNOWN)
