@@ -12,6 +12,7 @@ from django.utils.translation import ngettext
 
 from chat.models import ToolCall, ToolOutcome, ToolStatus
 from chat.models.steps import Step
+from chat.prompting.short_term import TOOL_NAME
 from chat.prompting.text import one_line
 from memories.models import Memory
 from memories.recalling.receipts import for_everyone
@@ -20,6 +21,7 @@ from workspaces.models import Artifact, User
 SAVES = ("x_save_memory", "ltm_remember")
 ARTIFACTS = ("write_artifact",)
 RECALLS = ("x_recall_memory", "ltm_recall")
+SEARCH = "x_workspace_search"
 N = TypeVar("N", ToolCall, Step)
 QUERY_SHOWN = 120  # characters
 
@@ -75,17 +77,18 @@ def line_of(call: ToolCall, *, is_over: bool = False) -> str:
         return _("Saved to memory")
     if call.outcome == ToolOutcome.DUPLICATE:
         return _("Already in memory")
-    if call.outcome == ToolOutcome.FOUND:
+    if call.outcome == ToolOutcome.FOUND and call.name in (*RECALLS, SEARCH):
         count = count_of(call)
         found = ngettext("%(count)d found", "%(count)d found", count) % {"count": count}
         return f"{_searched(call)} · {found if count else _('nothing found')}"
     if call.outcome == ToolOutcome.NOTED and call.name in SAVES:
         return _("Proposed for memory: someone has to approve it")
-    if call.outcome == ToolOutcome.NOTED:
+    if call.outcome == ToolOutcome.NOTED and call.name == TOOL_NAME:
         return _("Noted a summary of this chat")
     if call.name in SAVES:
         return _("Not saved to memory")
-    return _("%(tool)s did not work") % {"tool": call.name}
+    said = _("%(tool)s did not work") if call.status == ToolStatus.FAILED else _("Used %(tool)s")
+    return said % {"tool": call.name}
 
 
 def _of_artifact(call: ToolCall) -> str:
@@ -96,7 +99,7 @@ def _of_artifact(call: ToolCall) -> str:
 
 def is_reading(call: ToolCall) -> bool:
     """A document or artifact was read, not searched for."""
-    return call.name == "x_workspace_search" and _asked(call).startswith(("doc_", "art_"))
+    return call.name == SEARCH and _asked(call).startswith(("doc_", "art_"))
 
 
 def _asked(call: ToolCall) -> str:
@@ -108,8 +111,12 @@ def _running(call: ToolCall) -> str:
         return _("Saving to memory…")
     if call.name in RECALLS:
         return _("Searching memory…")
-    if call.name == "x_workspace_search":
+    if call.name == SEARCH:
         return _("Searching the workspace…")
+    if call.name in ARTIFACTS:
+        return _("Writing an artifact…")
+    if call.name == TOOL_NAME:
+        return _("Noting a summary…")
     return _("Using %(tool)s…") % {"tool": call.name}
 
 

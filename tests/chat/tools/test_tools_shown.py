@@ -16,6 +16,8 @@ from django.utils import timezone
 from chat.answers.live import live_answer
 from chat.api.turns import messages_json
 from chat.models import Chat, Message, ToolCall, ToolStatus
+from chat.tools import OF_AN_AGENT, OF_EVERY_CHAT
+from chat.tools.shown_calls import line_of
 from chat.turns import stream
 from chat.turns.begin import begin_turn
 from chat.turns.stream import StreamEvent, follow
@@ -87,6 +89,9 @@ def test_a_search_shows_each_reader_only_their_own(answered: Message, cast: Cast
         ({"name": "x_workspace_search", "count": 1, "arguments": {"query": "doc_abc"}}, "Read a document"),
         ({"name": "x_workspace_search", "count": 1, "arguments": {"query": "art_abc"}}, "Read an artifact"),
         ({"name": "rm <b>", "outcome": "error", "status": "failed"}, "rm &lt;b&gt; did not work"),
+        ({"name": "x_of_tomorrow", "outcome": "found", "count": 1}, "Used x_of_tomorrow"),
+        ({"name": "x_of_tomorrow", "outcome": "noted"}, "Used x_of_tomorrow"),
+        ({"name": "update_short_term_memory", "outcome": "noted"}, "Noted a summary of this chat"),
         ({"name": "x_recall_memory", "outcome": "", "status": "running"}, "x_recall_memory did not finish"),
         (
             {"arguments": {"query": "a\u202eb\n" + "long " * 60}},
@@ -99,6 +104,11 @@ def test_every_outcome_has_its_words(
 ) -> None:
     called(answered, **fields)
     assert line in page_of(answered, cast.editor)
+
+
+def test_while_it_works_each_tool_of_a_chat_is_said_in_words() -> None:
+    for tool in (*OF_EVERY_CHAT, *OF_AN_AGENT):
+        assert tool.name not in line_of(ToolCall(name=tool.name, status="running"))
 
 
 def test_many_calls_cost_no_more_queries(answered: Message, cast: Cast) -> None:
