@@ -16,6 +16,8 @@ class MemoriesConfig(AppConfig):
         from memories.writing.ageing import MEMORIES as KEPT_MEMORIES
         from memories.writing.announcing import text_for_webhook
         from memories.writing.drafts import is_delicate
+        from memoryhub.database.counting import count_or_estimate
+        from memoryhub.monitoring.metrics import register_count
         from workspaces.actions.removal import register_room
         from workspaces.artifacts.delicate import register_judge
         from workspaces.index.kinds import register_kind
@@ -32,6 +34,11 @@ class MemoriesConfig(AppConfig):
         register_text("memory", text_for_webhook)
         register_quota("memories", lambda user: Memory.objects.filter(charged_to(user, "author")))
         register_quota("bytes", lambda user: Asset.objects.filter(created_by=user))
+        register_count(
+            "memoryhub_memories",
+            "Live memories; above 1,000 the planner's estimate.",
+            lambda now: count_or_estimate(Memory.objects.filter(deleted_at=None))[0],
+        )
         run_every(1, "memories.tasks.sweep", name="memories: sweep", app=self)
         run_every(5, "memories.tasks.ask_recall_questions", name="memories: recall questions", app=self)
         run_every(60, "memories.tasks.sweep_files", name="memories: files", app=self)

@@ -84,7 +84,9 @@ def test_the_map_from_rule_to_room_names_what_is_there() -> None:
 
 def test_the_project_names_no_app_but_where_django_mounts_them() -> None:
     """The settings and the addresses list the apps, as Django wants it; nothing else of ``memoryhub`` knows one."""
-    named = re.compile(r"""["'](workspaces|memories|chat)\.[a-z_]+""")
+    named = re.compile(
+        r"""["'](workspaces|memories|chat)\.\w+|get_model\(\s*["'](workspaces|memories|chat)"""
+    )
     knowing = {
         path.relative_to(ROOT).as_posix()
         for path in SOURCES
@@ -96,6 +98,28 @@ def test_the_project_names_no_app_but_where_django_mounts_them() -> None:
         "memoryhub/settings/database.py",
         "memoryhub/settings/rest.py",
         "memoryhub/urls.py",
+    }
+
+
+def test_nothing_else_reaches_up_by_a_name() -> None:
+    """A model by its label or a table in SQL is an import that no contract sees: these say why, or watch over all."""
+    reaching: dict[str, set[str]] = {}
+    for path in SOURCES:
+        name = path.relative_to(ROOT).as_posix()
+        above = APPS[APPS.index(name.partition("/")[0]) + 1 :]
+        rooms = "|".join(above) or "-"
+        named = rf"""get_model\(\s*["']({rooms})|\b(?:FROM|JOIN|INTO|UPDATE)\s+({rooms})_\w"""
+        if found := {one or other for one, other in re.findall(named, path.read_text())}:
+            reaching[name] = found
+    assert reaching == {
+        "memoryhub/backup/restoring.py": {"workspaces"},
+        "memoryhub/database/replicas/written.py": {"workspaces"},
+        "memoryhub/management/troubles.py": {"workspaces"},
+        "memoryhub/monitoring/metrics.py": {"workspaces"},
+        "memories/recalling/receipts.py": {"chat"},
+        "workspaces/api/views.py": {"memories"},
+        "workspaces/isolation/own_rules.py": {"chat"},
+        "workspaces/isolation/proof.py": {"chat", "memories"},
     }
 
 

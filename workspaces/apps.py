@@ -39,6 +39,7 @@ class WorkspacesConfig(AppConfig):
     def ready(self) -> None:
         from memoryhub import mail
         from memoryhub.llm.metering import on_embeddings
+        from memoryhub.monitoring.metrics import register_count
         from workspaces.accounts import sign_in
         from workspaces.artifacts.kind import ARTIFACTS
         from workspaces.documents.files import DOCUMENT_FILES
@@ -47,7 +48,7 @@ class WorkspacesConfig(AppConfig):
         from workspaces.index.kinds import register_kind
         from workspaces.isolation.own_rules import RULES
         from workspaces.isolation.rules import register_rules
-        from workspaces.models import ArtifactVersion, Document, DocumentVersion
+        from workspaces.models import ArtifactVersion, DataRequest, Document, DocumentVersion
         from workspaces.quotas import register_quota
         from workspaces.spending.ledger import record_embedding
         from workspaces.webhooks.outbox import register_text
@@ -64,6 +65,11 @@ class WorkspacesConfig(AppConfig):
         for sender in (Document, DocumentVersion):
             uid = f"workspaces.{sender.__name__}"
             post_delete.connect(DOCUMENT_FILES.forget, sender=sender, dispatch_uid=uid)
+        register_count(
+            "memoryhub_data_requests_overdue",
+            "Requests of people for their data, too late.",
+            lambda now: DataRequest.objects.overdue(now).count(),
+        )
         run_every(60, "workspaces.tasks.sweep", name="workspaces: sweep", app=self)
         run_every(60, "workspaces.tasks.keep_for_a_time", name="workspaces: retention", app=self)
         if mail.is_set():

@@ -11,10 +11,10 @@ import hmac
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import LiteralString
 
-from django.apps import apps
 from django.conf import settings
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotFound
@@ -127,6 +127,14 @@ def exposition() -> bytes:
     return counted + generate_latest(state)
 
 
+_counts: dict[str, tuple[str, Callable[[datetime], float]]] = {}
+
+
+def register_count(name: str, help_text: str, count: Callable[[datetime], float]) -> None:
+    """What a room above counts of its tables, each time the state of the database is told."""
+    _counts[name] = (help_text, count)
+
+
 class DatabaseState(Collector):
     """Queue and tables as they are now, whichever process is asked. Nothing when the database is away."""
 
@@ -154,18 +162,13 @@ class DatabaseState(Collector):
         yield _gauge("memoryhub_queue_jobs", "Jobs in the queue.", OrmQ.objects.count())
         failed = count_or_estimate(Failure.objects.all())[0]
         yield _gauge("memoryhub_failed_jobs", "Jobs that failed for good.", failed)
-        overdue = apps.get_model("workspaces", "DataRequest").objects.overdue(timezone.now()).count()
-        yield _gauge(
-            "memoryhub_data_requests_overdue", "Requests of people for their data, too late.", overdue
-        )
         with connection.cursor() as cursor:
             cursor.execute(LAST_BACKUP)
             row = cursor.fetchone()
         text = "When the last backup was made; 0 where none was."
         yield _gauge("memoryhub_last_backup_timestamp_seconds", text, row[0].timestamp() if row else 0.0)
-        live = apps.get_model("memories", "Memory").objects.filter(deleted_at=None)
-        text = "Live memories; above 1,000 the planner's estimate."
-        yield _gauge("memoryhub_memories", text, count_or_estimate(live)[0])
+        for name, (help_text, count) in _counts.items():
+            yield _gauge(name, help_text, count(timezone.now()))
         yield from _of_replicas()
 
 
