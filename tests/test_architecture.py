@@ -108,8 +108,9 @@ def test_nothing_else_reaches_up_by_a_name() -> None:
         name = path.relative_to(ROOT).as_posix()
         above = APPS[APPS.index(name.partition("/")[0]) + 1 :]
         rooms = "|".join(above) or "-"
-        named = rf"""get_model\(\s*["']({rooms})|\b(?:FROM|JOIN|INTO|UPDATE)\s+({rooms})_\w"""
-        if found := {one or other for one, other in re.findall(named, path.read_text())}:
+        asked = rf"""(?:get_model|import_module|import_string)\(\s*["']({rooms})"""
+        in_sql = rf"\b(?:FROM|JOIN|INTO|UPDATE)\s+({rooms})_\w"
+        if found := set(re.findall(asked, path.read_text()) + re.findall(in_sql, path.read_text())):
             reaching[name] = found
     assert reaching == {
         "memoryhub/backup/restoring.py": {"workspaces"},

@@ -166,7 +166,7 @@ SAID_IN = {
     "_wait": -1,
     "_halt": -1,
 }
-SAID_AS = {"error", "error_messages", "default_error_messages", "why_not"}
+SAID_AS = {"error", "error_messages", "default_error_messages", "why_not", "about"}
 CODE = re.compile(r"[a-z]+(?:_[a-z]+)+")  # of an error, for programs
 # Read by models, by other programs, by who runs the server, and in REST's own documentation: in English alone
 # (docs/languages.md).

@@ -34,7 +34,7 @@ MEMORIES = re.compile(
     r"(await |list\(|\()*(Memory\b|[\w.]+\._(default|base)_manager\b"
     r"|(django\.)?apps\.get_model\(('memories(\.|', ')[Mm]emory'|(?!'))"
     r"|_locked\(memory|locked_row\(|new_row\(|get_memory\(|_LOCKED\b"
-    r"|[\w.]+\.(owned_)?memories\b)"
+    r"|[\w.]+\.((owned_)?memories|Memory|memory)\b(?!\.(embeddings|sources|revisions)\b))"
 )
 RELATED = re.compile(r"\w+\.(embeddings|sources|revisions|values|values_list|aggregate|count|exists|pk)\b")
 
@@ -100,6 +100,14 @@ def writes_in(source: str) -> Iterator[tuple[str, str]]:
             yield from ((name_of(node), " ".join(found.upper().split())) for found in RAW.findall(node.value))
         elif isinstance(node, ast.Call) and (verb := _verb_of(node, functions, name_of(node))):
             yield name_of(node), verb
+        elif _is_renamed(node):
+            yield name_of(node), "another name"
+
+
+def _is_renamed(node: ast.AST) -> bool:
+    if isinstance(node, ast.alias):
+        return node.name == "Memory" and node.asname is not None
+    return isinstance(node, ast.Assign) and ast.unparse(node.value) == "Memory"
 
 
 def _verb_of(call: ast.Call, functions: list[ast.FunctionDef | ast.AsyncFunctionDef], name: str) -> str:
@@ -180,6 +188,10 @@ def test_nothing_writes_memories_but_what_is_listed() -> None:
         "def act(cursor):\n    cursor.execute(SQL('UPDATE {of} SET key = 1').format(of=Identifier('memories_memory')))",
         "def act():\n    apps.get_model('memories', 'Memory').objects.update(key='x')",
         "def act(label):\n    rows = apps.get_model(label).objects.all()\n    rows.update(key='x')",
+        "def act():\n    models.Memory.objects.create(content='x')",
+        "def act(item):\n    item.memory.save()",
+        "from memories.models import Memory as Kept",
+        "Kept = Memory",
         "def act(kind):\n    kind.model._default_manager.filter(pk=1).update(key='x')",
     ],
 )
