@@ -12,7 +12,7 @@ KINDS = {
     "tests/memories/test_secret_": "secrets",
     "tests/memories/judging/test_secret_": "secrets",
     "tests/memories/forgetting/test_secret_scan.py": "secrets",
-    "tests/memories/writing/test_refusals.py": "secrets",
+    "tests/memories/writing/test_refusal_counts.py": "secrets",
     "tests/chat/turns/test_injection.py": "injections",
     "tests/chat/turns/test_pictures.py::test_of_a_hostile": "oversized and malformed",
     "tests/chat/turns/test_pictures.py::test_only_the_newest": "isolation",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chat.agents.plan import MOST_TASKS
-from chat.prompting.text import title_from
+from chat.chats.titles import title_from
 
 Row = tuple[str, str]  # a task's id and what it says
 

@@ -13,7 +13,7 @@ from chat.exchange.lines import Record
 from chat.exchange.memory_lines import Read, read_memories, take_memories
 from chat.models.imports import Import, ImportKind, ImportRow, Outcome
 from memories.models import SourceType
-from memories.writing import refusals
+from memories.writing import refusal_counts
 from workspaces.access import default_workspace
 
 COUNTED = ("workspace", "agent", "chat", "message", "memory", "document", "artifact", "receipt")
@@ -68,7 +68,7 @@ def count_refusals(imported: Import, records: list[Record], *, now: datetime) ->
     refused = [record.refusal for record in records if record.refusal is not None]
     if refused:
         place = imported.workspace or default_workspace(imported.user)
-        refusals.note_all(refused, place.pk, SourceType.IMPORT, now)
+        refusal_counts.note_all(refused, place.pk, SourceType.IMPORT, now)
 
 
 def keep_rows(imported: Import, records: list[Record], *, stored: bool) -> None:

@@ -18,9 +18,9 @@ from django.views.decorators.http import require_GET, require_POST
 from chat.access import get_chat
 from chat.chats import sharing
 from chat.chats.shared_messages import messages_of, shareable, standing
+from chat.chats.titles import title_from
 from chat.models import Chat
 from chat.pages.read_only_page import read
-from chat.prompting.text import title_from
 from memoryhub.errors import Invalid
 from memoryhub.http.origin import client_address, network_of
 from workspaces.access import get_workspace

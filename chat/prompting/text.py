@@ -1,11 +1,10 @@
-"""Small things about text: our prompts, what one costs a model, a chat's first title, stored text made harmless."""
+"""Small things about text: our prompts, what one costs a model, stored text made harmless."""
 
 from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
 
-from memories.writing.drafts import cut_at_word
 from memoryhub.llm.usage import BYTES_PER_TOKEN
 from memoryhub.llm.usage import estimated_tokens as tokens
 
@@ -16,22 +15,15 @@ __all__ = [
     "escaped_lines",
     "one_line",
     "prompt_text",
-    "title_from",
     "tokens",
 ]
 
 PROMPTS = Path(__file__).resolve().parent.parent / "prompts"
-TITLE_FROM_MESSAGE = 60
 
 
 @cache
 def prompt_text(name: str) -> str:
     return (PROMPTS / f"{name}.md").read_text().strip()
-
-
-def title_from(content: str) -> str:
-    """What a chat is called after its first message, until somebody gives it a name."""
-    return cut_at_word(" ".join(content.split()), TITLE_FROM_MESSAGE)
 
 
 def cut_to(text: str, room: int) -> str:

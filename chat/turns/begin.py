@@ -12,10 +12,10 @@ from django.utils.translation import gettext as _
 
 from chat.answers.answer_state import reap_abandoned
 from chat.chats.actions import announce
+from chat.chats.titles import title_from
 from chat.models import MESSAGE_LENGTH, Chat, Message, MessageRole, MessageStatus
 from chat.models.steps import Mode
 from chat.modes.registry import require_mode
-from chat.prompting.text import title_from
 from chat.turns import earlier_versions, runner
 from chat.turns.answer_sources import require_documents
 from chat.turns.chosen_model import chosen_for_chat, require_paid

@@ -15,9 +15,9 @@ from django.db import transaction
 from django.db.models import Count, F, Q
 from django.utils.translation import gettext as _
 
+from chat.chats.titles import title_from
 from chat.models import Chat, Message, MessageQuerySet, MessageRole, MessageStatus
 from chat.prompting.short_term import retell
-from chat.prompting.text import title_from
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from workspaces.models import User
 

@@ -10,7 +10,7 @@ KIND_LENGTH = 40
 
 
 class Refusal(models.Model):
-    """One row a day, workspace, origin and kind. Written by ``memories.writing.refusals`` alone."""
+    """One row a day, workspace, origin and kind. Written by ``memories.writing.refusal_counts`` alone."""
 
     day = models.DateField()
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, db_index=False, related_name="+")

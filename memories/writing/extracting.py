@@ -17,7 +17,7 @@ from memories.consent import vetoed
 from memories.judging.extraction.model import synthesize
 from memories.models import Extraction, Memory
 from memories.models.extraction import ExtractionStatus
-from memories.writing import correcting, gate, refusals
+from memories.writing import correcting, gate, refusal_counts
 from memories.writing.announcing import announce_auto_saved
 from memories.writing.drafts import Draft, cut_at_word
 from memories.writing.mined import candidates_of, completer_for, draft_of, place_for
@@ -217,7 +217,7 @@ def _saved(read: _Read, now: datetime) -> list[gate.Saved]:
             if known := says_the_same(draft, vectors, read.by_tool, now=now):
                 result = gate.Saved(known, created=False, duplicate=True)
             else:
-                with refusals.counted(draft.workspace.pk, draft.source_type, now):
+                with refusal_counts.counted(draft.workspace.pk, draft.source_type, now):
                     result = gate.save_embedded(draft, vectors, by=None, now=now)
             saved.append(result)
             if replaced is not None and result.memory.is_live:
@@ -229,7 +229,10 @@ def _cleaned(drafts: list[Draft], now: datetime) -> list[Draft]:
     """Without those that are refused, which are counted."""
     cleaned = []
     for draft in drafts:
-        with suppress(SecretRefused, Invalid), refusals.counted(draft.workspace.pk, draft.source_type, now):
+        with (
+            suppress(SecretRefused, Invalid),
+            refusal_counts.counted(draft.workspace.pk, draft.source_type, now),
+        ):
             cleaned.append(draft.cleaned())
     return cleaned
 

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from memories.judging.secret_filter import RULES
 from memories.models import Memory, Review, Revision, Scope
 from memories.models.memory import RevisionAction
-from memories.writing import cap, refusals, tombstones
+from memories.writing import cap, refusal_counts, tombstones
 from memories.writing.announcing import announce
 from memories.writing.changing import (
     audit,
@@ -70,7 +70,7 @@ def save_memory(draft: Draft, *, by: User | None, now: datetime, dedupe: str = "
     SecretRefused, Sensitive, or WasForgotten where no person says it. The text is stored even when it cannot be
     embedded; that follows in the background. Costs one embedding.
     """
-    with refusals.counted(draft.workspace.pk, draft.source_type, now):
+    with refusal_counts.counted(draft.workspace.pk, draft.source_type, now):
         draft = draft.cleaned()
         if draft.scope == Scope.USER and draft.author is not None:
             draft = replace(draft, workspace=default_workspace(draft.author))
@@ -157,7 +157,7 @@ def edit_memory(
     unknown = set(changes) - set(CLEANERS)
     if unknown:
         raise TypeError(f"not fields of a memory: {sorted(unknown)}")
-    with refusals.counted(memory.workspace_id, memory.source_type, now):
+    with refusal_counts.counted(memory.workspace_id, memory.source_type, now):
         changes = clean_fields(changes, personal=False)
         _check_change(memory, changes, confirmed=confirmed and not made_from)
         reach = Reach.here(memory.workspace)
