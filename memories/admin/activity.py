@@ -88,7 +88,7 @@ def refused(now: datetime, workspace_id: int | None = None) -> tuple[Chart, list
 
 
 def kind_label(kind: str) -> str:
-    """A kind of ``memories.writing.refusals`` for people."""
+    """A kind of ``memories.writing.refusal_counts`` for people."""
     return _NAMES.get(kind) or _REASONS.get(kind, kind.replace("_", " ")).capitalize()
 
 

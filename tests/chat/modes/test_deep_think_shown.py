@@ -13,8 +13,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from chat.api.answer_parts import StepJson
 from chat.api.turns import messages_json
 from chat.models import Chat, Message, Mode, Step
+from chat.models.steps import StepKind
 from chat.pages.transcript import load_transcript
 from chat.turns import stream
 from chat.turns.begin import begin_turn
@@ -183,6 +185,11 @@ class TestPage:
             planned(another)
             checked(another, memory, differing=memory)
         assert (queries(page), queries(rest)) == few
+
+
+@pytest.mark.parametrize("kind", StepKind.values)
+def test_the_schema_of_rest_knows_every_kind_of_step(kind: str) -> None:
+    StepJson().fields["kind"].run_validation(kind)  # raises for another
 
 
 class TestRest:
