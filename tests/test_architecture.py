@@ -82,6 +82,23 @@ def test_the_map_from_rule_to_room_names_what_is_there() -> None:
     assert [each for each in named if not (ROOT / each).exists()] == []
 
 
+def test_docstrings_name_files_that_are_there() -> None:
+    """``a.file.of_ours`` in double backticks, or something in one."""
+    named = re.compile(rf"``((?:{'|'.join(APPS)})(?:\.[a-z]\w*)+)(?<!\.json)(?:\.[A-Z]\w*)?``")
+    said = {(path, name) for path in SOURCES for name in named.findall(path.read_text())}
+    assert len(said) > 50
+    assert [(path.name, name) for path, name in said if not _is_there(ROOT, name.split("."))] == []
+
+
+def _is_there(place: Path, names: list[str]) -> bool:
+    name, *more = names
+    if (place / name).is_dir():
+        return not more or _is_there(place / name, more)
+    inside = place / "__init__.py" if not (place / f"{name}.py").is_file() else place / f"{name}.py"
+    wanted = name if inside.name == "__init__.py" else more[0] if more else ""
+    return inside.is_file() and wanted in inside.read_text()
+
+
 def test_the_project_names_no_app_but_where_django_mounts_them() -> None:
     """The settings and the addresses list the apps, as Django wants it; nothing else of ``memoryhub`` knows one."""
     named = re.compile(
