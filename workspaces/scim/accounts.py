@@ -16,6 +16,11 @@ from workspaces.models import User
 from workspaces.scim.errors import ScimError
 from workspaces.scim.reading import Values
 
+TAKEN = (
+    "An account of another userName has this address, verified. Give that account this userName, or take the address "
+    "from it, in the admin."
+)
+
 
 def make_account(values: Values, *, now: datetime) -> User:
     """Without a password: single sign-on opens it for whom the provider verifies the same address of."""
@@ -78,7 +83,11 @@ def _save(person: User, values: Values) -> None:
         record(Verb.USERNAME_CHANGED, by=None, target=person.public_id)
     if person.email != before:
         record(Verb.EMAIL_CHANGED, by=None, target=person.public_id)
-        _verify(person)
+        try:
+            with transaction.atomic():
+                _verify(person)
+        except IntegrityError:
+            raise ScimError(409, TAKEN, "uniqueness") from None
 
 
 def _verify(person: User) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from allauth.core.internal import ratelimit
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
+from django.core.exceptions import RequestDataTooBig
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
@@ -171,6 +172,8 @@ def _list(page: list[dict[str, Any]], total: int, start: int) -> HttpResponse:
 def _body(request: HttpRequest) -> dict[str, Any]:
     try:
         found = json.loads(request.body)
+    except RequestDataTooBig:
+        raise ScimError(413, "The body is too large. Send fewer members at once.") from None
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):

@@ -85,6 +85,24 @@ def test_the_examples_of_the_rfc(settings: Any) -> None:
     assert Client().get("/scim/v2/Users", headers={"Authorization": "Bearer "}).status_code == 404
 
 
+def test_an_address_that_somebody_else_has_shown_to_be_theirs_is_said(cast: Cast) -> None:
+    EmailAddress.objects.create(user=cast.owner, email="olive@example.com", verified=True, primary=True)
+    taken = {"userName": "olive@example.com", "emails": [{"value": "Olive@example.com"}]}
+    for status, said in (
+        ask("POST", "Users", taken),
+        patch(cast.editor, {"op": "replace", "path": "emails", "value": taken["emails"]}),
+    ):
+        assert (status, said["scimType"]) == (409, "uniqueness")
+        assert "has this address" in said["detail"]
+    assert not User.objects.filter(username="olive@example.com").exists()
+    assert User.objects.get(pk=cast.editor.pk).email != "Olive@example.com"
+
+
+def test_a_body_that_is_too_large_is_said(settings: Any) -> None:
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 100
+    assert ask("POST", "Users", BJENSEN)[0] == 413
+
+
 @pytest.mark.parametrize(
     ("operation", "field", "expected"),
     [
