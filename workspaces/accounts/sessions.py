@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.models import Session
 from django.core.cache import caches
@@ -98,8 +99,14 @@ def end_other_sessions(user: User, *, keep: str | None, by: User | None) -> int:
 
 
 def sweep(*, now: datetime) -> int:
-    """Delete expired sessions and the sign-ins whose session is gone; how many sign-ins."""
+    """Delete sessions that are over and the sign-ins whose session is gone; how many sign-ins.
+
+    What is written into a session moves its end away, and one from before the setting was lowered has the longer one.
+    """
     sweep_written()
+    longest = timedelta(seconds=settings.SESSION_COOKIE_AGE)
+    old = SignIn.objects.filter(created_at__lt=now - longest).values("session_key")
+    Session.objects.filter(session_key__in=old).delete()
     Session.objects.filter(expire_date__lt=now).delete()
     live = Session.objects.values("session_key")
     return SignIn.objects.exclude(session_key__in=live).delete()[0]

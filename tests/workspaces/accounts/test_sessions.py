@@ -46,6 +46,21 @@ def is_signed_in(client: Client) -> bool:
     return client.get("/profile/").status_code == 200
 
 
+def test_writing_into_a_session_does_not_make_it_longer(cast: Cast) -> None:
+    client = sign_in(cast.owner)
+    assert is_signed_in(client)
+    session = client.session
+    session["written"] = "to"
+    session.save()
+    Session.objects.update(expire_date=timezone.now() + timedelta(days=14))
+    SignIn.objects.update(created_at=timezone.now() - timedelta(days=13))
+    sessions.sweep(now=timezone.now())
+    assert is_signed_in(client)
+    SignIn.objects.update(created_at=timezone.now() - timedelta(days=15))
+    sessions.sweep(now=timezone.now())
+    assert not is_signed_in(client)
+
+
 def test_the_profile_lists_my_sessions_and_says_which_is_this(cast: Cast) -> None:
     here, there = sign_in(cast.owner), sign_in(cast.owner, IPHONE)
     sign_in(cast.viewer)
