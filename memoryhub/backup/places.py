@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import IO
 
 SCHEME = "s3://"
+LEFT = ".*.zip.????????.unfinished"
+LEFT_AFTER = 86_400  # seconds in which nothing was written to it: whoever did is gone
 
 
 class BackupError(Exception):
@@ -91,6 +94,7 @@ class FilePlace(Place):
 
     @contextmanager
     def writing(self) -> Iterator[IO[bytes]]:
+        self._remove_left()
         unfinished = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.unfinished")
         try:  # a file of its own: what others laid there would be theirs to read
             descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
@@ -103,6 +107,13 @@ class FilePlace(Place):
             raise BackupError(f"{self} could not be written: {error.strerror or error}.") from error
         finally:
             unfinished.unlink(missing_ok=True)
+
+    def _remove_left(self) -> None:
+        """What was killed leaves a file beside, which may be as large as a backup and has a name that nobody sees."""
+        for left in self.path.absolute().parent.glob(LEFT):
+            with suppress(OSError):
+                if left.stat().st_mtime < time.time() - LEFT_AFTER:
+                    left.unlink()
 
     def reading(self) -> IO[bytes]:
         try:

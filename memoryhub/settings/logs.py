@@ -40,6 +40,8 @@ LOGGING = {
         # At DEBUG these quote statements with their values, and what is sent to a model.
         "django.db.backends": {"level": "WARNING"},
         "httpx2": {"level": "WARNING"},
+        # It says where it found its keys and its store's address, each time.
+        "botocore": {"level": "WARNING"},
         "openai": {"level": "WARNING"},
         "mcp": {"level": "WARNING"},
         # It says on every job that it was put into the queue, taken and done.
