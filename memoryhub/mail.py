@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,6 +15,10 @@ from django.db import transaction
 logger = logging.getLogger(__name__)
 NONE = "django.core.mail.backends.dummy.EmailBackend"
 SMTP = "django.core.mail.backends.smtp.EmailBackend"
+LONGEST_NAME = 60
+OPENS = re.compile(
+    r"://|(?<=\w)(?:[.\u3002\uff0e\uff61](?=[^\W\d])|@(?=\w))"
+)  # of which mail programs make links
 
 
 def is_set() -> bool:
@@ -30,6 +35,12 @@ def send(subject: str, text: str, to: Iterable[str]) -> None:
 def _send(subject: str, text: str, address: str) -> None:
     with failures_logged():
         send_mail(subject, text, None, [address])
+
+
+def as_name(typed: str) -> str:
+    """What somebody typed, in a mail of ours: a short line, of which no mail program makes a link."""
+    line = OPENS.sub(r"\g<0> ", " ".join(typed.split()))
+    return line if len(line) <= LONGEST_NAME else f"{line[: LONGEST_NAME - 1].rstrip()}…"
 
 
 def try_out(address: str) -> str:

@@ -43,6 +43,8 @@ ACCOUNT_EMAIL_VERIFICATION = "mandatory" if SIGNUP_DOMAINS else "none"
 ACCOUNT_REAUTHENTICATION_REQUIRED = True  # before addresses are changed: a new password can be sent to them
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False  # else whoever asks for a new password sends a mail to anybody
+ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
 TWO_FACTOR = env.text("TWO_FACTOR", "optional").lower()
 if TWO_FACTOR not in {"optional", "staff", "everyone"}:
     raise ImproperlyConfigured(

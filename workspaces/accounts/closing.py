@@ -107,6 +107,6 @@ def _tell(heir: Membership, person: User) -> None:
         said = _(
             "The account of %(person)s was closed, who was the only owner of the workspace “%(workspace)s”.\n"
             "You are its owner now: you manage its members and settings.\n"
-        ) % {"person": person.get_username(), "workspace": heir.workspace.name}
+        ) % {"person": person.get_username(), "workspace": mail.as_name(heir.workspace.name)}
         to: Iterable[str] = [heir.user.email] if heir.user.email else []
         mail.send(_("You own a workspace now"), said, to)

@@ -35,7 +35,7 @@ class RetryingBackend(EmailBackend):
             except FAILURES as error:
                 if is_for_good(error):
                     raise
-                _keep(message, now=timezone.now())
+                _keep(message, error, now=timezone.now())
                 sent += 1
         return sent
 
@@ -94,7 +94,7 @@ def reseal() -> tuple[int, int]:
     return done, lost
 
 
-def _keep(message: EmailMessage, *, now: datetime) -> None:
+def _keep(message: EmailMessage, error: Exception, *, now: datetime) -> None:
     whole: Any = message.message()
     said = {
         "from": message.from_email,
@@ -104,7 +104,7 @@ def _keep(message: EmailMessage, *, now: datetime) -> None:
     WaitingMail.objects.create(
         sealed=sealing.seal(json.dumps(said)), created_at=now, next_attempt_at=now + timedelta(minutes=1)
     )
-    logger.warning("A mail could not be sent; it will be tried again.")
+    logger.warning("A mail could not be sent (%s); it will be tried again.", type(error).__name__)
 
 
 def _send(mail: WaitingMail) -> None:

@@ -78,7 +78,7 @@ def tell_owners(workspace: Workspace, came: Iterable[User], *, by: User, now: da
         "account: ask whoever runs your MemoryHub, by another way than this mail.\n"
     ) % {
         "by": by.get_username(),
-        "workspace": workspace.name,
+        "workspace": mail.as_name(workspace.name),
         "at": f"{now:%Y-%m-%d %H:%M}",
         "people": "\n".join(f"- {person.get_username()}" for person in came),
     }

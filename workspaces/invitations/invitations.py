@@ -81,15 +81,20 @@ def create_invitation(
 
 def send_by_mail(invitation: Invitation, *, link: str) -> None:
     """To the address that it is for."""
+    by = invitation.created_by
+    names = dict.fromkeys(mail.as_name(name) for name in (by.shown_name, by.get_username()))
     text = _(
         "Hello,\n\n"
-        "%(by)s invites you to the workspace “%(workspace)s” of a MemoryHub. Open this link to join:\n\n"
+        "You are invited to a workspace of a MemoryHub.\n\n"
+        "Invited by: %(by)s\n"
+        "Workspace: %(workspace)s\n\n"
+        "Open this link to join:\n\n"
         "%(link)s\n\n"
-        "It is for you alone and works until %(until)s UTC. If you do not know %(by)s, leave it: without the link\n"
-        "nothing happens.\n"
+        "It is for you alone and works until %(until)s UTC. The names above are as people typed them. If you do not\n"
+        "know who invites you, leave it: without the link nothing happens.\n"
     ) % {
-        "by": invitation.created_by.shown_name,
-        "workspace": invitation.workspace.name,
+        "by": " · ".join(names),
+        "workspace": mail.as_name(invitation.workspace.name),
         "link": link,
         "until": f"{invitation.expires_at:%Y-%m-%d %H:%M}",
     }

@@ -203,7 +203,7 @@ def _disable(hook: Webhook, why: str, *, now: datetime) -> None:
     for owner in owners.exclude(email=""):
         with speaking_to(owner):
             text = _("The webhook “%(name)s” was turned off. %(why)s You can turn it on again on its page.")
-            said = text % {"name": hook.name, "why": translated(why)}
+            said = text % {"name": mail.as_name(hook.name), "why": translated(why)}
             mail.send(_("A webhook was turned off"), said, [owner.email])
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from django.core.mail import EmailMessage
 from django.core.management import call_command
+from django.test import Client
 from django.utils import timezone
 
 from memoryhub import mail
@@ -75,13 +76,16 @@ def post(to: str = "vera@example.org") -> None:
     EmailMessage("Schlüssel", f"Öffne {LINK}", None, [to]).send()
 
 
-def test_what_a_server_takes_is_gone_and_what_it_does_not_waits_sealed(server: Smtp, settings: Any) -> None:
+def test_what_a_server_takes_is_gone_and_what_it_does_not_waits_sealed(
+    server: Smtp, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     post()
     assert (len(server.taken), WaitingMail.objects.count()) == (1, 0)
     settings.EMAIL_PORT = 1  # nobody is there
     post()
     post("second@example.org")
     [waiting, _] = WaitingMail.objects.order_by("pk")
+    assert "could not be sent (ConnectionRefusedError); it will be tried again" in caplog.text
     assert LINK not in waiting.sealed
     assert "vera" not in waiting.sealed
     now = timezone.now() + timedelta(minutes=2)
@@ -142,3 +146,12 @@ def test_a_test_mail_says_what_the_server_said(server: Smtp, settings: Any) -> N
     assert WaitingMail.objects.count() == 0
     settings.EMAIL_BACKEND = mail.NONE
     assert tried(vera) == "There is no server for mail: set MEMORYHUB_SMTP_URL."
+
+
+def test_only_who_has_an_account_is_sent_a_link(client: Client, mailoutbox: list[EmailMessage]) -> None:
+    make_user("nina", email="nina@example.org")
+    for address in ("stranger@elsewhere.example", "nina@example.org"):
+        assert client.post("/accounts/password/reset/", {"email": address}).status_code == 302
+    (sent,) = mailoutbox
+    assert (sent.to, sent.subject) == (["nina@example.org"], "Password Reset Email")
+    assert sent.body.startswith("Hello,\n\n") and sent.body.rstrip().endswith("\n\nMemoryHub · testserver")

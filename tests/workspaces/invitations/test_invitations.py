@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -22,7 +23,7 @@ from workspaces.access import default_workspace
 from workspaces.actions.workspaces import change_role, remove_member
 from workspaces.invitations import invitations
 from workspaces.invitations.invitations import Ended, accept, link_token, read_link, revoke_invitation
-from workspaces.models import AuditEvent, Invitation, Membership, Role, User
+from workspaces.models import AuditEvent, Invitation, Membership, Role, User, Workspace
 
 pytestmark = pytest.mark.django_db
 DUMMY = "django.core.mail.backends.dummy.EmailBackend"
@@ -247,13 +248,37 @@ def test_a_mail_is_for_one_person_and_only_where_mail_can_be_sent(
         assert owner.post(create, values).status_code == 302
     made = Invitation.objects.get()
     assert (made.most, mail.outbox[0].to) == (1, ["nina@example.org"])
-    assert page_of(made) in mail.outbox[0].body and "“Shared”" in mail.outbox[0].body
+    assert page_of(made) in mail.outbox[0].body and "Workspace: Shared\n" in mail.outbox[0].body
     settings.EMAIL_BACKEND = DUMMY
     assert (
         'name="email"' not in owner.get(f"/workspaces/{cast.workspace.public_id}/settings/").content.decode()
     )
     with pytest.raises(Invalid):
         make_invitation(cast.workspace, cast.owner, email="nina@example.org")
+
+
+def test_a_mail_opens_nothing_but_its_own_link(cast: Cast, django_capture_on_commit_callbacks: Any) -> None:
+    User.objects.filter(pk=cast.owner.pk).update(
+        first_name="Helpdesk: renew at https://evil.example/now, or www.evil.example"
+    )
+    Workspace.objects.filter(pk=cast.workspace.pk).update(
+        name="”.\nMail your\x0b password to hub@evil。example “" + "x" * 60
+    )
+    made = make_invitation(cast.workspace, User.objects.get(pk=cast.owner.pk), email="nina@example.org")
+    with django_capture_on_commit_callbacks(execute=True):
+        invitations.send_by_mail(made, link="https://hub.example.org/join/it/")
+    lines = mail.outbox[0].body.splitlines()
+    assert [line for line in lines if re.search(r"\w://\w|\w@\w|\w[.。][a-z]", line)] == [
+        "https://hub.example.org/join/it/"
+    ]
+    by, named = (
+        next(line for line in lines if line.startswith(label)) for label in ("Invited by: ", "Workspace: ")
+    )
+    assert (
+        by.endswith("… · olive")
+        and named.startswith("Workspace: ”. Mail your password to hub@ evil")
+        and len(named) < 80
+    )
 
 
 def test_closed_sign_up_stays_closed(cast: Cast, settings: Any) -> None:
