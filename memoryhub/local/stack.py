@@ -67,6 +67,7 @@ class Stack:
     embedded_model: bool = True
     sign_up_open: bool = True
     first_is_administrator: bool = False
+    has_administrator: Callable[[], bool] = lambda: False  # once it is ready
     parts: frozenset[str] = frozenset(TOGETHER)
     model_key: str = ""
     embedder_key: str = ""
@@ -145,12 +146,12 @@ def _empty_metrics_folder(data_dir: Path) -> None:
 
 def _welcome(stack: Stack) -> None:
     first = "set MEMORYHUB_ADMIN_USERNAME and MEMORYHUB_ADMIN_PASSWORD, then start again"
-    if stack.sign_up_open:
-        then = "it is the administrator's" if stack.first_is_administrator else f"or {first}"
-        first = f"sign up at {stack.address}/accounts/signup/, {then}"
+    if stack.sign_up_open and stack.first_is_administrator:
+        first = f"sign up at {stack.address}/accounts/signup/, it is the administrator's"
     if "web" in stack.parts:
         say(NAME, f"MemoryHub is ready: {stack.address}")
-        say(NAME, f"first account: {first}")
+        if not stack.has_administrator():
+            say(NAME, f"first account: {first}")
     else:
         say(NAME, f"MemoryHub is ready: {', '.join(part for part in PARTS if part in stack.parts)}")
     if stack.parts & {"web", "worker"} == {"worker"}:

@@ -7,7 +7,9 @@ from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError, connection
 
 from memoryhub.http.only_here import serves_only_here
 from memoryhub.local.stack import PARTS, TOGETHER, Stack, run
@@ -46,11 +48,22 @@ class Command(BaseCommand):
             embedded_model=settings.EMBEDDED_MODEL,
             sign_up_open=settings.SIGNUP_OPEN,
             first_is_administrator=serves_only_here(options["host"]),
+            has_administrator=has_administrator,
             parts=parts,
             model_key=settings.LLM_API_KEY if parts == {"model"} else "",
             embedder_key=settings.EMBEDDING_API_KEY,
         )
         sys.exit(run(stack))
+
+
+def has_administrator() -> bool:
+    try:
+        users: Any = get_user_model()._default_manager
+        return bool(users.filter(is_superuser=True, is_active=True).exists())
+    except DatabaseError:
+        return False
+    finally:
+        connection.close()
 
 
 def _parts(text: str) -> frozenset[str]:

@@ -11,6 +11,8 @@ from memoryhub.local import stack as stack_module
 from memoryhub.local.listening import AddressInUse, listen
 from memoryhub.local.model_server import KEY_VARIABLE, free_port
 from memoryhub.local.stack import EMBEDDER_KEY_VARIABLE, Stack, embedder_service, model_service
+from memoryhub.management.commands.up import has_administrator
+from tests.factories import make_user
 
 
 def test_streamed_tokens_are_not_held_back() -> None:
@@ -49,7 +51,7 @@ def test_the_address_is_one_that_a_browser_opens(tmp_path: Path, host: str, addr
     ("given", "said"),
     [
         ({"first_is_administrator": True}, "signup/, it is the administrator's\n"),
-        ({}, "signup/, or set MEMORYHUB_ADMIN_USERNAME"),
+        ({}, "first account: set MEMORYHUB_ADMIN_USERNAME"),
         (
             {"sign_up_open": False, "first_is_administrator": True},
             "first account: set MEMORYHUB_ADMIN_USERNAME",
@@ -61,6 +63,19 @@ def test_what_is_said_of_the_first_account_is_so(
 ) -> None:
     stack_module._welcome(Stack(tmp_path, tmp_path, "127.0.0.1", 8000, database={}, **given))  # type: ignore[arg-type]
     assert said in capsys.readouterr().out
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nothing_is_said_of_the_first_account_once_there_is_an_administrator(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stack = Stack(tmp_path, tmp_path, "127.0.0.1", 8000, database={}, has_administrator=has_administrator)
+    make_user("olive")
+    stack_module._welcome(stack)
+    assert "first account" in capsys.readouterr().out
+    make_user("root", is_superuser=True)
+    stack_module._welcome(stack)
+    assert "first account" not in capsys.readouterr().out
 
 
 def test_model_and_embedder_are_told_no_secret_of_ours(tmp_path: Path) -> None:
