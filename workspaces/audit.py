@@ -161,9 +161,9 @@ def record(
     )
 
 
-def note_backup(size: int) -> None:
+def note_backup(size: int, installation: str) -> None:
     """A backup of everything was made, of so many bytes. The doctor and Prometheus ask for the last one."""
-    record(Verb.BACKUP_MADE, by=None, details={"bytes": size})
+    record(Verb.BACKUP_MADE, by=None, details={"bytes": size, "installation": installation})
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def _note(size: int, say: Say) -> None:
     """By which it is known when the last one was made. Its backup is there whatever becomes of this."""
     try:
         for path in settings.AFTER_BACKUP:
-            import_string(path)(size)
+            import_string(path)(size, installation())
     except DatabaseError as error:
         say(f"That it was made could not be noted: {error}")
 

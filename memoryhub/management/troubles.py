@@ -26,6 +26,7 @@ from memoryhub.management.database import psycopg_settings
 from memoryhub.monitoring.metrics import LAST_BACKUP
 
 LEAST_ROOM = 2 * 2**30  # bytes free on the data folder's disk: an index is built anew in less
+MOST_APART = 30.0  # seconds between two clocks
 MOST_WAITING = 1_000  # jobs: some minutes' work of two workers
 AT_HOME = {"127.0.0.1", "localhost", "::1"}
 FAILED: LiteralString = """
@@ -54,6 +55,7 @@ def troubles() -> Iterator[str]:
         with psycopg.connect(**psycopg_settings()) as connection:
             yield from _jobs(connection)
             yield from _mail(connection)
+            yield from _clock(connection)
             yield from _backup(connection)
         yield from _left_in_folder()
         for path in settings.DOCTOR_ASKS:
@@ -144,6 +146,16 @@ def _mail(connection: psycopg.Connection[Any]) -> Iterator[str]:
         yield (
             f"mail: {number} {'has' if number == 1 else 'have'} waited for up to {_in_words(waited)}. {why}: see "
             "MEMORYHUB_SMTP_URL, and send a test mail in the admin. It is given up after a day."
+        )
+
+
+def _clock(connection: psycopg.Connection[Any]) -> Iterator[str]:
+    """What is due is asked of either, codes of two-factor sign-in of this machine alone."""
+    apart = (datetime.now(UTC) - _one(connection, "SELECT clock_timestamp()")).total_seconds()
+    if abs(apart) > MOST_APART:
+        yield (
+            f"clock: this machine is {abs(apart):.0f} seconds {'ahead of' if apart > 0 else 'behind'} the database's. "
+            "Set both by NTP: codes of authenticators, links and sessions end by it."
         )
 
 

@@ -35,7 +35,7 @@ if REPLICA_URLS and not DATABASE_URL:
 # one says in which tables.
 BACKUP_PASSPHRASE = env.optional("BACKUP_PASSPHRASE") or ""
 BACKUP_DAYS = env.integer("BACKUP_DAYS", 7, low=0, high=3650)  # without one, and the doctor says so; 0: never
-AFTER_BACKUP = ["workspaces.audit.note_backup"]  # told its size in bytes
+AFTER_BACKUP = ["workspaces.audit.note_backup"]  # told its size in bytes and its installation
 # Tables whose rows tell of a stored file (file_name, sha256), and its folder: there it lies below two of its letters
 FILES_OF = {
     "memories_asset": "assets",
@@ -51,7 +51,7 @@ AFTER_RESTORE = {
 
 
 # What else the doctor asks: each gives sentences.
-DOCTOR_ASKS = ["workspaces.isolation.proof.in_short"]
+DOCTOR_ASKS = ["workspaces.isolation.proof.in_short", "workspaces.accounts.right_keys.in_short"]
 
 
 def _database() -> dict[str, Any]:

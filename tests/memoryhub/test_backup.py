@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import zipfile
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from memoryhub import events
 from memoryhub.backup import databases
 from memoryhub.backup.addresses import place_of
 from memoryhub.backup.archive import Reader
+from memoryhub.backup.making import installation
 from memoryhub.backup.places import BackupError
 from memoryhub.management.database import close_connections
 from tests.factories import make_artifact, make_asset, make_document, make_memory, make_user
@@ -181,17 +183,29 @@ def test_a_drill_compares_and_leaves_nothing(world: Path, monkeypatch: pytest.Mo
     assert not any(name.endswith(("_drill", databases.RESTORING)) for name in databases_there)
 
 
+def test_what_a_killed_backup_left_goes_a_day_later(world: Path) -> None:
+    killed, writes = (world.parent / f".memoryhub-20260101-030000.zip.{each * 8}.unfinished" for each in "ab")
+    mine = world.parent / ".notes.unfinished"
+    for path in (killed, writes, mine):
+        path.write_bytes(b"half")
+    for path in (killed, mine):
+        os.utime(path, (0, 0))
+    run("backup", world)
+    assert (killed.exists(), writes.exists(), mine.exists()) == (False, True, True)
+
+
 def test_that_it_was_made_is_noted_where_doctor_and_prometheus_look(world: Path, settings: Any) -> None:
     before = timezone.now()
     run("backup", world)
     event = AuditEvent.objects.get(verb="backup_made")
-    assert event.details == {"bytes": world.stat().st_size} and event.at >= before
+    assert event.details == {"bytes": world.stat().st_size, "installation": installation()}
+    assert event.at >= before
     settings.AFTER_BACKUP = ["tests.memoryhub.test_backup.not_noted"]
     assert "could not be noted: read only" in run("backup", world.with_name("two.zip"))
     assert "as they were counted" in run("restore", world.with_name("two.zip"), drill=True)
 
 
-def not_noted(size: int) -> None:
+def not_noted(size: int, installation: str) -> None:
     raise OperationalError("read only")
 
 

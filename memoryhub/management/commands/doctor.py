@@ -9,14 +9,14 @@ from django.core.management.base import BaseCommand, CommandError
 
 from memoryhub.llm.probe import embedder_trouble
 from memoryhub.management.troubles import troubles
-from memoryhub.monitoring.health import check
+from memoryhub.monitoring.health import UNKNOWN, check
 
 WHAT_TO_DO = {
     "database": "Start MemoryHub with `make run`, or see that the server in DATABASE_URL answers.",
     "migrations": "Run `manage.py migrate` with the newest version that was started here.",
     "writes": "Make room on the database's disk, or name the primary in DATABASE_URL.",
     "queue": "See the failed jobs in the admin, and whether workers are busy (MEMORYHUB_WORKERS).",
-    "worker": "Start MemoryHub, or `manage.py qcluster` where the parts run apart; its log is logs/worker.log.",
+    "worker": "Start MemoryHub, or `manage.py up --only worker` where parts run apart; its log is logs/worker.log.",
     "model": "Try it on the page Connections; for the model of the settings see MEMORYHUB_LLM_BASE_URL.",
     "replica": "See its log, and the primary's pg_stat_replication. It is read from again when it has caught up.",
     "embedder": "See MEMORYHUB_EMBEDDING_BASE_URL, or run `make install` for the bundled one. Recall goes by words.",
@@ -34,6 +34,8 @@ class Command(BaseCommand):
         for name, part in check().parts.items():
             if part.ok:
                 self.stdout.write(f"{name}: well")
+            elif part == UNKNOWN:
+                self.stdout.write(f"{name}: {part.why}.")
             else:
                 number += 1
                 self.stdout.write(f"{name}: {part.why}. {WHAT_TO_DO[name.split()[0]]}")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from datetime import timedelta
+from datetime import datetime, timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from allauth.mfa.models import Authenticator
 from django.core.files.storage import Storage, storages
 from django.core.management import CommandError, call_command
 from django.db import connection
@@ -20,6 +21,7 @@ from memoryhub.management import troubles
 from memoryhub.management.commands import doctor
 from memoryhub.monitoring import health
 from memoryhub.monitoring.health import GOOD, Part, Readiness
+from memoryhub.sealing import seal
 from tests.factories import make_user
 from workspaces.isolation import proof
 from workspaces.models import AuditEvent, User, WaitingMail
@@ -133,6 +135,41 @@ def test_mail_that_waits_is_said(parts: dict[str, Part], settings: Any) -> None:
     )
     settings.EMAIL_BACKEND = mail.NONE
     assert "No server is set any more" in visit()[0]
+
+
+def test_keys_of_another_host_are_said(parts: dict[str, Part], settings: Any, tmp_path: Path) -> None:
+    sealed = seal("a secret")
+    Authenticator.objects.create(user=make_user("olive"), type="totp", data={"secret": sealed})
+    call_command("backup", tmp_path / "one.zip", stdout=StringIO())
+    assert visit()[1] == ""
+    settings.SECRET_KEY = "k" * 32
+    assert "keys: 1 stored secrets" in visit()[0]
+    settings.ENCRYPTION_KEYS = []
+    settings.FORGET_KEY = "f" * 32
+    assert "keys: the last backup was made with another MEMORYHUB_FORGET_KEY" in visit()[0]
+    assert visit()[1] == "2 things need attention."
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0, ""), (-95, "95 seconds behind"), (95, "95 seconds ahead of")]
+)
+def test_a_clock_that_goes_wrong_is_said(
+    parts: dict[str, Part], monkeypatch: pytest.MonkeyPatch, seconds: int, said: str
+) -> None:
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:
+            return datetime.now(tz) + timedelta(seconds=seconds)
+
+    monkeypatch.setattr(troubles, "datetime", Clock)
+    found = visit()[0]
+    assert said in found and ("clock: " in found) == bool(said)
+
+
+def test_what_the_database_alone_knows_is_no_trouble_of_its_own(parts: dict[str, Part]) -> None:
+    parts["database"], parts["writes"] = Part(False, "cannot be reached"), health.UNKNOWN
+    said, verdict = visit()
+    assert "writes: unknown without the database.\n" in said and verdict == "1 thing needs attention."
 
 
 class Refusing(Storage):
