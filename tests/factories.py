@@ -20,8 +20,8 @@ from workspaces.accounts.keys import make_key
 from workspaces.accounts.usernames import looks_of
 from workspaces.agents.agents import create_agent
 from workspaces.artifacts import artifacts
-from workspaces.artifacts.artifacts import Written
 from workspaces.artifacts.kind import ARTIFACTS
+from workspaces.artifacts.written import Written
 from workspaces.documents import documents, reading_jobs
 from workspaces.documents.kind import DOCUMENTS
 from workspaces.index.filling import embed_passages

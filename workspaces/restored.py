@@ -9,7 +9,7 @@ import psycopg
 from django.db import transaction
 from psycopg.rows import dict_row
 
-from workspaces.artifacts import artifacts
+from workspaces.artifacts.forgetting import remove as remove_artifacts
 from workspaces.audit import Verb
 from workspaces.documents import forgetting
 from workspaces.models import Artifact, AuditEvent, Document
@@ -48,5 +48,5 @@ def _documents(ids: list[str]) -> int:
 
 def _artifacts(ids: list[str]) -> int:
     found = list(Artifact.objects.filter(public_id__in=ids).values_list("pk", flat=True))
-    artifacts.remove(found)
+    remove_artifacts(found)
     return len(found)

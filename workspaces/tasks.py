@@ -12,7 +12,7 @@ from memoryhub import mail
 from memoryhub.jobs import job
 from workspaces import audit
 from workspaces.accounts import mailing, sessions
-from workspaces.artifacts import artifacts
+from workspaces.artifacts.forgetting import purge as purge_artifacts
 from workspaces.documents import files, forgetting, reading_jobs
 from workspaces.index import filling, indexes, kinds, reembedding
 from workspaces.invitations import invitations
@@ -31,7 +31,7 @@ def sweep() -> str:
     reading_jobs.sweep(now=now)
     files.sweep(now=now)
     forgetting.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
-    artifacts.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
+    purge_artifacts(now=now, seconds=settings.JOB_TIMEOUT / 6)
     grants.sweep(now=now)
     invitations.sweep(now=now)
     clients.sweep(now=now)

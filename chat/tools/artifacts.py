@@ -14,7 +14,8 @@ from chat.tools.portion import READ_AT_ONCE, ToRead, portion, require_in_reach
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.ids import PATTERN
 from workspaces.access import require
-from workspaces.artifacts.artifacts import Source, Stale, Written, change, get_artifact, keep, version_of
+from workspaces.artifacts.artifacts import Source, Stale, change, get_artifact, keep, version_of
+from workspaces.artifacts.written import Written
 from workspaces.models import Artifact, Role
 from workspaces.models.artifact import LANGUAGE_LENGTH, TITLE_LENGTH, ArtifactKind
 from workspaces.quotas import QuotaReached

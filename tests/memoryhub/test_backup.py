@@ -28,7 +28,7 @@ from memoryhub.backup.making import installation
 from memoryhub.backup.places import BackupError
 from memoryhub.management.database import close_connections
 from tests.factories import make_artifact, make_asset, make_document, make_memory, make_user
-from workspaces.artifacts import artifacts
+from workspaces.artifacts.forgetting import forget_artifact
 from workspaces.documents import files, forgetting, versions
 from workspaces.index import partitions
 from workspaces.models import Artifact, AuditEvent, Document, User
@@ -135,7 +135,7 @@ def test_documents_and_artifacts_forgotten_since_stay_forgotten_however_often_it
     page = make_artifact(olive, embedded=False)
     run("backup", world)
     forgetting.forget_document(secret, by=olive)
-    artifacts.forget(page, by=olive)
+    forget_artifact(page, by=olive)
     files.remove(kept.file_name)
     with monkeypatch.context() as patch, pytest.raises(CommandError, match="No room"):
         patch.setattr(databases, "swap", Mock(side_effect=BackupError("No room.")))

@@ -21,7 +21,8 @@ from workspaces.api.serializers import (
     removed_json,
 )
 from workspaces.artifacts import artifacts
-from workspaces.artifacts.artifacts import Written
+from workspaces.artifacts.forgetting import forget_artifact
+from workspaces.artifacts.written import Written
 from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Artifact, ArtifactKind, Role
 from workspaces.models.artifact import CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
@@ -210,4 +211,4 @@ class ArtifactForget(_OfArtifact):
         artifact = self.artifact(workspace_id, artifact_id, Role.EDITOR, or_deleted=True)
         require_right_to_forget(artifact, self.person)
         self.require_fresh_password()
-        return Response(removed_json(artifacts.forget(artifact, by=self.person)))
+        return Response(removed_json(forget_artifact(artifact, by=self.person)))

@@ -18,9 +18,11 @@ from workspaces.access import get_workspace
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.actions.owned import may_take_away, require_right_to_forget
 from workspaces.artifacts import artifacts, serving
-from workspaces.artifacts.artifacts import Stale, Written, get_artifact
+from workspaces.artifacts.artifacts import Stale, get_artifact
 from workspaces.artifacts.comparing import compare
 from workspaces.artifacts.delicate import LooksDelicate
+from workspaces.artifacts.forgetting import forget_artifact
+from workspaces.artifacts.written import Written
 from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Artifact, ArtifactKind, Role
 from workspaces.models.artifact import CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
@@ -234,6 +236,6 @@ def forget(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
         back = reverse("workspaces:artifacts", args=[ws_id])
         context = {"workspace": get_workspace(request.user, ws_id), "artifact": found, "back": back}
         return render(request, "artifacts/forget.html", context)
-    artifacts.forget(found, by=request.user)
+    forget_artifact(found, by=request.user)
     notices.success(request, _("It is forgotten for good."))
     return redirect("workspaces:artifacts", ws_id)

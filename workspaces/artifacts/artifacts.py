@@ -1,11 +1,10 @@
-"""Every change to artifacts: keep, change, take back, delete, restore, forget. Editors write, every member reads.
+"""Every change to artifacts: keep, change, take back, delete, restore. Editors write, every member reads.
 
 Each change is a version of its own, and made only to the version that its maker has seen: nothing is overwritten.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,33 +21,18 @@ from workspaces.actions.owned import (
     lock_owned,
     lock_places,
     note,
-    require_right_to_forget,
     require_right_to_move,
 )
-from workspaces.actions.removal import Counts, counted, purge_deleted
-from workspaces.actions.workspaces import clean_text
 from workspaces.artifacts.delicate import refuse_delicate
 from workspaces.artifacts.kind import ARTIFACTS
+from workspaces.artifacts.written import Written, cleaned, gist_of, said
 from workspaces.audit import Verb
 from workspaces.index.vector_rows import queue_embedding
 from workspaces.index.words import index_words, unindex_words
 from workspaces.models import Artifact, ArtifactKind, ArtifactVersion, PassageVector, Role, User, Workspace
-from workspaces.models.artifact import ARTIFACT, CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
+from workspaces.models.artifact import ARTIFACT
 from workspaces.quotas import require_room
 from workspaces.throttles import spend
-
-GIST_LENGTH = 4000  # characters; an embedder reads no more
-PURGED_AT_ONCE = 500
-_TAG = re.compile(r"<[^<>]*>")
-
-
-@dataclass(frozen=True)
-class Written:
-    """What an artifact says, as its writer gave it."""
-
-    title: str
-    content: str
-    language: str = ""
 
 
 @dataclass(frozen=True)
@@ -159,7 +143,7 @@ def change(
     ``keep``. Raises Stale, Invalid, SecretRefused, QuotaReached.
     """
     with transaction.atomic():
-        locked = _lock(artifact, by)
+        locked = lock_artifact(artifact, by)
         if seen is not None and version_of(locked) not in seen:
             raise Stale(locked)
         before = Written(locked.title, locked.content, locked.language)
@@ -226,7 +210,7 @@ def move(artifact: Artifact, to: Workspace | None, *, by: User) -> Artifact:
     require_right_to_move(artifact, place, owner, by)
     with transaction.atomic():
         lock_places(by, artifact.workspace, place)
-        locked = _lock(artifact, by)
+        locked = lock_artifact(artifact, by)
         if (locked.workspace, locked.owner) == (place, owner):
             return get_artifact(by, artifact.public_id)
         unindex_words(ARTIFACTS, [locked.pk])
@@ -244,7 +228,7 @@ def move(artifact: Artifact, to: Workspace | None, *, by: User) -> Artifact:
 def delete(artifact: Artifact, *, by: User, now: datetime, seen: Collection[str] | None = None) -> None:
     """Out of use: neither listed nor found, until it is restored."""
     with transaction.atomic():
-        locked = _lock(artifact, by)
+        locked = lock_artifact(artifact, by)
         if seen is not None and version_of(locked) not in seen:
             raise Stale(locked)
         take_out(locked, now=now)
@@ -259,7 +243,7 @@ def take_out(locked: Artifact, *, now: datetime) -> None:
 
 def restore(artifact: Artifact, *, by: User, now: datetime) -> Artifact:
     with transaction.atomic():
-        locked = _lock(artifact, by, or_deleted=True)
+        locked = lock_artifact(artifact, by, or_deleted=True)
         if locked.deleted_at is not None:
             locked.updated_at = now  # for how long it is kept from here on (workspaces.retention)
             _set_deleted(locked, None)
@@ -267,34 +251,6 @@ def restore(artifact: Artifact, *, by: User, now: datetime) -> Artifact:
             queue_embedding(ARTIFACTS, [locked.pk])
             note(Verb.ARTIFACT_RESTORED, locked, by)
     return get_artifact(by, artifact.public_id)
-
-
-def forget(artifact: Artifact, *, by: User) -> Counts:
-    """Remove it for good, with all its versions, words and vectors; what went. Raises Forbidden."""
-    with transaction.atomic():
-        locked = _lock(artifact, by, or_deleted=True)
-        require_right_to_forget(locked, by)
-        note(Verb.ARTIFACT_FORGOTTEN, locked, by)
-        return remove([locked.pk])
-
-
-def purge(*, now: datetime, seconds: float) -> int:
-    rows = Artifact.objects.all()
-    return purge_deleted(rows, remove, "artifacts", now=now, seconds=seconds, most=PURGED_AT_ONCE)
-
-
-def cleaned(written: Written) -> Written:
-    title = clean_text("title", " ".join(written.title.split()), low=1, high=TITLE_LENGTH)
-    content = written.content.replace("\r\n", "\n")
-    if not content.strip():
-        raise Invalid(fields={"content": _("Must not be blank.")})
-    content = clean_text("content", content, low=1, high=CONTENT_LENGTH)
-    language = clean_text("language", written.language.strip().lower(), low=0, high=LANGUAGE_LENGTH)
-    return Written(title, content, language)
-
-
-def said(written: Written) -> str:
-    return f"{written.title}\n{written.content}"
 
 
 def _put(artifact: Artifact, written: Written, *, by: User, now: datetime, by_model: bool) -> None:
@@ -321,14 +277,7 @@ def _put(artifact: Artifact, written: Written, *, by: User, now: datetime, by_mo
     queue_embedding(ARTIFACTS, [artifact.pk])
 
 
-def gist_of(written: Written, kind: str) -> str:
-    text = written.content[: 5 * GIST_LENGTH]
-    if kind == ArtifactKind.HTML:
-        text = " ".join(_TAG.sub(" ", text).split())
-    return f"{written.title}\n{text[:GIST_LENGTH]}"
-
-
-def _lock(artifact: Artifact, by: User, *, or_deleted: bool = False) -> Artifact:
+def lock_artifact(artifact: Artifact, by: User, *, or_deleted: bool = False) -> Artifact:
     """The row as it stands, held until the commit, and with it the right to write."""
     rows = Artifact.objects.all()
     found = lock_owned(rows if or_deleted else rows.live(), artifact, by)
@@ -342,8 +291,3 @@ def _set_deleted(locked: Artifact, at: datetime | None) -> None:
     locked.save(update_fields=["deleted_at", "updated_at"])
     vectors = PassageVector.objects.filter(place=locked.place, kind=ARTIFACT, ref=locked.pk)
     vectors.update(live=at is None)
-
-
-def remove(ids: list[int]) -> Counts:
-    """Words and vectors go by the table's trigger."""
-    return counted(Artifact.objects.filter(pk__in=ids).delete()[1])

@@ -10,9 +10,9 @@ from django.db import transaction
 
 from workspaces.access import lock_as_editor
 from workspaces.actions.owned import note
-from workspaces.artifacts.artifacts import Written, cleaned, gist_of, said
 from workspaces.artifacts.delicate import refuse_delicate
 from workspaces.artifacts.kind import ARTIFACTS
+from workspaces.artifacts.written import Written, cleaned, gist_of, said
 from workspaces.audit import Verb
 from workspaces.index.vector_rows import queue_embedding
 from workspaces.index.words import index_words

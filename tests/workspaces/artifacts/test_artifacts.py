@@ -14,7 +14,7 @@ from memoryhub.errors import Forbidden, NotFound
 from tests.api import Api, type_password_again
 from tests.conftest import Cast
 from tests.factories import make_artifact, make_user
-from workspaces.artifacts import artifacts, serving
+from workspaces.artifacts import artifacts, forgetting, serving
 from workspaces.artifacts.comparing import compare
 from workspaces.models import (
     Artifact,
@@ -156,7 +156,7 @@ def test_what_was_deleted_long_ago_is_purged(cast: Cast, settings: Any) -> None:
     now = timezone.now()
     kept, gone = make_artifact(cast.owner, cast.workspace), make_artifact(cast.owner, cast.workspace)
     artifacts.delete(gone, by=cast.owner, now=now - timedelta(days=settings.PURGE_AFTER_DAYS + 1))
-    assert artifacts.purge(now=now, seconds=9) == 1 and artifacts.purge(now=now, seconds=9) == 0
+    assert forgetting.purge(now=now, seconds=9) == 1 and forgetting.purge(now=now, seconds=9) == 0
     assert Artifact.objects.get() == kept
 
 
