@@ -88,7 +88,7 @@ ELSEWHERE = {
     r"make (docs|docs-site|messages|untranslated|licences)": "what they call is called by tests",
     r"make (run|test|quick|attack|fuzz|container|test-isolated)( .+)?": "they run these tests, or what these start",
     r"make (install|install-tracing|programs|lock|audit)( .+)?": "nobody here: they ask package registries",
-    r"make format|pre-commit install": "nobody here: they change the checkout",
+    r"make format|pre-commit install|manage\.py makemigrations .+": "nobody here: they change the checkout",
     r"(\S*/)?pip install .+|apt-get install .+|git .+|python -m venv .+|cd .+": "nobody here: they fetch things",
     r"kubectl (-n|apply|create) .+": "nobody: no cluster is at hand",
     r"pg_ctl start .+": "nobody: the tests' servers are started with a port and an account of their own",
