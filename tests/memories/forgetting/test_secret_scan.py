@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -118,6 +119,12 @@ def test_an_interrupted_scan_goes_on_where_it_was(cast: Cast, monkeypatch: pytes
     assert Memory.objects.filter(secret_rules=RULES).count() == 2
     assert run()[0] == "3 checked, 0 hidden, 0 excerpts dropped.\n"
     assert len(rows) == Memory.objects.filter(secret_rules=RULES).count()
+
+
+def test_every_file_with_rules_counts() -> None:
+    """Or a new one would leave old rows for checked by it."""
+    files = {path.stem for path in Path(version.__file__).parent.glob("*.py")}
+    assert files == {*version._SOURCES, "__init__", "finding", "version"}
 
 
 def test_changed_rules_are_other_rules(monkeypatch: pytest.MonkeyPatch) -> None:
