@@ -111,10 +111,11 @@ def _forget_attempt_before(answer: Message) -> None:
 
 
 def _to_go_on(text: str, capabilities: Capabilities) -> list[PromptMessage]:
-    """An answer that was cut, and the wish that it goes on; of a long one its end."""
+    """An answer that was cut, and the wish that it goes on, where the model needs one; of a long one its end."""
     most = int(room_beside_answer(capabilities) * GOES_ON_SHARE * BYTES_PER_TOKEN)
     end = text.encode(errors="replace")[-most:].decode(errors="ignore")
-    return [PromptMessage("assistant", end), PromptMessage("user", prompt_text("continue"))]
+    wish = [] if capabilities.writes_on else [PromptMessage("user", prompt_text("continue"))]
+    return [PromptMessage("assistant", end), *wish]
 
 
 def _say_recall_failed(answer: Message, user: User) -> None:

@@ -19,7 +19,7 @@ from memoryhub.llm.clients import Endpoint
 # By dotted path, as this package and memoryhub.local stand side by side and do not import one another.
 EMBEDDED_ENDPOINT_READER = "memoryhub.local.model_server.read_endpoint"
 EMBEDDED_CAPABILITIES = Capabilities(
-    has_tools=False, can_extract=False, context_tokens=2048, local=True, sees=False
+    has_tools=False, can_extract=False, context_tokens=2048, local=True, sees=False, writes_on=True
 )
 EMBEDDED_NOT_READY = kept("The built-in model is still starting.", "Try again in a few seconds.")
 NO_MODEL = kept("No model is connected.", "An administrator can connect one under Models.")

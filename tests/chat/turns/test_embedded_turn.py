@@ -8,10 +8,11 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from chat.answers.problems import CUT_SENTENCE
+from chat.answers.problems import CUT, CUT_SENTENCE
 from chat.models import Compaction, MessageStatus, Mode, ShortTermMemory, ToolCall
 from chat.turns import runner
 from chat.turns.begin import begin_turn
+from chat.turns.retry import continue_answer
 from memoryhub.errors import Invalid
 from tests.api import Api, error_of
 from tests.factories import make_chat, make_message, make_user
@@ -38,6 +39,18 @@ def test_a_long_chat_is_answered_without_tools_and_the_page_says_what_is_left_ou
     page = client.get(f"/chats/{chat.public_id}/").content.decode()
     assert "The model no longer sees the messages above" in page
     assert "This model cannot write it" in client.get(f"/chats/{chat.public_id}/short-term/").content.decode()
+
+
+def test_a_cut_answer_goes_on_where_it_stopped(local_model: Path) -> None:
+    """Asked to, it began anew: so small a model takes the wish for a new question."""
+    chat = make_chat(make_user("olive", memory_default=True))
+    question = make_message(chat, "Count from 1 to 20.")
+    so_far = "1, 2, 3, 4, 5, 6, 7,"
+    answer = make_message(chat, so_far, "assistant", reply_to=question, status="done", error_code=CUT)
+    continue_answer(answer, by=chat.created_by, now=timezone.now())
+    assert runner.wait_until_idle(60)
+    answer.refresh_from_db()
+    assert answer.content.startswith(f"{so_far} 8, 9, 10")
 
 
 def test_thinking_is_refused_with_what_is_allowed_and_the_page_offers_the_rest(local_model: Path) -> None:
