@@ -31,6 +31,7 @@ LANGUAGES = [
     ("zh-hans", "简体中文"),
     ("ar", "العربية"),
 ]
+FORMAT_MODULE_PATH = ["memoryhub.formats"]
 LOCALE_PATHS = [DATA_DIR / "locale"]  # what `manage.py prepare` makes of memoryhub/locale
 TIME_ZONE = "UTC"
 USE_TZ = True

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from gettext import NullTranslations
 from html.parser import HTMLParser
 from typing import Any
@@ -16,6 +17,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import connection, models, transaction
 from django.test import Client
 from django.utils import translation
+from django.utils.formats import date_format
 from django.utils.translation import trans_real
 
 from chat.doors import programs
@@ -33,6 +35,11 @@ from workspaces.models import User
 
 pytestmark = pytest.mark.django_db
 LOGIN = "/accounts/login/"
+
+
+def test_an_hour_in_arabic_stands_after_the_day_and_the_day_before_the_month() -> None:
+    with translation.override("ar"):
+        assert date_format(datetime(2026, 11, 26, 13, 5), "DATETIME_FORMAT") == "26 نوفمبر، 2026، 1:05 م"
 
 
 @pytest.mark.parametrize(
