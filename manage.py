@@ -2,6 +2,7 @@
 """Django's command line for MemoryHub."""
 
 import os
+import signal
 import sys
 
 
@@ -19,6 +20,9 @@ def main() -> None:
         if getattr(error.__cause__, "sqlstate", None):
             raise  # the database answered: this is no matter of reaching it
         sys.exit(f"The database cannot be reached. Is MemoryHub running (make run)?\n{error}")
+    except KeyboardInterrupt:
+        sys.stderr.write("Stopped.\n")
+        sys.exit(128 + signal.SIGINT)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
+import manage
 from memoryhub.environment import Environment, database_from_url
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -128,3 +129,15 @@ def test_a_command_without_its_database_says_so_in_a_sentence(tmp_path: Path) ->
     assert done.returncode != 0
     assert "The database cannot be reached. Is MemoryHub running" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_command_that_is_stopped_ends_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(arguments: list[str]) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("django.core.management.execute_from_command_line", stopped)
+    with pytest.raises(SystemExit) as ended:
+        manage.main()
+    assert (ended.value.code, capsys.readouterr().err) == (130, "Stopped.\n")

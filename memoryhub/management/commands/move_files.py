@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from django.core.files.storage import FileSystemStorage, storages
 from django.core.management.base import BaseCommand, CommandError
 
-from memoryhub.files.file_stores import files_folder
+from memoryhub.files.file_stores import PLACES, files_folder
 from memoryhub.files.stored_files import StoredFiles
 from memoryhub.management.database import running_database
 from memoryhub.management.progress import Progress
@@ -21,6 +22,11 @@ class Command(BaseCommand):
     requires_system_checks = []
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if all(isinstance(storages[name], FileSystemStorage) for name in PLACES):
+            raise CommandError(
+                f"No store is named here, so files stay in {files_folder()}. Set MEMORYHUB_S3_BUCKET (docs/options.md) "
+                "as on every host."
+            )
         moved, progress = Counter[bool](), Progress(self.stderr)
         try:
             with running_database():

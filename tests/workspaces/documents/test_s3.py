@@ -14,7 +14,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.files.storage import storages
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.utils import timezone
 
@@ -184,6 +184,9 @@ def test_what_lies_in_the_folder_is_read_there_until_it_is_moved(
     assert lying(settings) == {stays.file_name, orphan.file_name}
     assert {key.rpartition("/")[2] for key in keys_in(bucket)} == {asset.file_name, document.file_name}
     assert read() == [b"two", b"three", b"four"]
+    settings.STORAGES = settings.STORAGES | file_stores(Environment("X_", {}))[0]
+    with pytest.raises(CommandError, match="No store is named here"):
+        call_command("move_files")
 
 
 def lying(settings: Any) -> set[str]:
