@@ -21,20 +21,25 @@ from workspaces.accounts.single_sign_on import domains_for
 from workspaces.models import User
 
 
+def _of_domains() -> str:
+    return _("Must be an address of %(domains)s.") % {"domains": ", ".join(settings.SIGNUP_DOMAINS)}
+
+
 class DomainSignupForm(SignupForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["email"].label = _(
             "Email"
         )  # allauth's says beside it that it is optional, as our forms do
+        if settings.SIGNUP_DOMAINS:
+            self.fields["email"].help_text = _of_domains()
 
     def clean_email(self) -> str:
         email: str = super().clean_email()
         domains = settings.SIGNUP_DOMAINS
         if domains and email.rpartition("@")[2].casefold() not in domains:
-            raise forms.ValidationError(
-                _("Must be an address of %(domains)s.") % {"domains": ", ".join(domains)}
-            )
+            self["email"].help_text = ""  # else it stands there twice
+            raise forms.ValidationError(_of_domains())
         return email
 
     def save(self, request: HttpRequest) -> User:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 from django.db.models import QuerySet
@@ -14,6 +15,7 @@ from workspaces.audit import Verb, record
 from workspaces.models import User
 
 LENGTH = 80
+WEB_ADDRESS = re.compile(r"://|\bwww\.", re.IGNORECASE)
 JOINERS = "\u200c\u200d"  # unseen, and part of how Persian and others are written
 
 
@@ -35,11 +37,13 @@ def set_name(person: User, name: str) -> None:
 
 @by_system
 def require_own(name: str, person: User) -> None:
-    """Raises Invalid for a name that is too long, hides something, or looks like somebody else's user name."""
+    """Raises Invalid for a name that is too long, leads elsewhere, hides something or looks like another."""
     if len(name) > LENGTH:
         raise Invalid(_("A name has %d characters at most.") % LENGTH)
     if any(unicodedata.category(sign) in {"Cc", "Cf", "Cs"} and sign not in JOINERS for sign in name):
         raise Invalid(str(UNSEEN))
+    if WEB_ADDRESS.search(name):
+        raise Invalid(_("A name cannot contain a web address."))
     looks = looks_of(name)
     if name and not all(looks):
         raise Invalid(str(UNSEEN))

@@ -82,7 +82,7 @@ def create_invitation(
 def send_by_mail(invitation: Invitation, *, link: str) -> None:
     """To the address that it is for."""
     by = invitation.created_by
-    names = dict.fromkeys(mail.as_name(name) for name in (by.shown_name, by.get_username()))
+    names = dict.fromkeys(mail.as_name(name) for name in (by.get_username(), by.shown_name))
     text = _(
         "Hello,\n\n"
         "You are invited to a workspace of a MemoryHub.\n\n"

@@ -58,6 +58,8 @@ def test_others_read_it_where_people_are_named(cast: Cast) -> None:
         "\u2800",
         "x" * 81,
         "a\ud800",
+        "Helpdesk: go to https://evil.example",
+        "WWW.evil.example",
     ],
     ids=ascii,
 )
@@ -78,6 +80,7 @@ def test_none_is_taken_for_somebody_elses_or_hides_something(cast: Cast, name: s
         "علی\u200cرضا",
         "田中 さくら",
         "Zoë O'Brien",
+        "Dr.Zoë of hub.example",
         "Ma & <b>Pa</b>",
         "👩🏽 Ada",
     ],

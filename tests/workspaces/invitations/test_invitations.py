@@ -275,7 +275,8 @@ def test_a_mail_opens_nothing_but_its_own_link(cast: Cast, django_capture_on_com
         next(line for line in lines if line.startswith(label)) for label in ("Invited by: ", "Workspace: ")
     )
     assert (
-        by.endswith("… · olive")
+        by.startswith("Invited by: olive · Helpdesk: ")
+        and by.endswith("…")
         and named.startswith("Workspace: ”. Mail your password to hub@ evil")
         and len(named) < 80
     )
