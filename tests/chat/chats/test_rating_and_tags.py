@@ -239,7 +239,7 @@ def test_the_arrows_walk_through_the_versions_of_a_question(cast: Cast) -> None:
     assert press("older") == 409
     assert [press("newer"), press("newer")] == [302, 302] and "Version 3 of 3" in shown()
     seen = signed_in(cast.viewer).get(at).content.decode()
-    assert "Version 3 of 3" in seen and "step/?to=" not in seen
+    assert "2 earlier versions" in seen and "Version 3 of 3" not in seen and "step/?to=" not in seen
 
 
 def test_an_answer_that_was_built_on_has_no_arrows(cast: Cast) -> None:
@@ -251,5 +251,5 @@ def test_an_answer_that_was_built_on_has_no_arrows(cast: Cast) -> None:
     assert "step/?to=older" in owner.get(at).content.decode()
     make_message(chat, "And then?")
     page = owner.get(at).content.decode()
-    assert "Version 2 of 2" in page and "step/?to=" not in page
+    assert "1 earlier answer" in page and "Version 2 of 2" not in page and "step/?to=" not in page
     assert owner.post(f"{at}messages/{second.public_id}/step/?to=older").status_code == 409
