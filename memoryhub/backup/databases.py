@@ -12,6 +12,7 @@ from tempfile import TemporaryFile
 from typing import IO, Any
 
 import psycopg
+from django.conf import settings
 from django.db import connection
 from psycopg import sql
 
@@ -40,6 +41,20 @@ def connect(name: str | None = None, *, autocommit: bool = False) -> psycopg.Con
 
 def own_name() -> str:
     return str(psycopg_settings()["dbname"])
+
+
+def kept_of_before(connection: psycopg.Connection[Any]) -> str:
+    """That a restore has kept the database of before, and how it is removed; empty where there is none."""
+    found = connection.execute(
+        "SELECT datname FROM pg_database WHERE datname = current_database() || %s", [REPLACED]
+    ).fetchone()
+    if found is None:
+        return ""
+    remove = f"DROP DATABASE {found[0]}"
+    if settings.EMBEDDED_DATABASE:
+        place = connection.info
+        remove = f"{programs_folder() / 'dropdb'} -h {place.host} -p {place.port} -U {place.user} {found[0]}"
+    return f"{found[0]} is the database of before a restore, with what was forgotten since. To remove it: {remove}"
 
 
 @contextmanager

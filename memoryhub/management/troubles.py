@@ -18,6 +18,7 @@ from django.db import DatabaseError
 from django.utils.module_loading import import_string
 
 from memoryhub import mail
+from memoryhub.backup.databases import kept_of_before
 from memoryhub.environment import database_from_url, libpq_settings
 from memoryhub.files.file_stores import PLACES, Folder, files_folder
 from memoryhub.files.stored_files import StoredFiles
@@ -53,6 +54,8 @@ def troubles() -> Iterator[str]:
     yield from _pooler()
     try:
         with psycopg.connect(**psycopg_settings()) as connection:
+            if kept := kept_of_before(connection):
+                yield f"restore: {kept}"
             yield from _jobs(connection)
             yield from _mail(connection)
             yield from _clock(connection)

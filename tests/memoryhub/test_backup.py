@@ -26,6 +26,7 @@ from memoryhub.backup.addresses import place_of
 from memoryhub.backup.archive import Reader
 from memoryhub.backup.making import installation
 from memoryhub.backup.places import BackupError
+from memoryhub.management import troubles
 from memoryhub.management.database import close_connections
 from tests.factories import make_artifact, make_asset, make_document, make_memory, make_user
 from workspaces.artifacts.forgetting import forget_artifact
@@ -69,7 +70,9 @@ def contents() -> set[str]:
     return set(Memory.objects.values_list("content", flat=True))
 
 
-def test_what_was_forgotten_since_stays_forgotten_and_the_rest_comes_back(world: Path) -> None:
+def test_what_was_forgotten_since_stays_forgotten_and_the_rest_comes_back(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     olive = make_user("olive")
     kept = make_memory("The deadline is March 15", olive)
     make_memory("Olive lives in Lisbon", olive)
@@ -95,6 +98,12 @@ def test_what_was_forgotten_since_stays_forgotten_and_the_rest_comes_back(world:
     assert [path.read_bytes() for path in (settings.DATA_DIR / "assets").rglob(asset.file_name)] == [
         b"a stored file"
     ]
+    (kept,) = [said for said in troubles.troubles() if said.startswith("restore: ")]
+    assert "is the database of before a restore, with what was forgotten since. To remove it: " in kept
+    monkeypatch.setattr(settings, "EMBEDDED_DATABASE", True)
+    monkeypatch.setattr("memoryhub.management.commands.scrub.scrub", lambda *_: None)
+    with pytest.raises(CommandError, match=r"but for one database: .*/dropdb -h .*_before_restore\. Then"):
+        call_command("scrub")
     with databases.connect(databases.own_name() + databases.REPLACED) as before:
         assert before.execute("SELECT content FROM memories_memory").fetchall() == [("Of after the backup",)]
 

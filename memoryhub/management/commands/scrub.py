@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import psycopg
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from memoryhub.backup.databases import kept_of_before
 from memoryhub.local.scrubbing import ScrubError, scrub
 from memoryhub.management.database import psycopg_settings, running_database
 
@@ -32,7 +34,11 @@ class Command(BaseCommand):
         with running_database():
             try:
                 scrub(psycopg_settings(), self.stdout.write)
+                with psycopg.connect(**psycopg_settings()) as connection:
+                    kept = kept_of_before(connection)
             except ScrubError as error:
                 raise CommandError(str(error)) from error
         seconds = time.monotonic() - began
+        if kept:
+            raise CommandError(f"Done in {seconds:.0f} s, but for one database: {kept}. Then run this again.")
         self.stdout.write(DONE.format(seconds=seconds, folder=settings.DATA_DIR))
