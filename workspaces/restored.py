@@ -35,7 +35,7 @@ def forget_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> 
         ids = [event.target for event in missed]
         number = _documents(ids) if verb == Verb.DOCUMENT_FORGOTTEN else _artifacts(ids)
         what = verb.removesuffix("_forgotten")
-        say(f"{len(missed)} of kind {what} were forgotten since: {number} removed again")
+        say(f"Forgotten since, {what}s: {len(missed)}; removed again: {number}")
 
 
 def _documents(ids: list[str]) -> int:

@@ -41,4 +41,4 @@ def forget_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> 
     ]
     for start in range(0, len(found), BATCH):
         forget_memories(found[start : start + BATCH], by=None, now=timezone.now())
-    say(f"{len(missed)} texts were forgotten since: {len(found)} memories removed again")
+    say(f"Texts forgotten since: {len(missed)}; memories removed again: {len(found)}")

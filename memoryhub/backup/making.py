@@ -45,7 +45,7 @@ def make_backup(place: Place, passphrase: str, say: Say, show: Show = nobody) ->
     if place.exists():
         raise BackupError(f"{place} is there already, and no backup is written over.")
     if passphrase and len(passphrase) < SHORTEST_PASSPHRASE:
-        raise BackupError(f"The passphrase must have at least {SHORTEST_PASSPHRASE} characters.")
+        raise BackupError(f"MEMORYHUB_BACKUP_PASSPHRASE must have at least {SHORTEST_PASSPHRASE} characters.")
     writer = Writer(place, show)
     with writer.open():
         manifest = _dump_into(writer, say)

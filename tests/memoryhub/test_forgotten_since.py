@@ -117,7 +117,7 @@ def test_newer_backups_beside_it_say_what_was_forgotten(older: Path, made_before
     assert contents() == {"The deadline is March 15"}, said
     assert not Document.objects.exists() and Invitation.objects.get().revoked_at
     assert f"{newer} is newer:" in said and said.count("is newer") == 1
-    assert "1 texts were forgotten since: 1 memories removed again" in said
+    assert "Texts forgotten since: 1; memories removed again: 1" in said
     assert "Left out: " in said and "strange.zip" in said
     with databases.connect() as open_connection:
         names = {name for (name,) in open_connection.execute("SELECT datname FROM pg_database")}
@@ -157,8 +157,8 @@ def test_a_database_that_was_recovered_is_told_by_a_command(older: Path, setting
     assert "Olive lives in Lisbon" in contents() and Document.objects.exists()
     said = run("forget_again", newer)
     assert contents() == {"The deadline is March 15"} and not Document.objects.exists()
-    assert "1 texts were forgotten since: 1 memories removed again" in said
-    assert "0 texts were forgotten since: 0 memories removed again" in run("forget_again", newer)
+    assert "Texts forgotten since: 1; memories removed again: 1" in said
+    assert "Texts forgotten since: 0; memories removed again: 0" in run("forget_again", newer)
     with pytest.raises(CommandError, match="could not be read"):
         run("forget_again", "postgres://nobody@127.0.0.1:1/nothing")
     with pytest.raises(CommandError, match="cannot be read"):

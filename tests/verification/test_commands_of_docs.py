@@ -54,8 +54,8 @@ AFTERWARDS = {  # of a backup that is there by now
     f"manage.py restore --drill {FILE}": "The backup can be restored.",
     f"manage.py restore {FILE}": "The database has people in it.",
     f"manage.py restore --replace {FILE}": "Restored.",
-    f"manage.py forget_again {IN_STORE}": "0 texts were forgotten since",
-    "manage.py forget_again postgres://memoryhub:…@db-before.internal/memoryhub": "0 texts were forgotten since",
+    f"manage.py forget_again {IN_STORE}": "Texts forgotten since: 0",
+    "manage.py forget_again postgres://memoryhub:…@db-before.internal/memoryhub": "Texts forgotten since: 0",
 }
 STARTED = (
     "manage.py up --only web",

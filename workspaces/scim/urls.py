@@ -12,4 +12,5 @@ urlpatterns = [
     path("Groups/<str:group_id>", views.one_group, name="group"),
     path("ServiceProviderConfig", views.provider, name="provider"),
     path("ResourceTypes", views.resource_types, name="resource_types"),
+    path("<path:anything>", views.nothing),
 ]

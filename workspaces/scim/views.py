@@ -122,6 +122,13 @@ def _refuse_beside_a_claim() -> None:
         raise ScimError(501, "Groups come with single sign-on here (MEMORYHUB_SSO_GROUPS_CLAIM).")
 
 
+@scim("GET", "POST", "PUT", "PATCH", "DELETE")
+def nothing(request: HttpRequest, anything: str) -> HttpResponse:
+    raise ScimError(
+        404, "There is nothing at this address: Users, Groups, ServiceProviderConfig and ResourceTypes are."
+    )
+
+
 @scim("GET")
 def provider(request: HttpRequest) -> HttpResponse:
     no = {"supported": False}

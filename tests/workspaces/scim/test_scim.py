@@ -220,6 +220,8 @@ def test_a_wrong_token_is_refused_and_counted(settings: Any) -> None:
         ("PATCH", "Users/{id}", {"Operations": [{"op": "replace", "path": ["a"], "value": True}]}, 400),
         ("GET", "Users/usr_aaaaaaaaaaaaaaaaaaaaaaaa", None, 404),
         ("GET", "Users/%00", None, 404),
+        ("GET", "Schemas", None, 404),
+        ("POST", "Bulk", {"Operations": []}, 404),
         ("GET", "Users?filter=userName%20sw%20%22a%22", None, 400),
         ("GET", "Users?filter=userName%20eq%20%22%00%22", None, 200),
         ("GET", "Users?startIndex=x", None, 400),
