@@ -16,8 +16,11 @@ from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
+from django.template.defaultfilters import filesizeformat
 from django.utils import formats, translation
 from django.utils.cache import patch_vary_headers
+from django.utils.html import avoid_wrapping
+from django.utils.translation import ngettext
 from django.utils.translation.trans_real import parse_accept_lang_header
 
 from memoryhub.http.middleware import PROGRAMS, speaks_json
@@ -25,7 +28,9 @@ from memoryhub.http.middleware import PROGRAMS, speaks_json
 Handler = Callable[[HttpRequest], HttpResponseBase]
 # Of the admin's words only Django's own are translated, and a page half in one's language is worse than one in English.
 ENGLISH = ("/admin/", *PROGRAMS)
-NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+|\d+")
+NUMBER = re.compile(
+    r"\d+(?:\.\d)?\xa0(?:[KMGTP]B|bytes?)|\d{1,3}(?:,\d{3})+|\d+"
+)  # or a size, as file_size says it
 FIELD = re.compile(r"(\w+): (.+)\.", re.DOTALL)  # as an error names what is wrong with one
 SHARED = "/shared/"  # the same to everybody, whoever is signed in
 LONGEST = 500  # characters of a header that are looked at, and so remembered
@@ -106,12 +111,21 @@ def _with_its_numbers(english: str) -> str:
 
 
 def _number(english: str) -> str:
+    if "\xa0" in english:
+        return english.replace(".", formats.get_format("DECIMAL_SEPARATOR"))
     return grouped(int(english.replace(",", ""))) if "," in english else english
 
 
 def grouped(value: int | Decimal) -> str:
     """As a sentence says it in the language that is spoken: 1,204 or 1.204."""
     return formats.number_format(value, use_l10n=True, force_grouping=True)
+
+
+def file_size(size: int) -> str:
+    """812 bytes, 1.5 MB, 50 MB. Django says 50.0 MB, and in Arabic counts few bytes wrongly."""
+    if size < 1024:
+        return avoid_wrapping(ngettext("%(count)s byte", "%(count)s bytes", size) % {"count": grouped(size)})
+    return filesizeformat(size).replace(f"{formats.get_format('DECIMAL_SEPARATOR')}0\xa0", "\xa0")
 
 
 def speaking_to(person: Any) -> AbstractContextManager[None]:

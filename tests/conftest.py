@@ -24,12 +24,14 @@ import pytest
 from _pytest.unraisableexception import gc_collect_iterations_key
 from django.conf import settings as django_settings
 from django.db import transaction
+from django.utils.translation import trans_real
 from pytest_django.fixtures import Settings
 from pytest_django.plugin import DjangoDbBlocker
 
 from memoryhub import events
 from memoryhub.database import acting
 from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
+from memoryhub.management.translations import compile_translations
 from tests.migrated import lend_to
 from workspaces.isolation import policies
 from workspaces.models import User, Workspace
@@ -203,3 +205,17 @@ def _turns_end_with_their_test(_django_db_marker: None) -> Iterator[None]:
     from chat.turns import runner
 
     assert runner.wait_until_idle(timeout=10)
+
+
+@pytest.fixture(scope="session")
+def compiled_catalogues(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("locale")
+    compile_translations(folder)
+    return folder
+
+
+@pytest.fixture
+def catalogues(compiled_catalogues: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is translated is said as it is: the other tests have no catalogues but Django's own."""
+    settings.LOCALE_PATHS = [compiled_catalogues]
+    monkeypatch.setattr(trans_real, "_translations", {})

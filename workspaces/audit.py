@@ -24,6 +24,8 @@ from memoryhub.database.acting import as_system
 from memoryhub.errors import Malformed
 from memoryhub.http import origin
 from memoryhub.ids import PATTERN
+from memoryhub.kept import kept
+from memoryhub.languages import translated
 from workspaces.models import AuditEvent, User, Workspace
 
 Word: TypeAlias = str | int | float | bool | None
@@ -128,6 +130,16 @@ class Verb(models.TextChoices):
 # Whatever an owner has decided of the activity: who decided it, and what a restored backup has to forget again.
 KEPT_ANYWAY = (Verb.RETENTION_SET, Verb.DOCUMENT_FORGOTTEN, Verb.ARTIFACT_FORGOTTEN)
 
+# What owners read under Details, marked for translation; a word that is missing here is shown in English.
+DETAILS = [
+    kept("role", "before", "of", "fields", "name", "description", "private short term", "reviews proposals"),
+    kept(
+        "local only", "share links", "connection", "scope", "read", "write", "people", "by mail", "invitation"
+    ),
+    kept("links", "change", "made", "tokens", "money", "kind", "count", "ids", "action", "approve", "reject"),
+    kept("chats", "memories", "documents", "artifacts", "activity", "owner", "editor", "viewer"),
+]
+
 
 def record(
     verb: str,
@@ -206,17 +218,21 @@ def sentence(verb: str) -> str:
 
 
 def in_words(details: Mapping[str, Any]) -> str:
-    """ "role editor, before viewer" """
-    return ", ".join(f"{name.replace('_', ' ')} {_said(value)}" for name, value in details.items())
+    """ "role editor, before viewer", in the reader's language"""
+    return ", ".join(
+        f"{translated(name.replace('_', ' '))} {_said(value)}" for name, value in details.items()
+    )
 
 
 def _said(value: Any) -> str:
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return _("yes") if value else _("no")
+    if value is None:
+        return "-"
     if isinstance(value, list):
         return ", ".join(map(_said, value))
     text = str(value)
-    return text if PATTERN.fullmatch(text) else text.replace("_", " ")
+    return text if PATTERN.fullmatch(text) else translated(text.replace("_", " "))
 
 
 def note_bulk_read(number: int, *, by: User, workspace: Workspace) -> None:

@@ -23,7 +23,7 @@ from django.utils.translation import gettext_lazy as later
 
 from memoryhub.database.acting import by_system
 from memoryhub.errors import Conflict
-from memoryhub.languages import grouped
+from memoryhub.languages import file_size, grouped
 from workspaces.models import User, Workspace
 
 Rows = Callable[[User], QuerySet[Any]]
@@ -48,7 +48,13 @@ class Quota:
         return max(0, self.most - self.used)
 
     def in_words(self) -> str:
-        return f"{self.used:,} of {f'{self.most:,}' if self.most else 'any number of'} {self.what}"
+        """For staff: "3 of 100 workspaces"."""
+        said, what = (file_size, "in files") if self.what == "bytes" else (grouped, self.what)
+        return (
+            f"{said(self.used)} of {said(self.most)} {what}"
+            if self.most
+            else f"{said(self.used)} {what}, no limit"
+        )
 
 
 # What is full, and what to do: a sentence each, as an import keeps them (``kept``).
@@ -66,7 +72,7 @@ SENTENCES: dict[str, tuple[str | Promise, str | Promise]] = {
         later("Forget some for good, or ask your administrator for more."),
     ),
     "bytes": (
-        later("Your files take up %s of the %s bytes allowed here."),
+        later("Your files take up %s of the %s allowed here."),
         later("Remove some, or an unfinished import, or ask your administrator for more."),
     ),
 }
@@ -118,7 +124,8 @@ def require_room(what: str, user: User | None, more: int = 1) -> None:
     _spare[key] = max(0, quota.room - more) // SHARE
     if more > quota.room:
         full, remedy = SENTENCES[what]
-        raise QuotaReached(f"{full % (grouped(quota.used), grouped(quota.most))} {remedy}")
+        said = file_size if what == "bytes" else grouped
+        raise QuotaReached(f"{full % (said(quota.used), said(quota.most))} {remedy}")
 
 
 def _count(rows: QuerySet[Any], what: str, most: int) -> int:

@@ -22,7 +22,7 @@ from django.utils.timesince import timesince
 from django.utils.translation import get_language_bidi, gettext_lazy
 from django.utils.translation import gettext as _
 
-from memoryhub.languages import translated
+from memoryhub.languages import file_size, translated
 from workspaces.documents.reading.drawing import FACE_SIDE
 from workspaces.spending.money import amount
 
@@ -102,6 +102,9 @@ def initials(person: Any) -> str:
 def money(value: Decimal) -> str:
     """An amount of the installation's currency."""
     return amount(value)
+
+
+register.filter("file_size", file_size)
 
 
 @register.filter

@@ -7,11 +7,11 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.template.defaultfilters import filesizeformat
 
 from memories.admin.private import may_read_personal
 from memories.models import Asset, MemoryNode, NodeRelation
 from memories.nodes.nodes import number_of
+from memoryhub.languages import file_size
 from workspaces.admin_kit.base import ReadOnlyAdmin, ReadOnlyInline
 from workspaces.admin_kit.filters import WorkspaceFilter
 
@@ -75,4 +75,4 @@ class AssetAdmin(ReadOnlyAdmin):
 
     @admin.display(description="size")
     def bytes(self, asset: Asset) -> str:
-        return filesizeformat(asset.size)
+        return file_size(asset.size)

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Count, Min, Q, QuerySet, Sum
-from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils.timesince import timesince
 from django_q.models import Failure, OrmQ
@@ -24,6 +23,7 @@ from memories.models import Extraction, Memory, Review
 from memories.models.extraction import ExtractionStatus
 from memories.models.memory import MEMORY
 from memoryhub.database.counting import EXACT_COUNT_UP_TO, count_or_estimate
+from memoryhub.languages import file_size
 from workspaces.index.embedding import active_model
 from workspaces.models import DataRequest, Document, DocumentStatus, EmbeddingModel, User, Workspace
 from workspaces.models.passage import has_vector
@@ -173,7 +173,7 @@ def _growing(within: Within) -> Iterator[Figure]:
     if within.may_view("workspaces.document"):
         live = within.of(Document.objects.live())
         url = within.link("workspaces_document", "state=live")
-        note = filesizeformat(live.aggregate(size=Sum("size"))["size"] or 0)
+        note = file_size(live.aggregate(size=Sum("size"))["size"] or 0)
         yield _figure("documents", live, url, note, attention=False)
     if within.workspace_id is not None:
         return

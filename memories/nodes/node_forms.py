@@ -21,7 +21,7 @@ class NodeForm(DomainForm):
     name = forms.CharField(
         label=_("Name"),
         max_length=NODE_NAME_LENGTH,
-        widget=forms.TextInput(attrs={"autocomplete": "off", "placeholder": _("Such as: Apollo")}),
+        widget=forms.TextInput(attrs={"autocomplete": "off", "placeholder": _("For example: Apollo")}),
     )
     kind = forms.CharField(
         label=_("Kind"), max_length=KIND_LENGTH, required=False, widget=_offering("usual-kinds")

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from memoryhub.errors import Invalid, TooLarge
-from memoryhub.languages import grouped
+from memoryhub.languages import file_size
 
 ENVELOPE = 64 * 1024  # bytes that a form may have beside its files
 HEAD = 512  # bytes by which a file is known for what it is
@@ -23,7 +23,7 @@ def says_too_long(request: HttpRequest, most: int) -> bool:
 
 
 def too_long(most: int) -> TooLarge:
-    return TooLarge(_("A file may have at most %s bytes.") % grouped(most))
+    return TooLarge(_("A file may be at most %s.") % file_size(most))
 
 
 def copied(content: Iterable[bytes], file: IO[bytes], most: int) -> tuple[int, str, bytes]:

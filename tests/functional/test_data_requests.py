@@ -23,12 +23,12 @@ def test_a_copy_is_fetched_and_a_deletion_withdrawn(
     page.get_by_role("link", name="Requests for your data").click()
     page.get_by_label("Password").fill(PASSWORD)  # whoever sits down at an open browser does not know it
     page.get_by_role("button", name="Continue").click()
-    page.get_by_role("button", name="Ask for a copy").click()
+    page.get_by_role("button", name="Request a copy").click()
     with page.expect_download() as fetched:
         page.get_by_role("link", name="Download").click()
     with zipfile.ZipFile(fetched.value.path()) as archive:
         assert {"README.txt", "memoryhub.jsonl", "about-you.jsonl"} <= set(archive.namelist())
-    page.get_by_role("button", name="Ask for the deletion").click()
+    page.get_by_role("button", name="Request deletion").click()
     expect(page.get_by_role("listitem").filter(has_text="Deletion of your account")).to_contain_text("Open")
     found = faults(page)
     shoot(page, f"data-requests-{size}-{scheme}")

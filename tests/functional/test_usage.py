@@ -31,7 +31,7 @@ def test_a_budget_is_set_warned_of_and_used_up(
         page.goto(f"/workspaces/{workspace}/settings/")
         page.get_by_role("link", name="Data", exact=True).click()
         page.get_by_role("link", name="Usage and budget").click()
-        page.get_by_label("Tokens a month").fill(str(tokens))
+        page.get_by_label("Tokens per month").fill(str(tokens))
         page.get_by_role("button", name="Save").click()
         expect(page.get_by_text("The budget is saved.")).to_be_visible()
 

@@ -139,7 +139,7 @@ def test_a_workspace_from_its_settings_to_its_topics(cast: Cast, open_as: Open) 
     page.goto(f"/workspaces/{cast.workspace.public_id}/")
 
     go(page, "usage and budget", "/usage/")
-    write(page, "Tokens a month", "1000000")
+    write(page, "Tokens per month", "1000000")
     follow(page, "Save")
     expect(page.get_by_text("The budget is saved.")).to_be_visible()
 

@@ -22,7 +22,7 @@ from django.utils.translation import trans_real
 
 from chat.doors import programs
 from memoryhub.ids import new_id
-from memoryhub.languages import asked_for, grouped, translated
+from memoryhub.languages import asked_for, file_size, grouped, translated
 from tests.api import Api, error_of
 from tests.conftest import Cast
 from tests.fakes.pseudo_language import CLOSED, OPEN
@@ -183,6 +183,32 @@ def test_what_rest_refuses_is_said_in_the_language_of_the_request(cast: Cast, ps
         assert answer.status_code == 422 and fields and all(text.startswith(OPEN) for text in fields.values())
     assert error_of(refused[0])["fields"]["limit"] == f"{OPEN}Must be a whole number from 1 to 100.{CLOSED}"
     assert error_of(refused[2])["fields"]["name"] == f"{OPEN}Must have at most 120 characters.{CLOSED}"
+
+
+@pytest.mark.parametrize(
+    ("language", "size", "said"),
+    [
+        ("en", 1, "1 byte"),
+        ("en", 1_000, "1,000 bytes"),
+        ("en", 50 * 1024**2, "50 MB"),
+        ("en", 1_572_864, "1.5 MB"),
+        ("en", 5_000_000_000, "4.7 GB"),
+        ("de", 1_572_864, "1,5 MB"),
+        ("de", 50 * 1024**2, "50 MB"),
+        ("ar", 2, "بايتان"),
+        ("ar", 9, "9 بايتات"),
+        ("ar", 812, "812 بايتًا"),
+    ],
+)
+def test_a_size_is_said_as_people_say_it(catalogues: None, language: str, size: int, said: str) -> None:
+    with translation.override(language):
+        assert file_size(size).replace("\xa0", " ") == said
+
+
+def test_a_stored_sentence_with_a_size_is_found_again(catalogues: None) -> None:
+    stored = f"A file may be at most {file_size(1_572_864)}."
+    with translation.override("de"):
+        assert translated(stored) == "Eine Datei darf höchstens 1,5\xa0MB groß sein."
 
 
 def test_nothing_that_is_stored_is_translated(world: World, pseudo_language: str) -> None:

@@ -11,7 +11,7 @@ from django.contrib.auth.models import Permission
 from django.db import ProgrammingError, connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from chat.chats.actions import delete_chat, restore_chat
 from memories.writing.gate import Draft, delete_memory, edit_memory
@@ -22,7 +22,7 @@ from tests.admin_pages import run_action
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_user
 from workspaces.actions import workspaces as actions
-from workspaces.audit import Verb, page_of, prune, record
+from workspaces.audit import Verb, in_words, page_of, prune, record
 from workspaces.models import AuditEvent, User
 
 pytestmark = pytest.mark.django_db
@@ -129,6 +129,15 @@ def page(user: User, cast: Cast, query: str = "") -> Any:
     client = Client()
     client.force_login(user)
     return client.get(f"/workspaces/{cast.workspace.public_id}/activity/{query}")
+
+
+def test_details_are_said_in_the_readers_language(catalogues: None) -> None:
+    details = {"role": "editor", "before": "viewer", "by_mail": True, "money": None, "of": "usr_" + "a" * 24}
+    with translation.override("de"):
+        assert (
+            in_words(details)
+            == f"Rolle Bearbeiter, vorher Betrachter, per E-Mail ja, Kosten -, von usr_{'a' * 24}"
+        )
 
 
 def test_owners_see_what_was_done_in_their_workspace_and_nothing_else(cast: Cast) -> None:

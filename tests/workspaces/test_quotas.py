@@ -98,7 +98,7 @@ def test_the_sentence_names_the_limit_and_what_to_do(cast: Cast) -> None:
     )
     assert "You have 2 of the 2 chats" in said["chats"]
     assert "You have 2 of the 2 memories" in said["memories"] and "Forget some for good" in said["memories"]
-    assert "take up 100 of the 100 bytes" in said["bytes"]
+    assert "take up 100\xa0bytes of the 100\xa0bytes allowed" in said["bytes"]
     # An import that stops for it keeps it in English: each sentence is found again, and said in the reader's language.
     sentences = {NUMBER.sub("%s", each) for text in said.values() for each in SENTENCES_END.split(text)}
     assert sentences <= {each.one for each in collected()}
@@ -113,7 +113,7 @@ def test_whoever_made_it_is_charged_and_nobody_else(cast: Cast) -> None:
         require_room(what, cast.owner)
         require_room(what, None)
         assert quota_of(cast.owner, what).used == 0
-    assert quota_of(cast.editor, "bytes").in_words() == "100 of 100 bytes"
+    assert quota_of(cast.editor, "bytes").in_words() == "100\xa0bytes of 100\xa0bytes in files"
 
 
 def test_a_default_workspace_is_charged_to_nobody(cast: Cast) -> None:
@@ -145,7 +145,7 @@ def test_nought_is_no_limit_and_superusers_have_none(cast: Cast, settings: Any) 
     settings.QUOTAS = dict.fromkeys(settings.QUOTAS, 0)
     create_workspace(name="One more", by=cast.editor)
     make_memory(say(4), cast.editor, cast.workspace)
-    assert quota_of(cast.editor, "workspaces").in_words() == "3 of any number of workspaces"
+    assert quota_of(cast.editor, "workspaces").in_words() == "3 workspaces, no limit"
 
 
 def test_who_is_full_can_still_change_what_is_there(cast: Cast) -> None:
@@ -315,7 +315,7 @@ def test_staff_see_how_much_a_person_has(cast: Cast) -> None:
     client = Client()
     client.force_login(make_user("root", is_staff=True, is_superuser=True))
     page = client.get(f"/admin/workspaces/user/{cast.editor.pk}/change/").content.decode()
-    assert "2 of 2 workspaces, 2 of 2 chats, 2 of 2 memories, 100 of 100 bytes" in page
+    assert "2 of 2 workspaces, 2 of 2 chats, 2 of 2 memories, 100\xa0bytes of 100\xa0bytes in files" in page
 
 
 def test_one_question_to_the_database_and_none_without_a_limit(

@@ -7,8 +7,8 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import OuterRef, QuerySet, Subquery, Sum
 from django.http import HttpRequest
-from django.template.defaultfilters import filesizeformat
 
+from memoryhub.languages import file_size
 from workspaces.admin_kit.base import ReadOnlyAdmin, rows_by_id
 from workspaces.admin_kit.filters import ChoiceFilter
 from workspaces.models import Artifact, ArtifactKind, ArtifactVersion
@@ -63,7 +63,7 @@ class ArtifactAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Size")
     def bytes(self, artifact: Any) -> str:
-        return filesizeformat(artifact.total or 0)
+        return file_size(artifact.total or 0)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str

@@ -8,10 +8,10 @@ from typing import Any
 from django.contrib import admin, messages
 from django.db.models import Count, QuerySet, Sum
 from django.http import HttpRequest
-from django.template.defaultfilters import filesizeformat
 from django.utils import timezone
 from django.utils.http import urlencode
 
+from memoryhub.languages import file_size
 from workspaces.admin_kit.base import ReadOnlyAdmin, action, counted, rows_by_id
 from workspaces.admin_kit.filters import ChoiceFilter
 from workspaces.documents import documents, media
@@ -52,13 +52,13 @@ class DocumentAdmin(ReadOnlyAdmin):
         "error",
         "pages",
         "passage_count",
-        "seconds",
+        "reading_time",
         "created_at",
     )
     list_select_related = ("workspace",)
     list_filter = (StatusFilter, KindFilter, DeletedFilter)
     ordering = ("-id",)
-    sortable_by = ("room", "passage_count", "seconds")
+    sortable_by = ("room", "passage_count", "reading_time")
     search_fields = ("public_id",)
     search_help_text = "The id of a document (doc_), of its bringer (usr_) or of a workspace (ws_)."
     fields = (
@@ -73,7 +73,7 @@ class DocumentAdmin(ReadOnlyAdmin):
         "pages",
         "characters",
         "passage_count",
-        "seconds",
+        "reading_time",
         "created_by",
         "created_at",
         "updated_at",
@@ -97,7 +97,7 @@ class DocumentAdmin(ReadOnlyAdmin):
         figures = [
             {
                 "url": f"?{urlencode({'media_type': row['media_type']})}",
-                "value": filesizeformat(row["room"]),
+                "value": file_size(row["room"]),
                 "label": media.NAMES.get(row["media_type"], row["media_type"]),
                 "note": counted(row["number"], "document", "documents"),
             }
@@ -112,7 +112,11 @@ class DocumentAdmin(ReadOnlyAdmin):
 
     @admin.display(description="size", ordering="size")
     def room(self, document: Document) -> str:
-        return filesizeformat(document.size)
+        return file_size(document.size)
+
+    @admin.display(description="reading time", ordering="seconds")
+    def reading_time(self, document: Document) -> str:
+        return f"{document.seconds:,.1f} s" if document.seconds else "-"
 
     @action(
         "Read again",

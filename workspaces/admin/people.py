@@ -62,34 +62,34 @@ class PersonAdmin(LeanAdmin, UserAdmin):
     fieldsets = (
         (None, {"fields": ("username", "password", "public_id")}),
         ("Person", {"fields": (*NAMES, "email", "memory_default")}),
-        ("May do", {"fields": ("is_active", *RIGHTS)}),
+        ("Permissions", {"fields": ("is_active", *RIGHTS)}),
         ("Dates", {"fields": ("last_login", "date_joined")}),
-        ("Has", {"fields": ("has",), "description": "Of what one person may make; the limits are settings."}),
+        ("Usage", {"fields": ("has",), "description": "What this person has made. The limits are settings."}),
         (
-            "May take of models in a month",
+            "Model usage per month",
             {
                 "fields": (*BUDGET, "took"),
-                "description": "In all workspaces together; beside each workspace's own budget.",
+                "description": "The limit for all workspaces together, beside each workspace's own budget.",
             },
         ),
     )
 
-    @admin.display(description="made, of at most")
+    @admin.display(description="used so far")
     def has(self, person: User) -> str:
         return ", ".join(quota_of(person, what).in_words() for what in settings.QUOTAS)
 
-    @admin.display(description="tokens a month")
+    @admin.display(description="tokens per month")
     def tokens(self, person: User) -> str:
         """The budget as who may not set it sees it."""
         budget = getattr(person, "budget", None)
         return "-" if budget is None or budget.tokens is None else f"{budget.tokens:,}"
 
-    @admin.display(description="money a month")
+    @admin.display(description="cost per month")
     def money(self, person: User) -> str:
         budget = getattr(person, "budget", None)
         return "-" if budget is None or budget.money is None else amount(budget.money)
 
-    @admin.display(description="took this month")
+    @admin.display(description="used this month")
     def took(self, person: User) -> str:
         now = timezone.now()
         bill = taken_by(person, now=now)

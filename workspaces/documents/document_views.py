@@ -20,7 +20,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from memoryhub.errors import DomainError, Invalid, NotFound, TooLarge
 from memoryhub.http.downloads import SHUT
 from memoryhub.http.uploads import says_too_long
-from memoryhub.languages import grouped
+from memoryhub.languages import file_size
 from workspaces.access import get_workspace
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.actions.owned import may_take_away, require_right_to_forget
@@ -56,8 +56,8 @@ def document_list(request: PageRequest, ws_id: str) -> HttpResponse:
 def _require_fitting(request: PageRequest) -> None:
     if says_too_long(request, settings.DOCUMENT_MAX_BYTES):
         raise TooLarge(
-            _("Files added together may have at most %(most)s bytes.")
-            % {"most": grouped(settings.DOCUMENT_MAX_BYTES)}
+            _("Files added together may be at most %(most)s.")
+            % {"most": file_size(settings.DOCUMENT_MAX_BYTES)}
         )
 
 

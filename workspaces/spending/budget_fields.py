@@ -7,9 +7,9 @@ from django.utils.translation import gettext_lazy as _
 
 
 class BudgetFields(forms.Form):
-    tokens = forms.IntegerField(label=_("Tokens a month"), required=False, min_value=0)
+    tokens = forms.IntegerField(label=_("Tokens per month"), required=False, min_value=0)
     money = forms.DecimalField(
-        label=_("Money a month"),
+        label=_("Cost per month"),
         required=False,
         min_value=0,
         decimal_places=2,

@@ -184,7 +184,7 @@ def test_a_file_over_the_limit_is_too_large(api: Api, memory: Memory, folder: Pa
     for size in (1001, 200_000):
         refused = upload(api, memory, b"x" * size)
         assert (refused.status_code, error_of(refused)["code"]) == (413, "too_large")
-        assert "1,000 bytes" in error_of(refused)["message"]
+        assert "1,000\xa0bytes" in error_of(refused)["message"]
     assert len(files(folder)) == 1
 
 
