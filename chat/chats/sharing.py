@@ -86,7 +86,7 @@ def bring_up_to_date(link: ShareLink, *, by: User, now: datetime) -> ShareLink:
     has it.
     """
     if link.made_by_id != by.pk:
-        raise Forbidden(_("Only the person who made a link can update it."))
+        raise Forbidden(_("Only the person who created a link can update it."))
     with transaction.atomic():
         link.chat = _locked(link.chat, by)
         found = shareable(link.chat)
@@ -102,7 +102,9 @@ def close_link(link: ShareLink, *, by: User) -> None:
         by.pk in (link.made_by_id, link.chat.created_by_id) or role_in(by, link.chat.workspace) == Role.OWNER
     )
     if not may:
-        raise Forbidden(_("Only the person who made a link, or an owner of the workspace, can turn it off."))
+        raise Forbidden(
+            _("Only the person who created a link, or an owner of the workspace, can turn it off.")
+        )
     with transaction.atomic():
         if ShareLink.objects.filter(pk=link.pk).delete()[0]:
             record(Verb.LINK_CLOSED, by=by, workspace=audit_place(link.chat), target=link.chat.public_id)

@@ -85,7 +85,7 @@ def keep(request: PageRequest, ws_id: str) -> HttpResponse:
     beside = _memory(request, workspace, "beside") if request.POST.get("beside") else None
     kept = deciding.keep(_memory(request, workspace), beside=beside, by=request.user, now=timezone.now())
     undo_url = reverse("memories:tidy_undo_keep", args=[workspace.public_id, kept.pk])
-    return _said(request, workspace, _("Both stay.") if beside else _("It stays."), undo_url)
+    return _said(request, workspace, _("Both kept.") if beside else _("Memory kept."), undo_url)
 
 
 @require_POST

@@ -150,7 +150,7 @@ def test_owners_see_what_was_done_in_their_workspace_and_nothing_else(cast: Cast
         assert words in html, words
     told = re.sub(r"<details.*?</details>", "", html.split('<ul class="rows">')[1], flags=re.DOTALL)
     assert not re.search(r"usr_\w{20,}", told), "ids are for who asks for details"
-    assert "made the workspace" not in html and elsewhere.public_id not in html.split("<main")[1]
+    assert "created the workspace" not in html and elsewhere.public_id not in html.split("<main")[1]
     for user, status in ((cast.editor, 403), (cast.viewer, 403), (cast.stranger, 404)):
         assert page(user, cast).status_code == status
 

@@ -22,7 +22,7 @@ class InvitationForm(DomainForm):
         choices=[(1, _("One person")), (10, _("Up to 10 people")), (100, _("Up to 100 people"))],
     )
     lasts = forms.TypedChoiceField(
-        label=_("Works for"),
+        label=_("Valid for"),
         coerce=int,
         initial=7,
         choices=[(1, _("A day")), (7, _("A week")), (30, _("30 days"))],

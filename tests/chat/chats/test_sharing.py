@@ -398,7 +398,7 @@ def test_the_menu_makes_one_and_closes_it(cast: Cast, chat: Chat) -> None:
     assert "Create and copy link" in editor.get(menu).content.decode()
     made = editor.post(f"{menu}make/", {"days": "7"}).content.decode()
     address = made.split('data-copy="http://testserver')[1].split('"')[0]
-    assert "sea" in seen(address) and "Made by you" in made and "never opened" in made
+    assert "sea" in seen(address) and "Created by you" in made and "never opened" in made
     assert address not in editor.get(menu).content.decode()
     link = ShareLink.objects.get()
     assert "Turn off link" not in _as(cast.viewer).get(menu).content.decode()
