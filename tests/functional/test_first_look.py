@@ -89,7 +89,7 @@ def test_for_whom_a_file_is_stands_before_choosing_one_sends_it(cast: Cast, open
     assert len(tops) == 2 and tops[0] < tops[1]
     files.set_input_files({"name": "empty.txt", "mimeType": "text/plain", "buffer": b""})
     expect(page.locator(".attached__file [data-state]")).to_have_text("The file is empty.")
-    expect(page.locator("#document-files-help")).to_contain_text("at most 50.0")
+    expect(page.locator("#document-files-help")).to_contain_text("at most 50 MB")
 
 
 def test_a_password_asked_for_again_can_be_left_alone(cast: Cast, open_as: Open) -> None:
