@@ -80,7 +80,9 @@ class ConnectionJson(serializers.Serializer[Any]):
 class ConnectionChanges(Body):
     example = {"model": "large-3"}
     name = Text(max_length=NAME_LENGTH, required=False)
-    base_url = Text(max_length=URL_LENGTH, required=False, help_text="Such as https://api.example.org/v1.")
+    base_url = Text(
+        max_length=URL_LENGTH, required=False, help_text="For example, https://api.example.org/v1."
+    )
     model = Text(max_length=MODEL_LENGTH, required=False)
     api_key = Text(
         max_length=actions.KEY_LENGTH,
@@ -102,7 +104,7 @@ class ConnectionChanges(Body):
 class ConnectionBody(ConnectionChanges):
     example = {"name": "House model", "base_url": "https://api.example.org/v1", "model": "large-2"}
     name = Text(max_length=NAME_LENGTH)
-    base_url = Text(max_length=URL_LENGTH, help_text="Such as https://api.example.org/v1.")
+    base_url = Text(max_length=URL_LENGTH, help_text="For example, https://api.example.org/v1.")
     model = Text(max_length=MODEL_LENGTH)
     shared = Flag(required=False, help_text="true: for everybody. Administrators alone.")
 

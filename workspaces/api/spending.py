@@ -88,7 +88,7 @@ class UsageQuery(serializers.Serializer[Any]):
         required=False,
         default="",
         error_messages={"invalid": totals.NO_MONTH},
-        help_text="Such as 2026-11. Left out: this one.",
+        help_text="For example, 2026-11. The current month if left out.",
     )
 
 

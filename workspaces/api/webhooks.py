@@ -56,7 +56,7 @@ class WebhookSecretJson(serializers.Serializer[Any]):
 class WebhookChanges(Body):
     example = {"events": ["memory.saved", "memory.changed"]}
     name = Text(max_length=WEBHOOK_NAME_LENGTH, required=False)
-    url = Text(max_length=WEBHOOK_URL_LENGTH, required=False, help_text=f"Such as {URL}.")
+    url = Text(max_length=WEBHOOK_URL_LENGTH, required=False, help_text=f"For example, {URL}.")
     events = serializers.ListField(
         child=Choice(WebhookEvent.values), min_length=1, max_length=len(WebhookEvent.values), required=False
     )
@@ -67,7 +67,7 @@ class WebhookChanges(Body):
 class WebhookBody(Body):
     example = {"name": "Wiki", "url": URL, "events": ["memory.saved"]}
     name = Text(max_length=WEBHOOK_NAME_LENGTH)
-    url = Text(max_length=WEBHOOK_URL_LENGTH, help_text=f"Such as {URL}.")
+    url = Text(max_length=WEBHOOK_URL_LENGTH, help_text=f"For example, {URL}.")
     events = serializers.ListField(
         child=Choice(WebhookEvent.values), min_length=1, max_length=len(WebhookEvent.values)
     )

@@ -21,7 +21,7 @@ class NodeJson(serializers.Serializer[Any]):
     example = {"id": f"node_{ID}", "name": "Maria", "kind": "person"}
     id = serializers.CharField(source="public_id")
     name = serializers.CharField(max_length=NODE_NAME_LENGTH)
-    kind = serializers.CharField(max_length=KIND_LENGTH, help_text="Such as person or project.")
+    kind = serializers.CharField(max_length=KIND_LENGTH, help_text="For example, person or project.")
     description = serializers.CharField(max_length=NODE_DESCRIPTION_LENGTH)
     workspaceId = serializers.CharField(source="workspace.public_id")
     memoryCount = serializers.IntegerField(source="memory_count", help_text="Those that you may see.")
@@ -75,7 +75,7 @@ class NodeChanges(Body):
         help_text="A workspace has one node of a name, whatever its case.",
     )
     kind = Text(
-        max_length=KIND_LENGTH, allow_blank=True, required=False, help_text="Such as person or project."
+        max_length=KIND_LENGTH, allow_blank=True, required=False, help_text="For example, person or project."
     )
     description = Text(max_length=NODE_DESCRIPTION_LENGTH, allow_blank=True, required=False)
 
@@ -94,7 +94,7 @@ class RelationBody(Body):
 
     example = {"relation": "works on"}
     nodeId = Text(max_length=ID_LENGTH, help_text="The other node, of the same workspace.")
-    relation = Text(max_length=RELATION_LENGTH, help_text="Such as `works on`.")
+    relation = Text(max_length=RELATION_LENGTH, help_text="For example, `works on`.")
 
 
 class NodeQuery(PageQuery, PlaceQuery):
