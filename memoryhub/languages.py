@@ -28,9 +28,8 @@ from memoryhub.http.middleware import PROGRAMS, speaks_json
 Handler = Callable[[HttpRequest], HttpResponseBase]
 # Of the admin's words only Django's own are translated, and a page half in one's language is worse than one in English.
 ENGLISH = ("/admin/", *PROGRAMS)
-NUMBER = re.compile(
-    r"\d+(?:\.\d)?\xa0(?:[KMGTP]B|bytes?)|\d{1,3}(?:,\d{3})+|\d+"
-)  # or a size, as file_size says it
+# Or a size, as file_size says it.
+NUMBER = re.compile(r"\d+(?:\.\d)?\xa0(?:[KMGTP]B|bytes?)|\d{1,3}(?:,\d{3})+|\d+")
 FIELD = re.compile(r"(\w+): (.+)\.", re.DOTALL)  # as an error names what is wrong with one
 SHARED = "/shared/"  # the same to everybody, whoever is signed in
 LONGEST = 500  # characters of a header that are looked at, and so remembered

@@ -16,9 +16,8 @@ logger = logging.getLogger(__name__)
 NONE = "django.core.mail.backends.dummy.EmailBackend"
 SMTP = "django.core.mail.backends.smtp.EmailBackend"
 LONGEST_NAME = 60
-OPENS = re.compile(
-    r"://|(?<=\w)(?:[.\u3002\uff0e\uff61](?=[^\W\d])|@(?=\w))"
-)  # of which mail programs make links
+# Of which mail programs make links.
+OPENS = re.compile(r"://|(?<=\w)(?:[.\u3002\uff0e\uff61](?=[^\W\d])|@(?=\w))")
 
 
 def is_set() -> bool:

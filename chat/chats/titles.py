@@ -8,5 +8,4 @@ TITLE_FROM_MESSAGE = 60
 
 
 def title_from(content: str) -> str:
-    """What a chat is called after its first message, until somebody gives it a name."""
     return cut_at_word(" ".join(content.split()), TITLE_FROM_MESSAGE)

@@ -189,7 +189,7 @@ class TestPage:
 
 @pytest.mark.parametrize("kind", StepKind.values)
 def test_the_schema_of_rest_knows_every_kind_of_step(kind: str) -> None:
-    StepJson().fields["kind"].run_validation(kind)  # raises for another
+    assert StepJson().fields["kind"].run_validation(kind) == kind
 
 
 class TestRest:
