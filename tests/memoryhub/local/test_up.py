@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -207,13 +208,19 @@ def test_a_killed_service_comes_back(up: Installation, name: str, works_again) -
 
 
 def test_a_killed_worker_comes_back_and_nothing_of_the_old_one_stays(up: Installation) -> None:
-    up.run_job()  # so the worker that lost its database above has been replaced
-    first = up.service("worker")
-    assert first is not None
-    wait_until(lambda: len(first.children(recursive=True)) >= 4, "the workers are up")
-    old = [first, *first.children(recursive=True)]
-    first.kill()
-    wait_until(lambda: up.service("worker") not in {first, None}, "there is a new worker")
+    up.run_job()
+    old: list[psutil.Process] = []
+
+    def is_up() -> bool:
+        """The worker that lost its database above may be replaced only now, while one looks at it."""
+        with suppress(psutil.NoSuchProcess):
+            if worker := up.service("worker"):
+                old[:] = [worker, *worker.children(recursive=True)]
+        return len(old) > 4
+
+    wait_until(is_up, "the workers are up")
+    old[0].kill()
+    wait_until(lambda: up.service("worker") not in {old[0], None}, "there is a new worker")
     assert not running(old)
     up.run_job()
 
