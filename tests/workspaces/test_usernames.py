@@ -41,6 +41,7 @@ LIKE_ADMIN = [
     "adminʼ",
     "ʻadmin",
     "admꞌin",
+    "admin'",
 ]
 HIDING = [
     "ad\u200bmin",
@@ -63,8 +64,8 @@ MIXED = [
     "\u13aaom",
 ]
 ALLOWED = [
-    "olive", "nina_2", "o.brien@example.org", "josé", "ольга", "Ελένη", "張偉", "たなか", "田中さくら", "김민수",
-    "محمد", "דוד", "अमर", "Zoë", "i-am-new", "O1O", "z+y",
+    "olive", "nina_2", "o.brien@example.org", "O'Neil@example.org", "josé", "ольга", "Ελένη", "張偉", "たなか",
+    "田中さくら", "김민수", "محمد", "דוד", "अमर", "Zoë", "i-am-new", "O1O", "z+y",
 ]  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from confusable_homoglyphs.categories import unique_aliases
 from confusable_homoglyphs.utils import load
 from django.core.exceptions import ValidationError
+from django.core.validators import RegexValidator
 from django.db import connection
 from django.utils.translation import gettext_lazy as _
 
@@ -32,6 +33,8 @@ DIRECTION = "\u200e"  # stands around what is written from right to left in the 
 UNSEEN = _("This name contains invisible characters.")
 MIXED = _("This name mixes alphabets, so it could be mistaken for another. Use only one.")
 ALIKE = _("This name, or one that looks like it, is taken. Choose another.")
+# Django's, and the apostrophe of O'Neil@example.org, as company directories have it.
+SIGNS = RegexValidator(r"^[\w.@+'-]+\Z", _("Use only letters, numbers and these signs: @ . + - _ '"))
 _HELD = 0x757365726E616D65  # "username": of the lock under which names are looked for and made
 
 

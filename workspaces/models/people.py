@@ -14,13 +14,19 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as later
 
 from memoryhub.ids import PublicIdField
-from workspaces.accounts.usernames import check_username, hold_usernames, looks_of
+from workspaces.accounts.usernames import SIGNS, check_username, hold_usernames, looks_of
 
 
 class User(AbstractUser):
     """A person. Django's user with a public id, so that no database key leaves the house."""
 
     public_id = PublicIdField(prefix="usr")
+    username = models.CharField(
+        max_length=150,
+        unique=True,
+        validators=[SIGNS],
+        error_messages={"unique": later("A user with that username already exists.")},
+    )
     memory_default = models.BooleanField(
         "memory on by default",
         null=True,

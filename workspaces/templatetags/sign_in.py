@@ -1,10 +1,11 @@
-"""For the page of signing in."""
+"""For the pages of signing in."""
 
 from __future__ import annotations
 
 from django import template
 
-from workspaces.accounts import passwords
+from workspaces.accounts import passwords, two_factor
 
 register = template.Library()
 register.simple_tag(passwords.are_asked_for, name="passwords_are_asked_for")
+register.filter("has_to_set_up_two_factor", two_factor.is_required_of)

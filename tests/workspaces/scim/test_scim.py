@@ -63,6 +63,8 @@ def test_the_examples_of_the_rfc(settings: Any) -> None:
     assert made["meta"]["location"].endswith(f"/scim/v2/Users/{made['id']}")
     assert ask("POST", "Users", BJENSEN | {"userName": "BJensen"})[1]["scimType"] == "uniqueness"
     assert ask("POST", "Users", {"userName": "alice"})[0] == 201
+    assert ask("POST", "Users", {"userName": "O'Neil@example.com"})[0] == 201
+    assert ask("GET", "Users", filter='userName eq "o\'neil@example.com"')[1]["totalResults"] == 1
     assert ask("POST", "Users", {"userName": "a1ice"})[0] == 409, "it looks like another's"
     status, found = ask("GET", "Users", filter='userName eq "BJENSEN"')
     assert (found["totalResults"], found["Resources"][0]["id"]) == (1, made["id"])
