@@ -29,6 +29,7 @@ from memoryhub.backup.places import BackupError
 from memoryhub.management import troubles
 from memoryhub.management.database import close_connections
 from tests.factories import make_artifact, make_asset, make_document, make_memory, make_user
+from tests.memoryhub.local.processes import named_in_command
 from workspaces.artifacts.forgetting import forget_artifact
 from workspaces.documents import files, forgetting, versions
 from workspaces.index import partitions
@@ -43,6 +44,7 @@ def world(tmp_path: Path, settings: Any) -> Iterator[Path]:
     """A data folder and a passphrase; afterwards the test database is under its name, as it was made."""
     settings.DATA_DIR = tmp_path / "data"
     settings.DATA_DIR.mkdir()
+    settings.EMBEDDED_DATABASE = False  # none lies in that folder, and none has to be started there
     settings.BACKUP_PASSPHRASE = PASSPHRASE
     events.close()  # which tests before left listening
     _end_other_sessions()
@@ -189,7 +191,9 @@ def test_a_drill_compares_and_leaves_nothing(world: Path, monkeypatch: pytest.Mo
     assert not any(name.endswith(("_drill", databases.RESTORING)) for name in databases_there)
 
 
-def test_what_a_killed_backup_left_goes_a_day_later(world: Path) -> None:
+def test_what_a_killed_backup_left_goes_a_day_later(world: Path, settings: Any) -> None:
+    """And where MemoryHub does not run, its database is started meanwhile."""
+    settings.EMBEDDED_DATABASE = True
     killed, writes = (world.parent / f".memoryhub-20260101-030000.zip.{each * 8}.unfinished" for each in "ab")
     mine = world.parent / ".notes.unfinished"
     for path in (killed, writes, mine):
@@ -198,6 +202,7 @@ def test_what_a_killed_backup_left_goes_a_day_later(world: Path) -> None:
         os.utime(path, (0, 0))
     run("backup", world)
     assert (killed.exists(), writes.exists(), mine.exists()) == (False, True, True)
+    assert (settings.DATA_DIR / "postgres").exists() and not named_in_command(settings.DATA_DIR)
 
 
 def test_that_it_was_made_is_noted_where_doctor_and_prometheus_look(world: Path, settings: Any) -> None:

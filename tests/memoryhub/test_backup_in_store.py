@@ -48,6 +48,7 @@ def store(address: str, tmp_path: Path, settings: Any, monkeypatch: pytest.Monke
     monkeypatch.setattr(buckets, "PART", 5 * 1024 * 1024)  # less is none
     settings.DATA_DIR = tmp_path / "data"
     settings.DATA_DIR.mkdir()
+    settings.EMBEDDED_DATABASE = False  # none lies in that folder, and none has to be started there
     settings.BACKUP_PASSPHRASE = PASSPHRASE
     buckets._made.cache_clear()
     events.close()  # which tests before left listening

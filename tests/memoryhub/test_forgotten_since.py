@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import zipfile
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -34,39 +35,49 @@ pytestmark = pytest.mark.django_db(transaction=True)
 LOST = "TRUNCATE memories_tombstone, workspaces_auditevent, workspaces_user, workspaces_workspace CASCADE"
 
 
+@pytest.fixture(scope="module")
+def backups(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for those that the first test makes: each gets copies of them."""
+    return tmp_path_factory.mktemp("backups")
+
+
 @pytest.fixture
-def older(tmp_path: Path, settings: Any) -> Iterator[Path]:
+def older(backups: Path, tmp_path: Path, settings: Any) -> Iterator[Path]:
     """A backup of before something was forgotten. Beside it lie one of after, and what is not newer or not ours.
 
     And the database is lost.
     """
     settings.DATA_DIR = tmp_path / "data"
     settings.DATA_DIR.mkdir()
+    settings.EMBEDDED_DATABASE = False  # none lies in that folder, and none has to be started there
     settings.BACKUP_PASSPHRASE = PASSPHRASE
     events.close()
     _end_other_sessions()
-    olive, folder = make_user("olive"), tmp_path / "backups"
-    folder.mkdir()
+    if not any(backups.iterdir()):
+        _make(backups)
+    yield Path(shutil.copytree(backups, tmp_path / "backups")) / "one.zip"
+    databases.drop(own_name() + databases.REPLACED)
+
+
+def _make(folder: Path) -> None:
+    olive = make_user("olive")
     workspace = make_workspace(owner=olive)
     make_memory("The deadline is March 15", olive)
     secret = make_memory("Olive lives in Lisbon", olive)
     document = make_document(olive, text="The vault opens at nine.", embedded=False)
     invitation = make_invitation(workspace, olive)
-    run("backup", folder / "one.zip")
+    run("backup", folder / "one.aside")
     forget_memories([secret], by=olive, now=timezone.now())
     forgetting.forget_document(document, by=olive)
     revoke_invitation(workspace, invitation.public_id, by=olive, now=timezone.now())
     run("backup", folder / "two.zip")
-    changed(folder / "one.zip", folder / "one.zip.aside", {"made_at": "2026-01-01T00:00:00+00:00"}).replace(
-        folder / "one.zip"
-    )
+    changed(folder / "one.aside", folder / "one.zip", {"made_at": "2026-01-01T00:00:00+00:00"})
+    (folder / "one.aside").unlink()
     later = {"made_at": "2099-01-01T00:00:00+00:00", "installation": "another"}
     changed(folder / "one.zip", folder / "other.zip", later)
     (folder / "strange.zip").write_bytes(b"nobody knows what")
     with connection.cursor() as cursor:
         cursor.execute(LOST)
-    yield folder / "one.zip"
-    databases.drop(own_name() + databases.REPLACED)
 
 
 def cut(place: Path, name: str) -> None:

@@ -248,7 +248,7 @@ def test_a_store_that_does_not_answer_is_said_and_nothing_is_half_done(
 def test_a_backup_takes_them_along_and_a_restore_puts_them_where_the_settings_say(
     bucket: Any, settings: Any, tmp_path: Path
 ) -> None:
-    settings.DATA_DIR = tmp_path / "data"
+    settings.DATA_DIR, settings.EMBEDDED_DATABASE = tmp_path / "data", False
     events.close()
     with connection.cursor() as cursor:  # what threads of tests before left open
         cursor.execute(
