@@ -32,8 +32,23 @@ time.sleep(600)
 """
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty cluster, of which tests that are not about making one get copies."""
+    folder = tmp_path_factory.mktemp("made")
+    EmbeddedPostgres(folder, durable=False).initialise()
+    return folder / "postgres"
+
+
 @pytest.fixture
-def server(data_dir: Path) -> Iterator[EmbeddedPostgres]:
+def copied(made: Path, data_dir: Path) -> None:
+    """In the data folder of the test."""
+    data_dir.mkdir()
+    subprocess.run(["cp", "-a", str(made), str(data_dir / "postgres")], check=True)
+
+
+@pytest.fixture
+def server(copied: None, data_dir: Path) -> Iterator[EmbeddedPostgres]:
     found = EmbeddedPostgres(data_dir, durable=False)
     found.initialise()
     yield found
@@ -52,7 +67,7 @@ def process_of(server: EmbeddedPostgres) -> psutil.Process:
 
 
 @pytest.fixture
-def killed_parent(data_dir: Path) -> Iterator[subprocess.Popen[str]]:
+def killed_parent(copied: None, data_dir: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that started a server on `data_dir`."""
     parent = subprocess.Popen(
         [sys.executable, "-c", START_AND_WAIT, str(data_dir)], stdout=subprocess.PIPE, text=True
