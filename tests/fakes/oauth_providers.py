@@ -32,7 +32,7 @@ class OAuthProviders:
     def start(self) -> OAuthProviders:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
         self.server.providers = self  # type: ignore[attr-defined]
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
     def stop(self) -> None:

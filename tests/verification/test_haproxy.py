@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import httpx2 as http
 import pytest
@@ -33,7 +32,7 @@ class Host(ThreadingHTTPServer):
         self.may_answer, self.dies = threading.Event(), False
         self.may_answer.set()
         self.asked: list[str] = []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
 
 class Answer(BaseHTTPRequestHandler):
@@ -86,17 +85,28 @@ class Proxied:
         return await asyncio.gather(*(one() for _ in range(number)))
 
 
-@pytest.fixture
-def proxied(tmp_path: Path) -> Iterator[Proxied]:
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxied]:
     hosts = [Host(), Host()]
     try:
-        with proxy_before([host.server_port for host in hosts], tmp_path) as proxy:
+        ports = [host.server_port for host in hosts]
+        with proxy_before(ports, tmp_path_factory.mktemp("proxy")) as proxy:
             yield Proxied(proxy, hosts)
     finally:
         for host in hosts:
             host.may_answer.set()
             host.shutdown()
             host.server_close()
+
+
+@pytest.fixture
+def proxied(both: Proxied) -> Proxied:
+    """As if nobody had asked for anything."""
+    for host in both.hosts:
+        host.dies = False
+        host.may_answer.set()
+        host.asked.clear()
+    return both
 
 
 @pytest.mark.parametrize(
