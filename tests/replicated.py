@@ -140,6 +140,16 @@ class Pair:
         self._ask("'FIRST 1 (b)'", {"(b)": "(*)"})
         wait_until(lambda: self.primary.ask(SYNCHRONOUS), "the replica is a synchronous one")
 
+    def follow_again(self) -> None:
+        """The replica, which may have been killed or told to wait, has all that the primary has."""
+        if self.replica._process is None or self.replica._process.poll() is not None:
+            self.replica.start()
+        self.replica.ask("SELECT pg_wal_replay_resume()")
+        reached = self.primary.ask("SELECT pg_current_wal_lsn()")
+        wait_until(
+            lambda: self.replica.ask(f"SELECT pg_last_wal_replay_lsn() >= '{reached}'"), "it has caught up"
+        )
+
     def go_on_alone(self) -> None:
         """The replica is dead: no commit waits for it any more."""
         self._ask("synchronous_standby_names = ''")
@@ -183,10 +193,13 @@ def replicated_stack(folder: Path, **env: str) -> Iterator[tuple[Stack, Pair]]:
 
 
 class Traffic:
-    """A writer and a reader at each web process, at it until they are stopped; what each was answered."""
+    """A writer and a reader at each web process, at it until they are stopped; what each was answered.
 
-    def __init__(self, clients: list[http.Client], place: str) -> None:
-        self.place, self.stopping = place, threading.Event()
+    Each pauses for so many seconds now and then, where what goes on beside it wants the processor, too.
+    """
+
+    def __init__(self, clients: list[http.Client], place: str, pause: float = 0.0) -> None:
+        self.place, self.pause, self.stopping = place, pause, threading.Event()
         self.acknowledged: set[str] = set()
         self.writes: list[tuple[float, http.Response]] = []
         self.reads: list[tuple[float, http.Response]] = []
@@ -206,6 +219,7 @@ class Traffic:
             self.writes.append((time.monotonic(), answer))
             if answer.status_code == 201:
                 self.acknowledged.add(content)
+            self.stopping.wait(self.pause)
 
     def _read(self, client: http.Client) -> None:
         while not self.stopping.is_set():
@@ -214,6 +228,7 @@ class Traffic:
                 client.post(f"{self.place}/recall", json={"query": "which number has the locker?"}),
             ):
                 self.reads.append((time.monotonic(), answer))
+            self.stopping.wait(self.pause)
 
     def has_written(self, number: int) -> bool:
         """Whether more than so many writes were acknowledged. Raises what ended a writer or reader."""
