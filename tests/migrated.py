@@ -9,12 +9,15 @@ import fcntl
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from memoryhub.local.postgres import EmbeddedPostgres
+from memoryhub.local.data_folder import make_data_folders
+from memoryhub.local.postgres import USER, EmbeddedPostgres
+from memoryhub.local.postgres_programs import MAJOR_VERSION, c_locale
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".pytest_cache" / "migrated"
@@ -28,14 +31,14 @@ def environment(data_dir: Path, **more: str) -> dict[str, str]:
     return clean | {"MEMORYHUB_DATA_DIR": str(data_dir), "PYTHONUNBUFFERED": "1"} | more
 
 
-def lend_to(data_dir: Path) -> None:
-    """Put the database where an ``EmbeddedPostgres`` of this folder looks for one."""
+def lend_to(data_dir: Path, major: str = MAJOR_VERSION) -> None:
+    """Put the database where an ``EmbeddedPostgres`` of this folder, and of this version, looks for one."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        made = CACHE / _name()
+        made = CACHE / f"{_name()}-{major}"
         if not made.exists():
-            _make(made)
+            _make(made, major)
         _copy(made, data_dir / "postgres")
 
 
@@ -48,13 +51,16 @@ def _name() -> str:
     return digest.hexdigest()[:16]
 
 
-def _make(place: Path) -> None:
+def _make(place: Path, major: str) -> None:
     for older in CACHE.glob("*/"):
-        shutil.rmtree(older)
+        if older.name.partition("-")[0] != _name():
+            shutil.rmtree(older)
     with tempfile.TemporaryDirectory(prefix="memoryhub-migrated-") as name:
         folder = Path(name)
         folder.chmod(0o755)  # the server may run as another user
-        server = EmbeddedPostgres(folder)
+        server = EmbeddedPostgres(folder, major=major)
+        if major != MAJOR_VERSION:
+            _make_older(server)
         server.initialise()
         server.start()
         try:
@@ -65,6 +71,17 @@ def _make(place: Path) -> None:
         unfinished = place.with_suffix(".unfinished")
         _copy(server.cluster, unfinished)
         unfinished.rename(place)
+
+
+def _make_older(server: EmbeddedPostgres) -> None:
+    """A cluster as the MemoryHub that brought this version made it, which our options for initdb do not."""
+    make_data_folders(server.data_dir, passable=True)
+    for each in (server.socket_folder, server.cluster):
+        server._make_folder(each)
+    options = [f"--pgdata={server.cluster}", f"--username={USER}", "--auth=trust", "--encoding=UTF8"]
+    options += ["--no-sync", f"--locale={c_locale()}"]
+    command = server._launch("initdb", *options, death_signal=signal.SIGKILL)
+    subprocess.run(command, env=server.environment(), cwd="/", check=True, stdout=subprocess.DEVNULL)
 
 
 def _copy(cluster: Path, place: Path) -> None:

@@ -5,6 +5,7 @@ For what only real processes can show: two web processes, killed workers, browse
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -17,14 +18,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import httpx2 as http
 import psycopg
 
 from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
 from memoryhub.local.stack import WEB_SERVER
-from tests.migrated import environment, lend_to
+from tests.migrated import CACHE, environment, lend_to
 
 ROOT = Path(__file__).resolve().parent.parent
 PASSWORD = "correct horse battery"
@@ -148,17 +148,34 @@ def key_of(person: http.Client, workspace: str) -> str:
     return str(made.json()["key"])
 
 
+PREPARED = CACHE.parent / "prepared"
+PREPARE = """
+from memoryhub.management.commands.prepare import Command
+from memoryhub.management.translations import compile_translations
+compile_translations()
+Command()._collect_static_files()
+"""
+
+
 @cache
-def _static_files() -> TemporaryDirectory[str]:
-    """A data folder with nothing but the collected files in it, for all installations of these tests."""
-    folder = TemporaryDirectory(prefix="memoryhub-static-")
-    collect = [sys.executable, "manage.py", "collectstatic", "--noinput", "--verbosity", "0"]
-    subprocess.run(collect, cwd=ROOT, env=environment(Path(folder.name)), check=True)
-    return folder
+def _prepare() -> None:
+    """Collect the files and compile the catalogues; both see by themselves whether something changed since."""
+    PREPARED.mkdir(parents=True, exist_ok=True)
+    with (PREPARED / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        command = [sys.executable, "manage.py", "shell", "--no-imports", "--command", PREPARE]
+        subprocess.run(command, cwd=ROOT, env=environment(PREPARED), check=True)
 
 
 def static_files_in(folder: Path) -> None:
-    shutil.copytree(Path(_static_files().name) / "static", folder / "static", dirs_exist_ok=True)
+    _prepare()
+    shutil.copytree(PREPARED / "static", folder / "static", dirs_exist_ok=True)
+
+
+def prepared_in(folder: Path) -> None:
+    """In a data folder, what a start makes that finds none: seconds of each host that begins."""
+    static_files_in(folder)
+    shutil.copytree(PREPARED / "locale", folder / "locale", dirs_exist_ok=True)
 
 
 @contextmanager

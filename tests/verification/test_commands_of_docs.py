@@ -4,7 +4,6 @@ with who does it, or why nobody.
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
@@ -19,8 +18,9 @@ from memoryhub.local.postgres import connection_settings
 from tests.fakes.object_store import KEY, SECRET, empty_bucket, keys_in, running_store
 from tests.memoryhub.local.processes import wait_until
 from tests.migrated import environment
-from tests.stack import ROOT, Stack, free_port, running_stack
+from tests.stack import ROOT, Stack, free_port, prepared_in, running_stack
 from tests.test_docs import ALL
+from tests.typed import typed
 from tests.verification.test_hosts import KEYS
 
 FILE = "/backups/memoryhub-20260101-030000.zip"
@@ -132,13 +132,7 @@ class Shell:
 
     def type(self, commands: dict[str, str], **env: str) -> None:
         """Each says what is expected of it."""
-        lines = [json.dumps(self.words(each)[1:]) for each in commands]
-        command = [sys.executable, "-m", "tests.typed"]
-        done = subprocess.run(
-            command, cwd=ROOT, env=self.env | env, input="\n".join(lines), capture_output=True, text=True
-        )
-        answers = [json.loads(line) for line in done.stdout.splitlines()]
-        assert len(answers) == len(commands), done.stderr
+        answers = typed([self.words(each)[1:] for each in commands], self.env | env)
         for (each, expected), (status, said) in zip(commands.items(), answers, strict=True):
             assert expected in said, f"{each}: {status}, {said}"
             found = (
@@ -186,8 +180,15 @@ def address_of(stack: Stack, database: str = "memoryhub") -> str:
     return f"postgres://{place['user']}@/{database}?host={place['host']}&port={place['port']}"
 
 
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of one for all parts."""
+    with running_stack(tmp_path_factory.mktemp("stack")) as stack:
+        yield address_of(stack)
+
+
 @pytest.mark.parametrize("command", STARTED)
-def test_each_part_starts_as_the_docs_say_and_ends(command: str, tmp_path: Path) -> None:
+def test_each_part_starts_as_the_docs_say_and_ends(command: str, database: str, tmp_path: Path) -> None:
     words, port, data = command.split(), free_port(), tmp_path / "part"
     at, part = f"http://127.0.0.1:{port}/v1", words[3]
     env = {"MEMORYHUB_PORT": str(port), "MEMORYHUB_FILES_DIR": str(tmp_path / "files"), **KEYS}
@@ -201,13 +202,17 @@ def test_each_part_starts_as_the_docs_say_and_ends(command: str, tmp_path: Path)
         ]
         env |= {f"MEMORYHUB_{kind}_BASE_URL": at, f"MEMORYHUB_{kind}_API_KEY": "its own key"}
         env |= {f"MEMORYHUB_{kind}_MODEL": model}
-    with running_stack(tmp_path) as stack, (tmp_path / "said").open("wb") as said:
-        env = environment(data, DATABASE_URL=address_of(stack), **env)
+    env = environment(data, DATABASE_URL=database, **env)
+    prepared_in(data)
+    with (tmp_path / "said").open("wb") as said:
         process = subprocess.Popen([sys.executable, *words], cwd=ROOT, env=env, stdout=said, stderr=said)
-        stack.processes.append(process)
+    try:
         wait_until(lambda: b"MemoryHub is ready" in (tmp_path / "said").read_bytes(), f"{part} is ready")
         process.terminate()
         assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
     assert (tmp_path / "said").read_text().splitlines()[-1].endswith("| stopped")
 
 

@@ -25,7 +25,7 @@ from tests.fakes import object_store
 from tests.fakes.openai_server import Answer, ScriptedOpenAI
 from tests.memoryhub.local.processes import wait_until
 from tests.migrated import environment, lend_to
-from tests.stack import ROOT, Web, free_port, signed_up
+from tests.stack import ROOT, Web, free_port, prepared_in, signed_up
 
 SAID = "The vault opens at nine."
 KEYS = {"MEMORYHUB_SECRET_KEY": "of every host " * 3, "MEMORYHUB_FORGET_KEY": "of every host, too " * 3}
@@ -35,6 +35,7 @@ KEYS = {"MEMORYHUB_SECRET_KEY": "of every host " * 3, "MEMORYHUB_FORGET_KEY": "o
 def host(folder: Path, parts: str, env: dict[str, str], code: Path = ROOT) -> Iterator[tuple[Web, Path]]:
     """`up --only` of this checkout in a data folder of its own; what it says goes to the file."""
     folder.mkdir()
+    prepared_in(folder / "data")
     said, port = folder / "said", free_port()
     own = environment(folder / "data", **env) | {"MEMORYHUB_PORT": str(port), "MEMORYHUB_WEB_PROCESSES": "1"}
     with said.open("wb") as output:
@@ -171,7 +172,7 @@ def test_a_version_that_only_adds_runs_beside_the_one_before_and_there_is_a_way_
         document = f"{documents}/{brought['id']}"
         wait_until(lambda: anew.get(document).json()["status"] == "ready", "the worker of before read it")
 
-        back, of_back = hosts.enter_context(host(tmp_path / "back", "web,worker", env))
+        back, of_back = hosts.enter_context(host(tmp_path / "back", "web", env))
         with writing(anew, memories, kept):
             old.process.send_signal(signal.SIGTERM)
             old.process.wait(60)
@@ -260,6 +261,7 @@ def writing(person: http.Client, memories: str, kept: list[str]) -> Iterator[Non
             saved = person.post(memories, json={"content": f"Locker {len(kept)} is free."})
             assert saved.status_code == 201, saved.text
             kept.append(saved.json()["id"])
+            over.wait(0.1)  # those who start meanwhile want the processor, too
 
     with ThreadPoolExecutor(1) as pool:
         writer = pool.submit(write)

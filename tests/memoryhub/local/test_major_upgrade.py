@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, LiteralString, NamedTuple
 
@@ -17,13 +18,14 @@ import pytest
 from psycopg import sql
 
 from memoryhub.local import major_upgrade
-from memoryhub.local.data_folder import make_data_folders
 from memoryhub.local.postgres import USER, EmbeddedPostgres, connection_settings
-from memoryhub.local.postgres_programs import PostgresError, c_locale, is_brought
+from memoryhub.local.postgres_programs import PostgresError, is_brought
 from memoryhub.local.row_counts import rows_of
 from tests.memoryhub.local.processes import named_in_command, wait_until
 from tests.memoryhub.local.test_up import Installation
-from tests.migrated import environment
+from tests.migrated import environment, lend_to
+from tests.stack import prepared_in
+from tests.typed import typed
 
 OLDER = "16"
 ROOT = Path(__file__).resolve().parents[3]
@@ -31,7 +33,6 @@ pytestmark = pytest.mark.skipif(not is_brought(OLDER), reason="the wheel brings 
 # In parts, which sets how the database plans, and with row security, which has a role beside the database.
 FILLED = """
 from django.core.management import call_command
-call_command("migrate", verbosity=0)
 call_command("seed_demo")
 call_command("partition", parts=2)
 call_command("row_security", enable=True)
@@ -116,18 +117,9 @@ def made() -> Iterator[Of16]:
     folder = Path(tempfile.mkdtemp(prefix="mh-"))
     folder.chmod(0o755)
     server = older(folder / "data")
-    make_data_folders(server.data_dir, passable=True)
-    for each in (server.socket_folder, server.cluster):
-        server._make_folder(each)
-    initdb = [
-        f"--pgdata={server.cluster}",
-        f"--username={USER}",
-        "--auth=trust",
-        "--encoding=UTF8",
-        "--no-sync",
-    ]
-    command = server._launch("initdb", *initdb, f"--locale={c_locale()}", death_signal=signal.SIGKILL)
-    subprocess.run(command, env=server.environment(), cwd="/", check=True, stdout=subprocess.DEVNULL)
+    server.data_dir.mkdir(mode=0o755)
+    lend_to(server.data_dir, OLDER)
+    server.initialise()
     server.start()
     try:
         managed(server.data_dir, FILLED)
@@ -146,14 +138,20 @@ def of16(made: Of16, data_dir: Path) -> Of16:
     return made._replace(data_dir=data_dir)
 
 
-def goes_on(of16: Of16, server: EmbeddedPostgres) -> None:
-    """All is there for this server that was in the database of before."""
+@contextmanager
+def serving(server: EmbeddedPostgres) -> Iterator[None]:
     server.initialise()
     server.start()
     try:
-        assert digests(of16.data_dir) == of16.digests
+        yield
     finally:
         server.stop()
+
+
+def goes_on(of16: Of16, server: EmbeddedPostgres) -> None:
+    """All is there for this server that was in the database of before."""
+    with serving(server):
+        assert digests(of16.data_dir) == of16.digests
 
 
 def clusters(data_dir: Path) -> set[str]:
@@ -171,46 +169,42 @@ def test_all_goes_on_with_18_and_the_way_back_is_kept(of16: Of16) -> None:
     assert not major_upgrade.is_due(of16.data_dir)
     assert clusters(of16.data_dir) == {"postgres", "postgres.before-18"}
     assert (of16.data_dir / "postgres").stat().st_uid == owner
-    server = EmbeddedPostgres(of16.data_dir, durable=False)
-    goes_on(of16, server)
-    server.start()
-    try:
+    with serving(EmbeddedPostgres(of16.data_dir, durable=False)):
+        assert digests(of16.data_dir) == of16.digests
         assert (
             managed(of16.data_dir, RECALLED) == of16.recalled and "The Apollo cinema reopens" in of16.recalled
         )
         managed(of16.data_dir, ISOLATED, MEMORYHUB_ROW_SECURITY="on")
-    finally:
-        server.stop()
     shutil.rmtree(of16.data_dir / "postgres")
     (of16.data_dir / "postgres.before-18").rename(of16.data_dir / "postgres")
     goes_on(of16, older(of16.data_dir))
-    (of16.data_dir / "postgres.before-18").mkdir()  # who goes back keeps another, and comes once more
-    major_upgrade.upgrade(of16.data_dir, said.append)
-    assert clusters(of16.data_dir) == {"postgres", "postgres.before-18", "postgres.before-18-2"}
 
 
-@pytest.mark.parametrize(
-    "moment",
-    [
-        "there",  # a piece of it is
-        "counted",  # all is
-        "rename 2",  # and on the disk; the first made the new cluster
-        "rename 3",  # the old one moves away
-        "rename 4",  # the new one comes in its place
-    ],
-)
-def test_killed_at_any_moment_it_starts_and_has_everything(of16: Of16, moment: str) -> None:
-    command = [sys.executable, "-c", KILLED, str(of16.data_dir), moment]
-    assert subprocess.run(command, cwd=ROOT).returncode == -signal.SIGKILL
-    wait_until(lambda: not named_in_command(of16.data_dir), "the servers ended with who started them")
+MOMENTS = [
+    "there",  # a piece of it is
+    "counted",  # all is
+    "rename 2",  # and on the disk; the first made the new cluster
+    "rename 3",  # the old one moves away
+    "rename 4",  # the new one comes in its place
+]
+
+
+def test_killed_at_any_moment_it_starts_and_has_everything(of16: Of16) -> None:
+    """One attempt after the other, each with what the one before left: the next gets further, and the last to the end.
+
+    Somebody went back before, and keeps a cluster under the name that this one would get.
+    """
     before = of16.data_dir / "postgres"
-    if before.exists():  # as the version before would find it
-        goes_on(of16, older(of16.data_dir))
-    assert before.exists() == (moment != "rename 4")
-    if before.exists():
-        major_upgrade.upgrade(of16.data_dir, str)
+    (of16.data_dir / major_upgrade.BEFORE).mkdir()
+    for moment in MOMENTS:
+        command = [sys.executable, "-c", KILLED, str(of16.data_dir), moment]
+        assert subprocess.run(command, cwd=ROOT).returncode == -signal.SIGKILL
+        wait_until(lambda: not named_in_command(of16.data_dir), "the servers ended with who started them")
+        assert before.exists() == (moment != "rename 4")
+        if before.exists():  # as the version before would find it
+            goes_on(of16, older(of16.data_dir))
     goes_on(of16, EmbeddedPostgres(of16.data_dir, durable=False))
-    assert clusters(of16.data_dir) == {"postgres", "postgres.before-18"}
+    assert clusters(of16.data_dir) == {"postgres", "postgres.before-18", "postgres.before-18-2"}
 
 
 def test_what_keeps_it_from_being_copied_is_said_and_nothing_is_changed(
@@ -244,6 +238,7 @@ def test_what_keeps_it_from_being_copied_is_said_and_nothing_is_changed(
 def test_make_run_upgrades_says_so_and_can_be_stopped_meanwhile(of16: Of16) -> None:
     """And no command does it beside: only who starts everything knows that nobody else works on the cluster."""
     installation = Installation(of16.data_dir.parent)
+    prepared_in(of16.data_dir)
     refused = installation.manage("backup", str(of16.data_dir.parent / "one.zip"))
     assert refused.returncode == 1 and "Start MemoryHub (`make run`)" in refused.stderr
     assert "Traceback" not in refused.stderr
@@ -272,24 +267,12 @@ def test_make_run_upgrades_says_so_and_can_be_stopped_meanwhile(of16: Of16) -> N
 
 def test_a_server_of_ones_own_of_that_version_is_backed_up_and_restored(of16: Of16, tmp_path: Path) -> None:
     server, file = older(of16.data_dir), str(tmp_path / "one.zip")
-    server.initialise()
-    server.start()
     url = f"postgres://{USER}@/{USER}?host={server.socket_folder}"
-    env = environment(of16.data_dir, DATABASE_URL=url)
-
-    def manage(*arguments: str) -> None:
-        done = subprocess.run(
-            [sys.executable, "manage.py", *arguments], cwd=ROOT, env=env, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-
-    try:
-        manage("backup", file)
-        manage("restore", "--drill", file)
-        manage("restore", "--replace", file)
+    commands = [["backup", file], ["restore", "--drill", file], ["restore", "--replace", file]]
+    with serving(server):
+        answers = typed(commands, environment(of16.data_dir, DATABASE_URL=url))
+        assert [status for status, _ in answers] == [0] * 3, answers
         after = digests(of16.data_dir)
-    finally:
-        server.stop()
     assert after.keys() == of16.digests.keys()
     assert {
         name for name in after if after[name] != of16.digests[name]
