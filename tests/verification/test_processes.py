@@ -10,11 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import psycopg
 import pytest
 
+from chat.models import ABANDONED_AFTER
+from memoryhub.local.postgres import connection_settings
 from tests.fakes.openai_server import HOLD, Answer, ScriptedOpenAI
 from tests.stack import Stack, Web, running_stack, signed_up
 
+# As if the time had passed after which a process without a sign of life is taken for dead. A living one gives another.
+LONG_AGO = "UPDATE chat_message SET beat_at = beat_at - %s WHERE status = 'streaming'"
 SAID = "My project deadline is March 15 and I am vegetarian."
 
 
@@ -110,6 +115,8 @@ def test_a_killed_web_process_leaves_the_text_so_far_and_a_retry(
         answer = next(stream_events(sent))[1]["answer"]["id"]
         eventually(lambda: stored_answer() == "Half an answer")
         stack.kill(first.process)
+    with psycopg.connect(**connection_settings(stack.folder)) as connection:  # type: ignore[arg-type]
+        connection.execute(LONG_AGO, [ABANDONED_AFTER])
     elsewhere = f"{second.url}/chats/{chat}/messages/{answer}/stream/"
     with person.stream("GET", elsewhere) as other:
         events = list(stream_events(other))
