@@ -43,6 +43,13 @@ TOGETHER = {
         "tests/workspaces/connections/test_local_servers.py",
     ),
     "fuzz": ("tests/test_api_fuzz_command.py",),
+    # Few tests and long ones: begun late, they would go on where the other processes have ended.
+    "upgrade of PostgreSQL": ("tests/memoryhub/local/test_major_upgrade.py",),
+    "backups": (
+        "tests/memoryhub/test_backup.py",
+        "tests/memoryhub/test_backup_in_store.py",
+        "tests/memoryhub/test_forgotten_since.py",
+    ),
     "staff": ("tests/test_staff.py",),
 }
 BEGINNINGS = {beginning: share for share, beginnings in TOGETHER.items() for beginning in beginnings}
