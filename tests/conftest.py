@@ -15,7 +15,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +31,7 @@ from memoryhub import events
 from memoryhub.database import acting
 from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
 from memoryhub.management.translations import compile_translations
+from tests.copies import copied
 from tests.migrated import lend_to
 from workspaces.isolation import policies
 from workspaces.models import User, Workspace
@@ -182,7 +182,7 @@ def people_may_connect(settings: Settings) -> None:
 @pytest.fixture
 def world(made_world: World, people_may_connect: None, db: None) -> World:
     """One of everything, made once for a file of tests; each finds it as it was made."""
-    return deepcopy(made_world)
+    return copied(made_world)
 
 
 @pytest.fixture

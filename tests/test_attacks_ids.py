@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 import pytest
@@ -12,12 +10,15 @@ import pytest
 from chat.models import Chat, Message
 from memories.models import Memory
 from tests.conftest import make_cast
+from tests.copies import copied
+from tests.digests import digests
 from tests.factories import make_user, make_workspace
 from tests.routes import ROWS, Row
 from tests.test_attacks import client_of, columns, send
 from tests.world import World, make_world
 from workspaces.models import Agent, ApiKey, Membership, SignIn, User, Workspace
 
+Selects = tuple[dict[str, str], list[Any]]
 BODY_IDS = ["{ws}", "{mem}", "{agent}", "{node}", "{other_node}"]
 
 
@@ -50,16 +51,34 @@ def made(module_transaction: None) -> tuple[World, World]:
 
 @pytest.fixture
 def world(made: tuple[World, World], people_may_connect: None, db: None) -> World:
-    return deepcopy(made[0])
+    return copied(made[0])
 
 
 @pytest.fixture
 def others(made: tuple[World, World], db: None) -> World:
-    return deepcopy(made[1])
+    return copied(made[1])
+
+
+@pytest.fixture(scope="module")
+def selects(made: tuple[World, World]) -> Selects:
+    """All of the first world, as statements and their parameters."""
+    place = made[0].cast.workspace
+    rows = (
+        Workspace.objects.filter(pk=place.pk).values_list(),
+        Membership.objects.filter(workspace=place).values_list(),
+        Memory.objects.filter(workspace=place).values_list(*columns(Memory)),
+        Chat.objects.filter(workspace=place).values_list(),
+        Message.objects.filter(chat__workspace=place).values_list(),
+        Agent.objects.filter(workspace=place).values_list(),
+    )
+    asked = {each.model.__name__: each.query.sql_with_params() for each in rows}
+    return {name: sql for name, (sql, _) in asked.items()}, [
+        each for _, given in asked.values() for each in given
+    ]
 
 
 @pytest.mark.parametrize("row", WITH_IDS, ids=str)
-def test_ids_of_another_world_open_nothing(world: World, others: World, row: Row) -> None:
+def test_ids_of_another_world_open_nothing(world: World, others: World, selects: Selects, row: Row) -> None:
     """Each id in turn is another world's, and all that stand beside it are one's own."""
     client = client_of(others.cast.owner, row)
     mine = others.ids | (others.deleted_ids if row.deleted else {})
@@ -71,7 +90,7 @@ def test_ids_of_another_world_open_nothing(world: World, others: World, row: Row
         theirs |= {"message_id": theirs[f"{row.message}_id"]}
         row = replace(row, message="")
     in_route = [name for name in mine if name.endswith("_id") and f":{name}>" in row.route]
-    protected = stored_of(world)
+    protected = digests(*selects)
     tried = 0
     for name in in_route:
         mixed = replace(others, ids=mine | {name: theirs[name]}, deleted_ids={}, proposed_ids={})
@@ -86,19 +105,4 @@ def test_ids_of_another_world_open_nothing(world: World, others: World, row: Row
         assert refused, name
         tried += 1
     assert tried
-    assert stored_of(world) == protected
-
-
-def stored_of(world: World) -> list[Any]:
-    """All of the first world."""
-    place = world.cast.workspace
-    return list(
-        chain(
-            Workspace.objects.filter(pk=place.pk).values_list(),
-            Membership.objects.filter(workspace=place).order_by("pk").values_list(),
-            Memory.objects.filter(workspace=place).order_by("pk").values_list(*columns(Memory)),
-            Chat.objects.filter(workspace=place).order_by("pk").values_list(),
-            Message.objects.filter(chat__workspace=place).order_by("pk").values_list(),
-            Agent.objects.filter(workspace=place).order_by("pk").values_list(),
-        )
-    )
+    assert digests(*selects) == protected

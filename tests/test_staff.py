@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import nullcontext
-from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from django.urls import reverse
 
 from chat.models import Chat
 from memories.models import Memory
+from tests.copies import copied
 from tests.staff import (
     READING,
     hostile_posts,
@@ -43,7 +43,7 @@ def made(module_transaction: None) -> World:
 @pytest.fixture
 def world(made: World, db: None) -> World:
     """Made once; each test finds it as it was made."""
-    return deepcopy(made)
+    return copied(made)
 
 
 def list_of(model: Any) -> str:

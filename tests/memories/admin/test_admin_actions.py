@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -24,6 +23,7 @@ from memories.writing import gate, review
 from tests.admin_pages import run_action
 from tests.api import type_password_again
 from tests.conftest import Cast, make_cast
+from tests.copies import copied
 from tests.digests import digests
 from tests.factories import make_agent, make_chat, make_document, make_key_text, make_memory, make_user
 from tests.fakes.embedder import FakeEmbedder
@@ -105,7 +105,7 @@ def made_rows(module_transaction: None) -> Rows:
 @pytest.fixture
 def rows(made_rows: Rows, db: None) -> Rows:
     """Made once for all actions; each finds them as they were made."""
-    return deepcopy(made_rows)
+    return copied(made_rows)
 
 
 def make_rows(cast: Cast) -> Rows:
