@@ -1,4 +1,4 @@
-"""``force_login`` in two statements, not nineteen: most tests begin with it, many several times.
+"""``force_login`` in one statement, not nineteen: most tests begin with it, many several times.
 
 Django's own is taken where a client is signed in already, and tests about signing in use ``client.login`` or the form.
 """
@@ -11,15 +11,23 @@ import pytest
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore
-from django.contrib.sessions.models import Session
 from django.core.cache import caches
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 from django.utils.crypto import get_random_string
 
+from memoryhub.ids import new_id
 from workspaces.accounts.sessions import SEEN_EVERY
-from workspaces.models import SignIn, User
+from workspaces.models import User
 
+# As SessionStore and accounts.sessions write them.
+ROWS = """
+WITH session AS (INSERT INTO django_session (session_key, session_data, expire_date)
+    VALUES (%(key)s, %(said)s, %(until)s))
+INSERT INTO workspaces_signin (public_id, user_id, session_key, device, network, created_at, last_seen_at)
+VALUES (%(public_id)s, %(user)s, %(key)s, '', '', %(now)s, %(now)s)
+"""
 djangos_own = Client.force_login
 
 
@@ -35,10 +43,9 @@ def sign_in(client: Client, user: User, backend: str | None = None) -> None:
         HASH_SESSION_KEY: user.get_session_auth_hash(),
     }
     until = now + timedelta(seconds=settings.SESSION_COOKIE_AGE)
-    Session.objects.bulk_create(
-        [Session(session_key=key, session_data=SessionStore().encode(said), expire_date=until)]
-    )
-    SignIn.objects.bulk_create([SignIn(user=user, session_key=key, last_seen_at=now)])
+    row = {"key": key, "said": SessionStore().encode(said), "until": until, "user": user.pk, "now": now}
+    with connection.cursor() as cursor:
+        cursor.execute(ROWS, row | {"public_id": new_id("ses")})
     caches["process"].set(f"seen:{key}", 1, SEEN_EVERY)
     client.cookies[settings.SESSION_COOKIE_NAME] = key
 
