@@ -122,13 +122,28 @@ LYING_HEADERS: list[dict[str, str]] = [
 
 @pytest.mark.parametrize("row", READING_PAGES, ids=str)
 def test_headers_that_lie_open_nothing(world: World, row: Row) -> None:
+    """All of them at once at every page, each alone at the pages in the test after this."""
+    told = {name: value for headers in LYING_HEADERS for name, value in headers.items()}
+    assert_lies_open_nothing(world, row, [told])
+
+
+ALONE = [row for row in READING_PAGES if row.route in ("", "profile/", "workspaces/<str:ws_id>/settings/")]
+
+
+@pytest.mark.parametrize("row", ALONE, ids=str)
+def test_no_header_that_lies_opens_anything_by_itself(world: World, row: Row) -> None:
+    """What one of them does before a view is asked, another could hide."""
+    assert_lies_open_nothing(world, row, LYING_HEADERS)
+
+
+def assert_lies_open_nothing(world: World, row: Row, lies: list[dict[str, str]]) -> None:
     for person in (world.cast.stranger, None):
         client = Client(raise_request_exception=False)
         if person is not None:
             client.force_login(person)
         usual = client.get(world.address(row))  # the first sight makes somebody's own workspace
         before = stored()
-        for headers in LYING_HEADERS:
+        for headers in lies:
             answer = client.get(world.address(row), headers=headers)
             where = answer.headers.get("Location", "")
             assert answer.status_code == usual.status_code, headers
