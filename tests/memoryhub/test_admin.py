@@ -188,11 +188,12 @@ def test_who_may_only_look_is_offered_no_action(model: Any, everything: dict[Any
 
 
 @pytest.mark.parametrize("model", OURS, ids=lambda model: model._meta.label)
-@pytest.mark.parametrize("text", HOSTILE)
-def test_no_search_text_breaks_a_list(model: Any, text: str, superuser: User, everything: Any) -> None:
-    response = signed_in(superuser).get(url(model, "changelist"), {"q": text})
-    assert response.status_code == 200
-    assert b"<script>alert(1)" not in response.content
+def test_no_search_text_breaks_a_list(model: Any, superuser: User, everything: Any) -> None:
+    client = signed_in(superuser)
+    for text in HOSTILE:
+        response = client.get(url(model, "changelist"), {"q": text})
+        assert response.status_code == 200, text
+        assert b"<script>alert(1)" not in response.content, text
 
 
 @pytest.mark.parametrize(
