@@ -8,33 +8,18 @@ from importlib import import_module
 
 import pytest
 from django.db import IntegrityError, connection
-from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from memories.models import Memory
 from memories.recalling.recall import recall
 from tests.conftest import Cast
 from tests.factories import HERE, make_agent, make_memory
+from tests.workspaces.index.test_passages_migration import migrate, upgraded
 from workspaces.models import PassageWord
 
+__all__ = ["upgraded"]
 pytestmark = pytest.mark.django_db(transaction=True)
 BEFORE = "0017_secret_rules"
-
-
-def migrate(to: list[tuple[str, str]]) -> None:
-    MigrationExecutor(connection).migrate(to)
-
-
-def migrate_to_now() -> None:
-    """What follows 0018_keys changes no memory."""
-    migrate(MigrationExecutor(connection).loader.graph.leaf_nodes())
-
-
-@pytest.fixture
-def newest_again(transactional_db: None) -> Iterator[None]:
-    """What comes after stands on the tables of today."""
-    yield
-    migrate_to_now()
 
 
 def keyed(memory: Memory, key: str, **fields: object) -> Memory:
@@ -46,7 +31,7 @@ def keyed(memory: Memory, key: str, **fields: object) -> Memory:
 
 
 def test_the_one_changed_last_keeps_its_key_and_the_others_say_where_it_went(
-    cast: Cast, newest_again: None
+    cast: Cast, upgraded: Iterator[None]
 ) -> None:
     now, home = timezone.now(), cast.workspace
     agent = make_agent(cast.owner, home)
@@ -64,7 +49,7 @@ def test_the_one_changed_last_keeps_its_key_and_the_others_say_where_it_went(
     keyed(gone, "drinkable", deleted_at=now)
     keyed(alone, "other")
 
-    migrate_to_now()
+    migrate()  # what follows 0018_keys changes no memory
 
     kept = set(Memory.objects.filter(key="drinkable").values_list("content", flat=True))
     assert kept == {"Coffee", "Wine", "Beer", "Milk"}

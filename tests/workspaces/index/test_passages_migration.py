@@ -33,7 +33,9 @@ ROWS = {
 def migrate(to: list[tuple[str, str]] | None = None) -> None:
     """To these, or to the newest: what the code of today stands on."""
     executor = MigrationExecutor(connection)
-    executor.migrate(executor.loader.graph.leaf_nodes() if to is None else to)
+    to = executor.loader.graph.leaf_nodes() if to is None else to
+    if plan := executor.migration_plan(to):
+        executor.migrate(to, plan)
 
 
 @pytest.fixture
