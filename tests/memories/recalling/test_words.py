@@ -14,14 +14,12 @@ from memories.recalling.recall import recall
 from memoryhub.llm.base import Embedder
 from tests.conftest import Cast
 from tests.factories import HERE, make_document, make_memory
-from tests.workspaces.index.test_passages_migration import migrate, upgraded
+from tests.steps import do_again, take_back
 from workspaces.documents.finding import find_passages
 from workspaces.index.words import index_words
 from workspaces.models import CommonWord, PassageWord, PlaceStatistics
 
-__all__ = ["upgraded"]
-BEFORE = [("memories", "0022_receipt_strength"), ("workspaces", "0018_artifacts")]
-
+STEPS = (("workspaces", "0019_words"), ("memories", "0023_words"))
 # What is remembered, and a question that shares other forms of its words, or one word amid others, with it.
 SAID = {
     "en": ("We migrated the billing service to Frankfurt", "When was the migration of billing?"),
@@ -74,12 +72,19 @@ def stored() -> set[tuple[object, ...]]:
     return {(*key, round(weight, 4)) for *key, weight in rows}
 
 
+@pytest.fixture
+def counted_anew(transactional_db: None) -> Iterator[None]:
+    """Whatever a test does, the next finds the database of today."""
+    yield
+    do_again(*STEPS)
+
+
 @pytest.mark.django_db(transaction=True)
 def test_what_was_counted_before_is_counted_anew_and_a_killed_run_goes_on(
-    everything: None, upgraded: Iterator[None], cast: Cast, monkeypatch: pytest.MonkeyPatch
+    everything: None, counted_anew: None, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = stored()
-    migrate(BEFORE)
+    take_back(*reversed(STEPS))
     before = stored()
     assert "kündigungsfristen" in {row[1] for row in before}
     assert before & now != before
@@ -99,9 +104,9 @@ def test_what_was_counted_before_is_counted_anew_and_a_killed_run_goes_on(
 
     monkeypatch.setattr(CursorWrapper, "execute", killed)
     with pytest.raises(DatabaseError):
-        migrate()
+        do_again(*STEPS)
     assert stored() not in (before, now)
-    migrate()
+    do_again(*STEPS)
     assert stored() == now
     assert batches[6] == batches[5], "it goes on where it was killed"
     assert not PlaceStatistics.objects.exists() and not CommonWord.objects.exists()
