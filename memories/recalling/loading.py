@@ -10,6 +10,7 @@ from typing import Any
 
 from django.core.cache import caches
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection
+from django.db.models import Model
 from django_q.tasks import async_task
 
 from memories.judging.secret_filter import RULES
@@ -26,9 +27,15 @@ RECHECKED_EVERY = 10  # seconds: rows of older rules are few, and a job for each
 # A memory without what is large and nobody asks of a recalled one; whether its vector is there, and the last that may
 # replace it; who wrote it and the older one that it may replace, as a page shows them.
 _NAMES = [f.attname for f in Memory._meta.concrete_fields if f.name not in {"search", "source_excerpt"}]
-# All in the order of the model's fields: from_db goes by that.
-_AUTHOR = ["id", "username", "first_name", "last_name", "public_id"]
-_OLDER = ["id", "public_id", "content", "expires_at", "deleted_at"]
+
+
+def _in_order(model: type[Model], *names: str) -> list[str]:
+    """As the model has its fields: ``from_db`` goes by that."""
+    return [field.attname for field in model._meta.concrete_fields if field.name in names]
+
+
+_AUTHOR = _in_order(User, "id", "username", "first_name", "last_name", "public_id")
+_OLDER = _in_order(Memory, "id", "public_id", "content", "expires_at", "deleted_at")
 _LOAD = f"""
 SELECT {", ".join(f"m.{name}" for name in _NAMES)}, EXISTS (
            SELECT 1 FROM workspaces_passagevector e WHERE e.kind = 1 AND e.ref = m.id AND e.model = %(active)s::text
