@@ -16,12 +16,13 @@ from django.db import connection
 from psycopg import sql
 
 from workspaces.index import partitions
+from workspaces.index.parted_tables import tables
 
 PARTS = 16
-TABLE = re.compile(r"workspaces_passage(vector|word)\b")
+TABLE = re.compile(r"workspaces_passage(vector|word)\b|memories_memory\b")
 _LOOKED_INTO = """
 SELECT relname, coalesce(seq_scan, 0) + coalesce(idx_scan, 0) + n_tup_ins + n_tup_upd + n_tup_del
-FROM pg_stat_xact_user_tables WHERE relname ~ '^workspaces_passage(vector|word)_[0-9]+_[0-9]+$'
+FROM pg_stat_xact_user_tables WHERE relname ~ '^(workspaces_passage(vector|word)|memories_memory)_[0-9]+_[0-9]+$'
 """
 
 
@@ -47,7 +48,7 @@ class Watched:
         result = execute(statement, params, many, context)
         if is_about:
             new = [name for name, times in _looked_into().items() if times != before.get(name)]
-            of_table = [sum(name.startswith(table.name) for name in new) for table in partitions.TABLES]
+            of_table = [sum(name.startswith(f"{table.name}_") for name in new) for table in tables()]
             text = " ".join(re.sub(r"(%s, )+%s", "%s", shown).split())
             self.parts[text] = max(self.parts[text], *of_table)
         return result

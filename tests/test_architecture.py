@@ -174,7 +174,7 @@ LONG_FILES = {
     "memories/recalling": {"ranked_search"},
     "memories/writing": {"extracting"},
     "workspaces/api": {"documents"},
-    "workspaces/index": {"partitions", "reembedding"},
+    "workspaces/index": {"reembedding"},
     "workspaces/models": {"people"},
 }
 

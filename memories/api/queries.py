@@ -37,7 +37,9 @@ def described(memories: MemoryQuerySet) -> MemoryQuerySet:
     return memories.listed().annotate(searchable=searchable(MEMORY)).only(*_SHOWN)
 
 
-_ONE = Ready(lambda pk: described(Memory.objects.filter(pk=pk)), pk=int)
+_ONE = Ready(
+    lambda pk, workspace: described(Memory.objects.filter(pk=pk, workspace=workspace)), pk=int, workspace=int
+)
 LIVE_IN = ReadyList(
     lambda workspace, user, now: described(live_in(Workspace(pk=workspace), User(pk=user), now)),
     workspace=int,
@@ -77,7 +79,7 @@ def memory_json(memory: Memory) -> dict[str, Any]:
 
 def memory_response(memory: Memory, *, status: int = 200, **more: Any) -> Response:
     """One memory as it is now, with its ETag. ``more`` stands beside its fields."""
-    row = _ONE.first(pk=memory.pk)
+    row = _ONE.first(pk=memory.pk, workspace=memory.workspace_id)
     if row is None:
         raise NotFound(_("This memory has since been forgotten."))
     return Response({**memory_json(row), **more}, status=status, headers={"ETag": etag(row)})

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from django.db import connection
 from django.db.models import F, Q, QuerySet
@@ -22,7 +22,7 @@ from memories.recalling.kind import MEMORIES
 from memories.writing.indexed import index_lexemes, unindex_words
 from memoryhub.database import prepared
 from workspaces.actions.removal import Counts
-from workspaces.index.kinds import of_places
+from workspaces.index.kinds import WITHIN, of_places
 from workspaces.models import User
 
 BATCH = 500
@@ -37,7 +37,7 @@ QUOTING = ("content", "summary", "source_excerpt", "key")  # of what a history k
 # What an excerpt lent to a vector goes with it: the statement's own takes its place.
 _OWN_VECTOR = f"""
 UPDATE workspaces_passagevector v SET embedding = v.statement, statement = NULL FROM memories_memory m
-WHERE m.id = ANY(%(refs)s::bigint[]) AND v.place = {PLACE} AND v.kind = 1 AND v.ref = m.id
+WHERE m.id = ANY(%(refs)s::bigint[]) {WITHIN} AND v.place = {PLACE} AND v.kind = 1 AND v.ref = m.id
   AND v.place = ANY(%(places)s::bigint[]) AND v.statement IS NOT NULL
 """  # noqa: S608  constants only
 # A row that somebody removes at this moment needs no note, and nobody waits for them here.
@@ -166,13 +166,14 @@ def holding(texts: Iterable[str]) -> re.Pattern[str]:
 
 def drop_excerpts(ids: Sequence[int]) -> int:
     """The messages around a memory's origin, with their words and their part of its vector; how many had some."""
-    ids = list(Memory.objects.filter(pk__in=ids).exclude(source_excerpt="").values_list("pk", flat=True))
-    for part in parts(ids):
+    rows = list(Memory.objects.filter(pk__in=ids).exclude(source_excerpt="").only("workspace"))
+    for part in parts(rows):
+        refs, within = [row.pk for row in part], {row.workspace_id for row in part}
         unindex_words(part)
-        Memory.objects.filter(pk__in=part).update(source_excerpt="")
+        Memory.objects.filter(pk__in=refs, workspace__in=within).update(source_excerpt="")
         index_lexemes(part)
-        prepared.rows(_OWN_VECTOR, of_places(MEMORIES, part))
-    return len(ids)
+        prepared.rows(_OWN_VECTOR, of_places(MEMORIES, refs, within=within))
+    return len(rows)
 
 
 def drop_earlier_excerpts(ids: Sequence[int]) -> None:
@@ -187,7 +188,7 @@ def named(words: str, number: int) -> Counts:
     return Counter({words: number}) if number else Counter()
 
 
-def parts(ids: Sequence[int] | Sequence[str]) -> Iterator[list]:
+def parts(ids: Sequence[Any]) -> Iterator[list]:
     for start in range(0, len(ids), BATCH):
         yield list(ids[start : start + BATCH])
 

@@ -33,13 +33,13 @@ from memories.recalling.recall import MAX_LIMIT, recall
 from memories.writing import tombstones
 from memories.writing.announcing import announce_many
 from memories.writing.doubles import one_writer_at_a_time
-from memories.writing.indexed import unindex_words
 from memoryhub.database.acting import by_system
 from memoryhub.errors import Forbidden
 from workspaces.access import role_in
 from workspaces.actions.removal import Counts, counted, delete_rows, lines_of, purge_deleted
 from workspaces.audit import MOST_WORDS, Verb, Word, record
 from workspaces.index.vector_rows import drop_vectors
+from workspaces.index.words import unindex_words
 from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, CommonWord, Membership, PlaceStatistics, Role, User, Workspace
 
@@ -285,7 +285,7 @@ def _equals(memories: Sequence[Memory]) -> list[int]:
 
 def _remove(ids: Sequence[int], by: User | None = None) -> Counts:
     """Delete rows that are locked, with everything that hangs on them."""
-    words = unindex_words(ids)
+    words = unindex_words(MEMORIES, ids)
     vectors = drop_vectors(MEMORIES, ids)
     own = own_items(ReceiptItem.objects.filter(memory_id__in=ids), by)
     removed = named("memory words", words) + named("memory embeddings", vectors)

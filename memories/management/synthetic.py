@@ -16,9 +16,11 @@ from django.db import connection, transaction
 from numpy.typing import NDArray
 
 from memories.judging.secret_filter import RULES
-from memories.writing.indexed import SEARCH, index_lexemes
+from memories.recalling.kind import MEMORIES
+from memories.writing.indexed import SEARCH
 from memoryhub.llm.base import Embedder, Vectors
 from workspaces.index.copying import copy_vectors
+from workspaces.index.words import index_words
 
 
 def _parts(text: str) -> list[str]:
@@ -148,7 +150,7 @@ def fill(
         with transaction.atomic():
             ids = _store_texts(part, chosen, author_id, now, random)
             copy_vectors(1, ids.tolist(), part.tolist(), model, vectors(chosen, parts, random))
-            index_lexemes(ids.tolist())
+            index_words(MEMORIES, ids.tolist())
         yield start + len(part)
 
 

@@ -16,6 +16,7 @@ from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as later
 
+from memories.models.same_workspace import KeyInSameWorkspace
 from memoryhub.ids import PublicIdField
 from workspaces.index.places import AGENT_PLACES, place_of
 from workspaces.models import Agent, Membership, PassageVector, Role, User, Workspace
@@ -152,7 +153,7 @@ class Memory(models.Model):
     source_message_id = models.CharField(max_length=32, blank=True, default="")
     source_excerpt = models.TextField(blank=True, default="")
     source_details = models.JSONField(default=dict, blank=True)
-    may_replace = models.ForeignKey(
+    may_replace = KeyInSameWorkspace(
         "self",
         on_delete=models.SET_NULL,
         null=True,
@@ -257,6 +258,10 @@ class Memory(models.Model):
 
     def __str__(self) -> str:
         return self.content if len(self.content) <= 80 else self.content[:79] + "…"
+
+    def _do_update(self, base_qs: models.QuerySet[Memory], *given: Any) -> Any:
+        """In its own part of the table alone (docs/decisions/0028): none ever goes to another workspace."""
+        return super()._do_update(base_qs.filter(workspace=self.workspace_id), *given)
 
     @property
     def place(self) -> int:

@@ -27,7 +27,7 @@ from memoryhub.errors import Invalid
 from memoryhub.llm.base import embed_question
 from memoryhub.llm.errors import EmbedderError
 from memoryhub.llm.registry import get_embedder
-from workspaces.index.candidates import SearchArea, search_area
+from workspaces.index.candidates import search_area
 from workspaces.index.embedding import embed_query, embed_texts
 from workspaces.index.words import bm25
 from workspaces.leaving_machine import Reach
@@ -234,7 +234,8 @@ def _embed_ahead(text: str, now: datetime) -> None:
 
 def _ask(text: str, workspace: Workspace, user: User, line: Line, depth: int, now: datetime) -> Sequence[int]:
     if line.ranking == "bm25":
-        return list(bm25(MEMORIES, text, SearchArea(workspace.pk, user.pk, personal=True).params, depth))
+        where = search_area(workspace.pk, user.pk)
+        return list(bm25(MEMORIES, text, where.params, depth)) if where else []
     if line.ranking == "vector":
         return _by_vector(text, workspace, user, depth)
     # No threshold: the question is what order a ranking gives, not where it stops. Nothing of it stays: what one

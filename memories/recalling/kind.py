@@ -7,7 +7,10 @@ from django_q.tasks import async_task
 from memories.models import Memory
 from memories.models.memory import MEMORY, PLACE
 from workspaces.index.kinds import Kind
+from workspaces.index.parted_tables import Table
 
+# By workspace, so that a place lies in one part: what is personal is in its owner's own workspace.
+ROWS = Table(Memory._meta.db_table, "workspace_id", ("id",))
 MEMORIES = Kind(
     number=MEMORY,
     name="memory",
@@ -16,7 +19,7 @@ MEMORIES = Kind(
     words="memories_counted_words",
     here="workspace_id = %(workspace)s::bigint",
     own="owner_id = %(user)s::bigint AND workspace_id <> %(workspace)s::bigint "
-    "AND -(%(user)s::bigint) = ANY(%(places)s::bigint[])",
+    "AND -(%(user)s::bigint) = ANY(%(places)s::bigint[]) AND workspace_id = ANY(%(workspaces)s::bigint[])",
     excerpt="source_excerpt",
     queue=lambda ids: async_task("memories.tasks.embed_memories", memory_ids=ids, task_name="embed memories"),
 )

@@ -41,13 +41,16 @@ SELECT {", ".join(f"m.{name}" for name in _NAMES)}, EXISTS (
            SELECT 1 FROM workspaces_passagevector e WHERE e.kind = 1 AND e.ref = m.id AND e.model = %(active)s::text
              AND e.place = ANY(%(places)s::bigint[])
        ), (SELECT max(n.id) FROM memories_memory n WHERE n.may_replace_id = m.id AND n.deleted_at IS NULL
+           AND n.workspace_id = ANY(%(workspaces)s::bigint[])
            AND (n.expires_at IS NULL OR n.expires_at > %(now)s::timestamptz)),
        {", ".join(f"u.{name}" for name in _AUTHOR)}, {", ".join(f"o.{name}" for name in _OLDER)}
 FROM memories_memory m LEFT JOIN workspaces_user u ON u.id = m.author_id
-LEFT JOIN (SELECT {", ".join(_OLDER)} FROM memories_memory) o ON o.id = m.may_replace_id
+LEFT JOIN (
+    SELECT {", ".join(_OLDER)} FROM memories_memory WHERE workspace_id = ANY(%(workspaces)s::bigint[])
+) o ON o.id = m.may_replace_id
 WHERE m.id = ANY(%(ids)s::bigint[]) AND m.deleted_at IS NULL
   AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
-  AND {PLACE} = ANY(%(places)s::bigint[])
+  AND {PLACE} = ANY(%(places)s::bigint[]) AND m.workspace_id = ANY(%(workspaces)s::bigint[])
 """  # noqa: S608  column names only
 # Rows that somebody holds are passed over, and so are those accessed within the minute: nothing depends on seconds.
 # Nor on the last of them after a crash: outside a transaction the commit does not wait for the disk.
@@ -55,8 +58,9 @@ _BUMP = """
 WITH quick AS MATERIALIZED (SELECT {quick})
 UPDATE memories_memory SET last_accessed_at = %(now)s::timestamptz FROM quick WHERE id IN (
     SELECT id FROM memories_memory WHERE id = ANY(%(ids)s::bigint[]) AND deleted_at IS NULL
+      AND workspace_id = ANY(%(workspaces)s::bigint[])
       AND (last_accessed_at IS NULL OR last_accessed_at < %(now)s::timestamptz - interval '1 minute')
-    FOR UPDATE SKIP LOCKED)
+    FOR UPDATE SKIP LOCKED) AND workspace_id = ANY(%(workspaces)s::bigint[])
 """
 _QUICK = "set_config('synchronous_commit', 'off', true)"  # until the end of the statement's own transaction
 
@@ -78,9 +82,14 @@ def note_use(memories: list[Memory], now: datetime) -> None:
     bumped = [each for each in memories if each.last_accessed_at is None or each.last_accessed_at < before]
     for memory in bumped:
         memory.last_accessed_at = now
-    if ids := [each.pk for each in bumped]:
+    if bumped:
         statement = _BUMP.format(quick="1" if connection.in_atomic_block else _QUICK)
-        _try(lambda: prepared.rows(statement, {"now": now, "ids": prepared.bigints(ids)}))
+        given = {
+            "now": now,
+            "ids": prepared.bigints(each.pk for each in bumped),
+            "workspaces": prepared.bigints({each.workspace_id for each in bumped}),
+        }
+        _try(lambda: prepared.rows(statement, given))
 
 
 def _try(write: Callable[[], object]) -> None:

@@ -51,6 +51,7 @@ FROM workspaces_passagevector e JOIN memories_memory m ON m.id = e.ref
 WHERE e.kind = 1 AND e.live AND e.model = %(model)s::text AND e.dimension = %(dimension)s::int
   AND e.place = ANY(%(places)s::bigint[])
   AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
+  AND m.workspace_id = ANY(%(workspaces)s::bigint[])
 ORDER BY 0.7 * (1 - (e.embedding <=> %(vector)s::halfvec))
   + 0.2 * power(0.5::float8,
         greatest(0, date_part('epoch', %(now)s::timestamptz - greatest(m.created_at, m.last_accessed_at))) / 2592000.0)
@@ -69,7 +70,7 @@ LEFT JOIN workspaces_passagevector e ON e.kind = 1 AND e.ref = m.id AND e.ref = 
     AND e.place = ANY(%(places)s::bigint[])
 WHERE m.id = ANY(%(ids)s::bigint[]) AND m.deleted_at IS NULL
   AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
-  AND {PLACE} = ANY(%(places)s::bigint[])
+  AND {PLACE} = ANY(%(places)s::bigint[]) AND m.workspace_id = ANY(%(workspaces)s::bigint[])
 """  # noqa: S608  constants only
 # The inner products of the question's own vector with both parts of each statement's, and how much of a wish it is:
 # what ``using`` decides by.
@@ -327,7 +328,7 @@ class RankedSearch:
         rows = (
             Memory.objects.recallable_in(self.workspace, self.user, self.agent)
             .live(self.now)
-            .filter(pk__in=list(cosines))
+            .filter(pk__in=list(cosines), workspace__in=self.where.workspaces)
         )
         columns = rows.values_list("pk", "created_at", "last_accessed_at", "importance")
         return {

@@ -8,7 +8,7 @@ from datetime import datetime
 from django.apps import apps
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Prefetch
+from django.db.models import Prefetch, Subquery, prefetch_related_objects
 
 from memories.models import Memory, Receipt, ReceiptItem
 from memories.models.receipt import Strength
@@ -24,6 +24,9 @@ BELOW_THRESHOLD = "below the threshold"
 OVER_LIMIT = "over the limit"
 NO_ROOM = "no room in the model's context"
 OTHERS_READ = "others read this chat"
+_HOLD = (
+    "SELECT id FROM memories_memory WHERE id = ANY(%s) AND workspace_id = ANY(%s) ORDER BY id FOR KEY SHARE"
+)
 
 
 def split_recall(found: Recall, *, threshold: float, limit: int) -> list[tuple[bool, str]]:
@@ -74,7 +77,7 @@ def store_receipt(
     asked = found.search.query if found.search else ""
     pairs = [*zip(found.items, verdicts, strict=True), *withheld]
     with transaction.atomic():
-        there = _hold([item.memory.pk for item, _ in pairs])
+        there = _hold([item.memory for item, _ in pairs])
         kept = [pair for pair in pairs if pair[0].memory.pk in there]
         drop_receipt(message_id)
         receipt = Receipt.objects.create(
@@ -108,10 +111,10 @@ def drop_receipt(message_id: str) -> None:
     Receipt.objects.filter(message_id=message_id).delete()
 
 
-def _hold(ids: list[int]) -> set[int]:
+def _hold(memories: list[Memory]) -> set[int]:
     """Which of these rows are there; they stay until the running transaction ends."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT id FROM memories_memory WHERE id = ANY(%s) ORDER BY id FOR KEY SHARE", [ids])
+        cursor.execute(_HOLD, [[each.pk for each in memories], [each.workspace_id for each in memories]])
         return {row[0] for row in cursor.fetchall()}
 
 
@@ -121,11 +124,18 @@ def receipts_for(message_ids: Iterable[str], user: User) -> dict[str, Receipt]:
     An item whose memory the reader may not see (somebody's personal one) or that was deleted is left out, and
     leaves no gap: positions count what is left.
     """
-    visible = Memory.objects.visible_to(user).filter(deleted_at=None)
-    items = ReceiptItem.objects.filter(memory__in=visible).select_related("memory", "memory__workspace")
-    receipts = Receipt.objects.filter(
-        message_id__in=list(message_ids), workspace__memberships__user=user
-    ).prefetch_related(Prefetch("items", queryset=items))
+    own = Workspace.objects.filter(default_of=user).values("pk")
+    receipts = list(
+        Receipt.objects.filter(message_id__in=list(message_ids), workspace__memberships__user=user).annotate(
+            home=Subquery(own)
+        )
+    )
+    # What was recalled for them lies there, or in their own workspace.
+    there = {receipt.workspace_id for receipt in receipts} | {receipt.home for receipt in receipts}
+    visible = Memory.objects.visible_to(user).filter(deleted_at=None, workspace__in=there)
+    items = ReceiptItem.objects.filter(memory__in=visible, memory__workspace__in=there)
+    items = items.select_related("memory", "memory__workspace")
+    prefetch_related_objects(receipts, Prefetch("items", queryset=items))
     for receipt in receipts:
         for position, item in enumerate(receipt.items.all(), start=1):
             item.position = position

@@ -17,7 +17,7 @@ FROM memories_memory m,
      (SELECT regexp_replace(plainto_tsquery('{CONFIG}', %(query)s)::text, ' (&|<->|<[0-9]+>) ', ' | ', 'g')::tsquery
       AS words) q
 WHERE q.words <> ''::tsquery
-  AND m.search @@ (%(at)s::tsquery && q.words)
+  AND m.search @@ (%(at)s::tsquery && q.words) AND m.workspace_id = ANY(%(workspaces)s::bigint[])
   AND m.deleted_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > %(now)s)
 ORDER BY rank DESC, m.pinned DESC, m.importance DESC, m.updated_at DESC, m.id DESC
 LIMIT %(limit)s
@@ -27,7 +27,7 @@ SELECT m.id, 0.0 AS rank
 FROM memories_memory m
 WHERE m.deleted_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > %(now)s)
   AND ((m.workspace_id = %(workspace)s AND m.owner_id IS NULL AND (m.agent_id IS NULL OR m.agent_id = %(agent)s))
-       OR m.owner_id = %(user)s)
+       OR m.owner_id = %(user)s) AND m.workspace_id = ANY(%(workspaces)s::bigint[])
   AND concat_ws(' ', m.key, m.summary, m.content, m.category, array_to_string(m.tags, ' ')) ILIKE %(pattern)s
 ORDER BY m.pinned DESC, m.importance DESC, m.updated_at DESC, m.id DESC
 LIMIT %(limit)s

@@ -194,7 +194,7 @@ class Batch:
         self._link(memories)
         moved = self._move_keys(by)
         insert_rows(memories)
-        index_lexemes([memory.pk for memory in memories if memory.deleted_at is None])
+        index_lexemes([memory for memory in memories if memory.deleted_at is None])
         Revision.objects.bulk_create(
             revision for memory in memories for revision in self._revisions(memory, by)
         )

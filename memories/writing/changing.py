@@ -28,19 +28,22 @@ from workspaces.models import User
 MOST_WORDINGS = 50  # of one memory: what says the same a hundred times in other words says nothing more
 
 
-def _rows_to_lock(pk: int, *, deleted: bool | None) -> QuerySet[Memory]:
+def _rows_to_lock(pk: int, workspace: int, *, deleted: bool | None) -> QuerySet[Memory]:
     rows = Memory.objects.select_for_update(of=("self",)).select_related("workspace", "author", "may_replace")
     if deleted is not None:
         rows = rows.filter(deleted_at__isnull=not deleted)
-    return rows.filter(pk=pk)
+    return rows.filter(pk=pk, workspace=workspace)
 
 
-_LOCKED = {deleted: Ready(partial(_rows_to_lock, deleted=deleted), pk=int) for deleted in (None, False, True)}
+_LOCKED = {
+    deleted: Ready(partial(_rows_to_lock, deleted=deleted), pk=int, workspace=int)
+    for deleted in (None, False, True)
+}
 
 
 def locked_row(memory: Memory, *, deleted: bool | None = None) -> Memory:
     """The row as it is now, locked until commit. NotFound if it was deleted meanwhile, or is none such any more."""
-    locked = _LOCKED[deleted].first(pk=memory.pk)
+    locked = _LOCKED[deleted].first(pk=memory.pk, workspace=memory.workspace_id)
     if locked is None:
         raise NotFound(_("This memory has since been forgotten."))
     return locked
@@ -62,7 +65,7 @@ def change(
     if "content" in changes:
         changes = {"summary": None, **changes, "source_excerpt": "", "may_replace": None}
     before = {name: _plain(getattr(memory, name)) for name in changes if name != "may_replace"}
-    unindex_words([memory.pk])
+    unindex_words([memory])
     for name, value in changes.items():
         setattr(memory, name, value)
     memory.content_hash = content_hash(memory.content)
@@ -71,7 +74,7 @@ def change(
     if "content" in changes:
         put_in_index(memory, embedded)
     else:
-        index_words([memory.pk])
+        index_words([memory])
     Revision.objects.create(memory=memory, action=action, by=by, at=now, before={**before, **(note or {})})
     audit(Verb.MEMORY_EDITED, memory, by, fields=[*before])
 

@@ -138,7 +138,7 @@ def _beside(draft: Draft, embedded: Embedded | None, *, said_at: datetime, now: 
     own = own.exclude(Exists(others))
     if draft.source_message_id:
         own = own.exclude(source_message_id=draft.source_message_id)
-    close = nearest(embedded, draft.place, now=now, least=FAR) if embedded else []
+    close = nearest(embedded, draft, now=now, least=FAR) if embedded else []
     near = [stored.pk for stored, _cosine in close]
     latest = (
         own.filter(source_chat_id=draft.source_chat_id).order_by("-pk")

@@ -107,7 +107,7 @@ class Stored:
         return find_similar(
             self.said.content,
             self.embedded,
-            self.said.place,
+            self.said,
             now=self.now,
             threshold=settings.DEDUPE_THRESHOLD,
             before=self.before,

@@ -59,7 +59,7 @@ def find_holder(said: Draft | Memory, *, key: str | None = None) -> Memory | Non
     found = prepared.rows(
         _HOLDER, {"workspace": said.workspace_id, "place": said.place, "key": key or said.key}
     )
-    return _first(found)
+    return _first(found, said)
 
 
 def find_equal(said: Draft | Memory, now: datetime, *, before: int) -> Memory | None:
@@ -72,9 +72,9 @@ def find_equal(said: Draft | Memory, now: datetime, *, before: int) -> Memory | 
         "before": before,
         "now": now,
     }
-    return _first(prepared.rows(_EQUAL, given))
+    return _first(prepared.rows(_EQUAL, given), said)
 
 
-def _first(found: list[Any]) -> Memory | None:
+def _first(found: list[Any], said: Draft | Memory) -> Memory | None:
     # None as well where it was forgotten for good just now.
-    return Memory.objects.filter(pk=found[0][0]).first() if found else None
+    return Memory.objects.filter(pk=found[0][0], workspace=said.workspace_id).first() if found else None

@@ -201,7 +201,7 @@ def delete_memory(
             locked.deleted_at, locked.updated_at = now, next_update(locked, now)
             locked.save(update_fields=["deleted_at", "updated_at"])
             locked.embeddings.update(live=False)
-            unindex_words([locked.pk])
+            unindex_words([locked])
             Revision.objects.create(memory=locked, action=action, by=by, at=now)
             audit(Verb.MEMORY_DELETED, locked, by)
             announce(locked, "delete")
@@ -274,7 +274,7 @@ def _propose(draft: Draft, may_replace: Memory | None, *, by: User | None, now: 
         return Saved(equal, created=False, pending=True)
     proposed.review, proposed.deleted_at = Review.PENDING, now
     proposed.save(force_insert=True)
-    index_words([proposed.pk])
+    index_words([proposed])
     Revision.objects.create(memory=proposed, action=RevisionAction.PROPOSE, by=by, at=now)
     announce(proposed, "propose")
     return Saved(proposed, created=False, pending=True)

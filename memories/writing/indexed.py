@@ -24,12 +24,15 @@ SEARCH = f"""
     to_tsvector('{CONFIG}', concat_ws(' ', key, summary, content, category, array_to_string(tags, ' ')))
     || array_to_tsvector(ARRAY['at:' || {PLACE}])
 """
-_INDEX = f"UPDATE memories_memory SET search = {SEARCH} WHERE id = ANY(%(ids)s::bigint[])"  # noqa: S608  constants only
+_INDEX = f"""
+UPDATE memories_memory SET search = {SEARCH}
+WHERE id = ANY(%(ids)s::bigint[]) AND workspace_id = ANY(%(within)s::bigint[])
+"""  # noqa: S608  constants only
 
 
 def put_in_index(memory: Memory, embedded: Embedded | None, *, is_new: bool = False) -> None:
     """Its words, and the vector of its text, which is made in the background where there is none yet."""
-    index_words([memory.pk])
+    index_words([memory])
     if embedded is not None:
         store_vector(memory, embedded, is_new=is_new)
         return
@@ -38,20 +41,28 @@ def put_in_index(memory: Memory, embedded: Embedded | None, *, is_new: bool = Fa
     queue_embedding([memory.pk])
 
 
-def index_words(memory_ids: Sequence[int]) -> None:
+def index_words(memories: Sequence[Memory]) -> None:
     """Index the words of these memories; part of every write that changes their text or brings them back."""
-    prepared.rows(_INDEX, {"ids": prepared.bigints(memory_ids)})
-    index_lexemes(memory_ids)
+    ids, within = _of(memories)
+    prepared.rows(_INDEX, {"ids": prepared.bigints(ids), "within": prepared.bigints(within)})
+    index_lexemes(memories)
 
 
-def index_lexemes(memory_ids: Sequence[int]) -> None:
+def index_lexemes(memories: Sequence[Memory]) -> None:
     """The rows of BM25 alone: for new memories whose ``search`` was stored with them."""
-    words.index_words(MEMORIES, memory_ids)
+    ids, within = _of(memories)
+    words.index_words(MEMORIES, ids, within=within)
 
 
-def unindex_words(memory_ids: Sequence[int]) -> int:
+def unindex_words(memories: Sequence[Memory]) -> int:
     """Take the words of these memories out: before their text changes, and when they are deleted; how many."""
-    return words.unindex_words(MEMORIES, memory_ids)
+    ids, within = _of(memories)
+    return words.unindex_words(MEMORIES, ids, within=within)
+
+
+def _of(memories: Sequence[Memory]) -> tuple[list[int], set[int]]:
+    """Their keys, and the workspaces that they lie in."""
+    return [memory.pk for memory in memories], {memory.workspace_id for memory in memories}
 
 
 def queue_embedding(memory_ids: Sequence[int]) -> None:

@@ -128,7 +128,7 @@ def reconsider(memory: Memory, *, by: User, now: datetime) -> Memory:
         if locked.review == Review.NONE:
             tell_webhooks([locked], "reconsider")
             locked.embeddings.all().delete()
-            unindex_words([locked.pk])
+            unindex_words([locked])
         _decide(locked, RevisionAction.PROPOSE, Review.PENDING, by, now)
     return locked
 

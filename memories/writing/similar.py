@@ -9,6 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from memories.judging.duplicates import may_merge
 from memories.models import Memory
+from memories.writing.drafts import Draft
 from memoryhub.database import prepared
 from memoryhub.llm.reader import get_reader
 from memoryhub.llm.two_encoders import ENGLISH, TwoEncoders
@@ -35,7 +36,7 @@ WITH near AS MATERIALIZED (
     ORDER BY cosine DESC LIMIT {NEAREST}
 )
 SELECT m.id, m.content, m.key, cosine FROM nearest JOIN memories_memory m ON m.id = ref
-WHERE cosine >= %(least)s::float8 AND m.id < %(before)s::bigint
+WHERE m.workspace_id = %(workspace)s::bigint AND cosine >= %(least)s::float8 AND m.id < %(before)s::bigint
   AND m.deleted_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
 ORDER BY cosine DESC
 """  # noqa: S608  constants only
@@ -61,29 +62,30 @@ class Stored(NamedTuple):
 def find_similar(
     content: str,
     embedded: Embedded,
-    place: int,
+    said: Draft | Memory,
     *,
     now: datetime,
     threshold: float,
     before: int = MOST_KEYS,
     key: str | None = None,
 ) -> Similar[Memory]:
-    """Look among the live memories of ``place``, of keys below ``before``, at the nearest by cosine of the statements.
+    """Look among the live memories of its place, of keys below ``before``, at the nearest by cosine of the statements.
 
     At or above ``threshold``, by these vectors or by the encoder that reads both, and merged by the guard: a
     duplicate. Near, but with another number, date, name or negation: a possible update, however close the vectors are.
     """
-    near = nearest(embedded, place, now=now, least=min(threshold, LEAST), before=before)
+    near = nearest(embedded, said, now=now, least=min(threshold, LEAST), before=before)
     found = judge(content, near, threshold=threshold, key=key)
-    return Similar(_loaded(found.duplicate), _loaded(found.possible_update))
+    return Similar(_loaded(found.duplicate, said), _loaded(found.possible_update, said))
 
 
 def nearest(
-    embedded: Embedded, place: int, *, now: datetime, least: float, before: int = MOST_KEYS
+    embedded: Embedded, said: Draft | Memory, *, now: datetime, least: float, before: int = MOST_KEYS
 ) -> list[tuple[Stored, float]]:
-    """The ``NEAREST`` live memories of a place, best first, with their cosines, which are ``least`` or more."""
+    """The ``NEAREST`` live memories of its place, best first, with their cosines, which are ``least`` or more."""
     given = {
-        "place": place,
+        "place": said.place,
+        "workspace": said.workspace_id,
         "model": embedded.model,
         "dimension": len(embedded.statement),
         "vector": prepared.halfvec(embedded.statement),
@@ -100,8 +102,8 @@ def fits(memory: Stored | Memory, key: str | None) -> bool:
     return key is None or memory.key in (None, key)
 
 
-def _loaded(stored: Stored | None) -> Memory | None:
-    return Memory.objects.filter(pk=stored.pk).first() if stored else None
+def _loaded(stored: Stored | None, said: Draft | Memory) -> Memory | None:
+    return Memory.objects.filter(pk=stored.pk, workspace=said.workspace_id).first() if stored else None
 
 
 def judge(

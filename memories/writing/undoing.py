@@ -39,7 +39,7 @@ def restore_memory(memory: Memory, *, by: User | None, now: datetime) -> Memory:
             locked.embeddings.update(live=True)
             if not locked.embeddings.filter(model=active_model() or "").exists():
                 queue_embedding([locked.pk])
-            index_words([locked.pk])
+            index_words([locked])
             Revision.objects.create(
                 memory=locked, action=RevisionAction.RESTORE, by=by, at=now, before=before
             )

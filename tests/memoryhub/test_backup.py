@@ -32,7 +32,7 @@ from tests.factories import make_artifact, make_asset, make_document, make_memor
 from tests.memoryhub.local.processes import named_in_command
 from workspaces.artifacts.forgetting import forget_artifact
 from workspaces.documents import files, forgetting, versions
-from workspaces.index import partitions
+from workspaces.index import parted_tables, partitions
 from workspaces.models import Artifact, AuditEvent, Document, User
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -112,13 +112,13 @@ def test_what_was_forgotten_since_stays_forgotten_and_the_rest_comes_back(
 
 def test_what_was_in_parts_comes_back_in_parts_and_planned_for_them(world: Path) -> None:
     make_memory("The deadline is March 15", make_user("olive"))
-    vectors = partitions.VECTORS
+    vectors = parted_tables.VECTORS
     before = partitions.repartition(4)[vectors.name]
     with pytest.raises(Killed):  # and a further attempt was killed when the backup was made
         partitions.repartition(2, Mock(side_effect=Killed))
     run("backup", world)
     run("restore", world, replace=True)
-    assert partitions.parts_of(vectors) == 4 and partitions.is_planned()
+    assert parted_tables.parts_of(vectors) == 4 and partitions.is_planned()
     close_connections()
     with connection.cursor() as cursor:
         cursor.execute("SHOW plan_cache_mode")

@@ -30,7 +30,8 @@ SELECT a.label, a.name, a.base_url, a.dimension,
         WHERE place = ANY(%(places)s::bigint[])),
        ARRAY(SELECT DISTINCT kind FROM workspaces_placestatistics WHERE place = ANY(%(places)s::bigint[])),
        (SELECT local_only FROM workspaces_workspace WHERE id = %(workspace)s::bigint),
-       (SELECT local_only FROM workspaces_workspace WHERE default_of_id = %(user)s::bigint)
+       (SELECT local_only FROM workspaces_workspace WHERE default_of_id = %(user)s::bigint),
+       (SELECT id FROM workspaces_workspace WHERE default_of_id = %(user)s::bigint)
 FROM workspaces_membership LEFT JOIN workspaces_embeddingmodel a ON a.state = 'active'
 WHERE workspace_id = %(workspace)s::bigint AND user_id = %(user)s::bigint
 """
@@ -106,6 +107,7 @@ class SearchArea:
     personal: bool = False  # the person's own place is among them
     personal_alone: bool = False  # and the only one of them
     personal_stays: bool = True  # and what is in that one never leaves this machine
+    home: int | None = None  # the person's own workspace, in which their personal memories lie
 
     @property
     def places(self) -> list[int]:
@@ -113,6 +115,12 @@ class SearchArea:
             return [-self.user]
         own = [] if self.agent is None else [AGENT_PLACES + self.agent]
         return [self.workspace, *([-self.user] if self.personal else []), *own]
+
+    @property
+    def workspaces(self) -> list[int]:
+        """In which the rows of these places lie."""
+        home = [] if self.home is None or not self.personal else [self.home]
+        return home if self.personal_alone else list({self.workspace, *home})
 
     def without_what_stays(self) -> SearchArea:
         """Where to look for what leaves this machine, in a workspace that allows it."""
@@ -125,6 +133,7 @@ class SearchArea:
             "user": self.user,
             "agent": self.agent,
             "places": prepared.bigints(self.places),
+            "workspaces": prepared.bigints(self.workspaces),
         }
 
 
@@ -133,7 +142,7 @@ def search_area(workspace_id: int, user_id: int, agent_id: int | None = None) ->
     found = prepared.rows(_AREA, SearchArea(workspace_id, user_id, agent=agent_id, personal=True).params)
     if not found:
         return None
-    label, name, base_url, dimension, indexed, counted, local_only, personal_stays = found[0]
+    label, name, base_url, dimension, indexed, counted, local_only, personal_stays, home = found[0]
     active = EmbeddingModel(label=label, name=name, base_url=base_url, dimension=dimension) if label else None
     return SearchArea(
         workspace_id,
@@ -145,6 +154,7 @@ def search_area(workspace_id: int, user_id: int, agent_id: int | None = None) ->
         local_only=bool(local_only),
         personal=True,
         personal_stays=bool(personal_stays),
+        home=home,
     )
 
 

@@ -6,7 +6,7 @@ of a kind are its passages; in the index they are a ``kind`` (the number) and a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -79,15 +79,18 @@ class Kind:
         return [field for field in (self.heading, self.text, self.excerpt) if field]
 
 
-def of_places(of: Kind, refs: Iterable[int]) -> dict[str, str]:
+def of_places(of: Kind, refs: Iterable[int], *, within: Collection[int] = ()) -> dict[str, str]:
     """``refs`` and ``places``, for a statement about what the index has of these rows: said beforehand, no part of its
-    tables is looked at but those that the rows' places are in. One query.
+    tables is looked at but those that the rows' places are in. One query, of no other part of their own table either
+    where it is known ``within`` which workspaces they lie.
     """
-    given = {"refs": prepared.bigints(refs)}
-    found = prepared.rows(_PLACES.format(place=of.place, table=of.table), given)
+    given = {"refs": prepared.bigints(refs), "within": prepared.bigints(within)}
+    statement = _PLACES.format(place=of.place, table=of.table) + (WITHIN if within else "")
+    found = prepared.rows(statement, given)
     return given | {"places": prepared.bigints(place for (place,) in found)}
 
 
+WITHIN = " AND m.workspace_id = ANY(%(within)s::bigint[])"
 _PLACES = "SELECT DISTINCT {place} FROM {table} m WHERE m.id = ANY(%(refs)s::bigint[])"
 _kinds: dict[int, Kind] = {}
 

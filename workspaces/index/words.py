@@ -9,12 +9,12 @@ holds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any
 
 from memoryhub.database import prepared
-from workspaces.index.kinds import Kind, of_places
+from workspaces.index.kinds import WITHIN, Kind, of_places
 
 ASKED = "unnest(ARRAY(SELECT lexeme FROM workspaces_words(%(query)s::text))) q(lexeme)"
 # BM25 with k1 = 1.2, b = 0.3 and a fixed typical length, so that a weight never changes by what others say.
@@ -29,12 +29,12 @@ SELECT {place}, w.lexeme, {number}, m.id,
        w.count * {more} / (w.count + {k1} * ({rest} + {b} * w.length / {typical}))
 FROM {table} m,
      LATERAL (SELECT lexeme, count, sum(count) OVER () AS length FROM {words}(m)) w
-WHERE m.id = ANY(%(refs)s::bigint[]) AND {live}
+WHERE m.id = ANY(%(refs)s::bigint[]){within} AND {live}
 ON CONFLICT (place, lexeme, kind, ref) DO UPDATE SET weight = excluded.weight
 """
 _UNINDEX = """
 DELETE FROM workspaces_passageword w USING {table} m
-WHERE m.id = ANY(%(refs)s::bigint[]) AND w.place = {place} AND w.kind = {number} AND w.ref = m.id
+WHERE m.id = ANY(%(refs)s::bigint[]){within} AND w.place = {place} AND w.kind = {number} AND w.ref = m.id
   AND w.place = ANY(%(places)s::bigint[])
   AND w.lexeme IN (SELECT lexeme FROM {words}(m))
 RETURNING 1
@@ -140,17 +140,21 @@ def _live(of: Kind) -> list[str]:
     ]
 
 
-def index_words(of: Kind, refs: Sequence[int]) -> None:
-    """Index the words of these; part of every write that changes their text or brings them back."""
+def index_words(of: Kind, refs: Sequence[int], *, within: Collection[int] = ()) -> None:
+    """Index the words of these; part of every write that changes their text or brings them back.
+
+    ``within``: the workspaces that they lie in, where these are known (``kinds.of_places``).
+    """
     numbers = {"more": 1 + K1, "k1": K1, "rest": 1 - B, "b": B, "typical": TYPICAL_LENGTH}
-    statement = _INDEX.format(**vars(of), table=of.table, live=of.live, **numbers)
-    prepared.rows(statement, {"refs": prepared.bigints(refs)})
+    where = {"table": of.table, "live": of.live, "within": WITHIN if within else ""}
+    statement = _INDEX.format(**vars(of), **where, **numbers)
+    prepared.rows(statement, {"refs": prepared.bigints(refs), "within": prepared.bigints(within)})
 
 
-def unindex_words(of: Kind, refs: Sequence[int]) -> int:
+def unindex_words(of: Kind, refs: Sequence[int], *, within: Collection[int] = ()) -> int:
     """Take the words of these out: before their text changes, and when they are deleted; how many."""
-    statement = _UNINDEX.format(**vars(of), table=of.table)
-    return len(prepared.rows(statement, of_places(of, refs)))
+    statement = _UNINDEX.format(**vars(of), table=of.table, within=WITHIN if within else "")
+    return len(prepared.rows(statement, of_places(of, refs, within=within)))
 
 
 def bm25(of: Kind, query: str, params: dict[str, Any], limit: int) -> dict[int, float]:

@@ -52,7 +52,7 @@ def fill(workspace: Workspace, count: int, dimension: int = 32) -> Vectors:
     made = np.random.default_rng(5).standard_normal((count, dimension)).astype(np.float32)
     made /= np.linalg.norm(made, axis=1, keepdims=True)
     copy_vectors(1, ids, [workspace.pk] * count, MODEL, made)
-    index_words(ids)
+    index_words(list(Memory.objects.filter(pk__in=ids)))
     return made
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from django.apps import apps
 from django.core.management import CommandError, call_command
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models.signals import pre_migrate
 from django.utils import timezone
 
-from memories.models import Memory
+from memories.models import Memory, MemorySource, Revision
 from memories.recalling.recall import recall
 from memories.writing.gate import edit_memory
 from memoryhub.management import troubles
@@ -22,22 +22,40 @@ from tests.factories import HERE, make_memory, make_user, make_workspace
 from tests.fakes.embedder import FakeEmbedder
 from tests.memories.recalling.test_indexes import fill, find, present
 from tests.workspaces.isolation.guarded import row_security
-from workspaces.index import indexes, partitions
-from workspaces.index.partitions import TABLES, VECTORS, WORDS, Busy, parts_of, repartition
+from workspaces.index import indexes, parted_tables, partitions, references
+from workspaces.index.parted_tables import VECTORS, WORDS, Table, parts_of, tables
+from workspaces.index.partitions import Busy, repartition
 from workspaces.isolation import policies, proof
 from workspaces.models import PassageVector, PassageWord, User, VectorIndex, Workspace
 
 pytestmark = pytest.mark.django_db(transaction=True)
+MEMORIES = parted_tables.tables()[2]
 _LOOKS = """
-SELECT 'column ' || attname, concat_ws(' ', format_type(atttypid, atttypmod), attnotnull, attstorage, attidentity)
-FROM pg_attribute WHERE attrelid = %(t)s::regclass AND attnum > 0
+SELECT 'column ' || attname, concat_ws(' ', format_type(atttypid, atttypmod), attnotnull, attstorage, attidentity,
+       pg_get_expr(adbin, adrelid))
+FROM pg_attribute LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+WHERE attrelid = %(t)s::regclass AND attnum > 0 AND NOT attisdropped
 UNION ALL SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = %(t)s::regclass
+UNION ALL SELECT 'referred to: ' || conname, concat_ws(' ', conrelid::regclass, pg_get_constraintdef(oid))
+FROM pg_constraint WHERE confrelid = %(t)s::regclass
 UNION ALL SELECT indexname, indexdef FROM pg_indexes WHERE tablename = %(t)s
+UNION ALL SELECT 'trigger ' || tgname, concat_ws(' ', tgenabled, pg_get_triggerdef(oid))
+FROM pg_trigger WHERE tgrelid = %(t)s::regclass AND NOT tgisinternal
+UNION ALL SELECT 'function ' || proname, pg_get_functiondef(p.oid)
+FROM pg_proc p JOIN pg_class c ON starts_with(proname, relname) WHERE c.oid = %(t)s::regclass
+   OR c.reltype = ANY (proargtypes) AND c.oid = %(t)s::regclass
+UNION ALL SELECT 'policy ' || polname || ' of ' || polrelid::regclass, pg_get_expr(polqual, polrelid)
+FROM pg_policy WHERE polrelid = %(t)s::regclass OR pg_get_expr(polqual, polrelid) ~ %(t)s
 UNION ALL SELECT 'storage', concat_ws(' ', reloptions, relrowsecurity, relkind)
 FROM pg_class WHERE oid = %(t)s::regclass
-UNION ALL SELECT 'numbers', pg_get_serial_sequence(%(t)s, 'id') WHERE %(t)s = 'workspaces_passagevector'
+UNION ALL SELECT 'right', (aclexplode(relacl))::text FROM pg_class WHERE oid = %(t)s::regclass
+UNION ALL SELECT 'numbers', pg_get_serial_sequence(%(t)s, 'id') WHERE %(t)s <> 'workspaces_passageword'
 ORDER BY 1, 2
 """
+
+
+def looks() -> dict[str, list[tuple[Any, ...]]]:
+    return {table.name: ask(_LOOKS, {"t": table.name}) for table in tables()}
 
 
 def ask(statement: str, values: Any = None) -> list[tuple[Any, ...]]:
@@ -46,10 +64,11 @@ def ask(statement: str, values: Any = None) -> list[tuple[Any, ...]]:
         return cursor.fetchall() if cursor.description else []
 
 
-def rows() -> tuple[set[tuple[Any, ...]], set[tuple[Any, ...]]]:
+def rows() -> tuple[set[tuple[Any, ...]], ...]:
     vectors = PassageVector.objects.values_list("id", "kind", "ref", "place", "model", "live", "embedding")
     words = PassageWord.objects.values_list("place", "lexeme", "kind", "ref", "weight")
-    return {(*row[:-1], str(row[-1])) for row in vectors}, set(words)
+    memories = ask("SELECT id, (to_jsonb(m) - 'last_accessed_at')::text FROM memories_memory m")
+    return {(*row[:-1], str(row[-1])) for row in vectors}, set(words), set(memories)
 
 
 @pytest.fixture
@@ -61,7 +80,7 @@ def olive(fake_embedder: FakeEmbedder, monkeypatch: pytest.MonkeyPatch) -> Itera
         for each in range(8):
             make_memory(f"Room {each} of house {number} is painted blue", user, place)
     yield user
-    for table in TABLES:
+    for table in tables():
         ask(f"DROP TABLE IF EXISTS {table.next} CASCADE")
         ask(f"DROP FUNCTION IF EXISTS {table.next}_mirror() CASCADE")
     ask("DROP TABLE IF EXISTS workspaces_repartition")
@@ -69,7 +88,7 @@ def olive(fake_embedder: FakeEmbedder, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def test_there_and_back_with_every_row_while_people_write(olive: User) -> None:
-    looked, before = {table: ask(_LOOKS, {"t": table.name}) for table in TABLES}, rows()
+    looked, before = looks(), rows()
     place, done, failed = Workspace.objects.get(name="Place 1"), threading.Event(), []
     asked = recall("which room is blue?", place, olive, reach=HERE, now=timezone.now())
 
@@ -93,12 +112,12 @@ def test_there_and_back_with_every_row_while_people_write(olive: User) -> None:
         done.set()
         writer.join()
         assert not failed
-        assert [parts_of(table) for table in TABLES] == [parts, parts]
-        assert set(compared) == {VECTORS.name, WORDS.name}
+        assert [parts_of(table) for table in tables()] == [parts] * 3
+        assert set(compared) == {VECTORS.name, WORDS.name, MEMORIES.name}
         assert rows() == before
         found = recall("which room is blue?", place, olive, reach=HERE, now=timezone.now())
         assert [item.memory.pk for item in found.items] == [item.memory.pk for item in asked.items]
-    assert {table: ask(_LOOKS, {"t": table.name}) for table in TABLES} == looked
+    assert looks() == looked
     make_memory("The roof is red", olive, place)
     assert repartition(0) == {}
 
@@ -118,7 +137,7 @@ def _begin_and_be_killed(parts: int = 4) -> None:
 def test_a_begun_attempt_is_said_and_given_up_without_a_trace(
     olive: User, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    looked, before = {table: ask(_LOOKS, {"t": table.name}) for table in TABLES}, rows()
+    looked, before = looks(), rows()
     _begin_and_be_killed()
     assert partitions.begun() == {VECTORS.name: 4}
     call_command("partition")
@@ -127,7 +146,7 @@ def test_a_begun_attempt_is_said_and_given_up_without_a_trace(
     call_command("partition", parts=0)
     assert "begun" not in capsys.readouterr().out
     assert not any(said.startswith("partition") for said in troubles.troubles())
-    assert {table: ask(_LOOKS, {"t": table.name}) for table in TABLES} == looked
+    assert looks() == looked
     assert ask("SELECT proname FROM pg_proc WHERE proname LIKE '%%_mirror'", []) == []
     assert ask("SELECT tgname FROM pg_trigger WHERE tgname LIKE '%%_mirror'", []) == []
     assert rows() == before
@@ -183,7 +202,7 @@ def test_killed_it_goes_on_and_misses_nothing_written_meanwhile(olive: User) -> 
     make_memory("A room of their own is painted green", olive, Workspace.objects.get(name="Place 0"))
     before, again = rows(), []
     repartition(4, again.append)
-    copied = [text for text in again if "copied" in text]
+    copied = [text for text in again if "passageword: copied" in text]
     total = len(before[1])
     assert rows() == before and parts_of(WORDS) == 4
     assert 0 < 20 * len(copied) < total  # not from the beginning
@@ -193,7 +212,7 @@ def test_killed_it_goes_on_and_misses_nothing_written_meanwhile(olive: User) -> 
 def test_a_copy_that_differs_takes_no_table_s_place(olive: User, monkeypatch: pytest.MonkeyPatch) -> None:
     before, compare = rows(), partitions._compare
 
-    def spoilt(table: partitions.Table) -> str:
+    def spoilt(table: Table) -> str:
         ask(f"UPDATE {table.next} SET live = NOT live WHERE id = (SELECT min(id) FROM {table.next})")
         return compare(table)
 
@@ -290,6 +309,75 @@ def test_row_security_holds_in_parts(olive: User) -> None:
             ask("ROLLBACK")
         repartition(0)
         assert policies.stands() == []
+
+
+def test_in_parts_a_row_refers_to_a_memory_that_is_there(olive: User) -> None:
+    """As foreign keys say it of whole tables: at the end of a transaction, whoever writes."""
+    ours, other = Memory.objects.filter(workspace__name="Place 0").order_by("pk")[:2]
+    there = {(each.name, each.table, each.column) for each in references.references_to(MEMORIES)}
+    assert {table for _, table, _ in there} > {"memories_memory", "memories_revision", "memories_receiptitem"}
+    repartition(4)
+    assert {(each.name, each.table, each.column) for each in references.references_to(MEMORIES)} == there
+    note = "INSERT INTO memories_memorysource (memory_id, source_id) VALUES (%s, 'msg_1')"
+    for refused in (
+        (note, [2**40]),
+        ("UPDATE memories_memory SET may_replace_id = %s WHERE id = %s", [2**40, ours.pk]),
+        ("DELETE FROM memories_memory WHERE id = %s", [ours.pk]),  # its revision is still there
+    ):
+        with pytest.raises(IntegrityError, match="refer"):
+            ask(*refused)
+    with transaction.atomic():  # what refers to nothing only until the end, or is itself gone by then
+        ask(note, [2**40])
+        ask("UPDATE memories_memorysource SET memory_id = %s WHERE memory_id = %s", [ours.pk, 2**40])
+        ask(note, [2**40])
+        ask("DELETE FROM memories_memorysource WHERE memory_id = %s", [2**40])
+    Memory.objects.filter(pk=other.pk).update(may_replace=ours)
+    elsewhere = Workspace.objects.get(name="Place 3")
+    ask(
+        "UPDATE memories_memory SET workspace_id = %s WHERE id = %s", [elsewhere.pk, ours.pk]
+    )  # to another part
+    assert Memory.objects.get(pk=ours.pk).revisions.exists() and ours.embeddings.exists()
+    ours.delete()
+    other.refresh_from_db()
+    assert other.may_replace is None and not Revision.objects.filter(memory=ours.pk).exists()
+
+
+def test_in_parts_a_memory_is_held_by_who_refers_to_it(olive: User) -> None:
+    """Of one who deletes it and one who notes something of it at this moment, the second is refused."""
+    memory = Memory.objects.filter(workspace__name="Place 0").first()
+    assert memory is not None
+    Revision.objects.filter(memory=memory).delete()
+    repartition(4)
+    deleted, failed = threading.Event(), []
+
+    def note() -> None:
+        try:
+            deleted.wait(5)
+            ask("INSERT INTO memories_memorysource (memory_id, source_id) VALUES (%s, 'msg_1')", [memory.pk])
+        except IntegrityError as error:
+            failed.append(error)
+        finally:
+            connection.close()
+
+    other = threading.Thread(target=note)
+    other.start()
+    with transaction.atomic():
+        ask("DELETE FROM memories_memory WHERE id = %s", [memory.pk])
+        deleted.set()
+        other.join(0.5)
+        assert other.is_alive()  # waits
+    other.join()
+    assert len(failed) == 1 and not MemorySource.objects.exists()
+
+
+def test_a_foreign_key_that_does_more_is_said_before_anything_is_done(olive: User) -> None:
+    ask("CREATE TABLE noted (memory bigint REFERENCES memories_memory (id) ON DELETE CASCADE)")
+    try:
+        with pytest.raises(CommandError, match="ON DELETE CASCADE"):
+            call_command("partition", parts=4)
+    finally:
+        ask("DROP TABLE noted")
+    assert [parts_of(table) for table in tables()] == [0, 0, 0] and partitions.begun() == {}
 
 
 def test_every_search_is_planned_for_its_places(olive: User) -> None:

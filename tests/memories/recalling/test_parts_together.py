@@ -26,7 +26,8 @@ from tests.memories.recalling.test_indexes import fill, find
 from tests.memories.recalling.test_partitions import ask
 from tests.parted import parted
 from workspaces.index import indexes, reembedding
-from workspaces.index.partitions import VECTORS, repartition
+from workspaces.index.parted_tables import VECTORS
+from workspaces.index.partitions import repartition
 from workspaces.models import EmbeddingModel, PassageVector, User, Workspace
 
 pytestmark = pytest.mark.django_db(transaction=True)

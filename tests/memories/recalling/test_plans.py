@@ -49,7 +49,7 @@ def grown(cast: Cast, fake_embedder: FakeEmbedder) -> Cast:
         ids = list(Memory.objects.filter(workspace=workspace).values_list("pk", flat=True))
         vectors = np.random.default_rng(3).standard_normal((count, fake_embedder.dim)).astype(np.float32)
         copy_vectors(1, ids, [workspace.pk] * count, model.label, vectors)
-        index_words(ids)
+        index_words(list(Memory.objects.filter(pk__in=ids)))
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # what waits for the commit would bar CREATE INDEX
         for table in BIG:

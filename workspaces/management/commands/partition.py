@@ -9,7 +9,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from memoryhub.management.database import running_database
 from memoryhub.management.progress import Progress
-from workspaces.index import partitions
+from workspaces.index import partitions, references
+from workspaces.index.parted_tables import parts_of, tables
 
 
 class Command(BaseCommand):
@@ -31,8 +32,8 @@ class Command(BaseCommand):
             if parts is not None:
                 self._repartition(parts)
             begun = partitions.begun()
-            for table in partitions.TABLES:
-                number = partitions.parts_of(table)
+            for table in tables():
+                number = parts_of(table)
                 self.stdout.write(f"{table.name}: {f'{number} parts' if number else 'whole'}")
                 if table.name in begun:
                     self.stdout.write(
@@ -40,7 +41,7 @@ class Command(BaseCommand):
                         f"unless it runs now, run it again, or give it up with --parts {number}."
                     )
             if not partitions.is_planned():
-                number = max(partitions.parts_of(table) for table in partitions.TABLES)
+                number = max(parts_of(table) for table in tables())
                 self.stdout.write(
                     "The database does not plan each search for its part, so all of them are looked into: as its "
                     f"owner, run this with --parts {number}, and restart web and workers."
@@ -52,6 +53,10 @@ class Command(BaseCommand):
             compared = partitions.repartition(parts, progress.show)
         except partitions.Unequal as unequal:
             raise CommandError(f"Nothing was changed: the copy is not the same. {unequal}") from None
+        except references.NotAsDjangos as key:
+            raise CommandError(
+                f"Nothing was changed: in parts this foreign key cannot be kept. {key}"
+            ) from None
         except partitions.Busy:
             raise CommandError(
                 "Long transactions use the tables, or indexes are being built, or another run is at it. Run this "
