@@ -16,7 +16,7 @@ from chat.exchange.local_ids import resolve
 from chat.models.imports import ImportRow, Outcome
 from memories.models import Memory, Scope
 from memories.writing import tombstones
-from memories.writing.doubles import one_writer_at_a_time
+from memories.writing.doubles import one_import_at_a_time, one_writer_at_a_time
 from memories.writing.drafts import Draft
 from memories.writing.gate import Saved
 from memories.writing.many import foresee, save_cleaned
@@ -95,6 +95,8 @@ def take_memories(
     ``rows``: of the lines that were looked at before.
     """
     _settle(read, places)
+    if places.stores:
+        one_import_at_a_time()
     _find_by_id([each for each in read if each.draft is not None], places)
     left = [each for each in read if each.draft is not None and each.record.is_new]
     if not left:

@@ -28,12 +28,18 @@ SELECT id FROM memories_memory
 WHERE workspace_id = %(workspace)s::bigint AND key = %(key)s::text AND {PLACE} = %(place)s::bigint
   AND deleted_at IS NULL FOR UPDATE
 """  # noqa: S608  constants only
+_LOCK_IDS = "SELECT 1 FROM pg_advisory_xact_lock(hashtext('memories.public_id'))"
 _LOCK = "SELECT 1 FROM pg_advisory_xact_lock(hashtext('memories'), %(workspace)s::int)"
 
 
 def one_writer_at_a_time(workspace: Workspace) -> None:
     """Two equal saves at the same instant store one row: writers of one workspace queue up until commit."""
     prepared.rows(_LOCK, {"workspace": workspace.pk % 2**31})
+
+
+def one_import_at_a_time() -> None:
+    """Imports bring public ids along. Two at once would both find one free, and in parts no key refuses the second."""
+    prepared.rows(_LOCK_IDS, {})
 
 
 def rows_beside(draft: Draft, now: datetime) -> QuerySet[Memory]:

@@ -52,7 +52,11 @@ def run(*options: str) -> tuple[str, str]:
 
 def loaded(*memories: Memory) -> set[Memory]:
     """What recall would give out of these."""
-    params = {"now": timezone.now(), "places": prepared.bigints({memory.place for memory in memories})}
+    params = {
+        "now": timezone.now(),
+        "places": prepared.bigints({memory.place for memory in memories}),
+        "workspaces": prepared.bigints({memory.workspace_id for memory in memories}),
+    }
     return set(load_memories([memory.pk for memory in memories], params, model="").values())
 
 

@@ -17,6 +17,7 @@ from django.utils import timezone
 from memories.models import Memory, MemorySource, Revision
 from memories.recalling.recall import recall
 from memories.writing.gate import edit_memory
+from memoryhub.database.acting import acting_as
 from memoryhub.management import troubles
 from tests.factories import HERE, make_memory, make_user, make_workspace
 from tests.fakes.embedder import FakeEmbedder
@@ -26,6 +27,7 @@ from workspaces.index import indexes, parted_tables, partitions, references
 from workspaces.index.parted_tables import VECTORS, WORDS, Table, parts_of, tables
 from workspaces.index.partitions import Busy, repartition
 from workspaces.isolation import policies, proof
+from workspaces.management.commands import partition
 from workspaces.models import PassageVector, PassageWord, User, VectorIndex, Workspace
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -300,13 +302,23 @@ def test_row_security_holds_in_parts(olive: User) -> None:
         shown = "SELECT count(*) FROM {}"
         asked: Callable[[str], int] = lambda table: ask(shown.format(table))[0][0]  # noqa: E731
         assert proof.troubles_with_rights() == []
-        part = max((VECTORS.part(number, 4) for number in range(4)), key=asked)
-        assert asked(part) > 0
-        ask("BEGIN; SET LOCAL ROLE memoryhub_rows")
-        try:
-            assert asked(part) == 0 == asked(VECTORS.name)
-        finally:
-            ask("ROLLBACK")
+        for table in (VECTORS, MEMORIES):
+            part = max((table.part(number, 4) for number in range(4)), key=asked)
+            assert asked(part) > 0
+            ask("BEGIN; SET LOCAL ROLE memoryhub_rows")
+            try:
+                assert asked(part) == 0 == asked(table.name)
+            finally:
+                ask("ROLLBACK")
+        place = Workspace.objects.get(name="Place 1")
+        with acting_as(olive.pk):  # whose statements see no part, and what refers to a memory finds it
+            made = make_memory("The roof is red", olive, place)
+            edit_memory(made, by=olive, now=timezone.now(), content="The roof is green")
+            assert recall("roof", place, olive, reach=HERE, now=timezone.now()).items
+        make_workspace(owner=(stranger := make_user("stranger")))
+        assert proof.leaks(5)[1] == []
+        with acting_as(stranger.pk):
+            assert not Memory.objects.filter(pk=made.pk).exists()
         repartition(0)
         assert policies.stands() == []
 
@@ -340,6 +352,26 @@ def test_in_parts_a_row_refers_to_a_memory_that_is_there(olive: User) -> None:
     ours.delete()
     other.refresh_from_db()
     assert other.may_replace is None and not Revision.objects.filter(memory=ours.pk).exists()
+
+
+def test_killed_before_foreign_keys_were_checked_it_goes_on(
+    olive: User, capsys: pytest.CaptureFixture[str]
+) -> None:
+    looked = looks()
+    repartition(4)
+
+    def killed(text: str) -> None:
+        if "VALIDATE" in text:
+            raise Killed
+
+    with pytest.raises(Killed):
+        repartition(0, killed)
+    assert [parts_of(table) for table in tables()] == [0, 0, 0]
+    with pytest.raises(IntegrityError):  # what is written is checked already
+        ask("INSERT INTO memories_memorysource (memory_id, source_id) VALUES (%s, 'msg_1')", [2**40])
+    call_command("partition")
+    assert "run this with --parts 0" in capsys.readouterr().out
+    assert repartition(0) == {} and looks() == looked
 
 
 def test_in_parts_a_memory_is_held_by_who_refers_to_it(olive: User) -> None:
@@ -446,6 +478,9 @@ def test_an_attempt_ends_before_tables_change(olive: User) -> None:
         ask("ALTER TABLE workspaces_passagevector DROP COLUMN later")
 
 
-def test_how_many_is_bounded() -> None:
+def test_how_many_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CommandError, match="2 to 256"):
         call_command("partition", parts=1)
+    monkeypatch.setattr(partition, "LOCKS_A_PART", 1_000_000)
+    with pytest.raises(CommandError, match="max_locks_per_transaction to 4000000"):
+        call_command("partition", parts=4)

@@ -23,6 +23,7 @@ from tests.factories import make_chat, make_memory, make_message
 from tests.workspaces.isolation.guarded import row_security
 from tests.world import World
 from workspaces.access import default_workspace
+from workspaces.index.candidates import SearchArea
 from workspaces.isolation import policies, proof
 from workspaces.models import Connection, Membership, User, Workspace
 
@@ -341,7 +342,7 @@ def test_the_application_forgets_to_filter_and_nothing_leaks(
     """The rule of the application taken out, as a mistake would: the database answers as before."""
     cast = world.cast
     make_memory("The safe is behind the clock", cast.owner, cast.workspace)
-    everywhere = {"workspace": cast.workspace.pk, "user": cast.owner.pk, "agent": None}
+    everywhere = SearchArea(cast.workspace.pk, cast.owner.pk).params
     everyones = type(Memory.objects.all())
     monkeypatch.setattr(everyones, "visible_to", lambda self, user: self)
     with acting_as(cast.stranger.pk):

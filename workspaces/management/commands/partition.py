@@ -1,4 +1,4 @@
-"""`manage.py partition --parts N`: the index of what can be found in parts by place, or whole again."""
+"""`manage.py partition --parts N`: the index and the memories in parts, or whole again."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ from django.core.management.base import BaseCommand, CommandError
 from memoryhub.management.database import running_database
 from memoryhub.management.progress import Progress
 from workspaces.index import partitions, references
-from workspaces.index.parted_tables import parts_of, tables
+from workspaces.index.parted_tables import parts_of, tables, value
+
+# A statement that looks into every part of memories holds one of each part and of each of its 23 indexes. The server
+# has room for so many times its connections: this is enough for a sixth of them to do it at once.
+LOCKS_A_PART = 4
 
 
 class Command(BaseCommand):
     help = (
-        "Put the vectors and words of what can be found into parts by place, for installations whose index outgrows "
-        "the memory of a server; --parts 0 makes them whole again. People go on working meanwhile. May be interrupted "
+        "Put memories, and the vectors and words of what can be found, into parts, for installations that outgrow the "
+        "memory of a server; --parts 0 makes them whole again. People go on working meanwhile. May be interrupted "
         "at any time and run again: it goes on where it was."
     )
 
@@ -40,6 +44,8 @@ class Command(BaseCommand):
                         f"    --parts {begun[table.name]} was begun, and until it is done each write is done twice: "
                         f"unless it runs now, run it again, or give it up with --parts {number}."
                     )
+                if references.unchecked(table):
+                    self.stdout.write("    What refers to it is not checked yet: run this with --parts 0.")
             if not partitions.is_planned():
                 number = max(parts_of(table) for table in tables())
                 self.stdout.write(
@@ -48,6 +54,12 @@ class Command(BaseCommand):
                 )
 
     def _repartition(self, parts: int) -> None:
+        least = LOCKS_A_PART * parts
+        if value("SELECT current_setting('max_locks_per_transaction')::int") < least:
+            raise CommandError(
+                "In so many parts, statements hold more locks than this server has room for. Set "
+                f"max_locks_per_transaction to {least} or more, on its replicas first, and restart it."
+            )
         progress = Progress(self.stderr)
         try:
             compared = partitions.repartition(parts, progress.show)
