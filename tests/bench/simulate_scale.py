@@ -213,15 +213,13 @@ class Simulation:
                     whole |= node["Node Type"] == "Seq Scan"
                     parts.add(relation)
                 used |= {_index(node["Index Name"])} if "Index Name" in node else set()
-        of_table = [sum(each.startswith(f"{table}_") for each in parts) for table in TABLES[:2]]
+        of_table = [sum(each.startswith(f"{table}_") for each in parts) for table in TABLES]
         return used, max(of_table), whole
 
 
 def _index(name: str) -> str:
     """A part's, as that of the whole table is called; those of large places alike."""
-    name = _plain(name).replace("workspaces_passagevector_pkey", "memories_memoryembedding_pkey")
-    name = name.replace("workspaces_passagevector_place_kind_model_idx", "passage_of_place")
-    name = name.replace("workspaces_passagevector_kind_ref_model_place_key", "one_vector_a_passage")
+    name = re.sub(rf"^.*_{PARTS}_[0-9]+_", "", name)
     return "passages_near" if name.startswith("passages_near") else name
 
 
@@ -230,11 +228,10 @@ def blow_up(folder: Path, here: int) -> None:
     for table in TABLES:
         files = rows(_FILES, [table, table])
         for name, kind, path, pages, tuples in files:
-            is_part = table != "memories_memory"
             factor = MEMORIES / here
-            if is_part:  # alike, as by hash over many places, whatever few have brought it here
-                alike = [each for each in files if each[1] == kind and _plain(each[0]) == _plain(name)]
-                pages, tuples = (sum(max(0, each[at]) for each in alike) / PARTS for at in (3, 4))
+            # Alike, as by hash over many places, whatever few have brought it here.
+            alike = [each for each in files if each[1] == kind and _plain(each[0]) == _plain(name)]
+            pages, tuples = (sum(max(0, each[at]) for each in alike) / PARTS for at in (3, 4))
             wanted = int(max(1, pages) * factor)
             extend(folder / path, wanted)
             rows(
@@ -242,11 +239,12 @@ def blow_up(folder: Path, here: int) -> None:
                 "'reltuples', %s::real, 'relallvisible', %s::int)",
                 [name, wanted, float(max(0, tuples) * factor), wanted if kind == "r" else 0],
             )
-            if kind == "r" and is_part:
+            if kind == "r":
+                by = "workspace_id" if table == "memories_memory" else "place"
                 rows(
-                    "SELECT pg_restore_attribute_stats('schemaname', 'public', 'relname', %s, 'attname', 'place', "
+                    "SELECT pg_restore_attribute_stats('schemaname', 'public', 'relname', %s, 'attname', %s, "
                     "'inherited', false, 'null_frac', 0::real, 'avg_width', 8, 'n_distinct', %s::real)",
-                    [name, WORKSPACES / PARTS],
+                    [name, by, WORKSPACES / PARTS],
                 )
 
 
@@ -382,8 +380,8 @@ def computed(
         "memories": bytes_each[TABLES[2]],
     }
     for name, each in per.items():
-        part = "" if name == "memories" else f", {each * MEMORIES / PARTS / 1e9:.1f} GB a part"
-        print(f"  {name}: {each:,.0f} bytes a memory, {each * MEMORIES / 1e9:,.0f} GB{part}")
+        size = each * MEMORIES / 1e9
+        print(f"  {name}: {each:,.0f} bytes a memory, {size:,.0f} GB, {size / PARTS:.1f} GB a part")
     total = sum(per.values()) * MEMORIES
     print(f"  memory of {RAM / 1e9:.0f} GB holds {0.75 * RAM / total:.0%} of all without a disk")
 

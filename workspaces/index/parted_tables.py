@@ -63,11 +63,11 @@ LEFT JOIN pg_constraint k ON k.conindid = c.oid AND k.conrelid = i.indrelid AND 
 WHERE i.indrelid = %s::regclass AND NOT EXISTS (SELECT 1 FROM unnest(%s::text[]) own WHERE starts_with(c.relname, own))
 ORDER BY c.oid
 """
-# Who is refused by one is told its name, as of a whole table.
-_KEYS_OF_PARTS = """
+# Called as the table's: who is refused by a key is told its name, and who reads a plan knows it.
+_INDEXES_OF_PARTS = """
 SELECT i.indexrelid::regclass::text, i.indrelid::regclass::text, c.relname
 FROM pg_index i JOIN pg_inherits h ON h.inhrelid = i.indexrelid JOIN pg_class c ON c.oid = h.inhparent
-JOIN pg_index whole ON whole.indexrelid = c.oid WHERE whole.indrelid = %s::regclass AND i.indisunique
+JOIN pg_index whole ON whole.indexrelid = c.oid WHERE whole.indrelid = %s::regclass
 """
 _REFERRING = """
 SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint
@@ -136,7 +136,7 @@ def make_next(table: Table, parts: int) -> None:
             run(
                 re.sub(r" INDEX .*? USING ", f" INDEX {_beside(name)} ON {table.next} USING ", index, count=1)
             )
-    for index, part, name in rows(_KEYS_OF_PARTS, [table.next]):
+    for index, part, name in rows(_INDEXES_OF_PARTS, [table.next]):
         run(f"ALTER INDEX {index} RENAME TO {part}_{name.removesuffix('_next')}")
     for name, key in rows(_REFERRING, [table.name]):
         run(f"ALTER TABLE {table.next} ADD CONSTRAINT {name} {key}")

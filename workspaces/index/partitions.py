@@ -34,7 +34,7 @@ from workspaces.index.parted_tables import (
 from workspaces.models import VectorIndex
 
 MOST_PARTS = 256
-BATCH = 10_000
+BATCH = 5_000
 # For a lock, again and again: others wait behind it, so never long at a time. Below Postgres's deadlock_timeout: where
 # this and a person wait for each other's rows or tables, the person goes first.
 TRIES, WAIT, PAUSE = 60, "500ms", 3.0
@@ -194,9 +194,7 @@ def _copy(table: Table, say: Say) -> None:
     by = ", ".join(table.copied_by)
     (reached,) = rows("SELECT reached FROM workspaces_repartition WHERE name = %s", [table.name])[0]
     reached = json.loads(reached) if isinstance(reached, str) else reached
-    total = max(1, int(value("SELECT sum(greatest(reltuples, 0)) FROM pg_class WHERE oid = %s::regclass "
-                              "OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = %s::regclass)",
-                              [table.name] * 2)))  # fmt: skip
+    total = max(1, int(value("SELECT reltuples FROM pg_class WHERE oid = %s::regclass", [table.name])))
     began, copied = time.monotonic(), 0
     while True:
         after = f"WHERE ({by}) > ({', '.join(['%s'] * len(table.copied_by))})" if reached else ""
