@@ -119,8 +119,10 @@ class SearchArea:
     @property
     def workspaces(self) -> list[int]:
         """In which the rows of these places lie."""
-        home = [] if self.home is None or not self.personal else [self.home]
-        return home if self.personal_alone else list({self.workspace, *home})
+        home = [] if self.home is None else [self.home]
+        if self.personal_alone:
+            return home
+        return list({self.workspace, *(home if self.personal else [])})
 
     def without_what_stays(self) -> SearchArea:
         """Where to look for what leaves this machine, in a workspace that allows it."""
