@@ -53,7 +53,7 @@ def _name() -> str:
 
 def _make(place: Path, major: str) -> None:
     for older in CACHE.glob("*/"):
-        if older.name.partition("-")[0] != _name():
+        if not older.name.startswith(_name()) or older.suffix:  # or it is one whose copying was killed
             shutil.rmtree(older)
     with tempfile.TemporaryDirectory(prefix="memoryhub-migrated-") as name:
         folder = Path(name)

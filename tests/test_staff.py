@@ -138,4 +138,4 @@ def test_every_permission_but_the_two_of_reading_together(world: World) -> None:
 
 
 def test_every_permission_together_changes_no_account_and_no_right(world: World) -> None:
-    attack(world, staff_with(world, Permission.objects.all()), may_read=True)
+    assert attack(world, staff_with(world, Permission.objects.all()), may_read=True) > 60

@@ -34,6 +34,7 @@ MEMORIES, WORKSPACES, RECALLS, PARTS = 100_000_000, 100_000, 5_000, 64
 CORES, BUSY, RAM = 32, 0.6, 256e9  # of a host; how busy its cores may be; what of memory is there
 SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000)  # the last is large enough for a vector index
 GROWN = (0.5, 0.75, 1.0)  # of the part, at which it is measured
+LEAST = int(sum(SIZES) / GROWN[0])
 WARM_UP = 12  # beyond the runs after which Postgres may keep a plan
 SEGMENT, PAGE = 131_072, 8192
 TABLES = ("workspaces_passagevector", "workspaces_passageword", "memories_memory")
@@ -392,6 +393,10 @@ def main() -> None:
     parser.add_argument("--dimension", type=int)
     parser.add_argument("--questions", type=int, default=40)
     args = parser.parse_args()
+    if args.memories < LEAST:
+        parser.error(
+            f"--memories: {LEAST:,} or more, so that the table grows around the workspaces measured."
+        )
     with tempfile.TemporaryDirectory(prefix="memoryhub-bench-") as folder:
         os.environ |= {"MEMORYHUB_DATA_DIR": folder, "DJANGO_SETTINGS_MODULE": "memoryhub.settings"}
         os.environ |= {"MEMORYHUB_TURN_RATE": "1000000"}

@@ -30,9 +30,9 @@ SELECT a.label, a.name, a.base_url, a.dimension,
         WHERE place = ANY(%(places)s::bigint[])),
        ARRAY(SELECT DISTINCT kind FROM workspaces_placestatistics WHERE place = ANY(%(places)s::bigint[])),
        (SELECT local_only FROM workspaces_workspace WHERE id = %(workspace)s::bigint),
-       (SELECT local_only FROM workspaces_workspace WHERE default_of_id = %(user)s::bigint),
-       (SELECT id FROM workspaces_workspace WHERE default_of_id = %(user)s::bigint)
+       own.local_only, own.id
 FROM workspaces_membership LEFT JOIN workspaces_embeddingmodel a ON a.state = 'active'
+LEFT JOIN workspaces_workspace own ON own.default_of_id = %(user)s::bigint
 WHERE workspace_id = %(workspace)s::bigint AND user_id = %(user)s::bigint
 """
 # One kind's nearest of some places, in the slim table alone; without an index, exactly (docs/recall.md).
