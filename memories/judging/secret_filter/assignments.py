@@ -9,6 +9,7 @@ like no word at all.
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 
 from memories.judging.secret_filter import names, values
 from memories.judging.secret_filter.commands import find_command_secret
@@ -47,7 +48,7 @@ _SIGN = (
     rf"{_ADVERB}:?\s{{1,10}}+)"
     rf"|(?P<foreign>(?:,? {{1,3}}+(?:{names.EQUALS}) ?:?\s{{1,10}}+|\s?(?:{names.ATTACHED}):?\s?))"
 )
-_ASSIGNMENT = re.compile(
+_ASSIGNMENT = (
     r"(?=[^\W\d_])"  # passes over whatever is no letter at little cost
     rf"(?:(?P<password>{names.PASSWORD})|(?P<token>{names.TOKEN})|(?P<issuer>{names.ISSUER})"
     r"|(?P<pass>(?<![a-z])pass(?![a-z]))|(?P<some_key>(?<=[a-z0-9][_-])key(?![a-z])))"
@@ -71,6 +72,12 @@ _GROUP = re.compile(
 )
 _SAME_NAME = re.compile(names.SAME_NAME)
 _NAMES_A_SECRET = re.compile(r"secret|token|key\Z|passw|pwd")
+
+
+@cache
+def _assignment() -> re.Pattern[str]:
+    """Compiled with the first text, not at every start of a process, of which it was a fifteenth."""
+    return re.compile(_ASSIGNMENT)
 
 
 class _Sign(Enum):
@@ -107,7 +114,7 @@ def find_assignment(text: str) -> Finding | None:
         lower = "".join(low if len(low := char.lower()) == 1 else char for char in text)
     harmless: set[tuple[str, int]] = set()  # a text that repeats itself is judged once
     spent = 0
-    for match in _ASSIGNMENT.finditer(lower):
+    for match in _assignment().finditer(lower):
         start, end = match.span("value")
         begun = max(match.start() - _BEFORE, 0)
         around = (text[begun : end + _AFTER], match.start() - begun)
