@@ -32,8 +32,8 @@ def seed(*arguments: str) -> str:
     return said.getvalue()
 
 
-@pytest.fixture
-def seeded() -> str:
+@pytest.fixture(scope="module")
+def seeded(module_transaction: None) -> str:
     return seed("--password", "tea and cinnamon buns")
 
 

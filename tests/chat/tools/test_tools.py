@@ -100,9 +100,10 @@ def test_recall_gives_the_markdown_list(chat: Chat, scripted_model: ScriptedOpen
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "found"),
-    [
+def test_recall_pages_by_limit_and_offset(chat: Chat, scripted_model: ScriptedOpenAI) -> None:
+    for number in range(22):
+        make_memory(f"Tea number {number} is green", chat.created_by)
+    asked: list[tuple[dict[str, Any], int]] = [
         ({}, 5),
         ({"limit": 2}, 2),
         ({"limit": "3"}, 3),
@@ -111,19 +112,14 @@ def test_recall_gives_the_markdown_list(chat: Chat, scripted_model: ScriptedOpen
         ({"limit": None}, 5),
         ({"offset": 20, "limit": 20}, 2),
         ({"unheard_of": 1}, 5),
-    ],
-)
-def test_recall_pages_by_limit_and_offset(
-    chat: Chat, scripted_model: ScriptedOpenAI, arguments: dict[str, Any], found: int
-) -> None:
-    for number in range(22):
-        make_memory(f"Tea number {number} is green", chat.created_by)
-    call = Call("x_recall_memory", {"query": "green tea", **arguments})
-    scripted_model.script(Answer(calls=[call]), Answer("So much tea."))
-    ask(chat)
-    result = told(scripted_model)[0]
-    assert result.count("**mem_") == found
-    assert f"\n{arguments.get('offset', 0) + 1}. **mem_" in result
+    ]
+    for arguments, found in asked:
+        call = Call("x_recall_memory", {"query": "green tea", **arguments})
+        scripted_model.script(Answer(calls=[call]), Answer("So much tea."))
+        ask(chat)
+        result = told(scripted_model)[0]
+        assert result.count("**mem_") == found, arguments
+        assert f"\n{arguments.get('offset', 0) + 1}. **mem_" in result, arguments
 
 
 def test_nothing_found_is_said(chat: Chat, scripted_model: ScriptedOpenAI) -> None:
@@ -503,7 +499,7 @@ def test_results_stay_within_the_models_context(
 ) -> None:
     settings.LLM_CONTEXT_TOKENS, settings.LLM_MAX_TOKENS = 3000, 500
     for number in range(20):
-        make_memory(f"Tea {number} " + "is green and long " * 60, chat.created_by)
+        make_memory(f"Tea {number} " + "is green and long " * 40, chat.created_by)
     scripted_model.respond = lambda request: (
         Answer(calls=[Call("x_recall_memory", {"query": "tea", "limit": 20})])
         if request.tool_names and request.body.get("tool_choice") != "none"
