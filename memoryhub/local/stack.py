@@ -255,7 +255,7 @@ def worker_service(stack: Stack) -> Service:
     """The django-q2 cluster, restarted when it freezes."""
     return Service(
         "worker",
-        _python(str(stack.base_dir / "manage.py"), "qcluster"),
+        _python(str(stack.base_dir / "manage.py"), "qcluster", "--skip-checks"),  # prepare has run them
         environment=_environment(stack),
         folder=stack.base_dir,
         ailment=WorkerHealth(partial(oldest_waiting_seconds, stack.database)),
