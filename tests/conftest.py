@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 from _pytest.unraisableexception import gc_collect_iterations_key
 from django.conf import settings as django_settings
@@ -51,6 +52,15 @@ pytest_plugins = [
 # What is compiled is kept, here and in what is started, whatever the environment says: see the Makefile.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# Whole databases are made, copied and flushed to the disk: in memory, where it has this room for them, that costs half.
+IN_MEMORY, ROOM = Path("/dev/shm"), 8 * 2**30
+if (
+    not os.environ.get("TMPDIR")
+    and IN_MEMORY.is_dir()
+    and not os.statvfs(IN_MEMORY).f_flag & os.ST_NOEXEC
+    and min(shutil.disk_usage(IN_MEMORY).free, psutil.virtual_memory().available) > ROOM
+):
+    os.environ["TMPDIR"], tempfile.tempdir = str(IN_MEMORY), None
 _server: EmbeddedPostgres | None = None
 
 
