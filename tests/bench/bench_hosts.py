@@ -152,7 +152,7 @@ class Hub:
             wait_until(lambda: self.proxy_says_up(host), f"{host.name} is up")
 
     def upgrade(self, host: Host) -> None:
-        newer = next_version(host.folder / "newer", mild=True)
+        newer = next_version(host.folder / "newer", True)
         self.tell_proxy(f"set server web/{host.name} state maint")
         host.stop()
         self.begin(host, newer)
