@@ -25,6 +25,7 @@ import psycopg
 from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
 from memoryhub.local.stack import WEB_SERVER
 from tests.migrated import CACHE, environment, lend_to
+from tests.typed import Typist
 
 ROOT = Path(__file__).resolve().parent.parent
 PASSWORD = "correct horse battery"
@@ -53,20 +54,24 @@ class Stack:
     env: dict[str, str]
     database: EmbeddedPostgres
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    _typist: Typist | None = None
 
     def manage(self, *arguments: str) -> str:
-        """Run a management command; its output."""
-        done = self._managed(*arguments)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        """What a management command says."""
+        status, said = self.typed(*arguments)
+        assert status == 0, said
+        return said
 
-    def said_by(self, *arguments: str) -> str:
-        """The same of a command that may end with 1."""
-        return self._managed(*arguments).stdout
+    def typed(self, *arguments: str) -> tuple[int, str]:
+        """The status of a management command and what it says; one process has all with the same variables."""
+        if self._typist is None or self._typist.env != self.env:
+            self._leave()
+            self._typist = Typist(self.env)
+        return self._typist.type(*arguments)
 
-    def _managed(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "manage.py", *arguments]
-        return subprocess.run(command, cwd=ROOT, env=self.env, capture_output=True, text=True)
+    def _leave(self) -> None:
+        if self._typist is not None:
+            self._typist.leave()
 
     def start(self, name: str, *command: str) -> subprocess.Popen[bytes]:
         with (self.folder / f"{name}.log").open("ab") as log:
@@ -112,6 +117,7 @@ class Stack:
         database.start()
 
     def stop(self) -> None:
+        self._leave()
         for process in reversed(self.processes):
             if process.poll() is None:
                 try:

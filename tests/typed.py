@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import traceback
 from collections.abc import Iterable, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
@@ -19,14 +20,33 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 
+class Typist:
+    """Who types commands of `manage.py`, whenever it is time for one, with these variables."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self.env = dict(env)
+        command = [sys.executable, "-m", "tests.typed"]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, cwd=ROOT, env=self.env, stdin=pipe, stdout=pipe, text=True)
+
+    def type(self, *words: str) -> tuple[int, str]:
+        """Its status and what it said."""
+        assert self.process.stdin and self.process.stdout
+        print(json.dumps(words), file=self.process.stdin, flush=True)
+        status, said = json.loads(self.process.stdout.readline())
+        return status, said
+
+    def leave(self) -> None:
+        self.process.communicate()
+
+
 def typed(commands: Iterable[list[str]], env: Mapping[str, str]) -> list[tuple[int, str]]:
     """The status of each command of `manage.py` and what it said, all in one process with these variables."""
-    lines = [json.dumps(words) for words in commands]
-    command = [sys.executable, "-m", "tests.typed"]
-    done = subprocess.run(command, cwd=ROOT, env=env, input="\n".join(lines), capture_output=True, text=True)
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(answers) == len(lines), done.stderr
-    return [(status, said) for status, said in answers]
+    typist = Typist(env)
+    try:
+        return [typist.type(*words) for words in commands]
+    finally:
+        typist.leave()
 
 
 def main() -> None:
@@ -35,12 +55,16 @@ def main() -> None:
     from django.core.management import execute_from_command_line
 
     for line in sys.stdin:
-        said, status = StringIO(), 0
+        said = StringIO()
+        status: object = 0
         with redirect_stdout(said), redirect_stderr(said):
             try:
                 execute_from_command_line(["manage.py", *json.loads(line)])
             except SystemExit as ended:
-                status = int(ended.code or 0)
+                status = ended.code or 0
+            except Exception:
+                traceback.print_exc()
+                status = 1
         print(json.dumps([status, said.getvalue()]), flush=True)
 
 

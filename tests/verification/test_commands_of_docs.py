@@ -8,26 +8,26 @@ import re
 import shutil
 import subprocess
 import sys
+import timeit
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from memoryhub.local.postgres import connection_settings
 from tests.fakes.object_store import KEY, SECRET, empty_bucket, keys_in, running_store
 from tests.memoryhub.local.processes import wait_until
 from tests.migrated import environment
-from tests.stack import ROOT, Stack, free_port, prepared_in, running_stack
+from tests.stack import ROOT, Stack, free_port, running_stack
 from tests.test_docs import ALL
-from tests.typed import typed
-from tests.verification.test_hosts import KEYS
 
 FILE = "/backups/memoryhub-20260101-030000.zip"
 IN_STORE = "s3://bucket/hub/memoryhub-20260101-030000.zip"
 # In this order, with a part of what each says.
-FIRST = {"manage.py seed_demo": "60 memories"}
 WITH_ROW_SECURITY = {
+    "manage.py seed_demo": "60 memories",
     "manage.py row_security --enable": "tables were brought up to date.",
     "manage.py check_isolation": "None of them was another's.",
 }
@@ -57,23 +57,14 @@ AFTERWARDS = {  # of a backup that is there by now
     f"manage.py forget_again {IN_STORE}": "Texts forgotten since: 0",
     "manage.py forget_again postgres://memoryhub:…@db-before.internal/memoryhub": "Texts forgotten since: 0",
 }
-STARTED = (
-    "manage.py up --only web",
-    "manage.py up --only worker",
-    "manage.py up --only model --host 0.0.0.0 --port 8081",
-    "manage.py up --only embedder --host 0.0.0.0 --port 8082",
-)
-PROGRAMS = {
-    "python -m tests.messages --missing de": "",
-    'python -m timeit -s from memoryhub.monitoring import tracing with tracing.span("x"): pass': "per loop",
-}
+MODEL = "manage.py up --only model --host 0.0.0.0 --port 8081"
+TIMED = 'python -m timeit -s from memoryhub.monitoring import tracing with tracing.span("x"): pass'
 HERE = [
-    *FIRST,
     *WITH_ROW_SECURITY,
     *TYPED,
     *AFTERWARDS,
-    *STARTED,
-    *PROGRAMS,
+    MODEL,
+    TIMED,
     "sh deploy/container/make-secrets.sh",
 ]
 # What is typed elsewhere, by whom; and what nobody types, with the reason.
@@ -81,6 +72,9 @@ ELSEWHERE = {
     r"(python -m )?pytest .+": "the tests themselves",
     r"export .+": "test_what_is_exported_is_taken",
     r"manage\.py mcp": "tests/chat/doors/test_mcp.py",
+    r"manage\.py up --only (web|worker)": "test_hosts.py",
+    r"manage\.py up --only embedder --host 0.0.0.0 --port 8082": "test_embedder_part.py",
+    r"python -m tests\.messages --missing de": "tests/test_translatable.py",
     r"manage\.py move_files": "tests/workspaces/documents/test_s3.py",
     r"promtool test rules .+|kubectl kustomize": "tests/test_deploy.py",
     r"psql .+|pg_basebackup .+|pg_ctl promote .+|pg_rewind .+": "tests/replicated.py, with places of its own",
@@ -127,13 +121,13 @@ def test_every_command_of_the_docs_is_typed_or_listed_with_why_not() -> None:
 class Shell:
     """Of somebody who follows the docs, with places and names of theirs in the place of those there."""
 
-    def __init__(self, stack: Stack, store: Any, put_in: dict[str, str], **env: str) -> None:
-        self.stack, self.store, self.put_in, self.env = stack, store, put_in, stack.env | env
+    def __init__(self, stack: Stack, store: Any, put_in: dict[str, str]) -> None:
+        self.stack, self.store, self.put_in = stack, store, put_in
 
-    def type(self, commands: dict[str, str], **env: str) -> None:
+    def type(self, commands: dict[str, str]) -> None:
         """Each says what is expected of it."""
-        answers = typed([self.words(each)[1:] for each in commands], self.env | env)
-        for (each, expected), (status, said) in zip(commands.items(), answers, strict=True):
+        for each, expected in commands.items():
+            status, said = self.stack.typed(*self.words(each)[1:])
             assert expected in said, f"{each}: {status}, {said}"
             found = (
                 "doctor" in each or "people in it" in expected
@@ -152,18 +146,22 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     env = {"MEMORYHUB_ADMIN_USERNAME": "admin", "MEMORYHUB_ADMIN_PASSWORD": "difference engine"}
     env |= {"MEMORYHUB_BACKUP_PASSPHRASE": "opens what is in it", "MEMORYHUB_PASSWORD_SIGN_IN": "off"}
     env |= {"MEMORYHUB_OAUTH_GITHUB_CLIENT_ID": "hub", "MEMORYHUB_OAUTH_GITHUB_CLIENT_SECRET": "its own"}
-    with running_store() as address, running_stack(tmp_path, **env) as stack:
+    env |= {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
+    with running_store() as address, running_stack(tmp_path, **env, AWS_ENDPOINT_URL_S3=address) as stack:
         bucket = empty_bucket(address, "bucket")
-        store = {"AWS_ENDPOINT_URL_S3": address, "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
-        stack.manage("prepare")
-        yield Shell(stack, bucket, {"/backups": str(tmp_path / "backups"), "NAME": "admin"}, **store)
+        yield Shell(stack, bucket, {"/backups": str(tmp_path / "backups"), "NAME": "admin"})
 
 
 def test_what_the_docs_say_to_type_does_what_they_say(shell: Shell, tmp_path: Path) -> None:
-    shell.type(FIRST)
-    shell.type(WITH_ROW_SECURITY, MEMORYHUB_ROW_SECURITY="on")
-    found = "from workspaces.models import Workspace; print(Workspace.objects.first().public_id)"
-    shell.put_in["WORKSPACE"] = shell.stack.manage("shell", "--verbosity", "0", "-c", found).strip()
+    shell.stack.env["MEMORYHUB_ROW_SECURITY"] = "on"
+    shell.stack.manage("ensure_admin")
+    shell.type(WITH_ROW_SECURITY)
+    del shell.stack.env["MEMORYHUB_ROW_SECURITY"]
+    with psycopg.connect(address_of(shell.stack)) as connection:
+        [found] = connection.execute("SELECT public_id FROM workspaces_workspace ORDER BY id").fetchone() or [
+            ""
+        ]
+    shell.put_in["WORKSPACE"] = str(found)
     shell.type(TYPED)
     [made] = (tmp_path / "backups").iterdir()
     before = address_of(shell.stack, "memoryhub_before_restore")
@@ -180,34 +178,19 @@ def address_of(stack: Stack, database: str = "memoryhub") -> str:
     return f"postgres://{place['user']}@/{database}?host={place['host']}&port={place['port']}"
 
 
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of one for all parts."""
-    with running_stack(tmp_path_factory.mktemp("stack")) as stack:
-        yield address_of(stack)
-
-
-@pytest.mark.parametrize("command", STARTED)
-def test_each_part_starts_as_the_docs_say_and_ends(command: str, database: str, tmp_path: Path) -> None:
-    words, port, data = command.split(), free_port(), tmp_path / "part"
-    at, part = f"http://127.0.0.1:{port}/v1", words[3]
-    env = {"MEMORYHUB_PORT": str(port), "MEMORYHUB_FILES_DIR": str(tmp_path / "files"), **KEYS}
-    kind, model = {
-        "model": ("LLM", "smollm2-135m-instruct"),
-        "embedder": ("EMBEDDING", "minilm-e5-small"),
-    }.get(part, ("", ""))
-    if kind:
-        words = [
-            {"0.0.0.0": "127.0.0.1", "8081": str(port), "8082": str(port)}.get(each, each) for each in words
-        ]
-        env |= {f"MEMORYHUB_{kind}_BASE_URL": at, f"MEMORYHUB_{kind}_API_KEY": "its own key"}
-        env |= {f"MEMORYHUB_{kind}_MODEL": model}
-    env = environment(data, DATABASE_URL=database, **env)
-    prepared_in(data)
+def test_the_model_starts_as_the_docs_say_and_ends(tmp_path: Path) -> None:
+    port = free_port()
+    given = {
+        "BASE_URL": f"http://127.0.0.1:{port}/v1",
+        "API_KEY": "its own key",
+        "MODEL": "smollm2-135m-instruct",
+    }
+    env = environment(tmp_path / "part", **{f"MEMORYHUB_LLM_{name}": value for name, value in given.items()})
+    words = MODEL.replace("0.0.0.0", "127.0.0.1").replace("8081", str(port)).split()
     with (tmp_path / "said").open("wb") as said:
         process = subprocess.Popen([sys.executable, *words], cwd=ROOT, env=env, stdout=said, stderr=said)
     try:
-        wait_until(lambda: b"MemoryHub is ready" in (tmp_path / "said").read_bytes(), f"{part} is ready")
+        wait_until(lambda: b"MemoryHub is ready" in (tmp_path / "said").read_bytes(), "it is ready")
         process.terminate()
         assert process.wait(60) == 0
     finally:
@@ -216,13 +199,9 @@ def test_each_part_starts_as_the_docs_say_and_ends(command: str, database: str, 
     assert (tmp_path / "said").read_text().splitlines()[-1].endswith("| stopped")
 
 
-@pytest.mark.parametrize("command", PROGRAMS)
-def test_a_program_of_ours_says_what_it_is_for(command: str, tmp_path: Path) -> None:
-    words = [sys.executable, *ASKED[command][1:]]
-    done = subprocess.run(
-        words, cwd=ROOT, env=environment(tmp_path), capture_output=True, text=True, timeout=120
-    )
-    assert (done.returncode, PROGRAMS[command] in done.stdout) == (0, True), done.stdout + done.stderr
+def test_what_is_timed_says_how_long_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    timeit.main(["--repeat", "1", *ASKED[TIMED][3:]])
+    assert "per loop" in capsys.readouterr().out
 
 
 def test_secrets_of_containers_are_made_once(tmp_path: Path) -> None:
@@ -238,14 +217,13 @@ def test_secrets_of_containers_are_made_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", sorted({line.page for line, words in ALL if words[0] == "export"}))
 def test_what_is_exported_is_taken(page: str, tmp_path: Path) -> None:
-    """All that a page sets, of which the last holds, starts: with the files and folders that it names."""
+    """The settings take all that a page sets, of which the last holds: with the files and folders that it names."""
     (tmp_path / "key").write_text("of every host " * 3)
     said = {each for line, words in ALL if (line.page, words[0]) == (page, "export") for each in words[1:]}
     given = dict(each.split("=", 1) for each in said)
     for name, value in given.items():
         value = str(tmp_path / "key") if name.endswith("_FILE") else value.replace("…", "its-own")
         given[name] = str(tmp_path / "files") if name == "MEMORYHUB_FILES_DIR" else value
-    start = "import os, django; os.environ['DJANGO_SETTINGS_MODULE'] = 'memoryhub.settings'; django.setup()"
-    env = environment(tmp_path, **given)
-    done = subprocess.run([sys.executable, "-c", start], cwd=ROOT, env=env, capture_output=True, text=True)
+    command, env = [sys.executable, "-c", "import memoryhub.settings"], environment(tmp_path, **given)
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -61,16 +61,13 @@ class Part:
 
 @pytest.fixture(scope="module")
 def part(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Part]:
-    """As `manage.py up --only embedder` starts it, with no database anywhere."""
+    """As the docs start it, with no database anywhere."""
     folder, port = tmp_path_factory.mktemp("embedder"), free_port()
-    own = {
-        "MEMORYHUB_PORT": str(port),
-        "MEMORYHUB_EMBEDDING_API_KEY": KEY,
-        "DATABASE_URL": "postgres://nobody@/none",
-    }
+    own = {"MEMORYHUB_EMBEDDING_API_KEY": KEY, "DATABASE_URL": "postgres://nobody@/none"}
     said = folder / "said"
     with said.open("wb") as output:
-        command = [sys.executable, "manage.py", "up", "--only", "embedder"]
+        command = [sys.executable, "manage.py", "up", "--only", "embedder", "--host", "127.0.0.1"]
+        command += ["--port", str(port)]
         env = environment(folder / "data", **own)
         process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=output, stderr=output)
     found = Part(port, process, said)
@@ -80,6 +77,7 @@ def part(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Part]:
         yield found
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
+        assert said.read_text().splitlines()[-1].endswith("| stopped")
         assert not is_running(server)
     finally:
         process.kill()
