@@ -73,18 +73,18 @@ class Stack:
         if self._typist is not None:
             self._typist.leave()
 
-    def start(self, name: str, *command: str) -> subprocess.Popen[bytes]:
+    def start(self, name: str, *command: str, **env: str) -> subprocess.Popen[bytes]:
         with (self.folder / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
-                command, cwd=ROOT, env=self.env, stdout=log, stderr=log, start_new_session=True
+                command, cwd=ROOT, env=self.env | env, stdout=log, stderr=log, start_new_session=True
             )
         self.processes.append(process)
         return process
 
-    def web(self) -> Web:
+    def web(self, **env: str) -> Web:
         port = free_port()
         uvicorn = (sys.executable, *WEB_SERVER, "--port", str(port), "--timeout-graceful-shutdown", "1")
-        web = Web(port, self.start(f"web-{port}", *uvicorn))
+        web = Web(port, self.start(f"web-{port}", *uvicorn, **env))
         deadline = time.monotonic() + 60
         while True:
             try:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import psutil
 
-from tests.stack import running_stack, signed_up
+from tests.stack import signed_up
+from tests.verification.conftest import Hub
 
-ROWS = 3000
+ROWS = 1500
 WORDS = (
     "amber",
     "boat",
@@ -43,32 +43,29 @@ def statements() -> bytes:
 
 
 def test_a_worker_killed_while_it_stores_is_followed_by_one_that_stores_the_rest_once(
-    tmp_path_factory: Any, eventually: Callable[..., None]
+    hub: Hub, eventually: Callable[..., None]
 ) -> None:
-    folder: Path = tmp_path_factory.mktemp("import")
-    settings = {"MEMORYHUB_JOB_TIMEOUT": "4", "MEMORYHUB_WORKERS": "1", "MEMORYHUB_EMBEDDING_MODEL": "none"}
-    with running_stack(folder, **settings) as stack:
-        person = signed_up(stack.web(), "importer")
-        cluster = stack.worker()
-        workspace = person.get("/chat/api/workspaces").json()["items"][0]["id"]
-        form = {"file": ("list.txt", statements())}
-        made = person.post("/chat/api/imports", files=form, data={"workspace_id": workspace})
-        assert made.status_code == 201, made.text
-        path = f"/chat/api/imports/{made.json()['id']}"
+    person = signed_up(hub.web(), "importer")
+    cluster = hub.stack.worker()
+    workspace = person.get("/chat/api/workspaces").json()["items"][0]["id"]
+    form = {"file": ("list.txt", statements())}
+    made = person.post("/chat/api/imports", files=form, data={"workspace_id": workspace})
+    assert made.status_code == 201, made.text
+    path = f"/chat/api/imports/{made.json()['id']}"
 
-        def now() -> dict[str, Any]:
-            return person.get(path).json()
+    def now() -> dict[str, Any]:
+        return person.get(path).json()
 
-        def stored() -> int:
-            return now()["stored"].get("memory", {}).get("new", 0)
+    def stored() -> int:
+        return now()["stored"].get("memory", {}).get("new", 0)
 
-        eventually(lambda: now()["checked"], 60)
-        assert person.post(f"{path}/start", json={}).status_code == 202
-        eventually(lambda: 0 < stored() < ROWS, 60)
-        for process in psutil.Process(cluster.pid).children(recursive=True):
-            if " processing " in " ".join(process.cmdline()):
-                os.kill(process.pid, signal.SIGKILL)
-        assert now()["status"] == "running"
-        eventually(lambda: now()["status"] == "done", 120)
-        assert now()["stored"]["memory"] == {"new": ROWS, "update": 0, "duplicate": 0, "refused": 0}
-        assert person.get(f"/chat/api/workspaces/{workspace}").json()["memory_count"] == ROWS
+    eventually(lambda: now()["checked"], 60)
+    assert person.post(f"{path}/start", json={}).status_code == 202
+    eventually(lambda: 0 < stored() < ROWS, 60)
+    for process in psutil.Process(cluster.pid).children(recursive=True):
+        if " processing " in " ".join(process.cmdline()):
+            os.kill(process.pid, signal.SIGKILL)
+    assert now()["status"] == "running"
+    eventually(lambda: now()["status"] == "done", 120)
+    assert now()["stored"]["memory"] == {"new": ROWS, "update": 0, "duplicate": 0, "refused": 0}
+    assert person.get(f"/chat/api/workspaces/{workspace}").json()["memory_count"] == ROWS

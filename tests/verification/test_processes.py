@@ -6,60 +6,20 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import psutil
 import psycopg
-import pytest
 
 from chat.models import ABANDONED_AFTER
 from memoryhub.local.postgres import connection_settings
-from tests.fakes.openai_server import HOLD, Answer, ScriptedOpenAI
-from tests.stack import Stack, Web, running_stack, signed_up
+from tests.fakes.openai_server import HOLD, Answer
+from tests.stack import signed_up
+from tests.verification.conftest import Hub
 
 # As if the time had passed after which a process without a sign of life is taken for dead. A living one gives another.
 LONG_AGO = "UPDATE chat_message SET beat_at = beat_at - %s WHERE status = 'streaming'"
 SAID = "My project deadline is March 15 and I am vegetarian."
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ScriptedOpenAI]:
-    server = ScriptedOpenAI().start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory, server: ScriptedOpenAI) -> Iterator[Stack]:
-    folder: Path = tmp_path_factory.mktemp("stack")
-    model = {
-        "MEMORYHUB_LLM_BASE_URL": server.base_url,
-        "MEMORYHUB_LLM_API_KEY": server.api_key,
-        "MEMORYHUB_LLM_MODEL": server.model,
-        "MEMORYHUB_JOB_TIMEOUT": "6",  # a killed worker's job is taken up again after eight seconds
-        "MEMORYHUB_WORKERS": "1",
-    }
-    with running_stack(folder, **model) as stack:
-        yield stack
-
-
-@pytest.fixture(scope="module")
-def webs(stack: Stack) -> list[Web]:
-    """Two at most: one that a test killed is followed by another where the next wants two."""
-    return []
-
-
-def two(stack: Stack, webs: list[Web]) -> tuple[Web, Web]:
-    webs[:] = [web for web in webs if web.process.poll() is None]
-    while len(webs) < 2:
-        webs.append(stack.web())
-    return webs[0], webs[1]
-
-
-@pytest.fixture(autouse=True)
-def hold(server: ScriptedOpenAI) -> None:
-    server.hold()
 
 
 def stream_events(response: Any) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -71,13 +31,11 @@ def stream_events(response: Any) -> Iterator[tuple[str, dict[str, Any]]]:
             yield name, json.loads(line[6:])
 
 
-def test_a_stream_is_opened_on_another_process_than_the_one_that_answers(
-    stack: Stack, webs: list[Web], server: ScriptedOpenAI
-) -> None:
-    first, second = two(stack, webs)
+def test_a_stream_is_opened_on_another_process_than_the_one_that_answers(hub: Hub) -> None:
+    first, second = hub.webs(2)
     person = signed_up(first, "two_processes")
     chat = person.post("/chat/api/chats", json={}).json()["id"]
-    server.script(Answer("One ", HOLD, "two"))
+    hub.model.script(Answer("One ", HOLD, "two"))
     with person.stream(
         "POST", f"/chat/api/{chat}/messages", json={"content": "Count", "stream": True}
     ) as sent:
@@ -92,7 +50,7 @@ def test_a_stream_is_opened_on_another_process_than_the_one_that_answers(
         assert other.headers["content-type"].startswith("text/event-stream")
         events = stream_events(other)
         assert next(events)[1]["text"] == "One "
-        server.release()
+        hub.model.release()
         rest = list(events)
     assert "".join(data["text"] for name, data in rest if name == "token") == "two"
     assert rest[-1][0] == "done"
@@ -101,28 +59,28 @@ def test_a_stream_is_opened_on_another_process_than_the_one_that_answers(
 
 
 def test_a_killed_web_process_leaves_the_text_so_far_and_a_retry(
-    stack: Stack, webs: list[Web], server: ScriptedOpenAI, eventually: Callable[..., None]
+    hub: Hub, eventually: Callable[..., None]
 ) -> None:
-    first, second = two(stack, webs)
+    first, second = hub.webs(2)
     person = signed_up(first, "killed_web")
     chat = person.post("/chat/api/chats", json={}).json()["id"]
 
     def stored_answer() -> str:
         return person.get(f"{second.url}/chat/api/{chat}/messages").json()["items"][-1]["content"]
 
-    server.script(Answer("Half an answer", HOLD, " and the rest"))
+    hub.model.script(Answer("Half an answer", HOLD, " and the rest"))
     with person.stream("POST", f"/chat/api/{chat}/messages", json={"content": "Go", "stream": True}) as sent:
         answer = next(stream_events(sent))[1]["answer"]["id"]
         eventually(lambda: stored_answer() == "Half an answer")
-        stack.kill(first.process)
-    with psycopg.connect(**connection_settings(stack.folder)) as connection:  # type: ignore[arg-type]
+        hub.stack.kill(first.process)
+    with psycopg.connect(**connection_settings(hub.stack.folder)) as connection:  # type: ignore[arg-type]
         connection.execute(LONG_AGO, [ABANDONED_AFTER])
     elsewhere = f"{second.url}/chats/{chat}/messages/{answer}/stream/"
     with person.stream("GET", elsewhere) as other:
         events = list(stream_events(other))
     assert "".join(data["text"] for name, data in events if name == "token") == "Half an answer"
     assert (events[-1][0], events[-1][1]["code"]) == ("error", "interrupted")
-    server.script(Answer("Whole"))
+    hub.model.script(Answer("Whole"))
     retried = person.post(f"{second.url}/chat/api/{chat}/messages/{answer}/retry", json={})
     assert retried.status_code < 300, retried.text
     with person.stream("GET", elsewhere) as other:
@@ -131,32 +89,30 @@ def test_a_killed_web_process_leaves_the_text_so_far_and_a_retry(
 
 
 def test_a_worker_killed_in_the_middle_of_an_extraction_stores_everything_once(
-    stack: Stack, webs: list[Web], server: ScriptedOpenAI, eventually: Callable[..., None]
+    hub: Hub, eventually: Callable[..., None]
 ) -> None:
-    web = webs[-1] if webs else stack.web()  # the last is killed by no test
-    person = signed_up(web, "killed_worker")
+    person = signed_up(hub.web(), "killed_worker")
     chat = person.post("/chat/api/chats", json={"memory_enabled": True}).json()["id"]
     found = [
         {"text": text, "kind": "fact", "importance": 0.6}
         for text in ("Deadline is March 15", "Is vegetarian")
     ]
     reply = json.dumps(found)
-    server.script(Answer("Noted."), Answer(HOLD, reply))
-    before = len(server.chat_requests)
+    hub.model.script(Answer("Noted."), Answer(HOLD, reply))
     assert (
         person.post(f"/chat/api/{chat}/messages", json={"content": SAID, "stream": False}).status_code == 201
     )
-    cluster = stack.worker()
+    cluster = hub.stack.worker()
 
     def at_work() -> list[psutil.Process]:
         family = psutil.Process(cluster.pid).children(recursive=True)
         return [process for process in family if " processing " in " ".join(process.cmdline())]
 
-    eventually(lambda: len(server.chat_requests) == before + 2 and bool(at_work()), 30)
+    eventually(lambda: len(hub.model.chat_requests) == 2 and bool(at_work()), 30)
     # The worker waits for the model now, in the middle of the job.
-    server.script(Answer(reply), Answer(reply))
+    hub.model.script(Answer(reply), Answer(reply))
     os.kill(at_work()[0].pid, signal.SIGKILL)
-    server.release()
+    hub.model.release()
 
     def stored() -> list[str]:
         return sorted(
@@ -165,6 +121,5 @@ def test_a_worker_killed_in_the_middle_of_an_extraction_stores_everything_once(
 
     eventually(lambda: bool(stored()), 60)
     assert stored() == ["Deadline is March 15", "Is vegetarian"]
-    eventually(lambda: stack.jobs_in_queue() == 0, 30)  # none is left to be handed out again
+    eventually(lambda: hub.stack.jobs_in_queue() == 0, 30)  # none is left to be handed out again
     assert stored() == ["Deadline is March 15", "Is vegetarian"]
-    stack.kill(cluster)

@@ -17,10 +17,10 @@ import yaml
 from memoryhub.local.listening import answers
 from tests.fakes.openai_server import Answer, ScriptedOpenAI
 from tests.memoryhub.local.processes import wait_until
-from tests.stack import ROOT, Web, free_port, running_stack, signed_up
+from tests.stack import ROOT, Web, free_port, signed_up
 from tests.test_deploy import DEPLOY, needs
+from tests.verification.conftest import TOKEN, Hub
 
-TOKEN = "of the monitoring alone"
 GRAFANA = DEPLOY / "prometheus/grafana.json"
 
 
@@ -82,23 +82,17 @@ def some_of_everything(web: Web, model: ScriptedOpenAI) -> None:
 
 
 @needs("prometheus")
-def test_every_rule_is_evaluated_and_every_panel_draws(tmp_path: Path) -> None:
-    model = ScriptedOpenAI().start()
-    env = {"MEMORYHUB_LLM_BASE_URL": model.base_url, "MEMORYHUB_LLM_API_KEY": model.api_key}
-    env |= {"MEMORYHUB_LLM_MODEL": model.model, "MEMORYHUB_EMBEDDING_MODEL": "none"}
-    env |= {"MEMORYHUB_METRICS_TOKEN": TOKEN, "MEMORYHUB_TURN_RATE": "1"}
-    with running_stack(tmp_path, **env) as stack:
-        web = stack.web()
-        some_of_everything(web, model)
-        with prometheus(tmp_path, web) as client:
-            wait_until(lambda: asked(client, 'up{job="memoryhub"} == 1'), "it scrapes")
-            for expression in panels():
-                wait_until(lambda: asked(client, expression), f"{expression} draws")  # noqa: B023  (at once)
-            rules = client.get("/rules").json()["data"]["groups"][0]["rules"]
-            assert {each["health"] for each in rules} == {"ok"}, rules
-            assert {each["name"] for each in rules if each["state"] == "firing"} == set()
-            assert len(rules) == (DEPLOY / "prometheus/rules.yml").read_text().count("- alert:")
-            stack.kill(web.process)
-            down = 'ALERTS{alertname="MemoryHubDown", alertstate="pending"}'
-            wait_until(lambda: asked(client, down), "that it is down is noticed")
-    model.stop()
+def test_every_rule_is_evaluated_and_every_panel_draws(hub: Hub, tmp_path: Path) -> None:
+    web = hub.stack.web(MEMORYHUB_TURN_RATE="1")
+    some_of_everything(web, hub.model)
+    with prometheus(tmp_path, web) as client:
+        wait_until(lambda: asked(client, 'up{job="memoryhub"} == 1'), "it scrapes")
+        for expression in panels():
+            wait_until(lambda: asked(client, expression), f"{expression} draws")  # noqa: B023  (at once)
+        rules = client.get("/rules").json()["data"]["groups"][0]["rules"]
+        assert {each["health"] for each in rules} == {"ok"}, rules
+        assert {each["name"] for each in rules if each["state"] == "firing"} == set()
+        assert len(rules) == (DEPLOY / "prometheus/rules.yml").read_text().count("- alert:")
+        hub.stack.kill(web.process)
+        down = 'ALERTS{alertname="MemoryHubDown", alertstate="pending"}'
+        wait_until(lambda: asked(client, down), "that it is down is noticed")

@@ -9,34 +9,13 @@ from contextlib import suppress
 from typing import Any
 
 import httpx2 as http
-import pytest
 
 from tests.chat.agents.test_killed import PLANS
-from tests.fakes.openai_server import HOLD, Answer, Call, Received, ScriptedOpenAI
-from tests.stack import Stack, Web, running_stack, signed_up
+from tests.fakes.openai_server import HOLD, Answer, Call, Received
+from tests.stack import Stack, Web, signed_up
+from tests.verification.conftest import Hub
 
 AT_ONCE = {"step": 1, "list": 3, "team": 3}  # replies of the model that are waited for in each
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedOpenAI]:
-    server = ScriptedOpenAI().start()
-    server.respond = saving_slowly
-    yield server
-    server.release()
-    server.stop()
-
-
-@pytest.fixture
-def stack(tmp_path_factory: pytest.TempPathFactory, server: ScriptedOpenAI) -> Iterator[Stack]:
-    model = {
-        "MEMORYHUB_LLM_BASE_URL": server.base_url,
-        "MEMORYHUB_LLM_API_KEY": server.api_key,
-        "MEMORYHUB_LLM_MODEL": server.model,
-        "MEMORYHUB_EMBEDDING_MODEL": "none",
-    }
-    with running_stack(tmp_path_factory.mktemp("stack"), durable=True, **model) as stack:
-        yield stack
 
 
 def saving_slowly(request: Received) -> Answer:
@@ -65,9 +44,11 @@ def followed(person: http.Client, url: str, after: str = "") -> Iterator[tuple[s
 
 
 def test_whichever_process_is_killed_runs_go_on_and_do_nothing_twice(
-    stack: Stack, server: ScriptedOpenAI, eventually: Callable[..., None]
+    hub: Hub, eventually: Callable[..., None]
 ) -> None:
     """Half a minute, for three deaths of real processes in three kinds of run at once."""
+    stack, server = hub.stack, hub.model
+    server.respond = saving_slowly
 
     def worker() -> Any:
         return stack.start("lane", sys.executable, "-m", "tests.chat.agents.lane", "8")
@@ -76,7 +57,7 @@ def test_whichever_process_is_killed_runs_go_on_and_do_nothing_twice(
         """Whether each reply that is held was asked for so often."""
         return lambda: sum(bool(each.tool_results) for each in server.chat_requests) >= times * held
 
-    web, held = stack.web(), sum(AT_ONCE.values())
+    web, held = hub.web(), sum(AT_ONCE.values())
     person = signed_up(web, "runner")
     place = f"/chat/api/workspaces/{person.get('/chat/api/workspaces').json()['items'][0]['id']}"
     runs = {what: started(person, place, what) for what in PLANS}
@@ -90,7 +71,7 @@ def test_whichever_process_is_killed_runs_go_on_and_do_nothing_twice(
     stack.kill(working)
     working = worker()
     eventually(are_asked(3), 30)
-    person.base_url = stack.web().url
+    person.base_url = hub.web().url
     server.release()
     eventually(lambda: all(now(person, place, run)["status"] == "done" for run in runs.values()), 30)
     results = {what: now(person, place, run)["result"] for what, run in runs.items()}

@@ -12,7 +12,8 @@ from django.core.management import CommandError, call_command
 
 from memoryhub.local.postgres import connection_settings
 from memoryhub.local.scrubbing import ScrubError, scrub
-from tests.stack import PASSWORD, running_stack, signed_up
+from tests.stack import PASSWORD, signed_up
+from tests.verification.conftest import Hub
 
 PIECE = 8  # letters of a word that must stand together: what is compressed keeps no longer runs
 
@@ -36,44 +37,43 @@ def files_with(folder: Path, words: list[str]) -> dict[str, int]:
 
 
 def test_what_is_forgotten_is_in_no_byte_of_the_data_folder_after_a_scrub(
-    tmp_path_factory: pytest.TempPathFactory,
+    hub: Hub,
 ) -> None:
-    folder: Path = tmp_path_factory.mktemp("stack")
+    folder = hub.stack.folder
     words, kept = strange_words(3), strange_words(2)
     text = f"The {words[0]} of {words[1]} is {words[2]}"
-    with running_stack(folder, durable=True) as stack:
-        person = signed_up(stack.web(), "forgetful")
-        workspace = person.get("/chat/api/workspaces").json()["items"][0]["id"]
-        memories = f"/chat/api/workspaces/{workspace}/memories"
-        made = person.post(memories, json={"content": text, "tags": [words[0]]}).json()["id"]
-        person.post(memories, json={"content": f"This {kept[0]} stays"})
-        person.post(f"/chat/api/workspaces/{workspace}/recall", json={"query": text})
-        with psycopg.connect(**connection_settings(folder), autocommit=True) as connection:  # type: ignore[arg-type]
-            connection.execute("ANALYZE")
-        person.patch(f"{memories}/{made}", json={"content": f"{text}, still"})
-        person.delete(f"{memories}/{made}")
-        person.post("/accounts/reauthenticate/", data={"password": PASSWORD})
-        report = person.post(f"{memories}/{made}/forget", json={})
-        assert report.status_code == 200, report.text
-        with psycopg.connect(**connection_settings(folder), autocommit=True) as connection:  # type: ignore[arg-type]
-            connection.execute("CHECKPOINT")
+    person = signed_up(hub.web(), "forgetful")
+    workspace = person.get("/chat/api/workspaces").json()["items"][0]["id"]
+    memories = f"/chat/api/workspaces/{workspace}/memories"
+    made = person.post(memories, json={"content": text, "tags": [words[0]]}).json()["id"]
+    person.post(memories, json={"content": f"This {kept[0]} stays"})
+    person.post(f"/chat/api/workspaces/{workspace}/recall", json={"query": text})
+    with psycopg.connect(**connection_settings(folder), autocommit=True) as connection:  # type: ignore[arg-type]
+        connection.execute("ANALYZE")
+    person.patch(f"{memories}/{made}", json={"content": f"{text}, still"})
+    person.delete(f"{memories}/{made}")
+    person.post("/accounts/reauthenticate/", data={"password": PASSWORD})
+    report = person.post(f"{memories}/{made}/forget", json={})
+    assert report.status_code == 200, report.text
+    with psycopg.connect(**connection_settings(folder), autocommit=True) as connection:  # type: ignore[arg-type]
+        connection.execute("CHECKPOINT")
 
-        before = files_with(folder, words)
-        assert any("/pg_wal/" in name for name in before), before
-        assert any("/base/" in name for name in before), before
+    before = files_with(folder, words)
+    assert any("/pg_wal/" in name for name in before), before
+    assert any("/base/" in name for name in before), before
 
-        said = stack.manage("scrub")
+    said = hub.stack.manage("scrub")
 
-        assert "table 1 of" in said
-        assert "in no file of the database any more" in said
-        assert files_with(folder, words) == {}
-        assert files_with(folder, kept), "what is not forgotten is found by the same search"
-        assert person.get(memories).json()["items"][0]["content"] == f"This {kept[0]} stays"
-        assert person.post(memories, json={"content": f"And {kept[1]} too"}).status_code == 201
-        wal_recycle = "SELECT current_setting('wal_recycle')"
-        with psycopg.connect(**connection_settings(folder)) as connection:  # type: ignore[arg-type]
-            assert connection.execute(wal_recycle).fetchone() == ("on",)
-            _nobody_may_still_see_it(folder, connection)
+    assert "table 1 of" in said
+    assert "in no file of the database any more" in said
+    assert files_with(folder, words) == {}
+    assert files_with(folder, kept), "what is not forgotten is found by the same search"
+    assert person.get(memories).json()["items"][0]["content"] == f"This {kept[0]} stays"
+    assert person.post(memories, json={"content": f"And {kept[1]} too"}).status_code == 201
+    wal_recycle = "SELECT current_setting('wal_recycle')"
+    with psycopg.connect(**connection_settings(folder)) as connection:  # type: ignore[arg-type]
+        assert connection.execute(wal_recycle).fetchone() == ("on",)
+        _nobody_may_still_see_it(folder, connection)
 
 
 def _nobody_may_still_see_it(folder: Path, open_one: psycopg.Connection[Any]) -> None:

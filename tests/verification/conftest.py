@@ -1,0 +1,67 @@
+"""One installation of real processes for the tests that want no settings of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.fakes.openai_server import ScriptedOpenAI
+from tests.stack import Stack, Web, running_stack
+
+TOKEN = "of the monitoring alone"
+
+
+@dataclass
+class Hub:
+    """Database, scripted model, and the web processes that no test has killed so far."""
+
+    stack: Stack
+    model: ScriptedOpenAI
+    _webs: list[Web] = field(default_factory=list)
+
+    def webs(self, number: int) -> list[Web]:
+        """So many: those that are there, and new ones."""
+        self._webs[:] = [web for web in self._webs if web.process.poll() is None]
+        while len(self._webs) < number:
+            self._webs.append(self.stack.web())
+        return self._webs[:number]
+
+    def web(self) -> Web:
+        return self.webs(1)[0]
+
+    def end_the_rest(self) -> None:
+        """Whatever else a test has started."""
+        kept = [web.process for web in self._webs]
+        for process in self.stack.processes:
+            if process not in kept and process.poll() is None:
+                self.stack.kill(process)
+
+
+@pytest.fixture(scope="session")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+    model = ScriptedOpenAI().start()
+    env = {
+        "MEMORYHUB_LLM_BASE_URL": model.base_url,
+        "MEMORYHUB_LLM_API_KEY": model.api_key,
+        "MEMORYHUB_LLM_MODEL": model.model,
+        "MEMORYHUB_EMBEDDING_MODEL": "none",
+        "MEMORYHUB_METRICS_TOKEN": TOKEN,
+        "MEMORYHUB_JOB_TIMEOUT": "6",  # a killed worker's job is taken up again after eight seconds
+        "MEMORYHUB_WORKERS": "1",
+    }
+    with running_stack(tmp_path_factory.mktemp("hub"), durable=True, **env) as stack:
+        yield Hub(stack, model)
+    model.release()
+    model.stop()
+
+
+@pytest.fixture
+def hub(installation: Hub) -> Iterator[Hub]:
+    """With a model that does as before any test, and no worker but the test's own."""
+    installation.model.unscript()
+    installation.model.requests.clear()
+    yield installation
+    installation.model.release()
+    installation.end_the_rest()
