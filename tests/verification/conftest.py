@@ -11,6 +11,7 @@ from tests.fakes.openai_server import ScriptedOpenAI
 from tests.stack import Stack, Web, running_stack
 
 TOKEN = "of the monitoring alone"
+TURN_RATE = 3
 
 
 @dataclass
@@ -48,6 +49,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
         "MEMORYHUB_LLM_MODEL": model.model,
         "MEMORYHUB_EMBEDDING_MODEL": "none",
         "MEMORYHUB_METRICS_TOKEN": TOKEN,
+        "MEMORYHUB_TURN_RATE": str(TURN_RATE),
         "MEMORYHUB_JOB_TIMEOUT": "6",  # a killed worker's job is taken up again after eight seconds
         "MEMORYHUB_WORKERS": "1",
     }

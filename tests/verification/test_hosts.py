@@ -30,7 +30,6 @@ from tests.migrated import environment
 from tests.stack import ROOT, Web, free_port, prepared_in, running_stack, signed_up
 
 TOKEN = "of the monitoring alone"
-SAID = "The vault opens at nine."
 KEYS = {"MEMORYHUB_SECRET_KEY": "of every host " * 3, "MEMORYHUB_FORGET_KEY": "of every host, too " * 3}
 NEXT = """from django.db import migrations
 class Migration(migrations.Migration):
@@ -97,21 +96,24 @@ class Hub:
 
     @contextmanager
     def begin(self, name: str, parts: str, code: Path | None = None, **env: str) -> Iterator[Host]:
-        folder, port = self.folder / name, free_port()
-        folder.mkdir()
-        prepared_in(folder / "data")
-        own = {"MEMORYHUB_PORT": str(port), "MEMORYHUB_WEB_PROCESSES": "1"}
-        own = environment(folder / "data", **self.env | own | env)
-        command = [sys.executable, "manage.py", "up", "--only", parts]
-        with (folder / "said").open("wb") as said:
-            process = subprocess.Popen(command, cwd=code or self.code, env=own, stdout=said, stderr=said)
-        host = Host(Web(port, process), folder / "said")
+        port = free_port()
+        own = {"MEMORYHUB_PORT": str(port), "MEMORYHUB_WEB_PROCESSES": "1", **env}
+        process = self.start(name, code or self.code, "up", "--only", parts, **own)
+        host = Host(Web(port, process), self.folder / name / "said")
         try:
             yield host
             host.end()
         finally:
             process.kill()
             process.wait()
+
+    def start(self, name: str, code: Path, *command: str, **env: str) -> subprocess.Popen[bytes]:
+        folder = self.folder / name
+        prepared_in(folder / "data")
+        env = environment(folder / "data", **self.env | env)
+        with (folder / "said").open("wb") as said:
+            words = [sys.executable, "manage.py", *command]
+            return subprocess.Popen(words, cwd=code, env=env, stdout=said, stderr=said)
 
 
 @pytest.fixture(scope="module")
@@ -139,13 +141,13 @@ def hub(tmp_path_factory: pytest.TempPathFactory, model: ScriptedOpenAI) -> Iter
 
 @pytest.fixture(scope="module")
 def both(hub: Hub) -> Iterator[tuple[Host, Host]]:
-    """One with the web server and one with a worker, too, which began at once: the database waits for one step."""
+    """One with the web server and one with the worker, which began at once: the database waits for one step."""
     key_file = hub.folder / "secret"
     key_file.write_text(KEYS["MEMORYHUB_SECRET_KEY"] + "\n")
     of_file = {"MEMORYHUB_SECRET_KEY": "", "MEMORYHUB_SECRET_KEY_FILE": str(key_file)}
     with psycopg.connect(hub.env["DATABASE_URL"]) as nobody_adds:
         nobody_adds.execute("SELECT pg_advisory_lock(9001)")
-        with hub.begin("front", "web") as front, hub.begin("back", "web,worker", **of_file) as back:
+        with hub.begin("front", "web") as front, hub.begin("back", "worker", **of_file) as back:
             wait_until(lambda: "Another host" in front.said.read_text() + back.said.read_text(), "one waits")
             nobody_adds.close()
             front.wait()
@@ -164,27 +166,18 @@ def place(person: http.Client) -> str:
 
 
 def test_two_hosts_begin_at_once_and_one_does_what_the_other_was_asked(
-    both: tuple[Host, Host], person: http.Client, place: str, hub: Hub
+    both: tuple[Host, Host], person: http.Client, place: str, hub: Hub, model: ScriptedOpenAI
 ) -> None:
-    """Files lie in a store: neither sees a folder of the other."""
+    """Files lie in a store: neither sees a folder of the other. A worker's host says how it is, too."""
     front, back = both
-    assert len(re.findall("1 steps", front.said.read_text() + back.said.read_text())) == 1, (
-        "the other found it done"
-    )
-    saved = person.post(f"{place}/memories", json={"content": SAID})
-    assert saved.status_code == 201, saved.text
-    memory, elsewhere = f"{place}/memories/{saved.json()['id']}", back.as_there(person)
-    assert elsewhere.get(memory).json()["content"] == SAID
-    of_workspace = {"workspace_id": place.rpartition("/")[2]}
-    files = f"/api/v1/memories/{saved.json()['id']}/assets"
-    added = person.post(files, params=of_workspace, files={"file": ("plan.txt", b"North wall")}).json()
-    assert elsewhere.get(f"/api/v1/assets/{added['id']}", params=of_workspace).content == b"North wall"
+    steps = re.findall("1 steps", front.said.read_text() + back.said.read_text())
+    assert len(steps) == 1, "one host brought the database up to date, the other found it done"
     bring(person, place, "bins.txt")
-    assert len(object_store.keys_in(hub.bucket, "files")) == 2
+    assert len(object_store.keys_in(hub.bucket, "files")) == 1
     assert not {each.name for each in hub.folder.glob("*/data/*")} & {"assets", "documents"}
-    back.end()
-    assert person.get(memory).status_code == 200
-    wait_until(lambda: "none is running" in http.get(f"{front.web.url}/readyz").text, "the worker is missed")
+    say(person, model, "The vault opens at nine")
+    wait_until(lambda: "at nine" in person.get(f"{place}/memories").text, "it noticed what was said")
+    tells_how_it_is(back)
 
 
 def test_a_version_that_only_adds_runs_beside_the_one_before_and_there_is_a_way_back(
@@ -193,36 +186,46 @@ def test_a_version_that_only_adds_runs_beside_the_one_before_and_there_is_a_way_
     """Web and worker of either version at once, each does what the other's asks; whoever writes meanwhile is
     answered, and what is answered is kept.
     """
-    found = json.dumps([{"text": "The project deadline is March 15", "kind": "fact", "importance": 0.6}])
-    model.script(Answer("Noted."), Answer(found))
-    newer, (old, old_worker) = next_version(hub.folder / "newer", True, True), both
-    old_worker.end()
-    chat = person.post("/chat/api/chats", json={"memory_enabled": True}).json()["id"]
-    said = {"content": "My project deadline is March 15.", "stream": False}
-    assert person.post(f"/chat/api/{chat}/messages", json=said).status_code == 201
-    kept: list[str] = []
-    with hub.begin("new-worker", "worker", newer) as worker, hub.begin("new", "web", newer) as new:
+    newer, (old, old_worker), kept = next_version(hub.folder / "newer", True, True), both, list[str]()
+    with hub.begin("new", "web", newer) as new:
         with writing(person, f"{place}/memories", kept):
-            worker.wait()
             new.wait()
-        assert "1 steps" in worker.said.read_text() + new.said.read_text()
-        parts = http.get(f"{old.web.url}/readyz").json()["parts"]
-        assert parts["migrations"] == {"ok": True, "why": ""}
-        bring(person, place, "rooms.txt")
-        wait_until(lambda: "March 15" in person.get(f"{place}/memories").text, "it noticed what was said")
-        tells_how_it_is(worker)
-        worker.end()
+        assert "1 steps" in new.said.read_text()
+        assert http.get(f"{old.web.url}/readyz").json()["parts"]["migrations"] == {"ok": True, "why": ""}
+        anew, of_workspace = new.as_there(person), {"workspace_id": place.rpartition("/")[2]}
+        file = {"file": ("plan.txt", b"North wall")}
+        added = person.post(f"/api/v1/memories/{kept[0]}/assets", params=of_workspace, files=file).json()
+        assert anew.get(f"/api/v1/assets/{added['id']}", params=of_workspace).content == b"North wall"
+        bring(anew, place, "rooms.txt")
+        old_worker.end()
+        wait_until(
+            lambda: "none is running" in http.get(f"{old.web.url}/readyz").text, "the worker is missed"
+        )
 
-        anew = new.as_there(person)
+        say(person, model, "The project deadline is March 15")
+        worker = hub.start("newer-worker", newer, "qcluster")
+        wait_until(lambda: "March 15" in person.get(f"{place}/memories").text, "it noticed what was said")
+        bring(person, place, "walls.txt")
+        worker.terminate()
+        worker.wait(60)
+
         with hub.begin("again", "web,worker") as again:
             with writing(anew, f"{place}/memories", kept):
                 old.end()
                 again.wait()
-            bring(anew, place, "keys.txt")
             new.end()
             last = again.as_there(person)
+            bring(last, place, "keys.txt")
             assert len(kept) > 10
             assert all(last.get(f"{place}/memories/{each}").status_code == 200 for each in kept)
+
+
+def say(person: http.Client, model: ScriptedOpenAI, fact: str) -> None:
+    """In a chat, in which a worker is to notice it."""
+    model.script(Answer("Noted."), Answer(json.dumps([{"text": fact, "kind": "fact", "importance": 0.6}])))
+    chat = person.post("/chat/api/chats", json={"memory_enabled": True}).json()["id"]
+    said = {"content": f"{fact}.", "stream": False}
+    assert person.post(f"/chat/api/{chat}/messages", json=said).status_code == 201
 
 
 def tells_how_it_is(worker: Host) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,11 +16,10 @@ import httpx2 as http
 import yaml
 
 from memoryhub.local.listening import answers
-from tests.fakes.openai_server import Answer, ScriptedOpenAI
 from tests.memoryhub.local.processes import wait_until
 from tests.stack import ROOT, Web, free_port, signed_up
 from tests.test_deploy import DEPLOY, needs
-from tests.verification.conftest import TOKEN, Hub
+from tests.verification.conftest import TOKEN, TURN_RATE, Hub
 
 GRAFANA = DEPLOY / "prometheus/grafana.json"
 
@@ -67,24 +67,23 @@ def panels() -> list[str]:
     return [each.replace("$job", "memoryhub").replace("$__rate_interval", "1m") for each in found]
 
 
-def some_of_everything(web: Web, model: ScriptedOpenAI) -> None:
+def some_of_everything(web: Web) -> None:
     """So that there is something to draw in each panel."""
     person = signed_up(web, "olga")
     place = f"/chat/api/workspaces/{person.get('/chat/api/workspaces').json()['items'][0]['id']}"
     for content, status in (("Cats purr", 201), ("My password is hunter2sGreatSecret", 422)):
         assert person.post(f"{place}/memories", json={"content": content}).status_code == status
     assert person.post(f"{place}/recall", json={"query": "do cats purr?"}).status_code == 200
-    model.script(Answer("They do."))
     chat = person.post("/chat/api/chats", json={}).json()["id"]
-    for status in (201, 429):
+    for status in (*[201] * TURN_RATE, 429):
         said = person.post(f"/chat/api/{chat}/messages", json={"content": "Do cats purr?", "stream": False})
         assert said.status_code == status, said.text
 
 
 @needs("prometheus")
 def test_every_rule_is_evaluated_and_every_panel_draws(hub: Hub, tmp_path: Path) -> None:
-    web = hub.stack.web(MEMORYHUB_TURN_RATE="1")
-    some_of_everything(web, hub.model)
+    web = hub.web()
+    some_of_everything(web)
     with prometheus(tmp_path, web) as client:
         wait_until(lambda: asked(client, 'up{job="memoryhub"} == 1'), "it scrapes")
         for expression in panels():
@@ -93,6 +92,9 @@ def test_every_rule_is_evaluated_and_every_panel_draws(hub: Hub, tmp_path: Path)
         assert {each["health"] for each in rules} == {"ok"}, rules
         assert {each["name"] for each in rules if each["state"] == "firing"} == set()
         assert len(rules) == (DEPLOY / "prometheus/rules.yml").read_text().count("- alert:")
-        hub.stack.kill(web.process)
-        down = 'ALERTS{alertname="MemoryHubDown", alertstate="pending"}'
-        wait_until(lambda: asked(client, down), "that it is down is noticed")
+        web.process.send_signal(signal.SIGSTOP)
+        try:
+            down = 'ALERTS{alertname="MemoryHubDown", alertstate="pending"}'
+            wait_until(lambda: asked(client, down), "that it does not answer is noticed")
+        finally:
+            web.process.send_signal(signal.SIGCONT)
