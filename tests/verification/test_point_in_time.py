@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 from tests.memoryhub.local.processes import wait_until
-from tests.migrated import ROOT, environment, lend_to
+from tests.migrated import environment, lend_to
 from tests.replicated import Server
+from tests.stack import Stack
 
 SAID = """
 from tests.factories import make_memory
@@ -43,29 +42,22 @@ class Archiving(Server):
         return bool(self.ask(f"SELECT last_archived_wal >= '{segment}' FROM pg_stat_archiver"))
 
 
-def manage(server: Server, folder: Path, *arguments: str, **more: str) -> str:
-    command = [sys.executable, "manage.py", *arguments]
-    env = environment(folder, DATABASE_URL=server.url, **more)
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_what_an_accident_took_is_there_again_as_of_a_moment_before_it(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     archive = tmp_path / "archive"
     first, second = Archiving(tmp_path / "first", archive), Server(tmp_path / "second")
+    made = {"MEMORYHUB_ADMIN_USERNAME": "olive", "MEMORYHUB_ADMIN_PASSWORD": "correct horse battery"}
+    stack = Stack(first.data_dir, environment(first.data_dir, DATABASE_URL=first.url, **made), first)
     lend_to(first.data_dir)
     try:
         first.initialise()
         first.start()
         second._make_folders()
         second.run("pg_basebackup", "-d", first.place, "-D", str(second.cluster), "--checkpoint=fast")
-        made = {"MEMORYHUB_ADMIN_USERNAME": "olive", "MEMORYHUB_ADMIN_PASSWORD": "correct horse battery"}
-        manage(first, first.data_dir, "ensure_admin", **made)
-        manage(first, first.data_dir, "shell", "-c", SAID)
+        stack.manage("ensure_admin")
+        stack.manage("shell", "-c", SAID)
         moment = first.ask("SELECT clock_timestamp()")
-        manage(first, first.data_dir, "shell", "-c", FORGOTTEN)
+        stack.manage("shell", "-c", FORGOTTEN)
         first.ask("TRUNCATE workspaces_user CASCADE")
         segment = first.ask("SELECT pg_walfile_name(pg_switch_wal())")
         wait_until(lambda: first.has_archived(segment), "the log up to the accident is in the archive")
@@ -78,14 +70,16 @@ def test_what_an_accident_took_is_there_again_as_of_a_moment_before_it(tmp_path:
         second.start()
         wait_until(lambda: not second.ask("SELECT pg_is_in_recovery()"), "it has recovered to the moment")
         assert second.ask("SELECT username FROM workspaces_user") == "olive"
-        assert manage(second, second.data_dir, "migrate", "--check") == ""
+        stack.env["DATABASE_URL"] = second.url  # and the keys are those of the first
+        assert stack.manage("migrate", "--check") == ""
         assert (
             second.ask("SELECT string_agg(content, ', ') FROM memories_memory")
             == "The safe is at 4, The bin is at 5"
         )
         first.start()
-        said = manage(second, first.data_dir, "forget_again", first.url)  # whose keys both have
+        said = stack.manage("forget_again", first.url)
         assert second.ask("SELECT string_agg(content, ', ') FROM memories_memory") == "The bin is at 5", said
     finally:
+        stack.stop()
         second.stop()
         first.stop()

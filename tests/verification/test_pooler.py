@@ -91,15 +91,15 @@ def test_streams_searches_and_saves_share_three_sessions(tmp_path: Path, pooler:
     addresses = {
         "DATABASE_URL": f"postgres://memoryhub@/memoryhub?host={place['host']}&port={place['port']}",
         "MEMORYHUB_POOLER_URL": f"postgres://memoryhub@127.0.0.1:{pooler}/memoryhub",
+        "MEMORYHUB_ROW_SECURITY": "on",
         "MEMORYHUB_LLM_BASE_URL": server.base_url,
         "MEMORYHUB_LLM_API_KEY": server.api_key,
         "MEMORYHUB_LLM_MODEL": server.model,
     }
     try:
         with running_stack(tmp_path, **addresses) as stack:
-            web = stack.web()
+            web = stack.web(MEMORYHUB_ROW_SECURITY="off")
             stack.manage("row_security", "--enable")
-            stack.env["MEMORYHUB_ROW_SECURITY"] = "on"
             guarded = stack.web()  # on the same sessions: nothing of one transaction may be left in them
             stack.worker()
             person = signed_up(web, "petra")

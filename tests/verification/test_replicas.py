@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import httpx2 as http
 import psycopg
@@ -21,6 +20,7 @@ TOKEN = "of the monitoring alone"
 SETTINGS = {
     "MEMORYHUB_METRICS_TOKEN": TOKEN,
     "MEMORYHUB_EMBEDDING_MODEL": "none",
+    "MEMORYHUB_ROW_SECURITY": "on",
     "MEMORYHUB_REPLICA_LAG": "3600",  # a busy machine is no failure
 }
 ALL = {"limit": 100}
@@ -51,13 +51,15 @@ class Hub:
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+    """The second web process asks under row security, of which the first knows nothing."""
     with replicated_stack(tmp_path_factory.mktemp("replicas"), **SETTINGS) as (stack, pair):
-        yield Hub(stack, pair, [stack.web(), stack.web()])
+        stack.manage("row_security", "--enable")
+        yield Hub(stack, pair, [stack.web(MEMORYHUB_ROW_SECURITY="off"), stack.web()])
 
 
 @pytest.fixture
 def hub(started: Hub) -> Hub:
-    """One for the tests that want no other settings; its replica is there, and follows."""
+    """Its replica is there, and follows."""
     started.pair.follow_again()
     return started
 
@@ -107,7 +109,7 @@ def test_who_wrote_reads_it_and_others_read_from_the_replica(hub: Hub) -> None:
         lambda: 'memoryhub_replica_up{replica="2"} 0.0' in hub.metrics(here_web), "it is counted as away"
     )
     assert 'memoryhub_replica_up{replica="1"} 1.0' in hub.metrics(here_web)
-    doctor = hub.stack.said_by("doctor")
+    _, doctor = hub.stack.typed("doctor")
     assert "replica 1: well" in doctor
     assert "replica 2: cannot be reached. See its log" in doctor
 
@@ -155,35 +157,32 @@ def wrongly():
         found += Memory.objects.values_list("content", flat=True)
     return prepared.rows("SELECT pg_is_in_recovery()", ())[0][0], sorted({*found})
 
-people = {name: User.objects.get(username=name).pk for name in ("olga", "paul")}
+people = {name: User.objects.get(username=name).pk for name in ("rosa", "rolf")}
 said = {}
 with answering():
-    for name in ("olga", "paul", "olga"):
+    for name in ("rosa", "rolf", "rosa"):
         with acting_as(people[name]):
             said[name] = read(people[name], wrongly)
 print(json.dumps(said))
 """
 
 
-def test_a_replica_keeps_people_apart_as_the_primary_does(tmp_path: Path) -> None:
+def test_a_replica_keeps_people_apart_as_the_primary_does(hub: Hub) -> None:
     """Row security with replicas: who asks is told to each, and a read finds the person's own."""
-    with replicated_stack(tmp_path, **SETTINGS, MEMORYHUB_ROW_SECURITY="on") as (stack, pair):
-        stack.manage("row_security", "--enable")
-        hub = Hub(stack, pair, [stack.web()])
-        texts = {"olga": "The vault opens at nine.", "paul": "The cellar is damp."}
-        for name, text in texts.items():
-            person = signed_up(hub.webs[0], name)
-            place = place_of(person)
-            assert person.post(f"{place}/memories", json={"content": text}).status_code == 201
-            wait_until(lambda: reads_of_replica(hub, person, place), "it follows")  # noqa: B023  (waited for at once)
-            before = hub.reads("replica")
-            assert contents(person, place) == {text}
-            asked = {"query": "when is it open, and is it damp?"}
-            recalled = person.post(f"{place}/recall", json=asked).json()["memories"]
-            assert [each["content"] for each in recalled] == [text]
-            assert hub.reads("replica") == before + 2
-        said = json.loads(stack.manage("shell", "--verbosity", "0", "--command", WRONG).splitlines()[-1])
-        assert said == {name: [True, [text]] for name, text in texts.items()}
+    texts = {"rosa": "The vault opens at nine.", "rolf": "The cellar is damp."}
+    for name, text in texts.items():
+        person = signed_up(hub.webs[1], name)
+        place = place_of(person)
+        assert person.post(f"{place}/memories", json={"content": text}).status_code == 201
+        wait_until(lambda: reads_of_replica(hub, person, place), "it follows")  # noqa: B023  (waited for at once)
+        before = hub.reads("replica")
+        assert contents(person, place) == {text}
+        asked = {"query": "when is it open, and is it damp?"}
+        recalled = person.post(f"{place}/recall", json=asked).json()["memories"]
+        assert [each["content"] for each in recalled] == [text]
+        assert hub.reads("replica") == before + 2
+    said = json.loads(hub.stack.manage("shell", "--verbosity", "0", "--command", WRONG).splitlines()[-1])
+    assert said == {name: [True, [text]] for name, text in texts.items()}
 
 
 def reads_of_replica(hub: Hub, person: http.Client, place: str) -> bool:
@@ -212,7 +211,7 @@ def test_the_primary_dies_and_the_replica_takes_its_place(hub: Hub) -> None:
     place = place_of(person)
     hub.stack.worker()
     read(person, place, "before")  # nobody starts a worker again here that finds no database as it begins
-    traffic = Traffic([person, hub.elsewhere(person)], place, pause=0.03)
+    traffic = Traffic([person, hub.elsewhere(person)], place, pause=0.06)
     try:
         wait_until(lambda: traffic.has_written(20), "writes are acknowledged")
         hub.stack.manage("partition", "--parts", "2")
