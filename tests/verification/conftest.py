@@ -8,18 +8,20 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.fakes.openai_server import ScriptedOpenAI
+from tests.fakes.otlp import Receiver
 from tests.stack import Stack, Web, running_stack
 
 TOKEN = "of the monitoring alone"
-TURN_RATE = 3
+TURN_RATE = 4
 
 
 @dataclass
 class Hub:
-    """Database, scripted model, and the web processes that no test has killed so far."""
+    """Database, scripted model, collector of traces, and the web processes that no test has killed so far."""
 
     stack: Stack
     model: ScriptedOpenAI
+    collector: Receiver
     _webs: list[Web] = field(default_factory=list)
 
     def webs(self, number: int) -> list[Web]:
@@ -42,7 +44,9 @@ class Hub:
 
 @pytest.fixture(scope="session")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    model = ScriptedOpenAI().start()
+    model, collector = ScriptedOpenAI().start(), Receiver()
+    folder = tmp_path_factory.mktemp("hub")
+    (folder / "metrics").mkdir()
     env = {
         "MEMORYHUB_LLM_BASE_URL": model.base_url,
         "MEMORYHUB_LLM_API_KEY": model.api_key,
@@ -52,11 +56,17 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
         "MEMORYHUB_TURN_RATE": str(TURN_RATE),
         "MEMORYHUB_JOB_TIMEOUT": "6",  # a killed worker's job is taken up again after eight seconds
         "MEMORYHUB_WORKERS": "1",
+        "MEMORYHUB_LOG_FORMAT": "json",
+        "MEMORYHUB_LOG_LEVEL": "DEBUG",
+        "PROMETHEUS_MULTIPROC_DIR": str(folder / "metrics"),
+        "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+        "OTEL_BSP_SCHEDULE_DELAY": "200",
     }
-    with running_stack(tmp_path_factory.mktemp("hub"), durable=True, **env) as stack:
-        yield Hub(stack, model)
+    with running_stack(folder, durable=True, **env) as stack:
+        yield Hub(stack, model, collector)
     model.release()
     model.stop()
+    collector.stop()
 
 
 @pytest.fixture

@@ -3,57 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import httpx2 as http
-import pytest
 
 from tests.fakes.openai_server import Answer, Call, Failure, ScriptedOpenAI
-from tests.fakes.otlp import Receiver
-from tests.stack import Stack, Web, running_stack, signed_up
+from tests.stack import Stack, Web, signed_up
+from tests.verification.conftest import TOKEN, Hub
 
 WORD = "kumquat"
-TOKEN = "a token of some length"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ScriptedOpenAI]:
-    server = ScriptedOpenAI().start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
-def collector() -> Iterator[Receiver]:
-    receiver = Receiver()
-    yield receiver
-    receiver.stop()
-
-
-@pytest.fixture(scope="module")
-def stack(
-    tmp_path_factory: pytest.TempPathFactory, server: ScriptedOpenAI, collector: Receiver
-) -> Iterator[Stack]:
-    folder: Path = tmp_path_factory.mktemp("stack")
-    (folder / "metrics").mkdir()
-    env = {
-        "MEMORYHUB_LLM_BASE_URL": server.base_url,
-        "MEMORYHUB_LLM_API_KEY": server.api_key,
-        "MEMORYHUB_LLM_MODEL": server.model,
-        "MEMORYHUB_LLM_TIMEOUT": "5",
-        "MEMORYHUB_LOG_FORMAT": "json",
-        "MEMORYHUB_LOG_LEVEL": "DEBUG",
-        "MEMORYHUB_METRICS_TOKEN": TOKEN,
-        "MEMORYHUB_WORKERS": "1",
-        "PROMETHEUS_MULTIPROC_DIR": str(folder / "metrics"),
-        "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
-        "OTEL_BSP_SCHEDULE_DELAY": "200",
-    }
-    with running_stack(folder, **env) as stack:
-        yield stack
 
 
 def page(person: http.Client, path: str, **form: str) -> http.Response:
@@ -118,14 +81,20 @@ def is_silent(web: Web, stack: Stack) -> bool:
     return path.read_text().count('"memoryhub.requests"') == before
 
 
-def test_no_log_has_a_word_of_what_people_said(
-    stack: Stack, server: ScriptedOpenAI, collector: Receiver, eventually: Callable[..., None]
-) -> None:
+def counted(web: Web) -> Counter[str]:
+    """What each of the counters says, of both web processes and of the worker, whichever is asked."""
+    told = http.get(f"{web.url}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).text
+    assert WORD not in told
+    return Counter({name: int(float(number)) for name, number in re.findall(r"^(\S+) ([\d.]+)$", told, re.M)})
+
+
+def test_no_log_has_a_word_of_what_people_said(hub: Hub, eventually: Callable[..., None]) -> None:
+    stack, collector = hub.stack, hub.collector
     stack.manage("log_level", "memoryhub.jobs", "ERROR")
-    web, other = stack.web(), stack.web()
-    stack.worker()
-    person = signed_up(web, "writer")
-    write_everywhere(person, server, eventually)
+    web, other = hub.webs(2)
+    stack.start("noticing", sys.executable, "manage.py", "qcluster")
+    before, person = counted(other), signed_up(web, "writer")
+    write_everywhere(person, hub.model, eventually)
     marked = [(name, line) for name, line in lines(stack) if WORD in line.lower()]
     assert marked == []
     for name, line in lines(stack):
@@ -135,18 +104,17 @@ def test_no_log_has_a_word_of_what_people_said(
     requests = [json.loads(line) for _, line in lines(stack) if '"memoryhub.requests"' in line]
     assert {"POST", "GET", "PATCH", "DELETE"} <= {each["method"] for each in requests}
     assert all(each["request_id"] for each in requests)
-    by_worker = [line for name, line in lines(stack) if name == "worker.log"]
+    by_worker = [line for name, line in lines(stack) if name == "noticing.log"]
     assert any('"memories.writing.extracting"' in line for line in by_worker)
     assert not any('"memoryhub.jobs"' in line for line in by_worker), "said before it began"
     stack.manage("log_level", "memoryhub.requests", "WARNING")
     for each in (web, other):
         eventually(partial(is_silent, each, stack), 30)
-    # The counters of both web processes and of the worker, from either.
-    scraped = http.get(f"{other.url}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).text
-    assert 'memoryhub_memories_saved_total{source="auto_chat"} 1.0' in scraped  # counted in the worker
-    assert 'memoryhub_turns_total{status="failed"} 2.0' in scraped
-    assert 'memoryhub_memories_refused_total{kind="secret"} 1.0' in scraped
-    assert WORD not in scraped
+    gained = counted(other)
+    gained.subtract(before)
+    assert gained['memoryhub_memories_saved_total{source="auto_chat"}'] == 1, "by the worker"
+    assert gained['memoryhub_turns_total{status="failed"}'] == 2
+    assert gained['memoryhub_memories_refused_total{kind="secret"}'] == 1
     # One turn is one tree, from the request to what the worker noticed in it.
     eventually(lambda: bool(collector.named("memoryhub.extraction")), 30)
     eventually(lambda: len(collector.named("memoryhub.turn")) >= 4, 30)
