@@ -60,7 +60,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
         "MEMORYHUB_LOG_LEVEL": "DEBUG",
         "PROMETHEUS_MULTIPROC_DIR": str(folder / "metrics"),
         "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
-        "OTEL_BSP_SCHEDULE_DELAY": "200",
+        "OTEL_BSP_SCHEDULE_DELAY": "1000",
     }
     with running_stack(folder, durable=True, **env) as stack:
         yield Hub(stack, model, collector)

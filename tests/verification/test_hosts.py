@@ -132,7 +132,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory, model: ScriptedOpenAI) -> Iter
         store |= {"ACCESS_KEY": object_store.KEY, "SECRET_KEY": object_store.SECRET}
         place = "postgres://{user}@/{dbname}?host={host}&port={port}".format(**connection_settings(folder))
         env = {f"MEMORYHUB_S3_{name}": value for name, value in store.items()}
-        env |= {"DATABASE_URL": place, **KEYS}
+        env |= {"DATABASE_URL": place, "MEMORYHUB_EMBEDDING_MODEL": "none", **KEYS}
         env |= {"MEMORYHUB_LLM_BASE_URL": model.base_url, "MEMORYHUB_LLM_API_KEY": model.api_key}
         env |= {"MEMORYHUB_LLM_MODEL": model.model, "MEMORYHUB_METRICS_TOKEN": TOKEN}
         bucket = object_store.empty_bucket(address, "files")
@@ -176,7 +176,9 @@ def test_two_hosts_begin_at_once_and_one_does_what_the_other_was_asked(
     assert len(object_store.keys_in(hub.bucket, "files")) == 1
     assert not {each.name for each in hub.folder.glob("*/data/*")} & {"assets", "documents"}
     say(person, model, "The vault opens at nine")
-    wait_until(lambda: "at nine" in person.get(f"{place}/memories").text, "it noticed what was said")
+    wait_until(
+        lambda: "at nine" in person.get(f"{place}/memories").text, "it noticed what was said", pause=0.3
+    )
     tells_how_it_is(back)
 
 
@@ -204,7 +206,9 @@ def test_a_version_that_only_adds_runs_beside_the_one_before_and_there_is_a_way_
 
         say(person, model, "The project deadline is March 15")
         worker = hub.start("newer-worker", newer, "qcluster")
-        wait_until(lambda: "March 15" in person.get(f"{place}/memories").text, "it noticed what was said")
+        wait_until(
+            lambda: "March 15" in person.get(f"{place}/memories").text, "it noticed what was said", pause=0.3
+        )
         bring(person, place, "walls.txt")
         worker.terminate()
         worker.wait(60)
@@ -249,6 +253,7 @@ def bring(person: http.Client, place: str, name: str) -> None:
     wait_until(
         lambda: person.get(f"{place}/documents/{brought['id']}").json()["status"] == "ready",
         f"{name} is read",
+        pause=0.3,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import psutil
 
+from tests.memoryhub.local.processes import wait_until
 from tests.stack import signed_up
 from tests.verification.conftest import Hub
 
@@ -59,13 +60,13 @@ def test_a_worker_killed_while_it_stores_is_followed_by_one_that_stores_the_rest
     def stored() -> int:
         return now()["stored"].get("memory", {}).get("new", 0)
 
-    eventually(lambda: now()["checked"], 60)
+    wait_until(lambda: now()["checked"], "it is checked", pause=0.3)
     assert person.post(f"{path}/start", json={}).status_code == 202
     eventually(lambda: 0 < stored() < ROWS, 60)
     for process in psutil.Process(cluster.pid).children(recursive=True):
         if " processing " in " ".join(process.cmdline()):
             os.kill(process.pid, signal.SIGKILL)
     assert now()["status"] == "running"
-    eventually(lambda: now()["status"] == "done", 120)
+    wait_until(lambda: now()["status"] == "done", "the next worker stores the rest", pause=0.3)
     assert now()["stored"]["memory"] == {"new": ROWS, "update": 0, "duplicate": 0, "refused": 0}
     assert person.get(f"/chat/api/workspaces/{workspace}").json()["memory_count"] == ROWS

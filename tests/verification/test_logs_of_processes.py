@@ -6,13 +6,14 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import httpx2 as http
 
 from tests.fakes.openai_server import Answer, Call, Failure, ScriptedOpenAI
+from tests.memoryhub.local.processes import wait_until
 from tests.stack import Stack, Web, signed_up
 from tests.verification.conftest import TOKEN, Hub
 
@@ -25,7 +26,7 @@ def page(person: http.Client, path: str, **form: str) -> http.Response:
     return answer
 
 
-def write_everywhere(person: http.Client, server: ScriptedOpenAI, eventually: Callable[..., None]) -> None:
+def write_everywhere(person: http.Client, server: ScriptedOpenAI) -> None:
     """The same word through every door, also into what is refused and what fails."""
     said = f"My {WORD} deadline is March"
     api = "/chat/api"
@@ -57,7 +58,8 @@ def write_everywhere(person: http.Client, server: ScriptedOpenAI, eventually: Ca
     looks = Answer(calls=[Call("x_recall_memory", {"query": said}), Call(WORD)])
     server.script(looks, Answer(f"Noted: {said}"), Answer(json.dumps(found)))
     person.post(f"{api}/{chat}/messages", json={"content": f"{said} 5", "stream": False})
-    eventually(lambda: bool(person.get(f"{api}/{chat}/memories").json()["memories"]), 30)
+    noticed = f"{api}/{chat}/memories"
+    wait_until(lambda: person.get(noticed).json()["memories"], "the worker notices it", pause=0.3)
     # Servers that quote what they were asked when they fail, as some do.
     for status, times in ((400, 1), (500, 3)):
         server.script(*[Failure(status, f"Failed to parse messages: {said}")] * times)
@@ -88,13 +90,13 @@ def counted(web: Web) -> Counter[str]:
     return Counter({name: int(float(number)) for name, number in re.findall(r"^(\S+) ([\d.]+)$", told, re.M)})
 
 
-def test_no_log_has_a_word_of_what_people_said(hub: Hub, eventually: Callable[..., None]) -> None:
+def test_no_log_has_a_word_of_what_people_said(hub: Hub) -> None:
     stack, collector = hub.stack, hub.collector
     stack.manage("log_level", "memoryhub.jobs", "ERROR")
     web, other = hub.webs(2)
     stack.start("noticing", sys.executable, "manage.py", "qcluster")
     before, person = counted(other), signed_up(web, "writer")
-    write_everywhere(person, hub.model, eventually)
+    write_everywhere(person, hub.model)
     marked = [(name, line) for name, line in lines(stack) if WORD in line.lower()]
     assert marked == []
     for name, line in lines(stack):
@@ -109,15 +111,15 @@ def test_no_log_has_a_word_of_what_people_said(hub: Hub, eventually: Callable[..
     assert not any('"memoryhub.jobs"' in line for line in by_worker), "said before it began"
     stack.manage("log_level", "memoryhub.requests", "WARNING")
     for each in (web, other):
-        eventually(partial(is_silent, each, stack), 30)
+        wait_until(partial(is_silent, each, stack), "it has heard of it", pause=0.3)
     gained = counted(other)
     gained.subtract(before)
     assert gained['memoryhub_memories_saved_total{source="auto_chat"}'] == 1, "by the worker"
     assert gained['memoryhub_turns_total{status="failed"}'] == 2
     assert gained['memoryhub_memories_refused_total{kind="secret"}'] == 1
     # One turn is one tree, from the request to what the worker noticed in it.
-    eventually(lambda: bool(collector.named("memoryhub.extraction")), 30)
-    eventually(lambda: len(collector.named("memoryhub.turn")) >= 4, 30)
+    wait_until(lambda: collector.named("memoryhub.extraction"), "the worker sends its part")
+    wait_until(lambda: len(collector.named("memoryhub.turn")) >= 4, "the web process sends its own")
     tree = collector.tree_of("memoryhub.extraction")
     parts = {"turn", "recall", "model", "tool", "job", "extraction"}
     assert {f"memoryhub.{part}" for part in parts} <= {span.name for span in tree}

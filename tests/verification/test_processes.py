@@ -14,6 +14,7 @@ import psycopg
 from chat.models import ABANDONED_AFTER
 from memoryhub.local.postgres import connection_settings
 from tests.fakes.openai_server import HOLD, Answer
+from tests.memoryhub.local.processes import wait_until
 from tests.stack import signed_up
 from tests.verification.conftest import Hub
 
@@ -119,7 +120,9 @@ def test_a_worker_killed_in_the_middle_of_an_extraction_stores_everything_once(
             memory["content"] for memory in person.get(f"/chat/api/{chat}/memories").json()["memories"]
         )
 
-    eventually(lambda: bool(stored()), 60)
+    wait_until(stored, "another one stores it", pause=0.3)
     assert stored() == ["Deadline is March 15", "Is vegetarian"]
-    eventually(lambda: hub.stack.jobs_in_queue() == 0, 30)  # none is left to be handed out again
+    wait_until(
+        lambda: hub.stack.jobs_in_queue() == 0, "the queue is empty"
+    )  # none is left to be handed out again
     assert stored() == ["Deadline is March 15", "Is vegetarian"]

@@ -11,12 +11,12 @@ import psutil
 PATIENCE_SECONDS = 120.0
 
 
-def wait_until(condition: Callable[[], object], what: str) -> None:
-    """Give it plenty of time: a busy machine is no failure."""
+def wait_until(condition: Callable[[], object], what: str, *, pause: float = 0.05) -> None:
+    """Give it plenty of time: a busy machine is no failure. It is asked again after so many seconds."""
     end = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         assert time.monotonic() < end, f"waited in vain: {what}"
-        time.sleep(0.05)
+        time.sleep(pause)
 
 
 def is_running(process: psutil.Process) -> bool:
