@@ -211,7 +211,7 @@ def test_the_primary_dies_and_the_replica_takes_its_place(hub: Hub) -> None:
     place = place_of(person)
     hub.stack.worker()
     read(person, place, "before")  # nobody starts a worker again here that finds no database as it begins
-    traffic = Traffic([person, hub.elsewhere(person)], place, pause=0.06)
+    traffic = Traffic([person, hub.elsewhere(person)], place, pause=0.1)
     try:
         wait_until(lambda: traffic.has_written(20), "writes are acknowledged")
         hub.stack.manage("partition", "--parts", "2")
