@@ -142,12 +142,9 @@ def hub(tmp_path_factory: pytest.TempPathFactory, model: ScriptedOpenAI) -> Iter
 @pytest.fixture(scope="module")
 def both(hub: Hub) -> Iterator[tuple[Host, Host]]:
     """One with the web server and one with the worker, which began at once: the database waits for one step."""
-    key_file = hub.folder / "secret"
-    key_file.write_text(KEYS["MEMORYHUB_SECRET_KEY"] + "\n")
-    of_file = {"MEMORYHUB_SECRET_KEY": "", "MEMORYHUB_SECRET_KEY_FILE": str(key_file)}
     with psycopg.connect(hub.env["DATABASE_URL"]) as nobody_adds:
         nobody_adds.execute("SELECT pg_advisory_lock(9001)")
-        with hub.begin("front", "web") as front, hub.begin("back", "worker", **of_file) as back:
+        with hub.begin("front", "web") as front, hub.begin("back", "worker") as back:
             wait_until(lambda: "Another host" in front.said.read_text() + back.said.read_text(), "one waits")
             nobody_adds.close()
             front.wait()
@@ -186,10 +183,13 @@ def test_a_version_that_only_adds_runs_beside_the_one_before_and_there_is_a_way_
     both: tuple[Host, Host], person: http.Client, place: str, hub: Hub, model: ScriptedOpenAI
 ) -> None:
     """Web and worker of either version at once, each does what the other's asks; whoever writes meanwhile is
-    answered, and what is answered is kept.
+    answered, and what is answered is kept. The new one is told the key that all share by a file.
     """
     newer, (old, old_worker), kept = next_version(hub.folder / "newer", True, True), both, list[str]()
-    with hub.begin("new", "web", newer) as new:
+    key_file = hub.folder / "secret"
+    key_file.write_text(KEYS["MEMORYHUB_SECRET_KEY"] + "\n")
+    of_file = {"MEMORYHUB_SECRET_KEY": "", "MEMORYHUB_SECRET_KEY_FILE": str(key_file)}
+    with hub.begin("new", "web", newer, **of_file) as new:
         with writing(person, f"{place}/memories", kept):
             new.wait()
         assert "1 steps" in new.said.read_text()
@@ -206,12 +206,13 @@ def test_a_version_that_only_adds_runs_beside_the_one_before_and_there_is_a_way_
 
         say(person, model, "The project deadline is March 15")
         worker = hub.start("newer-worker", newer, "qcluster")
-        wait_until(
-            lambda: "March 15" in person.get(f"{place}/memories").text, "it noticed what was said", pause=0.3
-        )
-        bring(person, place, "walls.txt")
-        worker.terminate()
-        worker.wait(60)
+        try:
+            noticed = "The project deadline is March 15"
+            wait_until(lambda: noticed in person.get(f"{place}/memories").text, "it noticed it", pause=0.3)
+            bring(person, place, "walls.txt")
+        finally:
+            worker.terminate()
+            worker.wait(60)
 
         with hub.begin("again", "web,worker") as again:
             with writing(anew, f"{place}/memories", kept):
