@@ -21,6 +21,7 @@ from pytest_django.fixtures import Settings
 
 from memories.recalling.recall import recall
 from memoryhub.llm.clients import Endpoint
+from memoryhub.llm.embedder_server import MOST_BYTES
 from memoryhub.llm.errors import EmbedderError
 from memoryhub.llm.openai_embedder import EMBEDDING_BATCH, BundledElsewhere
 from memoryhub.llm.probe import embedder_trouble
@@ -144,7 +145,7 @@ def test_only_who_has_the_key_is_answered_and_it_listens_on_this_machine_alone(p
         (b"", 400), (b"[]", 400), (b"{", 400), (b"[" * 100_000, 400), (b"\xff", 400),
         ({"input": []}, 400), ({"input": [1]}, 400), ({"input": None}, 400), ({"input": ["a"] * 513}, 400),
         ({"input_type": "poem"}, 400), ({"input_type": ["query"]}, 400), ({"encoding_format": "base64"}, 400),
-        ({"model": "another"}, 404), ({"model": ["minilm"]}, 404), ({"input": "a" * 9_000_000}, 413),
+        ({"model": "another"}, 404), ({"model": ["minilm"]}, 404), ({"input": "a" * MOST_BYTES}, 413),
         ({"input": "\ud800 is half a sign"}, 200), ({"input": ["", "a"]}, 200), ({"input_type": "query"}, 200),
     ],
 )  # fmt: skip
