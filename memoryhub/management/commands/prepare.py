@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -94,10 +95,13 @@ def check_database() -> None:
 
 
 def static_files_state() -> str:
-    """A digest of every static file's place, size and time, and of the storage that they are prepared for."""
+    """A digest of every static file's place, size and time, and of the storage that they are prepared for.
+
+    In the order of their names: folders list theirs in one of the file system's own.
+    """
     digest = hashlib.sha256(repr(settings.STORAGES["staticfiles"]).encode())
     for finder in get_finders():
-        for path, storage in finder.list(ignore_patterns=[]):
+        for path, storage in sorted(finder.list(ignore_patterns=[]), key=itemgetter(0)):
             found = Path(storage.path(path)).stat()
             digest.update(f"{path} {found.st_size} {found.st_mtime_ns}\n".encode())
     return digest.hexdigest()
