@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from pathlib import Path
 
@@ -24,10 +25,13 @@ def test_streamed_tokens_are_not_held_back() -> None:
             assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def test_a_port_in_use_is_said_with_the_settings_name() -> None:
-    port = free_port()
-    with listen("127.0.0.1", port), pytest.raises(AddressInUse, match="MEMORYHUB_PORT"):
-        listen("127.0.0.1", port)
+def test_a_port_in_use_is_said_with_the_settings_name(
+    data_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with listen("127.0.0.1", port := free_port()):
+        assert stack_module.run(Stack(data_dir, data_dir, "127.0.0.1", port, database={})) == 1
+    assert re.search(f"Port {port} of 127.0.0.1 is in use.*MEMORYHUB_PORT", capsys.readouterr().err)
+    assert {each.name for each in data_dir.iterdir()} == {"run", "logs"}, "nothing was begun"
 
 
 def test_an_address_that_is_not_ours_is_said_with_the_settings_name() -> None:

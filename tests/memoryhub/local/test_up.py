@@ -10,18 +10,24 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 import psycopg
 import pytest
+from django.core.management import call_command
 
 from memoryhub.local.model_server import free_port, is_ready, read_endpoint
-from memoryhub.local.postgres import connection_settings
+from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
+from memoryhub.local.postgres_programs import MAJOR_VERSION, is_brought
 from tests.memoryhub.local.processes import is_running, named_in_command, running, wait_until
+from tests.migrated import lend_to
+from tests.stack import prepared_in
 
 BASE_DIR = Path(__file__).resolve().parents[3]
+OLDER = "16"  # a version of PostgreSQL that the wheel brings beside ours
 MARKS = {
     "postgres": "pginstall18/bin/postgres",
     "model": "memoryhub.local.model_server",
@@ -60,7 +66,7 @@ class Installation:
             check=False,
         )
 
-    def start(self) -> None:
+    def begin(self) -> None:
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, str(BASE_DIR / "manage.py"), "up"],
@@ -70,12 +76,21 @@ class Installation:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        wait_until(self._started, "it is ready")
 
-    def _started(self) -> bool:
+    def start(self) -> None:
+        self.begin()
+        wait_until(lambda: self.has_said("MemoryHub is ready"), "it is ready")
+
+    def has_said(self, text: str) -> bool:
         assert self.process is not None
         assert self.process.poll() is None, self.output.read_text()[-3000:]
-        return "MemoryHub is ready" in self.output.read_text()
+        return text in self.output.read_text()
+
+    def is_stopped_as_it_says(self, text: str) -> None:
+        self.begin()
+        wait_until(lambda: self.has_said(text), "it begins")
+        assert self.end(signal.SIGTERM) == 0
+        assert not named_in_command(self.data_dir)
 
     def end(self, number: signal.Signals) -> int:
         assert self.process is not None
@@ -129,8 +144,8 @@ class Installation:
         wait_until(made.exists, "the job ran")
 
 
-@pytest.fixture(scope="module")
-def installation() -> Iterator[Installation]:
+@contextmanager
+def installed() -> Iterator[Installation]:
     folder = Path(tempfile.mkdtemp(prefix="mh-"))
     found = Installation(folder)
     yield found
@@ -139,12 +154,41 @@ def installation() -> Iterator[Installation]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.fixture(scope="module")
+def installation() -> Iterator[Installation]:
+    """Of before: its database is of the older PostgreSQL, where the wheel brings that."""
+    with installed() as found:
+        prepared_in(found.data_dir)
+        lend_to(found.data_dir, OLDER if is_brought(OLDER) else MAJOR_VERSION)
+        yield found
+
+
 @pytest.fixture
 def up(installation: Installation) -> Installation:
     """The same supervisor for all tests, started again after those that end it."""
     if installation.process is None:
         installation.start()
     return installation
+
+
+def test_a_first_start_makes_the_database_and_can_be_stopped_meanwhile() -> None:
+    with installed() as fresh:
+        fresh.is_stopped_as_it_says("Bringing the database up to date, ")
+
+
+@pytest.mark.skipif(not is_brought(OLDER), reason="the wheel brings one version")
+def test_make_run_upgrades_says_so_and_can_be_stopped_meanwhile(
+    installation: Installation, settings: Any
+) -> None:
+    """And no command does it beside: only who starts everything knows that nobody else works on the cluster."""
+    settings.DATA_DIR, settings.EMBEDDED_DATABASE = installation.data_dir, True
+    with pytest.raises(SystemExit, match=r"Start MemoryHub \(`make run`\)"):
+        call_command("backup", installation.data_dir.parent / "one.zip")
+    installation.is_stopped_as_it_says("upgrade   | The database is of PostgreSQL 16")
+    assert EmbeddedPostgres(installation.data_dir).version() == OLDER
+    installation.start()
+    assert installation.page_answers()
+    assert "upgrade   | PostgreSQL 18 has taken over." in installation.output.read_text()
 
 
 def test_it_serves_pages_and_says_where_and_how(up: Installation) -> None:
@@ -174,15 +218,6 @@ def test_a_second_start_says_so_and_hurts_nobody(up: Installation) -> None:
     assert up.page_answers()
 
 
-def test_a_port_in_use_is_said_with_the_settings_name(up: Installation) -> None:
-    other = str(up.data_dir.parent / "other")
-    ended = up.manage("up", MEMORYHUB_DATA_DIR=other)
-    assert ended.returncode != 0
-    assert f"Port {up.port} of 127.0.0.1 is in use" in ended.stderr
-    assert "MEMORYHUB_PORT" in ended.stderr
-    assert not named_in_command(Path(other))
-
-
 def test_a_folder_that_cannot_be_written_is_said_with_the_settings_name(up: Installation) -> None:
     ended = up.manage("up", MEMORYHUB_DATA_DIR="/proc/memoryhub")
     assert ended.returncode != 0
@@ -208,7 +243,6 @@ def test_a_killed_service_comes_back(up: Installation, name: str, works_again) -
 
 
 def test_a_killed_worker_comes_back_and_nothing_of_the_old_one_stays(up: Installation) -> None:
-    up.run_job()
     old: list[psutil.Process] = []
 
     def is_up() -> bool:
@@ -227,11 +261,16 @@ def test_a_killed_worker_comes_back_and_nothing_of_the_old_one_stays(up: Install
 
 def test_a_frozen_worker_comes_back(up: Installation) -> None:
     """Every idle worker is killed: the queue's lock is lost, and the workers that replace them get no job."""
-    up.run_job()
-    worker = up.service("worker")
-    assert worker is not None
-    idle = [p for p in worker.children(recursive=True) if " ".join(p.cmdline()).strip().endswith(" idle")]
-    assert idle
+    idle: list[psutil.Process] = []
+
+    def are_idle() -> bool:
+        with suppress(psutil.NoSuchProcess):
+            if worker := up.service("worker"):
+                found = worker.children(recursive=True)
+                idle[:] = [each for each in found if " ".join(each.cmdline()).strip().endswith(" idle")]
+        return bool(idle)
+
+    wait_until(are_idle, "workers wait for a job")
     for process in idle:
         process.kill()
     up.run_job()
