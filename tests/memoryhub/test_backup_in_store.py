@@ -24,7 +24,7 @@ from memoryhub.backup.archive import Reader
 from memoryhub.backup.places import BackupError
 from tests.factories import make_asset, make_memory, make_user
 from tests.fakes.object_store import KEY, SECRET, empty_bucket, keys_in, running_store
-from tests.memoryhub.test_backup import PASSPHRASE, _end_other_sessions, changed, contents, run
+from tests.memoryhub.test_backup import _end_other_sessions, changed, contents, run
 from tests.stack import free_port
 from workspaces.models import User
 
@@ -49,7 +49,7 @@ def store(address: str, tmp_path: Path, settings: Any, monkeypatch: pytest.Monke
     settings.DATA_DIR = tmp_path / "data"
     settings.DATA_DIR.mkdir()
     settings.EMBEDDED_DATABASE = False  # none lies in that folder, and none has to be started there
-    settings.BACKUP_PASSPHRASE = PASSPHRASE
+    settings.BACKUP_PASSPHRASE = ""
     buckets._made.cache_clear()
     events.close()  # which tests before left listening
     _end_other_sessions()
