@@ -8,21 +8,30 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.db import DatabaseError, connection
 from django.db.backends.utils import CursorWrapper
-from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from memories.models import Memory
 from memories.recalling.recall import recall
 from tests.conftest import Cast
 from tests.factories import HERE, make_memory
+from tests.steps import do_again, take_back
 from workspaces.models import EmbeddingModel, PassageVector, PassageWord
 
 pytestmark = pytest.mark.django_db(transaction=True)
-BEFORE = [("memories", "0019_kept_copies"), ("workspaces", "0013_key_calls")]
-AFTER = [
-    ("memories", "0022_receipt_strength"),
-    ("workspaces", "0018_artifacts"),
-]  # words are counted anew later
+STEPS = (
+    ("workspaces", "0014_passages"),
+    ("workspaces", "0015_passage_keys"),
+    ("memories", "0020_passages"),
+)
+# The kinds of later are taken along by it, so it is put aside; what of then goes in its place.
+ASIDE = """
+ALTER FUNCTION workspaces_forget_passages() RENAME TO forget_passages_of_today;
+CREATE FUNCTION workspaces_forget_passages() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+"""
+BACK_IN_PLACE = """
+DROP FUNCTION workspaces_forget_passages();
+ALTER FUNCTION forget_passages_of_today() RENAME TO workspaces_forget_passages;
+"""
 VECTOR = "memory_id, place, model, dimension, live, embedding::text, statement::text"
 ROWS = {
     "memories_memoryembedding": VECTOR,
@@ -30,19 +39,20 @@ ROWS = {
 }
 
 
-def migrate(to: list[tuple[str, str]] | None = None) -> None:
-    """To these, or to the newest: what the code of today stands on."""
-    executor = MigrationExecutor(connection)
-    to = executor.loader.graph.leaf_nodes() if to is None else to
-    if plan := executor.migration_plan(to):
-        executor.migrate(to, plan)
+def run(statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
 
 
 @pytest.fixture
-def upgraded() -> Iterator[None]:
+def upgraded(transactional_db: None) -> Iterator[None]:
     """Whatever a test does, the next finds the database of today."""
+    run(ASIDE)
     yield
-    migrate()
+    do_again(*STEPS)
+    take_back(STEPS[-1])
+    run(BACK_IN_PLACE)
+    do_again(STEPS[-1])
 
 
 def rows(table: str, columns: str) -> list[tuple[object, ...]]:
@@ -66,10 +76,9 @@ def before(cast: Cast, upgraded: None) -> dict[str, list[tuple[object, ...]]]:
     for text in ("The office is in Lisbon", "Mona keeps bees", "The invoice goes out on Mondays"):
         make_memory(text, cast.editor, cast.workspace, source_excerpt=f"Somebody said: {text}")
     vectors = rows("workspaces_passagevector", VECTOR.replace("memory_id", "ref"))
-    migrate(BEFORE)
+    take_back(*reversed(STEPS))
     assert rows("memories_memoryembedding", VECTOR) == vectors
-    with connection.cursor() as cursor:
-        cursor.execute("UPDATE memories_embeddingmodel SET reached_id = 7, refused_ids = '{3,5}'")
+    run("UPDATE memories_embeddingmodel SET reached_id = 7, refused_ids = '{3,5}'")
     return {table: rows(table, columns) for table, columns in ROWS.items()}
 
 
@@ -79,21 +88,19 @@ def test_killed_while_it_builds_it_goes_on_with_every_row_and_there_is_a_way_bac
     with monkeypatch.context() as patched:
         patched.setattr(CursorWrapper, "execute", killed_at_the_words(CursorWrapper.execute))
         with pytest.raises(DatabaseError):
-            migrate()
+            do_again(*STEPS)
     assert "one_vector_a_passage" in constraints() and "memories_memoryword_pkey" in constraints()
-    with connection.cursor() as cursor:  # what a server that was killed leaves of a concurrent build
-        cursor.execute("CREATE INDEX workspaces_passageword_pkey ON workspaces_passageword (place)")
-        cursor.execute(
-            "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'workspaces_passageword_pkey'::regclass"
-        )
-    migrate(AFTER)
+    # What a server that was killed leaves of a concurrent build.
+    run("CREATE INDEX workspaces_passageword_pkey ON workspaces_passageword (place)")
+    run("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'workspaces_passageword_pkey'::regclass")
+    do_again(*STEPS)
     for (table, columns), now in zip(ROWS.items(), (PassageVector, PassageWord), strict=True):
         kept = rows(now._meta.db_table, columns.replace("memory_id", "ref"))
         assert kept == before[table] and len(kept) >= 3
         assert set(now.objects.values_list("kind", flat=True)) == {1}
-    migrate(BEFORE)
+    take_back(*reversed(STEPS))
     assert {table: rows(table, columns) for table, columns in ROWS.items()} == before
-    migrate()
+    do_again(*STEPS)
     assert constraints() == {
         "memories_memoryembedding_pkey",
         "one_vector_a_passage",
