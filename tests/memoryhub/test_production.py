@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.migrated import ROOT, environment
+
 PRODUCTION = {
     "MEMORYHUB_HTTPS": "on",
     "MEMORYHUB_ALLOWED_HOSTS": "hub.example.org",
     "MEMORYHUB_CSRF_TRUSTED_ORIGINS": "https://hub.example.org",
 }
 ASK = """
-import json, sys
+import io, json
 import django
 django.setup()
+from django.core.management import call_command
+from django.core.management.base import SystemCheckError
 from django.test import Client
+checked = io.StringIO()
+try:
+    call_command("check", deploy=True, fail_level="INFO", stdout=checked)
+except SystemCheckError as error:
+    checked.write(str(error))
 client = Client(headers={"host": "hub.example.org", "x-forwarded-proto": "https"})
 def told(response):
     return [response.status_code, dict(response.headers), {
         name: [bool(c["secure"]), bool(c["httponly"]), c["samesite"]] for name, c in response.cookies.items()}]
 print(json.dumps({
+    "check": checked.getvalue(),
     "page": told(client.get("/accounts/login/")),
     "admin": told(client.get("/admin/")),
     "plain": told(Client(headers={"host": "hub.example.org"}).get("/accounts/login/")),
@@ -34,20 +41,6 @@ print(json.dumps({
     "probe": told(Client(headers={"host": "10.0.0.1"}).get("/healthz")),
 }))
 """
-
-
-def production(tmp_path: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("MEMORYHUB_")}
-    place = {"MEMORYHUB_DATA_DIR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "memoryhub.settings"}
-    return subprocess.run(
-        [sys.executable, *command], cwd=ROOT, env=clean | place | PRODUCTION, capture_output=True, text=True
-    )
-
-
-def test_djangos_checks_for_deployment_find_nothing(tmp_path: Path) -> None:
-    done = production(tmp_path, "manage.py", "check", "--deploy", "--fail-level", "INFO")
-    assert done.returncode == 0, done.stderr
-    assert "no issues (0 silenced)" in done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +51,16 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("production")
     plain = settings.STORAGES["staticfiles"]  # no manifest to collect first
     static = f"from django.conf import settings; settings.STORAGES['staticfiles'] = {plain!r}"
-    done = production(folder, "-W", "ignore", "-c", f"{static}\n{ASK}")
+    command = [sys.executable, "-W", "ignore", "-c", f"{static}\n{ASK}"]
+    given = environment(folder, DJANGO_SETTINGS_MODULE="memoryhub.settings", **PRODUCTION)
+    done = subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     answers: dict[str, Any] = json.loads(done.stdout)
     return answers
+
+
+def test_djangos_checks_for_deployment_find_nothing(answers: dict[str, Any]) -> None:
+    assert "no issues (0 silenced)" in answers["check"]
 
 
 def test_pages_carry_every_header(answers: dict[str, Any]) -> None:

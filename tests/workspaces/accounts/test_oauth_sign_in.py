@@ -275,27 +275,28 @@ def test_without_one_there_is_no_door(provider: str, settings: Any) -> None:
 
 ASK = """
 from django.conf import settings
+print([*settings.OAUTH], settings.SOCIALACCOUNT_PROVIDERS, settings.OAUTH_DOMAINS, settings.OAUTH_SIGNUP)
+"""
+ADDRESS = """
+import django; django.setup()
 from allauth.socialaccount.providers.github.views import GitHubOAuth2Adapter
-print([*settings.OAUTH], GitHubOAuth2Adapter.emails_url, settings.OAUTH_DOMAINS, settings.OAUTH_SIGNUP)
+print(GitHubOAuth2Adapter.emails_url)
 """
 
 
 def test_what_is_set_is_what_is_asked(tmp_path: Path) -> None:
-    def asked(**env: str) -> str:
+    def asked(code: str = ASK, **env: str) -> str:
         given = {f"MEMORYHUB_{name}": value for name, value in env.items()}
-        done = subprocess.run(
-            [sys.executable, "manage.py", "shell", "--verbosity", "0", "--command", ASK],
-            **{"cwd": ROOT, "env": environment(tmp_path, **given), "capture_output": True, "text": True},
-        )
+        given["DJANGO_SETTINGS_MODULE"] = "memoryhub.settings"
+        command, place = [sys.executable, "-c", code], environment(tmp_path, **given)
+        done = subprocess.run(command, cwd=ROOT, env=place, capture_output=True, text=True)
         return done.stdout.strip() or done.stderr.splitlines()[-1]
 
     client = {"OAUTH_GITHUB_CLIENT_ID": "x", "OAUTH_GITHUB_CLIENT_SECRET": "y"}
-    hub = {"OAUTH_GITHUB_URL": "https://git.example.org"}
-    assert asked(**client, **hub, PASSWORD_SIGN_IN="off") == (
-        "['github'] https://git.example.org/api/v3/user/emails [] True"
-    )
-    closed = asked(**client, SIGNUP_OPEN="off")
-    assert closed == "['github'] https://api.github.com/user/emails [] False"
+    own = "https://git.example.org"
+    assert asked(ADDRESS, **client, OAUTH_GITHUB_URL=own) == f"{own}/api/v3/user/emails"
+    assert asked(**client, PASSWORD_SIGN_IN="off") == "['github'] {} [] True"
+    assert asked(**client, SIGNUP_OPEN="off") == "['github'] {} [] False"
     assert asked(**client, SIGNUP_OPEN="off", OAUTH_DOMAINS="@Example.org").endswith("['example.org'] True")
     mail = {"SMTP_URL": "smtp://localhost", "SIGNUP_DOMAINS": "example.org"}
     assert asked(**client, **mail).endswith("['example.org'] True")
