@@ -32,7 +32,10 @@ WORD_NS = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 def lying_zip() -> bytes:
     """Says that it unpacks to a gigabyte; of zeros, it would."""
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as made, made.open("content.xml", "w") as file:
+    with (
+        zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as made,
+        made.open("content.xml", "w") as file,
+    ):
         for _ in range(400):
             file.write(bytes(1_000_000))
     return out.getvalue()
@@ -104,7 +107,7 @@ PDFS: dict[str, Hostile] = {
         "encrypted",
     ),
     "a page that unpacks to much": (
-        lambda: one_page(zlib.compress(bytes(200_000_000)), fields=b"/Filter /FlateDecode"),
+        lambda: one_page(zlib.compress(bytes(200_000_000), 1), fields=b"/Filter /FlateDecode"),
         media.PDF,
         "empty",
     ),
@@ -248,19 +251,24 @@ def png(width: int, height: int, *, data: bytes = b"") -> bytes:
     )
 
 
-def picture(kind: str, *, side: int = 64, pages: int = 1) -> bytes:
-    made, out = Image.new("1", (side, side)), io.BytesIO()
-    more = {"save_all": True, "append_images": [made] * (pages - 1), "compression": "group4"}
-    made.save(out, kind, **(more if kind == "TIFF" else {}))
+def picture(kind: str, *, side: int = 64) -> bytes:
+    out = io.BytesIO()
+    Image.new("1", (side, side)).save(out, kind, **({"compression": "group4"} if kind == "TIFF" else {}))
     return out.getvalue()
 
 
-def tiff_that_follows_itself() -> bytes:
-    """The address of its next page is that of its first."""
-    whole = bytearray(picture("TIFF"))
+def tiff(*, side: int = 64, pages: int) -> bytes:
+    """The pages after the first show the same; the last is followed by the first, and so without an end."""
+    whole = bytearray(picture("TIFF", side=side))
     first = int.from_bytes(whole[4:8], "little")
-    entries = int.from_bytes(whole[first : first + 2], "little")
-    whole[first + 2 + 12 * entries : first + 6 + 12 * entries] = whole[4:8]
+    page = whole[first : first + 2 + 12 * int.from_bytes(whole[first : first + 2], "little")]
+    end = first + len(page)
+    for _ in range(pages - 1):
+        whole += bytes(1_000 - len(whole) % 4)  # a reader sees whether there is room for what pages tell of
+        whole[end : end + 4] = len(whole).to_bytes(4, "little")
+        end = len(whole) + len(page)
+        whole += page + bytes(4)
+    whole[end : end + 4] = first.to_bytes(4, "little")
     return bytes(whole)
 
 
@@ -276,11 +284,11 @@ IMAGES: dict[str, Hostile] = {
     "half a jpeg": (picture("JPEG", side=800)[:-400], media.JPEG, "broken"),
     "a jpeg of a first mark alone": (b"\xff\xd8\xff", media.JPEG, "broken"),
     "a tiff that unpacks to much": (
-        lambda: picture("TIFF", side=7_900, pages=90),
+        lambda: tiff(side=7_900, pages=90),
         media.TIFF,
         "too_large_unpacked",
     ),
-    "a tiff whose pages go round": (tiff_that_follows_itself(), media.TIFF, None),
+    "a tiff whose pages go round": (tiff(pages=1), media.TIFF, None),
     "a drawing with a script": (SVG, media.media_type("a.svg", SVG), None),
     "a gif that is a script": (b"GIF89a/*" + bytes(9) + b"*/=1;alert(1)//", media.GIF, "broken"),
     "a png that is a pdf": (

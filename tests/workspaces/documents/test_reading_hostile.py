@@ -44,7 +44,7 @@ def test_it_may_take_neither_all_memory_nor_all_time(tmp_path: Path, settings: p
     settings.DOCUMENT_SECONDS = 1  # type: ignore[attr-defined]
     with pytest.raises(CouldNotRead, match=r"^(time|too_long)$"):
         read_file(path, media.CSV)
-    path.write_bytes(b"word " * 100_000_000)
+    path.write_bytes(b"word " * 60_000_000)
     settings.DOCUMENT_SECONDS, settings.DOCUMENT_MEMORY_MB = 60, 256  # type: ignore[attr-defined]
     with pytest.raises(CouldNotRead, match=r"^memory$"):
         read_file(path, media.TEXT)
