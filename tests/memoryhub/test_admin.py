@@ -61,8 +61,8 @@ NOT_ADDED_HERE = {
     Refusal,
     *QUEUE,
 }
-HOSTILE = ["%", "_", "\\", "'", '"', "' | !x & (", ":*", "<script>alert(1)</script>", "a" * 5000, "mem_zzz"]
-HOSTILE += ["mem_" + "a" * 24, "usr_" + "a" * 24, "ws_" + "a" * 24, "🦊", "the", "-1", "\u202e"]
+HOSTILE = ["% _ \\", "'", '"', "' | !x & ( :*", "<script>alert(1)</script>", "a" * 5000, "mem_zzz"]
+HOSTILE += ["mem_" + "a" * 24, "usr_" + "a" * 24, "ws_" + "a" * 24, "🦊 -1 \u202e", "the"]
 
 pytestmark = pytest.mark.django_db
 

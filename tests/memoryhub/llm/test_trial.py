@@ -121,7 +121,8 @@ def test_one_that_is_slow_to_its_end_answers_all_the_same(
 
 @pytest.mark.local_model
 @pytest.mark.usefixtures("local_model")
-def test_the_embedded_model_chats_and_calls_no_tools() -> None:
+def test_the_embedded_model_chats_and_calls_no_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_trial, "ANSWER_TOKENS", 60)  # it would talk on for as long as it may
     endpoint = embedded_endpoint()
     assert endpoint is not None
     found = try_model(endpoint, EMBEDDED_CAPABILITIES)

@@ -47,6 +47,17 @@ def copied(made: Path, data_dir: Path) -> None:
     subprocess.run(["cp", "-a", str(made), str(data_dir / "postgres")], check=True)
 
 
+@pytest.fixture(scope="module")
+def running(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
+    """One for tests that only ask it."""
+    found = EmbeddedPostgres(tmp_path_factory.mktemp("running"), durable=False)
+    subprocess.run(["cp", "-a", str(made), str(found.cluster)], check=True)
+    found.initialise()
+    found.start()
+    yield found
+    found.stop()
+
+
 @pytest.fixture
 def server(copied: None, data_dir: Path) -> Iterator[EmbeddedPostgres]:
     found = EmbeddedPostgres(data_dir, durable=False)
@@ -79,32 +90,29 @@ def killed_parent(copied: None, data_dir: Path) -> Iterator[subprocess.Popen[str
     parent.wait()
 
 
-def test_it_is_postgres_18_with_vectors_and_words_of_every_script(server: EmbeddedPostgres) -> None:
-    server.start()
-    assert str(ask(server.data_dir, "SHOW server_version")).startswith("18.")
-    with psycopg.connect(**connection_settings(server.data_dir)) as connection:
+def test_it_is_postgres_18_with_vectors_and_words_of_every_script(running: EmbeddedPostgres) -> None:
+    assert str(ask(running.data_dir, "SHOW server_version")).startswith("18.")
+    with psycopg.connect(**connection_settings(running.data_dir)) as connection:
         connection.execute("CREATE EXTENSION vector")
         assert connection.execute("SELECT '[1,0]'::vector <=> '[0,1]'").fetchone() == (1.0,)
         assert connection.execute("SELECT lower('ÄÖЖ'), 'Ä' ILIKE 'ä'").fetchone() == ("äöж", True)
 
 
-def test_it_listens_on_a_private_socket_only(server: EmbeddedPostgres) -> None:
-    server.start()
-    assert ask(server.data_dir, "SHOW listen_addresses") == ""
-    assert stat.S_IMODE(socket_folder(server.data_dir).stat().st_mode) == 0o700
-    assert not [c for c in process_of(server).net_connections(kind="inet") if c.status == "LISTEN"]
+def test_it_listens_on_a_private_socket_only(running: EmbeddedPostgres) -> None:
+    assert ask(running.data_dir, "SHOW listen_addresses") == ""
+    assert stat.S_IMODE(socket_folder(running.data_dir).stat().st_mode) == 0o700
+    assert not [c for c in process_of(running).net_connections(kind="inet") if c.status == "LISTEN"]
 
 
-def test_its_log_says_what_failed_and_not_what_was_stored(server: EmbeddedPostgres) -> None:
-    server.start()
-    with psycopg.connect(**connection_settings(server.data_dir), autocommit=True) as connection:
+def test_its_log_says_what_failed_and_not_what_was_stored(running: EmbeddedPostgres) -> None:
+    with psycopg.connect(**connection_settings(running.data_dir), autocommit=True) as connection:
         connection.execute("CREATE TABLE said (words text UNIQUE)")
         for _ in range(2):
             try:
                 connection.execute("INSERT INTO said VALUES ('kumquat')")
             except psycopg.errors.UniqueViolation as error:
                 assert "kumquat" in str(error)
-    log = server.log_file.read_text()
+    log = running.log_file.read_text()
     assert "duplicate key value" in log
     assert "kumquat" not in log
 
@@ -122,14 +130,14 @@ def test_initialising_again_keeps_the_data(server: EmbeddedPostgres) -> None:
 def test_a_crash_while_initialising_leaves_nothing_half_made(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real_run = subprocess.run
+    server = EmbeddedPostgres(data_dir, durable=False)
 
-    def crash_after_initdb(*args: object, **options: object) -> None:
-        real_run(*args, **options)  # type: ignore[call-overload]
+    def crash(*args: object, **options: object) -> None:
+        """When initdb has made a part of it."""
+        (data_dir / "postgres.unfinished" / "PG_VERSION").write_text("18\n")
         raise KeyboardInterrupt
 
-    server = EmbeddedPostgres(data_dir, durable=False)
-    monkeypatch.setattr(postgres_module.subprocess, "run", crash_after_initdb)
+    monkeypatch.setattr(postgres_module.subprocess, "run", crash)
     with pytest.raises(KeyboardInterrupt):
         server.initialise()
     assert not server.cluster.exists()
@@ -200,8 +208,10 @@ def test_a_folder_that_is_no_cluster_is_refused_in_words(data_dir: Path) -> None
         EmbeddedPostgres(data_dir).initialise()
 
 
-def test_a_folder_with_a_long_path_gets_its_socket_elsewhere(data_dir: Path) -> None:
+def test_a_folder_with_a_long_path_gets_its_socket_elsewhere(copied: None, data_dir: Path) -> None:
     deep = data_dir / ("a long name " * 10) / "data"
+    deep.mkdir(parents=True)
+    (data_dir / "postgres").rename(deep / "postgres")
     server = EmbeddedPostgres(deep, durable=False)
     server.initialise()
     server.start()
@@ -237,10 +247,9 @@ def test_the_server_gets_none_of_our_secrets(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root changes to another account")
 class TestAsRoot:
-    def test_it_runs_as_an_ordinary_user(self, server: EmbeddedPostgres) -> None:
-        server.start()
-        assert process_of(server).uids().effective != 0
-        assert server.cluster.stat().st_uid == process_of(server).uids().real
+    def test_it_runs_as_an_ordinary_user(self, running: EmbeddedPostgres) -> None:
+        assert process_of(running).uids().effective != 0
+        assert running.cluster.stat().st_uid == process_of(running).uids().real
 
     def test_a_folder_that_only_root_may_enter_works_and_stays_closed(self, data_dir: Path) -> None:
         closed = data_dir.parent
