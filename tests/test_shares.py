@@ -47,7 +47,7 @@ def test_one_that_hangs_fails_with_its_stack_and_the_others_are_run(
     (tmp_path / "test_single.py").write_text("import threading\ndef test_hangs(): threading.Event().wait()\n")
     for number in range(3):
         (tmp_path / f"test_other{number}.py").write_text("def test_one(): pass\n")
-    limit = ("-o", "faulthandler_timeout=0.5", "-o", "faulthandler_exit_on_timeout=true")
+    limit = ("-o", "faulthandler_timeout=2", "-o", "faulthandler_exit_on_timeout=true")
     plugins = ("-p", "xdist", "-p", "tests.shares", "-p", "no:cacheprovider")
     place = ("-c", "/dev/null", f"--rootdir={tmp_path}", str(tmp_path))
     run = subprocess.run(
