@@ -41,11 +41,10 @@ PASSPHRASE = "correct horse battery"
 
 @pytest.fixture
 def world(tmp_path: Path, settings: Any) -> Iterator[Path]:
-    """A data folder; afterwards the test database is under its name, as it was made."""
+    """A data folder, without a passphrase, which takes long to become a key; afterwards all is as it was made."""
     settings.DATA_DIR = tmp_path / "data"
     settings.DATA_DIR.mkdir()
     settings.EMBEDDED_DATABASE = False  # none lies in that folder, and none has to be started there
-    settings.BACKUP_PASSPHRASE = ""  # but where a test is about keys: each takes long to be derived
     events.close()  # which tests before left listening
     _end_other_sessions()
     yield tmp_path / "one.zip"

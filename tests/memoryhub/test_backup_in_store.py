@@ -49,7 +49,6 @@ def store(address: str, tmp_path: Path, settings: Any, monkeypatch: pytest.Monke
     settings.DATA_DIR = tmp_path / "data"
     settings.DATA_DIR.mkdir()
     settings.EMBEDDED_DATABASE = False  # none lies in that folder, and none has to be started there
-    settings.BACKUP_PASSPHRASE = ""
     buckets._made.cache_clear()
     events.close()  # which tests before left listening
     _end_other_sessions()

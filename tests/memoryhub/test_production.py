@@ -21,13 +21,9 @@ import io, json
 import django
 django.setup()
 from django.core.management import call_command
-from django.core.management.base import SystemCheckError
 from django.test import Client
 checked = io.StringIO()
-try:
-    call_command("check", deploy=True, fail_level="INFO", stdout=checked)
-except SystemCheckError as error:
-    checked.write(str(error))
+call_command("check", deploy=True, fail_level="INFO", stdout=checked)
 client = Client(headers={"host": "hub.example.org", "x-forwarded-proto": "https"})
 def told(response):
     return [response.status_code, dict(response.headers), {

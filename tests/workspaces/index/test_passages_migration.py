@@ -18,11 +18,7 @@ from tests.steps import do_again, take_back
 from workspaces.models import EmbeddingModel, PassageVector, PassageWord
 
 pytestmark = pytest.mark.django_db(transaction=True)
-STEPS = (
-    ("workspaces", "0014_passages"),
-    ("workspaces", "0015_passage_keys"),
-    ("memories", "0020_passages"),
-)
+STEPS = (("workspaces", "0014_passages"), ("workspaces", "0015_passage_keys"), ("memories", "0020_passages"))
 # The kinds of later are taken along by it, so it is put aside; what of then goes in its place.
 ASIDE = """
 ALTER FUNCTION workspaces_forget_passages() RENAME TO forget_passages_of_today;
