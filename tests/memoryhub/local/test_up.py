@@ -148,10 +148,12 @@ class Installation:
 def installed() -> Iterator[Installation]:
     folder = Path(tempfile.mkdtemp(prefix="mh-"))
     found = Installation(folder)
-    yield found
-    if found.process is not None:
-        found.end(signal.SIGTERM)
-    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        yield found
+    finally:
+        if found.process is not None:
+            found.end(signal.SIGTERM)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")
@@ -171,9 +173,11 @@ def up(installation: Installation) -> Installation:
     return installation
 
 
-def test_a_first_start_makes_the_database_and_can_be_stopped_meanwhile() -> None:
+def test_a_first_start_makes_the_database_from_nothing_and_can_be_stopped_meanwhile() -> None:
     with installed() as fresh:
         fresh.is_stopped_as_it_says("Bringing the database up to date, ")
+        fresh.start()
+        assert fresh.page_answers()
 
 
 @pytest.mark.skipif(not is_brought(OLDER), reason="the wheel brings one version")
