@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +17,7 @@ from drf_spectacular.generators import SchemaGenerator
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from schemathesis import GenerationMode
 from schemathesis.core import NOT_SET
-from schemathesis.specs.openapi.checks import positive_data_acceptance
+from schemathesis.specs.openapi.checks import ignored_auth, positive_data_acceptance
 
 from tests.api import type_password_again
 from tests.conftest import Cast
@@ -51,7 +52,8 @@ def schema() -> Iterator[Any]:
     """Asks the web server in this process, on the test's connection, which stays open as with Django's test client."""
     request_started.disconnect(close_old_connections)
     request_finished.disconnect(close_old_connections)
-    schema = schemathesis.openapi.from_dict(SchemaGenerator().get_schema(request=None, public=True))
+    told = json.dumps(SchemaGenerator().get_schema(request=None, public=True))
+    schema = schemathesis.openapi.from_dict(json.loads(told, object_hook=short_enough))
     schema.app = WSGIHandler()
     # A body beyond a megabyte is refused for its size, which schemathesis does not count among the refusals.
     refusals = schema.config.checks.negative_data_rejection
@@ -59,6 +61,13 @@ def schema() -> Iterator[Any]:
     yield schema
     request_started.connect(close_old_connections)
     request_finished.connect(close_old_connections)
+
+
+def short_enough(field: dict[str, Any]) -> dict[str, Any]:
+    """A field's length goes into its pattern, and a pattern of thousands of signs takes half a second to read."""
+    if "pattern" in field and field.get("maxLength", 0) > 300:
+        del field["maxLength"]
+    return field
 
 
 def operation_of(schema: Any, row: Row) -> Any:
@@ -123,6 +132,7 @@ def test_answers_are_as_the_schema_says(
     kept = {"path_parameters": there} if takes_more else {}
     wrong = operation.as_strategy(GenerationMode.NEGATIVE, cookies=cookies, **kept)
     profile(given(case=right)(check_right))()
+    unfit.append(ignored_auth)  # the right ones have shown it: who asks matters before what is asked
     if row.data or operation.query or names:
         profile(given(case=wrong)(check))()
     assert answered, "no request was made"
