@@ -42,6 +42,7 @@ def tokens(made_world: World) -> dict[str, str]:
         "editor": make_token_text(cast.editor, workspace),
         "viewer who was an editor": make_token_text(demoted, workspace),
         "stranger": make_token_text(cast.stranger, make_workspace(owner=cast.stranger)),
+        "of another workspace": make_token_text(cast.owner, make_workspace(owner=cast.owner, name="Third")),
         "narrowed": make_token_text(cast.owner, workspace),
         "leaver": make_token_text(leaver, workspace),
         **{f"for {door}": make_token_text(cast.owner, workspace, resource=door) for door in DOORS},
@@ -73,11 +74,18 @@ def expected(row: Row) -> dict[str, Any]:
         "editor": least(write, editor),
         "viewer who was an editor": least(write, viewer),
         "stranger": least(elsewhere, stranger),
+        "of another workspace": elsewhere,
         "narrowed": read,
         "leaver": gone,
         **{f"for {door}": write if path == door or path.startswith(f"{door}/") else 401 for door in DOORS},
         **dict.fromkeys(OVER, 401),
     }
+
+
+@pytest.mark.parametrize("row", [row for row in API_ROWS if row.keys == NO_KEYS], ids=str)
+def test_where_no_key_is_taken_no_token_is(row: Row, world: World, tokens: dict[str, str]) -> None:
+    """The one that may most elsewhere stands for all."""
+    assert ask_by_token(row, world, tokens["editor"]) == 401
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
@@ -90,19 +98,20 @@ def test_what_each_token_may(row: Row, world: World, tokens: dict[str, str]) -> 
 
 READERS = {"viewer", "editor", "viewer who was an editor", "narrowed", "for /mcp"}
 WRITERS = {"editor", "for /mcp"}
+ELSEWHERE = {"stranger", "of another workspace"}
 SHARED = "deadline is March 15"  # a memory of the world
 CALLS: dict[str, tuple[dict[str, Any], set[str]]] = {
-    "save_memory": ({"content": "Penguins cannot fly"}, WRITERS | {"stranger"}),
-    "recall_memory": ({"query": "When is the deadline?"}, READERS | {"stranger"}),
-    "list_memories": ({}, READERS | {"stranger"}),
+    "save_memory": ({"content": "Penguins cannot fly"}, WRITERS | ELSEWHERE),
+    "recall_memory": ({"query": "When is the deadline?"}, READERS | ELSEWHERE),
+    "list_memories": ({}, READERS | ELSEWHERE),
     "forget_memory": ({"memory_id": "{mem_id}"}, WRITERS),
-    "search_workspace": ({"query": "When is the deadline?"}, READERS | {"stranger"}),
+    "search_workspace": ({"query": "When is the deadline?"}, READERS | ELSEWHERE),
     "read_document": ({"id": "{doc_id}"}, READERS),
 }
 OTHERS: dict[str, tuple[dict[str, Any], set[str]]] = {
-    "resources/list": ({}, READERS | {"stranger"}),
+    "resources/list": ({}, READERS | ELSEWHERE),
     "resources/read": ({"uri": "memory://{mem_id}"}, READERS),
-    "prompts/get": ({"name": "introduce_workspace"}, READERS | {"stranger"}),
+    "prompts/get": ({"name": "introduce_workspace"}, READERS | ELSEWHERE),
 }
 ASKED = {
     name: ("tools/call", {"name": name, "arguments": given}, may) for name, (given, may) in CALLS.items()
