@@ -45,6 +45,7 @@ pytest_plugins = [
     "tests.fakes.pseudo_language",
     "tests.attacks",
     "tests.emptying",
+    "tests.handlers",
     "tests.pure",
     "tests.shares",
     "tests.signing_in",
