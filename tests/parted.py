@@ -18,11 +18,14 @@ from psycopg import sql
 from workspaces.index import partitions
 from workspaces.index.parted_tables import tables
 
-PARTS = 16
+PARTS = 8
 TABLE = re.compile(r"workspaces_passage(vector|word)\b|memories_memory\b")
+# As pg_stat_xact_user_tables adds it up, of the parts alone.
 _LOOKED_INTO = """
-SELECT relname, coalesce(seq_scan, 0) + coalesce(idx_scan, 0) + n_tup_ins + n_tup_upd + n_tup_del
-FROM pg_stat_xact_user_tables WHERE relname ~ '^(workspaces_passage(vector|word)|memories_memory)_[0-9]+_[0-9]+$'
+SELECT relname, pg_stat_get_xact_numscans(oid) + pg_stat_get_xact_tuples_inserted(oid)
+    + pg_stat_get_xact_tuples_updated(oid) + pg_stat_get_xact_tuples_deleted(oid)
+    + (SELECT coalesce(sum(pg_stat_get_xact_numscans(indexrelid)), 0) FROM pg_index WHERE indrelid = oid)
+FROM pg_inherits JOIN pg_class ON oid = inhrelid WHERE inhparent = ANY(%s::regclass[])
 """
 
 
@@ -67,4 +70,4 @@ def watched() -> Iterator[Watched]:
 
 def _looked_into() -> dict[str, int]:
     bare = connection.connection.cursor()
-    return dict(bare.execute(_LOOKED_INTO).fetchall())
+    return dict(bare.execute(_LOOKED_INTO, [[table.name for table in tables()]]).fetchall())
