@@ -17,7 +17,7 @@ from tests.conftest import Cast
 from tests.fakes.embedder import FakeEmbedder
 from tests.paged_lists import LISTS, Listed
 
-STEADY, LIMIT = 18, 4
+STEADY, LIMIT = 10, 4
 WRITERS, WRITES_A_PAGE = (
     2,
     3,
