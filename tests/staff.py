@@ -100,8 +100,11 @@ def _searches() -> Iterator[str]:
 
 
 def narrowed(world: World, page: str) -> Iterator[str]:
-    """A page that was shown, asked for what is private: a list in each way, that of a row in all of them at once."""
+    """A page that was shown, asked for what is private: a list in each way, others in all of them at once."""
     chat, memory = world.rows[Chat][0], world.rows[Memory][0]
+    if page.endswith("&term="):
+        yield from (f"{page}{term}" for term in (chat.public_id, memory.public_id, FINDABLE))
+        return
     queries = (
         f"q={chat.public_id}",
         f"q={memory.public_id}",
@@ -111,8 +114,8 @@ def narrowed(world: World, page: str) -> Iterator[str]:
         f"workspace={world.rows[Workspace][0].pk}&state=every",
         "kind=equal",
     )
-    is_of_a_row = len(page.removeprefix(BASE).split("/")) > 3 and "?" not in page
-    yield from (f"{page}?{query}" for query in (["&".join(queries)] if is_of_a_row else queries))
+    is_a_list = len(page.removeprefix(BASE).split("/")) == 3
+    yield from (f"{page}?{query}" for query in (queries if is_a_list else ["&".join(queries)]))
 
 
 def spelled_out(page: str) -> Iterator[str]:
