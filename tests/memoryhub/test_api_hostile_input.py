@@ -168,9 +168,11 @@ def test_uploads_without_a_file_are_refused(world: World, row: Row) -> None:
 
 @pytest.mark.parametrize("row", WITH_BODY, ids=str)
 def test_wrong_values_of_every_field_are_refused_by_name(world: World, row: Row) -> None:
+    """All at the first route that has a field of this name, one of each kind at the others."""
     before, send = stored(), sender(world, row)
     for field, right in row.data.items():
-        for value in WRONG_VALUES:
+        first = next(each for each in WITH_BODY if field in each.data)
+        for value in WRONG_VALUES if row is first else ("a\0b", 5, [], {"$ne": 1}):
             if type(value) is type(right) and not isinstance(value, str):
                 continue
             refused = send(json.dumps({**world.data(row), field: value}).encode())
