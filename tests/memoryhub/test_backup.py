@@ -101,7 +101,7 @@ def test_what_was_forgotten_since_stays_forgotten_and_the_rest_comes_back(
     ]
     (kept,) = [said for said in troubles.troubles() if said.startswith("restore: ")]
     assert "is the database of before a restore, with what was forgotten since. To remove it: " in kept
-    monkeypatch.setattr(settings, "EMBEDDED_DATABASE", True)
+    settings.EMBEDDED_DATABASE = True
     monkeypatch.setattr("memoryhub.management.commands.scrub.scrub", lambda *_: None)
     with pytest.raises(CommandError, match=r"but for one database: .*/dropdb -h .*_before_restore\. Then"):
         call_command("scrub")
