@@ -6,6 +6,8 @@ import os
 import signal
 import sys
 
+SET_UP_BY_DJANGO = ("--settings", "--pythonpath")  # which it reads first
+
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memoryhub.settings")
@@ -16,7 +18,8 @@ def main() -> None:
     from django.db import OperationalError
 
     try:
-        django.setup()
+        if not any(each.startswith(SET_UP_BY_DJANGO) for each in sys.argv):
+            django.setup()
         gc.freeze()
         gc.enable()
         execute_from_command_line(sys.argv)

@@ -15,10 +15,12 @@ from memoryhub.environment import Environment, database_from_url
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def start_with(tmp_path: Path, command: str = "check", **wrong: str) -> subprocess.CompletedProcess[str]:
+def start_with(
+    tmp_path: Path, *options: str, command: str = "check", **wrong: str
+) -> subprocess.CompletedProcess[str]:
     env = {key: value for key, value in os.environ.items() if not key.startswith("MEMORYHUB_")}
     return subprocess.run(
-        [sys.executable, "manage.py", command],
+        [sys.executable, "manage.py", command, *options],
         cwd=ROOT,
         env=env | {"MEMORYHUB_DATA_DIR": str(tmp_path)} | wrong,
         capture_output=True,
@@ -129,6 +131,10 @@ def test_a_command_without_its_database_says_so_in_a_sentence(tmp_path: Path) ->
     assert done.returncode != 0
     assert "The database cannot be reached. Is MemoryHub running" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_djangos_own_option_for_other_settings_is_followed(tmp_path: Path) -> None:
+    assert "No module named 'other'" in start_with(tmp_path, "--settings=other").stderr
 
 
 def test_a_command_that_is_stopped_ends_without_a_traceback(
