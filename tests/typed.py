@@ -7,7 +7,6 @@ Each is answered by a line with its status and what it said. To start a process 
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import subprocess
@@ -53,13 +52,8 @@ def typed(commands: Iterable[list[str]], env: Mapping[str, str]) -> list[tuple[i
 def main() -> None:
     sys.argv = ["manage.py"]  # by which the settings know that a command runs
     os.environ["DJANGO_SETTINGS_MODULE"] = "memoryhub.settings"
-    gc.disable()  # as in manage.py
-    import django
     from django.core.management import execute_from_command_line
 
-    django.setup()
-    gc.freeze()
-    gc.enable()
     for line in sys.stdin:
         said = StringIO()
         status: object = 0
