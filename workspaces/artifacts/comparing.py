@@ -31,7 +31,7 @@ class Line:
 
 def compare(before: str, after: str) -> list[Line]:
     """What changed, each with the lines around it; nothing where nothing did."""
-    old, new = before.splitlines(), after.splitlines()
+    old, new = _lines(before), _lines(after)
     begins = _alike(old, new)
     ends = _alike(old[begins:][::-1], new[begins:][::-1])
     changed_old, changed_new = old[begins : len(old) - ends], new[begins : len(new) - ends]
@@ -55,6 +55,11 @@ def compare(before: str, after: str) -> list[Line]:
     shift = len(new) - len(old)
     lines += [Line(" ", old[at], at + 1, at + shift + 1) for at in range(len(old) - ends, len(old))]
     return _near_changes(lines)
+
+
+def _lines(text: str) -> list[str]:
+    """Split at line feeds alone, so that two texts that differ in another separator are not shown as equal."""
+    return text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
 
 
 def _alike(one: list[str], other: list[str]) -> int:

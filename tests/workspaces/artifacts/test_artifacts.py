@@ -289,6 +289,15 @@ def test_no_page_declares_a_shadow_root() -> None:
     assert "shadowrootmode" not in sent.lower() and "this.shadowRoot<" in sent
 
 
+def test_comparing_tells_a_line_separator_from_a_line_end() -> None:
+    lines = compare("one\u2028two\r\n", "one\ntwo")
+    assert [(line.sign, line.text) for line in lines] == [
+        ("-", "one\u2028two"),
+        ("+", "one"),
+        ("+", "two"),
+    ]
+
+
 def test_comparing_takes_a_bounded_time_whatever_it_compares() -> None:
     """Ten times of the longest that is compared would take hundreds of times as long."""
     lines = [f"{number % 400}" for number in range(20_000)]

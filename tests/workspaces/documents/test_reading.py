@@ -33,6 +33,13 @@ def test_chapters_of_a_book_lie_where_its_list_says_from_where_it_lies(tmp_path:
     assert [block.text.strip() for block in read_file(out, EPUB).blocks] == [SENTENCE]
 
 
+def test_text_with_unicode_line_separators_is_read_whole(tmp_path: Path) -> None:
+    text = "The rent\u2028is due\u2029on the\u0085first."
+    path = tmp_path / "file"
+    path.write_text(f"{text}\n" * 800, encoding="utf-8")
+    assert "".join(block.text for block in read_file(path, "text/plain").blocks).count(text) == 800
+
+
 def test_passages_one_after_the_other_are_the_whole_text() -> None:
     paragraphs = "\n\n".join(
         f"Sentence one of {n}. And another one, a bit longer than that." for n in range(40)

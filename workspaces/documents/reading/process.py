@@ -116,7 +116,7 @@ def _parsed(text: str) -> tuple[Read, str | None]:
     """What was read, and how it ended: None where it did not say."""
     blocks: list[Block] = []
     picture: Picture | None = None
-    for line in text.splitlines():
+    for line in text.split("\n"):  # a JSON text may hold the other characters that splitlines() splits on
         try:
             said = json.loads(line)
         except ValueError:  # the last line of a process that was killed

@@ -52,7 +52,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, file: Path, **options: Any) -> None:
         try:
-            texts = [json.loads(line) for line in file.read_text().splitlines() if line.strip()]
+            texts = [json.loads(line) for line in file.read_text().split("\n") if line.strip()]
         except (OSError, ValueError) as error:
             raise CommandError(f"{file} cannot be read: {error}") from None
         self.progress = Progress(self.stderr)
