@@ -17,13 +17,12 @@ PYTEST := $(PY) -m pytest -n $(TESTERS) --maxprocesses 4
 # What is compiled is kept, whatever the environment says: each process would compile some thousand files anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help run install install-tracing install-dev programs test test-isolated quick lint format fuzz attack container docs docs-site messages untranslated lock audit licences clean clean-data
+.PHONY: help run install install-tracing install-dev programs test quick lint format fuzz attack container docs docs-site messages untranslated lock audit licences clean clean-data
 
 help:
 	@echo "make run         start MemoryHub (installs what it needs first); Ctrl-C stops it"
 	@echo "make test        lint, then the whole test suite; make test T=path runs a part of it"
 	@echo "make programs    install programs of others that the tests run against MemoryHub (pip, and npm where it is)"
-	@echo "make test-isolated  tests of people and doors again, with the database keeping people apart"
 	@echo "make quick       lint what changed and run the tests that need no database: some seconds"
 	@echo "make lint        style, types, import contracts, templates"
 	@echo "make format      rewrite Python and templates in the project's style"
@@ -88,12 +87,6 @@ test: $(if $(T),install-dev,lint)
 		echo "The programs of others could not be installed: their tests are skipped, and say so." >&2
 	@echo "Running the tests …"
 	@$(PYTEST) $(T)
-
-# The same tests with row security on: requests, turns and jobs ask the database as their person. T: which of them.
-ISOLATED := tests/test_access_matrix.py tests/test_isolation.py tests/test_access_of_tokens.py tests/test_access_of_streams.py \
-	tests/memories tests/chat tests/workspaces
-test-isolated: install-dev
-	@MEMORYHUB_ROW_SECURITY=on $(PYTEST) -m "not browser and not programs and not local_model" $(or $(T),$(ISOLATED))
 
 # While one works: what changed is linted, and what needs no database, process or browser is tested.
 QUICK := tests/memories/judging tests/memories/recalling tests/memoryhub/llm tests/chat/prompting tests/test_architecture.py

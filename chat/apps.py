@@ -17,20 +17,17 @@ class ChatConfig(AppConfig):
         from chat.chats.sharing import forget_in_links
         from chat.exchange.forget_in_files import forget_in_imports
         from chat.models import Chat, Import
-        from chat.rows import RULES
         from chat.turns.mining import load_message, load_turn
         from memories.forgetting.copies import register_elsewhere
         from memories.recalling.workspace_search import register_messages
         from memories.writing.turn_text import register_loaders
         from workspaces.accounts.closing import on_closing
         from workspaces.actions.removal import register_room
-        from workspaces.isolation.rules import register_rules
         from workspaces.quotas import charged_to, register_quota
         from workspaces.retention.kept import register_kept
         from workspaces.spending.totals import register_chats
         from workspaces.webhooks.outbox import register_text
 
-        register_rules(RULES)
         register_loaders(turn=load_turn, message=load_message)
         register_messages(find_messages)
         register_room(leave_chats)

@@ -16,7 +16,6 @@ from chat.prompting.compaction import compact
 from chat.prompting.short_term import drop_expired
 from chat.rendering.rendered import keep_html
 from chat.turns import program_turns
-from memoryhub.database.acting import acting_as
 from memoryhub.jobs import job
 from workspaces.models import User
 
@@ -43,8 +42,7 @@ def compact_chat(*, answer_id: int, user_id: int) -> str:
     user = User.objects.filter(pk=user_id).first()
     if answer is None or user is None:
         return "the answer is gone, or its person"
-    with acting_as(user_id):
-        return compact(answer, user, now=timezone.now())
+    return compact(answer, user, now=timezone.now())
 
 
 @job

@@ -12,7 +12,6 @@ class MemoriesConfig(AppConfig):
         from memories.forgetting.forget import empty_places
         from memories.models import Asset, Memory
         from memories.recalling.kind import MEMORIES, ROWS
-        from memories.rows import RULES
         from memories.writing.ageing import MEMORIES as KEPT_MEMORIES
         from memories.writing.announcing import text_for_webhook
         from memories.writing.drafts import is_delicate
@@ -22,12 +21,10 @@ class MemoriesConfig(AppConfig):
         from workspaces.artifacts.delicate import register_judge
         from workspaces.index.kinds import register_kind
         from workspaces.index.parted_tables import register_table
-        from workspaces.isolation.rules import register_rules
         from workspaces.quotas import charged_to, register_quota
         from workspaces.retention.kept import register_kept
         from workspaces.webhooks.outbox import register_text
 
-        register_rules(RULES)
         register_kind(MEMORIES)
         register_table(ROWS)
         register_judge(is_delicate)

@@ -14,7 +14,6 @@ from memories.forgetting import forget, secret_scan
 from memories.models import Memory
 from memories.recalling import recall_test
 from memories.writing import eviction, extracting, late_vectors
-from memoryhub.database.acting import acting_as
 from memoryhub.jobs import job
 from memoryhub.llm.errors import EmbedderError
 from workspaces.index import embedding, reembedding
@@ -77,8 +76,7 @@ def rerun_extraction(*, memory_id: int, by_id: int | None, version: str = "") ->
     by = User.objects.filter(pk=by_id).first() if by_id else None
     if memory is None:
         return "the memory is gone"
-    with acting_as(by_id):
-        return extracting.refresh(memory, by=by, now=timezone.now(), version=version)
+    return extracting.refresh(memory, by=by, now=timezone.now(), version=version)
 
 
 @job

@@ -9,7 +9,7 @@ from django.core.checks import CheckMessage, Error, Warning, register
 
 from memoryhub.monitoring import tracing
 
-ENGINES = {"django.db.backends.postgresql", "memoryhub.database.pooled", "memoryhub.database.guarded"}
+ENGINES = {"django.db.backends.postgresql", "memoryhub.database.pooled"}
 
 
 @register()

@@ -12,7 +12,6 @@ from typing import Any, ParamSpec, TypeVar
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 
-from memoryhub.database.acting import acting_as
 from memoryhub.monitoring import tracing
 
 logger = logging.getLogger(__name__)
@@ -53,16 +52,14 @@ class JobFailed(Exception):
 
 def job(function: Callable[P, T]) -> Callable[P, T]:
     """The queue keeps the text of a job's error, and the database's errors quote rows: stored text, out of reach of
-    "forget for good". So only the error's kind and the lines of code it came through are told. The next job of its
-    process begins as the system's again, whoever this one worked for.
+    "forget for good". So only the error's kind and the lines of code it came through are told.
     """
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
         began = time.perf_counter()
         try:
-            of_this_job = tracing.span("memoryhub.job", {"memoryhub.job": function.__name__}, kind="CONSUMER")
-            with acting_as(None), of_this_job:
+            with tracing.span("memoryhub.job", {"memoryhub.job": function.__name__}, kind="CONSUMER"):
                 return function(*args, **kwargs)
         except Exception as error:
             way = "".join(traceback.format_tb(error.__traceback__))

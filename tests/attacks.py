@@ -44,7 +44,6 @@ KINDS = {
     "tests/chat/agents/test_forgetting.py::test_personal": "guessing",
     "tests/chat/agents/test_runs.py::test_personal": "isolation",
     "tests/chat/agents/test_runs.py::test_who_may": "isolation",
-    "tests/workspaces/isolation/test_row_security.py": "isolation",
     "tests/test_xss_everywhere.py": "XSS",
     "tests/chat/test_rendered.py::test_no_markdown": "text made to be slow",
     "tests/chat/test_rendered.py::test_no_code": "text made to be slow",

@@ -12,7 +12,6 @@ import os
 import shutil
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
@@ -29,12 +28,10 @@ from pytest_django.fixtures import Settings
 from pytest_django.plugin import DjangoDbBlocker
 
 from memoryhub import events
-from memoryhub.database import acting
 from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
 from memoryhub.management.translations import compile_translations
 from tests.copies import copied
 from tests.migrated import lend_to
-from workspaces.isolation import policies
 from workspaces.models import User, Workspace
 
 if TYPE_CHECKING:
@@ -81,22 +78,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[gc_collect_iterations_key] = (
         1  # at the end of each process, twice: five times each took two seconds
     )
-    if django_settings.ROW_SECURITY:  # make test-isolated
-        acting.become(acting.SYSTEM)  # what a test does by itself
-        threading.Thread.start = _started  # type: ignore[method-assign]  # and in threads of its own
-
-
-_start = threading.Thread.start
-
-
-def _started(thread: threading.Thread) -> None:
-    """Those that a test begins, itself or by a pool, ask for whom it asks; those of the product say so themselves."""
-    frame = sys._getframe(1)
-    while frame.f_back and frame.f_globals["__name__"].split(".")[0] in {"threading", "concurrent"}:
-        frame = frame.f_back
-    if frame.f_globals["__name__"].startswith("tests."):
-        thread.run = acting.carried(thread.run)  # type: ignore[method-assign]
-    _start(thread)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -134,10 +115,7 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    if django_settings.ROW_SECURITY:
-        with django_db_blocker.unblock():
-            policies.enable()
+def django_db_setup(django_db_setup: None) -> Iterator[None]:
     yield
     events.close()  # nobody listens when the database goes
 

@@ -136,8 +136,6 @@ def test_nothing_else_reaches_up_by_a_name() -> None:
         "memoryhub/monitoring/metrics.py": {"workspaces"},
         "memories/recalling/receipts.py": {"chat"},
         "workspaces/api/views.py": {"memories"},
-        "workspaces/isolation/own_rules.py": {"chat"},
-        "workspaces/isolation/proof.py": {"chat", "memories"},
     }
 
 
@@ -172,7 +170,6 @@ LONG_FILES = {
     "memories/management/commands": {"bench_scale"},
     "memories/models": {"memory"},
     "memories/recalling": {"ranked_search"},
-    "memories/writing": {"extracting"},
     "workspaces/api": {"documents"},
     "workspaces/index": {"reembedding"},
     "workspaces/models": {"people"},

@@ -8,7 +8,6 @@ from contextlib import suppress
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
-from memoryhub.database.acting import as_system
 from memoryhub.database.ready import Ready
 from memoryhub.database.replicas.written import note_written
 from memoryhub.errors import Conflict, Forbidden, NotFound
@@ -89,11 +88,7 @@ def default_workspace(user: User) -> Workspace:
     """The person's own workspace, made on first sight. Two requests at once make one."""
     workspace = _DEFAULT.first(user=user.pk)
     if workspace is None:
-        with (
-            as_system(),
-            suppress(IntegrityError),
-            transaction.atomic(),
-        ):  # refused: the other request was first
+        with suppress(IntegrityError), transaction.atomic():  # refused: the other request was first
             made = Workspace.objects.create(name="Personal", default_of=user)
             Membership.objects.create(workspace=made, user=user, role=Role.OWNER)
         note_written(user.pk)  # in requests that only read, too

@@ -46,14 +46,11 @@ class WorkspacesConfig(AppConfig):
         from workspaces.documents.kind import DOCUMENTS
         from workspaces.documents.reading_jobs import text_for_webhook
         from workspaces.index.kinds import register_kind
-        from workspaces.isolation.own_rules import RULES
-        from workspaces.isolation.rules import register_rules
         from workspaces.models import ArtifactVersion, DataRequest, Document, DocumentVersion
         from workspaces.quotas import register_quota
         from workspaces.spending.ledger import record_embedding
         from workspaces.webhooks.outbox import register_text
 
-        register_rules(RULES)
         sign_in.connect()
         on_embeddings(record_embedding)
         register_kind(DOCUMENTS)

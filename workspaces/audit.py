@@ -20,7 +20,6 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 
-from memoryhub.database.acting import as_system
 from memoryhub.errors import Malformed
 from memoryhub.http import origin
 from memoryhub.ids import PATTERN
@@ -202,8 +201,7 @@ def page_of(workspace: Workspace, *, before: str = "") -> Page:
     more = signing.dumps(events[PAGE_SIZE - 1].pk, salt=salt) if len(events) > PAGE_SIZE else ""
     events = events[:PAGE_SIZE]
     people = [event.target for event in events if event.target.startswith("usr_")]
-    with as_system():  # whoever was a member keeps their name here
-        names = dict(User.objects.filter(public_id__in=people).values_list("public_id", "username"))
+    names = dict(User.objects.filter(public_id__in=people).values_list("public_id", "username"))
     for event in events:
         event.sentence = sentence(event.verb)  # type: ignore[attr-defined]
         event.whom = names.get(event.target, "")  # type: ignore[attr-defined]

@@ -21,7 +21,6 @@ from django.db.models import Q, QuerySet, Sum, Value
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as later
 
-from memoryhub.database.acting import by_system
 from memoryhub.errors import Conflict
 from memoryhub.languages import file_size, grouped
 from workspaces.models import User, Workspace
@@ -86,7 +85,6 @@ def register_quota(what: str, rows: Rows) -> None:
     _rows.setdefault(what, []).append(rows)
 
 
-@by_system
 def quota_of(user: User, what: str) -> Quota:
     """What this person has of it. Counts index entries up to the limit, a query for each kind of row."""
     most = settings.QUOTAS[what]

@@ -20,7 +20,6 @@ from django.utils import timezone
 from chat.agents.claiming import take_next, takeable
 from chat.agents.run_progress import hurry
 from chat.agents.worker import do
-from memoryhub.database.acting import carried
 from memoryhub.database.locks import alone
 
 logger = logging.getLogger(__name__)
@@ -56,8 +55,9 @@ def _work(ends: float, at_once: int) -> int:
     busy, counts, threads = set[int](), list[int](), list[threading.Thread]()
 
     def begin() -> None:
-        take = carried(lambda: counts.append(_in_thread(ends, busy)))
-        threads.append(threading.Thread(target=take, name="step", daemon=True))
+        threads.append(
+            threading.Thread(target=lambda: counts.append(_in_thread(ends, busy)), name="step", daemon=True)
+        )
         threads[-1].start()
 
     for _ in range(at_once):

@@ -25,7 +25,6 @@ from chat.agents.units import Unit
 from chat.models.runs import Run, RunMode, RunStep
 from chat.prompting.context import room_beside_answer
 from chat.prompting.text import prompt_text
-from memoryhub.database.acting import acting_as
 from memoryhub.errors import DomainError
 from memoryhub.llm.base import Capabilities, Message, Tool
 from memoryhub.llm.errors import ModelError
@@ -57,8 +56,7 @@ def do(step: RunStep, *, ends: float) -> RunStep | None:
 
 def _do(held: ClaimedStep, ends: float) -> RunStep | None:
     try:
-        with acting_as(held.step.user_id):  # what becomes of it is noted also where they see it no more
-            outcome = _work(held, ends)
+        outcome = _work(held, ends)
         if not outcome.spent:
             return settle(held, outcome, now=timezone.now())
         held.put_back(now=timezone.now())

@@ -9,7 +9,6 @@ from typing import ParamSpec, TypeVar
 
 from django.db import connections
 
-from memoryhub.database.acting import carried
 from memoryhub.monitoring import tracing
 
 P = ParamSpec("P")
@@ -31,7 +30,6 @@ async def in_tool_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kw
 async def _run_in(
     threads: ThreadPoolExecutor, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    @carried
     def call() -> T:
         try:
             return function(*args, **kwargs)

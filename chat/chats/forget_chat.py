@@ -14,7 +14,6 @@ from chat.models import Chat, Import, ToolCall
 from memories.forgetting import forget
 from memories.forgetting.forget import Report
 from memories.models import Memory
-from memoryhub.database.acting import by_system
 from memoryhub.errors import NotFound
 from workspaces.actions.removal import Counts, counted, purge_deleted
 from workspaces.audit import Verb, record
@@ -26,7 +25,6 @@ def memories_of(chat: Chat, by: User) -> QuerySet[Memory]:
     return Memory.objects.forgettable_by(by).filter(source_chat_id=chat.public_id)
 
 
-@by_system
 def forget_chat(chat: Chat, *, by: User, now: datetime, memories: bool = False) -> Report:
     """Remove a chat with its messages and all that was noted of them, for good; its creator or a workspace owner.
 

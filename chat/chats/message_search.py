@@ -13,7 +13,6 @@ from django.db import connection
 
 from chat.models import Chat, Message, MessageStatus
 from memories.recalling.workspace_search import Found
-from memoryhub.database.acting import as_system
 from memoryhub.llm.errors import ModelNotLocal
 from workspaces.index.scores import FLOOR, excerpt, score_of
 from workspaces.leaving_machine import Reach
@@ -69,7 +68,7 @@ def find_messages(
 def _candidates(query: str, workspace: Workspace) -> tuple[dict[int, list[int]], int]:
     """Of whoever's messages in this workspace which of the query's words each has, and how many words there are."""
     given: dict[str, str | int] = {"query": query, "place": f"'at:{workspace.pk}'", "most": NEWEST}
-    with as_system(), connection.cursor() as cursor:  # keys alone; under a policy no index of words is used
+    with connection.cursor() as cursor:
         cursor.execute(_CANDIDATES, given)
         rows = cursor.fetchall()
     return {key: numbers for key, numbers, _terms in rows}, rows[0][2] if rows else 0

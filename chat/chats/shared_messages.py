@@ -24,7 +24,6 @@ from chat.models import (
 )
 from memories.models import Memory, ReceiptItem, Review
 from memories.models.memory import RevisionAction
-from memoryhub.database.acting import by_system
 from memoryhub.errors import Invalid
 from memoryhub.languages import grouped
 
@@ -57,7 +56,6 @@ def messages_of(link: ShareLink) -> list[int]:
     return list(rows.values_list("pk", flat=True))
 
 
-@by_system  # what is somebody else's own is left out, and so has to be seen
 def shareable(chat: Chat) -> Shareable:
     """Answers for which something of somebody's own was used are left out, whosever it was. Nine queries."""
     rows = list(standing(chat).values_list("pk", "public_id", "role")[: MOST_MESSAGES + 1])

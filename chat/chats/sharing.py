@@ -23,7 +23,6 @@ from chat.chats.shared_messages import Shareable, drop, gone_since, shareable
 from chat.models import Chat, Message, ShareLink, ShareLinkQuerySet
 from memories.forgetting.copies import Wanted
 from memories.models import Memory
-from memoryhub.database.acting import by_system
 from memoryhub.errors import Forbidden, Invalid, NotFound
 from workspaces.access import role_in
 from workspaces.accounts.keys import LENGTH, hashed, new_text
@@ -119,7 +118,6 @@ def get_link(chat: Chat, public_id: str) -> ShareLink:
     return link
 
 
-@by_system
 def open_link(token: str, *, now: datetime) -> ShareLink | None:
     """The link of this token, if it opens anything still.
 
@@ -131,7 +129,6 @@ def open_link(token: str, *, now: datetime) -> ShareLink | None:
     return links.filter(token_hash=hashed(token)).first()
 
 
-@by_system
 def note_opened(link: ShareLink, *, now: datetime) -> None:
     """To the minute. Whoever reads is shown the chat all the same where nothing can be written."""
     minute = now.replace(second=0, microsecond=0)

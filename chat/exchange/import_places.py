@@ -14,7 +14,6 @@ from chat.exchange.local_ids import resolve, taken_by_none
 from chat.models.imports import Import
 from memories.writing.field_rules import UNSTORABLE
 from memories.writing.portable import read_moment
-from memoryhub.database.acting import as_system
 from memoryhub.errors import Conflict, DomainError, Forbidden, Invalid, NotFound
 from memoryhub.kept import kept
 from memoryhub.languages import grouped
@@ -87,8 +86,7 @@ class Places:
     def meet(self, names: Iterable[str]) -> None:
         """Look these people up at once."""
         new = {name for name in names if name and not UNSTORABLE.search(name)} - set(self.people)
-        with as_system():  # of members that are not here yet, too
-            named = list(User.objects.filter(username__in=new, is_active=True))
+        named = list(User.objects.filter(username__in=new, is_active=True))
         found = {person.get_username(): person for person in named}
         self.people |= {name: found.get(name) for name in new}
 

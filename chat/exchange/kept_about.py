@@ -11,7 +11,6 @@ from typing import Any
 from django.apps import apps
 from django.db.models import BinaryField, Q, QuerySet
 
-from memoryhub.database.acting import by_system
 from workspaces.models import AuditEvent, User, Workspace
 
 ROWS = 500
@@ -126,7 +125,6 @@ def _each(table: str, rows: QuerySet[Any], names: dict[str, str]) -> Iterator[di
         last = found[-1][0]
 
 
-@by_system  # what is theirs is asked by the column that names them
 def _after(rows: QuerySet[Any], last: int, names: list[str]) -> list[tuple[Any, ...]]:
     return list(rows.filter(pk__gt=last).order_by("pk").values_list("pk", *names)[:ROWS])
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from django.db.models import Model
 
-from memoryhub.database.acting import as_system
 from memoryhub.ids import ALPHABET, LENGTH
 
 
@@ -40,8 +39,7 @@ def derived_id(prefix: str, *of: str) -> str:
 def taken_by_none(model: type[Model], public_ids: Iterable[str]) -> dict[str, str]:
     """Those of these ids that are taken, before it is known by what that the importer sees."""
     rows = model._default_manager.filter(public_id__in=public_ids)
-    with as_system():  # also by what they do not see
-        return dict.fromkeys(rows.values_list("public_id", flat=True), "")
+    return dict.fromkeys(rows.values_list("public_id", flat=True), "")
 
 
 def resolve(

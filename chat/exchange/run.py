@@ -24,7 +24,6 @@ from chat.exchange.lines import Chunk, forget_lines, read_chunk
 from chat.exchange.memory_lines import NoVectors
 from chat.models.imports import MAX_ATTEMPTS, Import, ImportKind, ImportStatus
 from memories.models import Memory
-from memoryhub.database.acting import acting_as
 from memoryhub.database.locks import alone
 from memoryhub.errors import Conflict, DomainError, Invalid, NotFound
 from memoryhub.ids import new_id
@@ -164,8 +163,7 @@ def advance(import_id: int, *, seconds: float) -> Outcome:
             )
         Import.objects.filter(pk=imported.pk).update(attempts=F("attempts") + 1)
         try:
-            with acting_as(imported.user_id):
-                return _go_through(imported, time.monotonic() + seconds)
+            return _go_through(imported, time.monotonic() + seconds)
         except QuotaReached as error:
             return _halt(imported, error.message)
         except NoVectors:

@@ -13,7 +13,6 @@ from chat.models import Message
 from chat.models.steps import Step, StepOutcome
 from chat.modes.shown_steps import event_of
 from memoryhub import events
-from memoryhub.database.acting import by_system
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +36,6 @@ def tell(live: LiveAnswer, step: Step) -> None:
     _store(live, step)
 
 
-@by_system  # also where its person was removed meanwhile
 def _store(live: LiveAnswer, step: Step) -> None:
     try:
         with transaction.atomic():

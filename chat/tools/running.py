@@ -22,7 +22,6 @@ from memories.writing.drafts import is_delicate
 from memories.writing.extracting import queue_distillation
 from memories.writing.field_rules import UNSTORABLE
 from memoryhub import events
-from memoryhub.database.acting import as_system, by_system
 from memoryhub.errors import DomainError
 from memoryhub.llm.base import ToolCall as RequestedCall
 from memoryhub.llm.errors import ModelNotLocal
@@ -116,8 +115,7 @@ def _failure(why: str, outcome: str) -> Result:
 
 def _caller(live: LiveAnswer, user_pk: int) -> ToolCaller:
     """Loaded as things stand now. Raises NotFound where the person may no longer see the chat."""
-    with as_system():
-        answer = Message.objects.select_related("reply_to", "chat").get(pk=live.pk)
+    answer = Message.objects.select_related("reply_to", "chat").get(pk=live.pk)
     user = User.objects.get(pk=user_pk)
     chat = get_chat(user, answer.chat.public_id)
     assert answer.reply_to is not None, "an answer replies to a message"
@@ -143,7 +141,6 @@ def _kept(tool: ChatTool, arguments: Arguments) -> dict[str, object]:
     }
 
 
-@by_system  # noted also where its person was removed meanwhile
 def _begin(live: LiveAnswer, asked: Sequence[RequestedCall], tools: Mapping[str, ChatTool]) -> list[ToolCall]:
     now = timezone.now()
     names = [call.name if call.name in tools else UNSTORABLE.sub("", call.name)[:64] or "?" for call in asked]
@@ -157,7 +154,6 @@ def _begin(live: LiveAnswer, asked: Sequence[RequestedCall], tools: Mapping[str,
     return rows
 
 
-@by_system
 def _end(live: LiveAnswer, row: ToolCall, result: Result) -> None:
     row.outcome, row.count = result.outcome, result.count
     row.memory_ids = list(result.memory_ids)

@@ -29,7 +29,6 @@ from chat.turns.prepare import prepare
 from memories.models import SourceType
 from memories.writing.extracting import queue_distillation, queue_extraction
 from memoryhub import events
-from memoryhub.database.acting import become, by_system
 from memoryhub.llm.errors import EMPTY, ModelError
 from memoryhub.llm.metering import metered
 from memoryhub.monitoring import metrics, tracing
@@ -54,7 +53,6 @@ class _Outcome:
 
 async def write_answer(answer_pk: int, attempt: int, user_pk: int) -> None:
     """Write one answer from recall to receipt. Every failure ends in a stored status; the message is never lost."""
-    become(user_pk)
     found = await in_thread(_id_and_text, answer_pk)
     if found is None:
         return
@@ -135,7 +133,6 @@ async def _keep(live: LiveAnswer) -> None:
         kept, silent = text, 0.0
 
 
-@by_system  # for the others, where its person was removed meanwhile
 def _save_so_far(live: LiveAnswer, text: str) -> bool:
     """False when this process should stop writing: on request, or because the answer was taken from it."""
     mine = Message.objects.filter(pk=live.pk, attempt=live.attempt, status=MessageStatus.STREAMING)
@@ -161,7 +158,6 @@ async def _finish(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
             await asyncio.sleep(1)
 
 
-@by_system
 def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
     now = timezone.now()
     with transaction.atomic():

@@ -14,7 +14,6 @@ from memories.forgetting.forget import Report, forget_memories, require_right
 from memories.models import CopyKind, KeptCopy, Memory
 from memories.models.memory import MemoryQuerySet
 from memories.writing.announcing import announce
-from memoryhub.database.acting import by_system
 from memoryhub.errors import NotFound
 from workspaces.audit import Verb, record
 from workspaces.models import Role, User, Workspace
@@ -37,7 +36,6 @@ def get_noted(user: User, public_id: str, *, workspace: Workspace) -> Memory:
     return memory
 
 
-@by_system
 def forget_noted(memory: Memory, *, by: User, now: datetime) -> Report:
     """Remove the copies for good; of a deleted memory that says so itself, the memory. ``by`` has the right."""
     with transaction.atomic():

@@ -33,7 +33,6 @@ from memories.recalling.recall import MAX_LIMIT, recall
 from memories.writing import tombstones
 from memories.writing.announcing import announce_many
 from memories.writing.doubles import one_writer_at_a_time
-from memoryhub.database.acting import by_system
 from memoryhub.errors import Forbidden
 from workspaces.access import role_in
 from workspaces.actions.removal import Counts, counted, delete_rows, lines_of, purge_deleted
@@ -83,7 +82,6 @@ def may_forget(memory: Memory, by: User, role: str | None) -> bool:
     return role == Role.OWNER or memory.author_id == by.pk
 
 
-@by_system
 def forget_memories(
     memories: Collection[Memory], *, by: User | None, now: datetime, among: QuerySet[Memory] | None = None
 ) -> Report:
@@ -99,7 +97,6 @@ def forget_memories(
     return _report(gone, by, now)
 
 
-@by_system
 def forget_source(
     noted_under: Sequence[str], chat_id: str, *, memories: QuerySet[Memory], by: User | None, now: datetime
 ) -> Gone:

@@ -16,7 +16,6 @@ from memories.recalling import using
 from memories.recalling.mentions import mentioned
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import Recall
-from memoryhub.database.acting import by_system
 from memoryhub.errors import NotFound
 from workspaces.models import User, Workspace
 
@@ -106,7 +105,6 @@ def store_receipt(
     return receipt
 
 
-@by_system  # what was withheld is seen by its person alone, and who asks for the answer anew may be another
 def drop_receipt(message_id: str) -> None:
     Receipt.objects.filter(message_id=message_id).delete()
 

@@ -25,7 +25,6 @@ from memories.writing.same_turn import saved_in_turn, says_the_same
 from memories.writing.tombstones import WasForgotten
 from memories.writing.turn_text import TurnText, load_message, load_turn
 from memories.writing.versions import Stale, version_of
-from memoryhub.database.acting import acting_as
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from memoryhub.llm.errors import ModelError
 from memoryhub.monitoring import tracing
@@ -108,11 +107,6 @@ def extract(extraction_id: int, *, now: datetime) -> str:
     extraction = _claim(extraction_id, now)
     if extraction is None:
         return "nothing to do"
-    with acting_as(extraction.user_id):
-        return _extract(extraction, now)
-
-
-def _extract(extraction: Extraction, now: datetime) -> str:
     try:
         turn = None if vetoed() else load_turn(extraction.message_id, extraction.source_type, extraction.user)
         place = place_for(extraction, turn) if turn else None

@@ -21,7 +21,7 @@ from memoryhub.local.postgres_programs import MAJOR_VERSION, programs_folder
 from memoryhub.management.database import close_connections, psycopg_settings
 
 RESTORING, REPLACED = "_restoring", "_before_restore"  # behind the database's name
-# Another server has other roles and disks. Policies of row security are made anew by the next start.
+# Another server has other roles and disks.
 _NOT_TAKEN = ("--no-owner", "--no-privileges", "--no-policies", "--no-tablespaces")
 # Nearly all of a dump is numbers of vectors: a quarter larger than by the usual effort, in a sixth of the time.
 QUICKLY = "--compress=gzip:1"

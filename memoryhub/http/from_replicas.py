@@ -11,7 +11,6 @@ from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest
 from django.urls import Resolver404, resolve
 
-from memoryhub.database.acting import by_system
 from memoryhub.database.replicas.reading import answering
 from memoryhub.database.replicas.servers import server
 from memoryhub.database.replicas.written import note_written
@@ -56,7 +55,6 @@ def answered_from_replicas(request: HttpRequest) -> Iterator[None]:
         _note(request)
 
 
-@by_system  # the request is over: nobody acts any more
 def _note(request: HttpRequest) -> None:
     """Whoever asked for a change sees it from now on."""
     try:

@@ -1,4 +1,4 @@
-"""Django's sessions in the database, which are the system's to read and write: whoever reads one is signed in by it."""
+"""Django's sessions in the database, read by one prebuilt query."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from django.contrib.sessions.backends import db
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
-from memoryhub.database.acting import as_system
 from memoryhub.database.ready import Ready
 
 _SESSION = Ready(
@@ -25,19 +24,3 @@ class SessionStore(db.SessionStore):
         if found is None:
             self._session_key = None
         return found
-
-    def load(self) -> Any:
-        with as_system():
-            return super().load()
-
-    def exists(self, session_key: str) -> bool:
-        with as_system():
-            return super().exists(session_key)
-
-    def save(self, must_create: bool = False) -> None:
-        with as_system():
-            super().save(must_create)
-
-    def delete(self, session_key: str | None = None) -> None:
-        with as_system():
-            super().delete(session_key)

@@ -105,7 +105,7 @@ def _require_room(data_dir: Path, needed: int) -> None:
 
 
 def _take_roles(old: EmbeddedPostgres, new: EmbeddedPostgres) -> None:
-    """What stands beside the databases: the role of row security, and settings of roles."""
+    """What stands beside the databases: roles and their settings."""
     dumping = subprocess.run(  # noqa: S603  (PostgreSQL's own program, here and below)
         _command("pg_dumpall", old, "postgres", "--globals-only"),
         env=old.environment(),

@@ -19,7 +19,6 @@ from django.conf import settings
 from django.db.migrations.loader import MigrationLoader
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-from memoryhub.database.acting import carried
 from memoryhub.database.replicas.state import AWAY, may_stand_in, probe_state, what_ails
 from memoryhub.llm.probe import chat_model_trouble, embedder_trouble
 from memoryhub.local.worker_health import OLDEST_WAITING
@@ -107,13 +106,13 @@ def _say(found: Readiness) -> None:
 def check() -> Readiness:
     """Ask every part now, all at once; what has not answered after four seconds counts as silent."""
     asked: dict[str, Future[Any]] = {
-        "database": _threads.submit(carried(_database)),
-        "model": _threads.submit(carried(chat_model_trouble)),
-        "replicas": _threads.submit(carried(_replicas)),
+        "database": _threads.submit(_database),
+        "model": _threads.submit(chat_model_trouble),
+        "replicas": _threads.submit(_replicas),
     }
     # The bundled embedder is in each process that embeds. Who only answers probes would load one to be asked.
     if settings.EMBEDDING_BASE_URL or settings.PROCESS_ROLE != "probes":
-        asked["embedder"] = _threads.submit(carried(embedder_trouble))
+        asked["embedder"] = _threads.submit(embedder_trouble)
     wait(asked.values(), LONGEST_SECONDS)
     parts: dict[str, Part] = asked["database"].result() if asked["database"].done() else _no_database()
     for name in ("model", "embedder"):

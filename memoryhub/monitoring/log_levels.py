@@ -20,7 +20,6 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from memoryhub import events
-from memoryhub.database.acting import by_system
 
 OURS = ("memoryhub", "workspaces", "memories", "chat", "django-q")
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -122,7 +121,6 @@ def _change(change: Wanted | None, now: datetime) -> Wanted:
     return changed
 
 
-@by_system
 def _refresh() -> None:
     try:
         now = timezone.now()

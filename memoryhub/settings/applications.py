@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from memoryhub.settings.database import ROW_SECURITY
 from memoryhub.settings.process import BASE_DIR
 
 INSTALLED_APPS = [
@@ -54,16 +53,6 @@ MIDDLEWARE = [
     "memoryhub.http.middleware.DomainErrorMiddleware",
     "workspaces.accounts.two_factor.TwoFactorMiddleware",
 ]
-# With row security who asks is told to the database: the system, until the person is known.
-_KNOWN = MIDDLEWARE.index("memoryhub.languages.LanguageMiddleware")
-GUARDED_MIDDLEWARE = [
-    "memoryhub.http.acting.DoorMiddleware",
-    *MIDDLEWARE[:_KNOWN],
-    "memoryhub.http.acting.PersonMiddleware",
-    *MIDDLEWARE[_KNOWN:],
-]
-if ROW_SECURITY:
-    MIDDLEWARE = GUARDED_MIDDLEWARE
 SESSION_ENGINE = "memoryhub.http.session_store"
 ROOT_URLCONF = "memoryhub.urls"
 ASGI_APPLICATION = "memoryhub.asgi.application"

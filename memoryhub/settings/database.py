@@ -13,8 +13,6 @@ from memoryhub.settings.process import DATA_DIR, PROCESS_ROLE, RUNNING_WORKER, e
 
 DATABASE_URL = value_or_file(os.environ, "DATABASE_URL") or ""
 EMBEDDED_DATABASE = not DATABASE_URL
-# Row security of Postgres beside the application's own rules (docs/decisions/0026).
-ROW_SECURITY = env.flag("ROW_SECURITY", False)
 POOLER_URL = env.optional("POOLER_URL")
 if POOLER_URL and not DATABASE_URL:
     raise ImproperlyConfigured(
@@ -51,7 +49,7 @@ AFTER_RESTORE = {
 
 
 # What else the doctor asks: each gives sentences.
-DOCTOR_ASKS = ["workspaces.isolation.proof.in_short", "workspaces.accounts.right_keys.in_short"]
+DOCTOR_ASKS = ["workspaces.accounts.right_keys.in_short"]
 
 
 def _database() -> dict[str, Any]:
@@ -97,8 +95,6 @@ def _connected(database: dict[str, Any], *, wait: float) -> dict[str, Any]:
         # After five seconds in vain a request begins anew to connect: the pool's own attempts come ever more seldom.
         waits = {"timeout": wait, "max_idle": 120, "reconnect_timeout": 5}
         database["OPTIONS"]["pool"] = {"min_size": 2, "max_size": 20, **waits}
-    if ROW_SECURITY:
-        database["ENGINE"] = "memoryhub.database.guarded"
     return database
 
 

@@ -7,7 +7,6 @@ from django.db import IntegrityError
 
 from chat import tasks as chat_tasks
 from memories import tasks as memory_tasks
-from memoryhub.database import acting
 from memoryhub.jobs import JobFailed, job
 
 
@@ -24,22 +23,6 @@ def test_a_failed_job_tells_its_kind_and_place_but_no_stored_text() -> None:
     assert "IntegrityError in store" in told
     assert "test_jobs.py" in told
     assert said not in told
-
-
-def test_whom_a_job_worked_for_is_forgotten_when_it_ends() -> None:
-    @job
-    def for_somebody(is_cut_short: bool) -> None:
-        acting.become(7)
-        if is_cut_short:
-            raise ValueError
-
-    # Without row security requests have no middleware that forgets whose key they came with: another test's is here.
-    with acting.as_system():
-        for_somebody(False)
-        assert acting.who() == acting.SYSTEM
-        with pytest.raises(JobFailed):
-            for_somebody(True)
-        assert acting.who() == acting.SYSTEM
 
 
 def test_every_job_is_guarded() -> None:

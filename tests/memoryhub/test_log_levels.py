@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from importlib import import_module
 from io import StringIO
-from typing import Any
 
 import pytest
 from django.core.cache import cache
@@ -20,7 +19,6 @@ from django_q.signals import pre_execute
 
 from memoryhub import events
 from memoryhub.monitoring import log_levels
-from tests.workspaces.isolation.guarded import row_security
 
 RECALL, WRITING = "memories.recalling", "memories.writing"
 
@@ -102,19 +100,6 @@ def test_a_web_process_hears_of_it_and_reads_it_where_it_was_said_before_it_list
         eventually(lambda: is_on(WRITING), 10)
     finally:
         events.close()
-
-
-@pytest.mark.django_db(transaction=True)
-def test_it_hears_of_it_with_row_security_too(settings: Any, eventually: Callable[..., None]) -> None:
-    settings.PROCESS_ROLE = "web"  # where somebody has to say for whom the database is asked
-    events.close()
-    with row_security():
-        log_levels.follow()
-        try:
-            told(RECALL)
-            eventually(is_on, 10)
-        finally:
-            events.close()
 
 
 def test_the_application_alone_starts_nothing_that_listens() -> None:

@@ -26,13 +26,8 @@ from tests.test_docs import ALL
 FILE = "/backups/memoryhub-20260101-030000.zip"
 IN_STORE = "s3://bucket/hub/memoryhub-20260101-030000.zip"
 # In this order, with a part of what each says.
-WITH_ROW_SECURITY = {
-    "manage.py seed_demo": "60 memories",
-    "manage.py row_security --enable": "tables were brought up to date.",
-    "manage.py check_isolation": "None of them was another's.",
-}
 TYPED = {
-    "manage.py row_security --disable": "The policies of",
+    "manage.py seed_demo": "60 memories",
     "manage.py doctor": "database: well",
     "manage.py check --deploy": "System check identified",
     "manage.py log_level memories.recalling DEBUG --minutes 30": "memories.recalling: DEBUG until ",
@@ -60,7 +55,6 @@ AFTERWARDS = {  # of a backup that is there by now
 MODEL = "manage.py up --only model --host 0.0.0.0 --port 8081"
 TIMED = 'python -m timeit -s from memoryhub.monitoring import tracing with tracing.span("x"): pass'
 HERE = [
-    *WITH_ROW_SECURITY,
     *TYPED,
     *AFTERWARDS,
     MODEL,
@@ -153,10 +147,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
 
 
 def test_what_the_docs_say_to_type_does_what_they_say(shell: Shell, tmp_path: Path) -> None:
-    shell.stack.env["MEMORYHUB_ROW_SECURITY"] = "on"
     shell.stack.manage("ensure_admin")
-    shell.type(WITH_ROW_SECURITY)
-    del shell.stack.env["MEMORYHUB_ROW_SECURITY"]
     with psycopg.connect(address_of(shell.stack)) as connection:
         [found] = connection.execute("SELECT public_id FROM workspaces_workspace ORDER BY id").fetchone() or [
             ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Iterator
@@ -20,7 +19,6 @@ TOKEN = "of the monitoring alone"
 SETTINGS = {
     "MEMORYHUB_METRICS_TOKEN": TOKEN,
     "MEMORYHUB_EMBEDDING_MODEL": "none",
-    "MEMORYHUB_ROW_SECURITY": "on",
     "MEMORYHUB_REPLICA_LAG": "3600",  # a busy machine is no failure
 }
 ALL = {"limit": 100}
@@ -51,10 +49,8 @@ class Hub:
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    """The second web process asks under row security, of which the first knows nothing."""
     with replicated_stack(tmp_path_factory.mktemp("replicas"), **SETTINGS) as (stack, pair):
-        stack.manage("row_security", "--enable")
-        yield Hub(stack, pair, [stack.web(MEMORYHUB_ROW_SECURITY="off"), stack.web()])
+        yield Hub(stack, pair, [stack.web(), stack.web()])
 
 
 @pytest.fixture
@@ -137,52 +133,6 @@ def test_what_a_program_saves_and_forgets_its_person_reads(hub: Hub) -> None:
     assert "at nine" in call("recall_memory", query="when does the vault open?")
     call("forget_memory", memory_id=saved[0])
     assert contents(hub.elsewhere(person), place) == set()
-
-
-# Of somebody, at the replica: whether it is one, and all memories that there are for them, by a query that filters
-# nothing, by one of its own, in a transaction, and after another person has asked by the same connection.
-WRONG = """
-import json
-from django.db import transaction
-from memories.models import Memory
-from memoryhub.database import prepared
-from memoryhub.database.acting import acting_as
-from memoryhub.database.replicas.reading import answering, read
-from workspaces.models import User
-
-def wrongly():
-    found = list(Memory.objects.values_list("content", flat=True))
-    found += [text for (text,) in prepared.rows("SELECT content FROM memories_memory", ())]
-    with transaction.atomic():
-        found += Memory.objects.values_list("content", flat=True)
-    return prepared.rows("SELECT pg_is_in_recovery()", ())[0][0], sorted({*found})
-
-people = {name: User.objects.get(username=name).pk for name in ("rosa", "rolf")}
-said = {}
-with answering():
-    for name in ("rosa", "rolf", "rosa"):
-        with acting_as(people[name]):
-            said[name] = read(people[name], wrongly)
-print(json.dumps(said))
-"""
-
-
-def test_a_replica_keeps_people_apart_as_the_primary_does(hub: Hub) -> None:
-    """Row security with replicas: who asks is told to each, and a read finds the person's own."""
-    texts = {"rosa": "The vault opens at nine.", "rolf": "The cellar is damp."}
-    for name, text in texts.items():
-        person = signed_up(hub.webs[1], name)
-        place = place_of(person)
-        assert person.post(f"{place}/memories", json={"content": text}).status_code == 201
-        wait_until(lambda: reads_of_replica(hub, person, place), "it follows")  # noqa: B023  (waited for at once)
-        before = hub.reads("replica")
-        assert contents(person, place) == {text}
-        asked = {"query": "when is it open, and is it damp?"}
-        recalled = person.post(f"{place}/recall", json=asked).json()["memories"]
-        assert [each["content"] for each in recalled] == [text]
-        assert hub.reads("replica") == before + 2
-    said = json.loads(hub.stack.manage("shell", "--verbosity", "0", "--command", WRONG).splitlines()[-1])
-    assert said == {name: [True, [text]] for name, text in texts.items()}
 
 
 def reads_of_replica(hub: Hub, person: http.Client, place: str) -> bool:

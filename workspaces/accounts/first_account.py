@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from django.http import HttpRequest
 
-from memoryhub.database.acting import by_system
 from memoryhub.http.only_here import comes_from_here, serves_only_here
 from workspaces.accounts.usernames import hold_usernames
 from workspaces.audit import Verb, record
@@ -17,7 +16,6 @@ TOLD = "is_first_account"  # in the session, for the page that says so
 RIGHTS = ("is_staff", "is_superuser")
 
 
-@by_system
 def is_next(request: HttpRequest) -> bool:
     """Whether who signs up by this request would be the first. Within the transaction that makes them: until it is
     over nobody else is made, so that of two at once one is.
@@ -28,7 +26,6 @@ def is_next(request: HttpRequest) -> bool:
     return not User.objects.exists()
 
 
-@by_system
 def make_administrator(user: User, request: HttpRequest) -> None:
     user.is_staff = user.is_superuser = True
     user.save(update_fields=RIGHTS)

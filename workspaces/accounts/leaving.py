@@ -8,7 +8,6 @@ from django.db import transaction
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
-from memoryhub.database.acting import by_system
 from memoryhub.errors import Conflict
 from workspaces.accounts.sessions import end_other_sessions
 from workspaces.actions.removal import Counts, counted, empty
@@ -26,7 +25,6 @@ class Leaving:
     orphaned: list[Workspace]  # others are in it, and nobody of them is an owner: in the way
 
 
-@by_system
 def foresee_leaving(user: User) -> Leaving:
     removed, left, orphaned = [], [], []
     for workspace in Workspace.objects.filter(memberships__user=user).order_by("pk"):
@@ -40,7 +38,6 @@ def foresee_leaving(user: User) -> Leaving:
     return Leaving(removed, left, orphaned)
 
 
-@by_system
 def delete_account(user: User) -> Counts:
     """Delete a person with their own workspaces and personal memories, for good; what went.
 

@@ -8,7 +8,6 @@ import unicodedata
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
-from memoryhub.database.acting import by_system
 from memoryhub.errors import Invalid
 from workspaces.accounts.usernames import ALIKE, UNSEEN, looks_of
 from workspaces.audit import Verb, record
@@ -19,7 +18,6 @@ WEB_ADDRESS = re.compile(r"://|\bwww\.", re.IGNORECASE)
 JOINERS = "\u200c\u200d"  # unseen, and part of how Persian and others are written
 
 
-@by_system
 def set_name(person: User, name: str) -> None:
     """Empty: they are called by their user name again. Raises Invalid.
 
@@ -35,7 +33,6 @@ def set_name(person: User, name: str) -> None:
     record(Verb.NAME_CHANGED, by=person)
 
 
-@by_system
 def require_own(name: str, person: User) -> None:
     """Raises Invalid for a name that is too long, leads elsewhere, hides something or looks like another."""
     if len(name) > LENGTH:

@@ -17,7 +17,6 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 from django.utils.translation import gettext as _
 
-from memoryhub.database.acting import by_system
 from memoryhub.database.replicas.written import sweep_written
 from memoryhub.errors import NotFound
 from memoryhub.http import origin
@@ -60,7 +59,6 @@ class LastSeenMiddleware:
         return self.get_response(request)
 
 
-@by_system
 def note(request: HttpRequest, user: User, *, now: datetime) -> None:
     """This session was used now: its row is brought up to date, or made."""
     key = request.session.session_key
@@ -74,7 +72,6 @@ def note(request: HttpRequest, user: User, *, now: datetime) -> None:
         SignIn.objects.get_or_create(session_key=key, defaults={**seen, "created_at": now})
 
 
-@by_system
 def live_sign_ins(user: User) -> list[SignIn]:
     """The person's sign-ins that still open something, the latest used first. Two queries, however many there are."""
     sign_ins = list(SignIn.objects.filter(user=user))
@@ -119,7 +116,6 @@ def device_of(user_agent: str) -> str:
     return f"{browser} on {system}" if browser and system else browser or system
 
 
-@by_system
 def _end(sign_ins: list[SignIn], *, by: User | None) -> int:
     """How many of them still were sessions; the others were over already, and only their rows go."""
     with transaction.atomic():

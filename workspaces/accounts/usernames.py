@@ -18,8 +18,6 @@ from django.core.validators import RegexValidator
 from django.db import connection
 from django.utils.translation import gettext_lazy as _
 
-from memoryhub.database.acting import by_system
-
 # Scripts that are written together, as Unicode's "highly restrictive" level has them (UTS 39, 5.2).
 TOGETHER = (
     {"LATIN", "HAN", "HIRAGANA", "KATAKANA"},
@@ -38,7 +36,6 @@ SIGNS = RegexValidator(r"^[\w.@+'-]+\Z", _("Use only letters, numbers and these 
 _HELD = 0x757365726E616D65  # "username": of the lock under which names are looked for and made
 
 
-@by_system
 def check_username(name: str, others: Any) -> None:
     """Raises ValidationError where a new name hides something or looks like one of these people's."""
     if any(unicodedata.category(sign) in {"Cc", "Cf"} or sign in FILLERS for sign in name):

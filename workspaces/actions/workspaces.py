@@ -9,7 +9,6 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Func, Value
 from django.utils.translation import gettext as _
 
-from memoryhub.database.acting import by_system
 from memoryhub.errors import Conflict, Invalid, NotFound
 from memoryhub.files.stored_files import StoredFiles
 from memoryhub.ids import new_id
@@ -25,7 +24,6 @@ NAME_LENGTH = 120
 DESCRIPTION_LENGTH = 2000
 
 
-@by_system
 def create_workspace(*, name: str, description: str = "", by: User, public_id: str = "") -> Workspace:
     """A new workspace, owned by ``by`` and carrying their ``role``. ``public_id``: the one it had elsewhere.
 
@@ -93,7 +91,6 @@ def update_workspace(
     return workspace
 
 
-@by_system
 def delete_workspace(workspace: Workspace, *, by: User) -> Counts:
     """Delete a workspace with everything in it, for good; what went. Owners only, and never somebody's default one."""
     with transaction.atomic():
@@ -127,7 +124,6 @@ def add_member(workspace: Workspace, *, user: User, role: str, by: User) -> Memb
         raise Conflict(_("%s is already a member.") % user.get_username(), code="already_member") from None
 
 
-@by_system
 def change_role(workspace: Workspace, *, user: User, role: str, by: User) -> Membership:
     """Owners only. The last owner stays one, and so does the person whose default workspace this is."""
     wanted = _clean_role(role)
@@ -144,7 +140,6 @@ def change_role(workspace: Workspace, *, user: User, role: str, by: User) -> Mem
     return membership
 
 
-@by_system
 def remove_member(workspace: Workspace, *, user: User, by: User) -> None:
     """Owners remove anybody, anybody may leave. Never the last owner, nor from their default workspace.
 

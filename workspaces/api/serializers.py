@@ -7,7 +7,6 @@ from typing import Any
 from django.utils.translation import gettext as _
 from rest_framework import serializers
 
-from memoryhub.database.acting import as_system
 from workspaces.actions.removal import Counts
 from workspaces.actions.workspaces import DESCRIPTION_LENGTH, NAME_LENGTH
 from workspaces.models import Role, User, Workspace
@@ -148,8 +147,7 @@ class MemberBody(Body):
 
     def validate_username(self, value: str) -> User:
         """The person of that name: what the view hands on."""
-        with as_system():  # who is to be added is nobody that they know
-            person = User.objects.filter(username=value, is_active=True).first()
+        person = User.objects.filter(username=value, is_active=True).first()
         if person is None:
             raise serializers.ValidationError(_("There is no person with this username."))
         return person

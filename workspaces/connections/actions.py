@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,7 +14,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 from django.utils.translation import ngettext
 
-from memoryhub.database.acting import as_system, by_system
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from memoryhub.languages import grouped
 from memoryhub.llm.addresses import literal
@@ -109,7 +107,7 @@ def draft_connection(*, by: User, now: datetime, shared: bool = False, **values:
 def create_connection(*, by: User, now: datetime, **values: Any) -> Connection:
     """The same, kept. Conflict where somebody has too many."""
     made = draft_connection(by=by, now=now, **values)
-    with _written_by(made), transaction.atomic():
+    with transaction.atomic():
         if not made.is_shared:
             User.objects.select_for_update(of=("self",)).get(pk=by.pk)
             if Connection.objects.live().filter(owner=by).count() >= MOST_OWN:
@@ -121,18 +119,13 @@ def create_connection(*, by: User, now: datetime, **values: Any) -> Connection:
     return made
 
 
-def _written_by(connection: Connection) -> AbstractContextManager[None]:
-    """Its person; those for everybody are no person's own to write, so they are the system's."""
-    return as_system() if connection.is_shared else nullcontext()
-
-
 def update_connection(connection: Connection, *, by: User, now: datetime, **changes: Any) -> Connection:
     """Change what is passed. Without ``api_key`` the key stays, unless the address goes to another server.
 
     Turns that begin after this use the new values, in every process.
     """
     get_connection(by, connection.public_id, to="change")
-    with _written_by(connection), transaction.atomic():
+    with transaction.atomic():
         held = Connection.objects.live().select_for_update(of=("self",)).filter(pk=connection.pk).first()
         if held is None:
             raise NotFound(NOT_YOURS)
@@ -150,7 +143,6 @@ def update_connection(connection: Connection, *, by: User, now: datetime, **chan
     return held
 
 
-@by_system
 def delete_connection(connection: Connection, *, by: User, now: datetime) -> Used:
     """Delete it with its key. What had chosen it goes on with the next model that is set, and says so."""
     get_connection(by, connection.public_id, to="delete")

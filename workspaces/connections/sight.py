@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from memoryhub.database.acting import by_system
 from workspaces.connections.choice import Chosen
 from workspaces.models import Connection
 
@@ -13,7 +12,6 @@ def find_out(chosen: Chosen) -> None:
     remember(chosen.connection, chosen.model.sees)
 
 
-@by_system
 def remember(connection: Connection | None, sees: bool | None) -> None:
     """What was found, unless somebody has said it, or another model stands there, meanwhile."""
     if connection is None or sees is None or connection.sees is not None:

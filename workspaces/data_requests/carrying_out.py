@@ -7,7 +7,6 @@ from datetime import datetime
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from memoryhub.database.acting import by_system
 from memoryhub.errors import Conflict, Forbidden
 from memoryhub.languages import speaking_to
 from workspaces.accounts.closing import hand_over
@@ -16,7 +15,6 @@ from workspaces.data_requests.requests import end, tell
 from workspaces.models import DataRequest, RequestState, User
 
 
-@by_system
 def carry_out(request: DataRequest, *, by: User, now: datetime) -> None:
     """All or nothing. Where they are the only owner, who has been an editor longest becomes one.
 

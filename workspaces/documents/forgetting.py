@@ -8,7 +8,6 @@ from datetime import datetime
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from memoryhub.database.acting import by_system
 from memoryhub.errors import NotFound
 from workspaces.actions.owned import lock_owned, note, require_right_to_forget
 from workspaces.actions.removal import Counts, counted, purge_deleted, words_for
@@ -17,7 +16,6 @@ from workspaces.models import Document, PassageVector, PassageWord, User
 from workspaces.models.document import DOCUMENT
 
 
-@by_system
 def forget_document(document: Document, *, by: User) -> Counts:
     """Remove it for good, deleted or not; what went, by kind. Raises Forbidden, or NotFound if it is gone already."""
     with transaction.atomic():
@@ -41,7 +39,6 @@ def _remove(keys: list[int]) -> None:
         remove(document)
 
 
-@by_system
 def remove(document: Document) -> Counts:
     """Part of the caller's transaction; nothing where it is gone already. Triggers take vectors and words along, and
     files go after the commit. Not counted is what answers cite: how often others asked is nobody's to know.

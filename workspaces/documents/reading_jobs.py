@@ -13,7 +13,6 @@ from django.db.models import F
 from django.utils.translation import ngettext
 from django_q.tasks import async_task
 
-from memoryhub.database.acting import acting_as, as_system
 from memoryhub.errors import NotFound
 from workspaces.documents import files
 from workspaces.documents.cutting import Passage, passages_of
@@ -26,7 +25,6 @@ from workspaces.models import (
     DocumentPassage,
     DocumentPicture,
     DocumentStatus,
-    Membership,
     WebhookEvent,
     Workspace,
 )
@@ -61,7 +59,7 @@ def read(document_id: int, *, now: datetime) -> str:
     except NotFound:
         why = "broken"
     passages = passages_of(read.blocks)
-    with acting_as(_whose(document)), transaction.atomic():
+    with transaction.atomic():
         locked = Document.objects.select_for_update().filter(pk=document_id, reading_since=now).first()
         if locked is None:
             return "deleted meanwhile"
@@ -78,13 +76,6 @@ def read(document_id: int, *, now: datetime) -> str:
         if is_for_all and locked.status == DocumentStatus.READY:
             emit(locked.workspace_id, WebhookEvent.DOCUMENT_READY, [locked.public_id], action="ready")
     return why or f"{len(passages)} passages"
-
-
-def _whose(document: Document) -> int | None:
-    """Its owner, or who brought its newest file, if they are still a member: else it is read as the workspace's."""
-    brought = document.owner_id or document.version_by_id or document.created_by_id
-    member = Membership.objects.filter(workspace=document.workspace_id, user=brought)
-    return member.values_list("user_id", flat=True).first()
 
 
 def _unread(pages: int) -> str:
@@ -144,8 +135,7 @@ def _put_passages(document: Document, passages: list[Passage]) -> None:
         else:
             new.append(row)
     gone = [pk for rest in before.values() for pk in rest]
-    with as_system():  # answers in private chats of others let go of them
-        document.passages.filter(pk__in=gone).delete()
+    document.passages.filter(pk__in=gone).delete()
     document.passages.update(number=F("number") + FAR)  # a number belongs to one: none meets that of another
     DocumentPassage.objects.bulk_update(kept, ["number", "page", "heading", "begins"], batch_size=1000)
     made = DocumentPassage.objects.bulk_create(new, batch_size=1000)

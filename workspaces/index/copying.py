@@ -8,7 +8,6 @@ import numpy as np
 from django.db import connection
 from psycopg import sql
 
-from memoryhub.database.acting import as_system, tell
 from memoryhub.llm.base import Vectors
 from workspaces.models import PassageVector
 
@@ -49,10 +48,8 @@ def copy_vectors(
         rows[column] = made
     columns = sql.SQL(", ").join(sql.Identifier(name) for name in [*(f[0] for f in fields), *halfvecs])
     copying = sql.SQL("COPY workspaces_passagevector ({}) FROM STDIN (FORMAT binary)").format(columns)
-    with as_system(), connection.cursor() as cursor:  # COPY puts nothing into a table that has policies
-        tell()
-        with cursor.copy(copying) as copy:
-            copy.write(b"PGCOPY\n\xff\r\n\0" + bytes(8) + rows.tobytes() + b"\xff\xff")
+    with connection.cursor() as cursor, cursor.copy(copying) as copy:
+        copy.write(b"PGCOPY\n\xff\r\n\0" + bytes(8) + rows.tobytes() + b"\xff\xff")
 
 
 def stored_vectors(kind: int, place: int, model: str, dimension: int) -> Iterable[tuple[np.ndarray, Vectors]]:

@@ -14,8 +14,6 @@ from typing import Any
 from django.db import connection
 
 from workspaces.index.indexes import PREFIXES
-from workspaces.isolation import policies
-from workspaces.isolation.rules import Rule
 
 
 @dataclass(frozen=True)
@@ -91,11 +89,6 @@ SELECT r.privilege_type, CASE r.grantee WHEN 0 THEN 'PUBLIC' ELSE r.grantee::reg
        CASE WHEN r.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END
 FROM pg_class c, aclexplode(c.relacl) r WHERE c.oid = %s::regclass
 """
-_POLICIES_NAMING = """
-SELECT DISTINCT p.polrelid::regclass::text FROM pg_policy p
-JOIN pg_depend d ON d.classid = 'pg_policy'::regclass AND d.objid = p.oid
-WHERE d.refobjid = %(t)s::regclass AND p.polrelid <> %(t)s::regclass
-"""
 
 
 def register_table(table: Table) -> None:
@@ -126,9 +119,6 @@ def make_next(table: Table, parts: int) -> None:
         part = table.part(number, parts)
         values = f"FOR VALUES WITH (MODULUS {parts}, REMAINDER {number})"
         run(f"CREATE TABLE {part} PARTITION OF {table.next} {values} {storage}")
-        # Nobody but its owner reads a part by its name.
-        run(f"ALTER TABLE {part} ENABLE ROW LEVEL SECURITY")
-    run(f"ALTER TABLE {table.next} ENABLE ROW LEVEL SECURITY")
     for name, key, index in _indexes(table):
         if key:
             run(f"ALTER TABLE {table.next} ADD CONSTRAINT {_beside(name)} {_with_part(key, table, parts)}")
@@ -147,13 +137,7 @@ def take_place(table: Table, parts: int, built: list[str]) -> None:
     name = table.name
     found = _indexes(table)
     triggers = [made for (made,) in rows(_TRIGGERS, [name, table.name])]
-    functions, naming = rows(_FUNCTIONS, [name]), [each for (each,) in rows(_POLICIES_NAMING, {"t": name})]
-    rights, guarded = (
-        rows(_RIGHTS, [name]),
-        value("SELECT relrowsecurity FROM pg_class WHERE oid = %s::regclass", [name]),
-    )
-    for other in naming:
-        policies.make_policies(other, Rule())
+    functions, rights = rows(_FUNCTIONS, [name]), rows(_RIGHTS, [name])
     for signature, _ in functions:
         run(f"DROP FUNCTION {signature}")
     with _same_numbers(table, parts):
@@ -172,11 +156,6 @@ def take_place(table: Table, parts: int, built: list[str]) -> None:
         run(f"REVOKE ALL ON {name} FROM {grantee}")
     for right, grantee, how in rights:
         run(f"GRANT {right} ON {name} TO {grantee}{how}")
-    rules = policies.table_rules()
-    for each in [name, *naming] if guarded else naming:
-        policies.guard(each, rules[each])
-    if not guarded:
-        run(f"ALTER TABLE {name} DISABLE ROW LEVEL SECURITY")
 
 
 @contextmanager

@@ -39,7 +39,7 @@ _UNCHECKED = """
 SELECT conrelid::regclass::text, quote_ident(conname) FROM pg_constraint
 WHERE confrelid = %s::regclass AND contype = 'f' AND NOT convalidated
 """
-# As its owner, past row security, as Postgres' own do. A plan that serves all values: each part is looked into anyway.
+# As its owner, as Postgres' own do. A plan that serves all values: each part is looked into anyway.
 _HEAD = """
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 """

@@ -20,7 +20,6 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from memoryhub import mail
-from memoryhub.database.acting import by_system
 from memoryhub.errors import Conflict, Invalid, NotFound
 from workspaces.access import get_workspace
 from workspaces.audit import Verb, Word, record
@@ -123,7 +122,6 @@ def link_token(invitation: Invitation) -> str:
     return signing.Signer(salt=SALT, sep=".").sign(invitation.public_id)
 
 
-@by_system
 def read_link(token: str, *, now: datetime) -> Invitation:
     """The invitation that a link is. NotFound where it was never one or is long over, Ended where it is."""
     try:
@@ -137,7 +135,6 @@ def read_link(token: str, *, now: datetime) -> Invitation:
     return found
 
 
-@by_system
 def accept(token: str, *, by: User, now: datetime) -> Membership:
     """Come in. Who is a member already stays what they are and uses nothing up. Raises what ``read_link`` does.
 

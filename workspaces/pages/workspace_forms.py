@@ -10,7 +10,6 @@ from allauth.account.forms import ChangePasswordForm
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from memoryhub.database.acting import as_system
 from memoryhub.errors import DomainError
 from workspaces.accounts.keys import NAME_LENGTH as KEY_NAME_LENGTH
 from workspaces.accounts.sign_in import note_not_shown
@@ -80,8 +79,7 @@ class MemberForm(DomainForm):
     role = forms.ChoiceField(label=_("Role"), choices=Role.choices, initial=Role.EDITOR)
 
     def clean_username(self) -> User:
-        with as_system():  # who is to be added is nobody that they know
-            user = User.objects.filter(username=self.cleaned_data["username"].strip(), is_active=True).first()
+        user = User.objects.filter(username=self.cleaned_data["username"].strip(), is_active=True).first()
         if user is None:
             raise forms.ValidationError(_("There is nobody with this username. They need an account first."))
         return user

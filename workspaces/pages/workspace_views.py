@@ -17,7 +17,6 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memoryhub import events as bus
-from memoryhub.database.acting import by_system
 from memoryhub.database.locks import release_connection
 from memoryhub.database.replicas.written import note_written
 from memoryhub.errors import NotFound
@@ -275,7 +274,6 @@ def _sse(event: bus.Event | None) -> str:
     return ": still here\n\n" if event is None else f"event: {event.name}\ndata: {json.dumps(event.data)}\n\n"
 
 
-@by_system
 def _may_still_see(workspace_pk: int, user_pk: int, session_key: str, *, has_news: bool) -> bool:
     """Asked anew at every event: members are removed, accounts switched off and sessions ended while pages are open.
 

@@ -13,7 +13,6 @@ from rest_framework import authentication, exceptions, throttling
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
-from memoryhub.database.acting import as_system, become
 from memoryhub.database.replicas.reading import stands_in
 from memoryhub.errors import Forbidden, NotFound
 from workspaces.accounts.keys import KeyRefused, count_request, verify_key
@@ -31,11 +30,9 @@ class KeyAuthentication(authentication.BaseAuthentication):
         if scheme.lower() != b"bearer":
             return None
         try:
-            with as_system():  # whose ever session may be beside it
-                key = self._opened_by(text.strip().decode("latin-1"), request.path_info)
+            key = self._opened_by(text.strip().decode("latin-1"), request.path_info)
         except KeyRefused as refusal:
             raise exceptions.AuthenticationFailed(str(refusal)) from None
-        become(key.user_id)
         return key.user, key
 
     def _opened_by(self, text: str, path: str) -> ApiKey:

@@ -10,7 +10,6 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
-from memoryhub.database.acting import by_system
 from memoryhub.llm.metering import Meter, Metered, metered
 from memoryhub.llm.usage import Parts, Usage
 from workspaces.models.spending import Purpose
@@ -83,7 +82,6 @@ def record_embedding(model: str, usage: Usage) -> None:
     _write(_OF_ALL, Account(None, None, Purpose.INDEX, rate), bill, timezone.now())
 
 
-@by_system
 def _write(statement: str, account: Account, bill: Bill, now: datetime) -> None:
     values = {
         "workspace": account.workspace_id,

@@ -16,7 +16,6 @@ from mcp_types import INVALID_REQUEST
 
 from chat.doors.mcp.server import make_server
 from chat.doors.mcp.session import asking
-from memoryhub.database.acting import become
 from workspaces.accounts.keys import KeyRefused, count_request, verify_key
 from workspaces.models import ApiKey
 
@@ -57,7 +56,6 @@ async def _serve(text: str) -> None:
         try:
             key = await sync_to_async(_verified, thread_sensitive=True)(text)
             asking.set(key)
-            become(key.user_id)
         except CommandError as refusal:
             raise MCPError(INVALID_REQUEST, str(refusal)) from None
         return await call_next(ctx)

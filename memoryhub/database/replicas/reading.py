@@ -12,7 +12,6 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connection, connections
 
 from memoryhub.database import prepared
-from memoryhub.database.acting import by_system
 from memoryhub.database.replicas.here import here
 from memoryhub.database.replicas.servers import server
 from memoryhub.database.replicas.state import State, state, state_with
@@ -21,9 +20,6 @@ from memoryhub.monitoring import metrics
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
-_rows = by_system(
-    prepared.rows
-)  # how far a server is, is nobody's in particular; also before the person is known
 _turns = count()
 
 
@@ -41,7 +37,7 @@ def read(person: int, ask: Callable[[], T]) -> T:
             continue
         try:
             with _instead(alias):
-                found = state_with(alias, needed, _rows)
+                found = state_with(alias, needed, prepared.rows)
                 if found.is_near and found.replayed >= needed:
                     answer = ask()
                     metrics.READS.labels("replica").inc()
@@ -103,7 +99,7 @@ def _first_that(fits: Callable[[State], bool]) -> str | None:
     for alias in _in_turn():
         try:
             with _instead(alias):
-                if fits(state(_rows)):
+                if fits(state(prepared.rows)):
                     return alias
         except (DatabaseError, InterfaceError):
             server(alias).check()

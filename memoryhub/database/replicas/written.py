@@ -12,7 +12,6 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError
 
 from memoryhub.database import prepared
-from memoryhub.database.acting import by_system
 from memoryhub.database.replicas.state import ANYTHING
 
 logger = logging.getLogger(__name__)
@@ -48,7 +47,6 @@ def sweep_written() -> None:
         prepared.rows("DELETE FROM workspaces_written WHERE at < clock_timestamp() - interval '1 day'", {})
 
 
-@by_system
 def needed_by(person: int) -> int:
     """The place in the log (LSN, in bytes) that a replica must have reached for them. One query."""
     found = prepared.rows(_NEEDED, {"person": person, "lag": settings.REPLICA_LAG})

@@ -57,8 +57,6 @@ class Command(BaseCommand):
         if steps:
             self.stdout.write(f"Bringing the database up to date, {steps} steps …")
         call_command("migrate", interactive=False, verbosity=0)
-        if settings.ROW_SECURITY:  # also of tables that are new
-            call_command("row_security", enable=True)
 
     def _collect_static_files(self) -> None:
         """Only when one of them has changed: hashing and compressing all of them takes seconds."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,16 +17,13 @@ from django.utils import timezone
 from memories.models import Memory
 from memories.recalling.recall import recall
 from memories.writing.gate import edit_memory
-from memoryhub.database.acting import acting_as
 from memoryhub.management import troubles
 from tests.factories import HERE, make_memory, make_user, make_workspace
 from tests.fakes.embedder import FakeEmbedder
 from tests.memories.recalling.test_indexes import fill, find, present
-from tests.workspaces.isolation.guarded import row_security
 from workspaces.index import indexes, parted_tables, partitions
 from workspaces.index.parted_tables import VECTORS, WORDS, Table, parts_of, tables
 from workspaces.index.partitions import Busy, repartition
-from workspaces.isolation import policies, proof
 from workspaces.management.commands import partition
 from workspaces.models import PassageVector, PassageWord, User, VectorIndex, Workspace
 
@@ -293,34 +290,6 @@ def test_vector_indexes_lie_in_the_part_of_their_place(olive: User, monkeypatch:
 def _in_parts() -> list[str]:
     statement = "SELECT tablename FROM pg_indexes WHERE starts_with(indexname, 'passages_near_')"
     return sorted(table for (table,) in ask(statement) if table.startswith("workspaces_passagevector_64_"))
-
-
-def test_row_security_holds_in_parts(olive: User) -> None:
-    with row_security():
-        repartition(4)
-        assert policies.stands() == []
-        shown = "SELECT count(*) FROM {}"
-        asked: Callable[[str], int] = lambda table: ask(shown.format(table))[0][0]  # noqa: E731
-        assert proof.troubles_with_rights() == []
-        for table in (VECTORS, MEMORIES):
-            part = max((table.part(number, 4) for number in range(4)), key=asked)
-            assert asked(part) > 0
-            ask("BEGIN; SET LOCAL ROLE memoryhub_rows")
-            try:
-                assert asked(part) == 0 == asked(table.name)
-            finally:
-                ask("ROLLBACK")
-        place = Workspace.objects.get(name="Place 1")
-        with acting_as(olive.pk):  # whose statements see no part, and what refers to a memory finds it
-            made = make_memory("The roof is red", olive, place)
-            edit_memory(made, by=olive, now=timezone.now(), content="The roof is green")
-            assert recall("roof", place, olive, reach=HERE, now=timezone.now()).items
-        make_workspace(owner=(stranger := make_user("stranger")))
-        assert proof.leaks(5)[1] == []
-        with acting_as(stranger.pk):
-            assert not Memory.objects.filter(pk=made.pk).exists()
-        repartition(0)
-        assert policies.stands() == []
 
 
 def test_every_search_is_planned_for_its_places(olive: User) -> None:

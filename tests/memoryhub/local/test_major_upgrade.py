@@ -28,14 +28,12 @@ from tests.typed import typed
 
 ROOT = Path(__file__).resolve().parents[3]
 pytestmark = pytest.mark.skipif(not is_brought(OLDER), reason="the wheel brings one version")
-# In parts, which sets how the database plans, and with row security, which has a role beside the database.
+# In parts, which sets how the database plans.
 FILLED = """
 from django.core.management import call_command
 call_command("seed_demo")
 call_command("partition", parts=2)
-call_command("row_security", enable=True)
 """
-ISOLATED = "from django.core.management import call_command; call_command('check_isolation')"
 RECALLED = """
 from datetime import UTC, datetime
 from memories.recalling.recall import recall
@@ -169,7 +167,7 @@ def test_all_goes_on_with_18_and_the_way_back_is_kept(of16: Of16) -> None:
     assert (of16.data_dir / "postgres").stat().st_uid == owner
     with serving(EmbeddedPostgres(of16.data_dir, durable=False)):
         assert digests(of16.data_dir) == of16.digests
-        said_now = managed(of16.data_dir, RECALLED + ISOLATED, MEMORYHUB_ROW_SECURITY="on").splitlines()
+        said_now = managed(of16.data_dir, RECALLED).splitlines()
         assert said_now[0] == of16.recalled and "The Apollo cinema reopens" in of16.recalled
     shutil.rmtree(of16.data_dir / "postgres")
     (of16.data_dir / "postgres.before-18").rename(of16.data_dir / "postgres")

@@ -23,7 +23,6 @@ from memoryhub.monitoring import health
 from memoryhub.monitoring.health import GOOD, Part, Readiness
 from memoryhub.sealing import seal
 from tests.factories import make_user
-from workspaces.isolation import proof
 from workspaces.models import AuditEvent, User, WaitingMail
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -210,17 +209,3 @@ def test_a_pooler_that_is_away_is_said(parts: dict[str, Part], settings: Any) ->
     said = visit()[0]
     assert "pooler: it does not let us to the database: " in said and "unset MEMORYHUB_POOLER_URL" in said
     assert "sesame" not in said
-
-
-def test_what_others_know_is_asked(
-    parts: dict[str, Part], settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        proof, "troubles_with_role", lambda: ["The role hub may sign in.", "The role hub owns tables."]
-    )
-    settings.ROW_SECURITY = False
-    assert visit()[1] == ""
-    settings.ROW_SECURITY = True
-    assert (
-        "row security: The role hub may sign in. And 1 more. `manage.py row_security --enable`" in visit()[0]
-    )

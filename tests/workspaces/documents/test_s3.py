@@ -40,7 +40,6 @@ from tests.stack import free_port
 from tests.workspaces.documents.samples import SAMPLES, SENTENCE
 from workspaces.actions.workspaces import update_workspace
 from workspaces.documents import documents, files, forgetting, reading_jobs, versions
-from workspaces.isolation import policies
 from workspaces.models import Document, Workspace
 
 BUCKET = "papers"
@@ -296,8 +295,6 @@ def test_a_backup_takes_them_along_and_a_restore_puts_them_where_the_settings_sa
         }
     finally:
         databases.drop(databases.own_name() + databases.REPLACED)
-        if settings.ROW_SECURITY:
-            policies.enable()  # as `prepare` does before anything starts on it
 
 
 @pytest.mark.django_db
