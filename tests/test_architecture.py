@@ -147,44 +147,6 @@ def test_a_hall_is_short(app: str) -> None:
     assert len(files) <= most, files
 
 
-def test_no_function_is_longer_than_fifty_lines() -> None:
-    long = {
-        (path.relative_to(ROOT).as_posix(), node.name)
-        for path in SOURCES
-        for node in ast.walk(parsed(path))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        if (node.end_lineno or 0) - node.lineno >= 50
-    }
-    assert long == set()
-
-
-LONG_FILES = {
-    "chat": {"admin"},
-    "chat/agents": {"step"},
-    "chat/api": {"views"},
-    "chat/exchange": {"api", "conversations", "memory_lines", "run"},
-    "chat/pages": {"transcript"},
-    "memories/admin": {"memory"},
-    "memories/forgetting": {"forget"},
-    "memories/judging/secret_filter": {"personal"},
-    "memories/management/commands": {"bench_scale"},
-    "memories/models": {"memory"},
-    "memories/recalling": {"ranked_search"},
-    "workspaces/api": {"documents"},
-    "workspaces/index": {"reembedding"},
-    "workspaces/models": {"people"},
-}
-
-
-def test_no_other_file_is_longer_than_three_hundred_lines() -> None:
-    """The list may become shorter: a file that is split goes off it."""
-    long: dict[str, set[str]] = {}
-    for path in SOURCES:
-        if path.read_text().count("\n") > 300:
-            long.setdefault(path.parent.relative_to(ROOT).as_posix(), set()).add(path.stem)
-    assert long == LONG_FILES
-
-
 def test_nothing_else_asks_which_mode_an_answer_is_made_in() -> None:
     """A mode is one class; a choice of texts may say a property of its own."""
     asking = {
