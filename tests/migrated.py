@@ -28,7 +28,11 @@ def environment(data_dir: Path, **more: str) -> dict[str, str]:
     clean = {key: value for key, value in os.environ.items() if not key.startswith("MEMORYHUB_")}
     for name in ("DATABASE_URL", "DJANGO_SETTINGS_MODULE"):
         clean.pop(name, None)
-    return clean | {"MEMORYHUB_DATA_DIR": str(data_dir), "PYTHONUNBUFFERED": "1"} | more
+    return (
+        clean
+        | {"MEMORYHUB_DATA_DIR": str(data_dir), "PYTHONUNBUFFERED": "1", "MEMORYHUB_BUILTIN_MODEL": "small"}
+        | more
+    )
 
 
 def lend_to(data_dir: Path, major: str = MAJOR_VERSION) -> None:

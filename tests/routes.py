@@ -682,6 +682,8 @@ PAGE_ROWS = [
     Row("GET", "manifest.webmanifest", ANYBODY),
     Row("GET", "service-worker.js", ANYBODY),
     Row("GET", "offline/", ANYBODY),
+    Row("GET", "connections/built-in/", PAGE_EVERYBODY),
+    Row("POST", "connections/built-in/", (403, 403, 403, 403, LOGIN), {"want": "pause"}),
     Row("GET", "connections/here/", answering(302, PAGE_EVERYBODY)),
     Row(
         "POST", "connections/here/", (403, 403, 403, 403, LOGIN)

@@ -9,7 +9,7 @@ from workspaces.connections import connection_views as connections
 from workspaces.data_requests import request_views
 from workspaces.documents import document_views
 from workspaces.invitations import invitation_views as invitations
-from workspaces.pages import setting_views, workspace_views
+from workspaces.pages import larger_model_views, setting_views, workspace_views
 from workspaces.retention import retention_views
 from workspaces.spending import usage_views
 from workspaces.webhooks import webhook_views
@@ -76,6 +76,7 @@ urlpatterns = [
     path(f"{WEBHOOK}deliveries/<str:delivery_id>/resend/", webhook_views.resend, name="resend_delivery"),
     path(f"{WORKSPACE}events/", workspace_views.events, name="events"),
     path("connections/", connections.connection_list, name="connections"),
+    path("connections/built-in/", larger_model_views.larger_model, name="larger_model"),
     path("connections/here/", connections.find_here, name="find_here"),
     path("connections/here/connect/", connections.connect_here, name="connect_here"),
     path("connections/<str:connection_id>/", connections.connection, name="connection"),

@@ -35,6 +35,7 @@ from workspaces.connections.choice import choose_connection, options_for
 from workspaces.connections.local_servers import may_find
 from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Document, Role, Workspace
+from workspaces.pages.larger_model_views import larger_model_status
 from workspaces.pages.page_request import PageRequest
 
 
@@ -69,6 +70,7 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
         "is_empty": chat is None and not memory_count and not has_chats(workspace, user),
         "is_first_account": request.session.get(first_account.TOLD, False),
         "embedded_model": settings.EMBEDDED_MODEL,
+        "larger_model": larger_model_status,
         "may_find_here": may_find(user),
         # Asked for only where the one that answers is not what one would want.
         "connected": lambda: [

@@ -83,6 +83,8 @@ class Capabilities:
     """How much of a conversation it is shown at most; None: the settings' LLM_HISTORY_TOKENS."""
     sees: bool | None = None
     """Whether it takes pictures; None: nobody knows until one is sent."""
+    answers_well: bool | None = None
+    """Whether the page may propose questions to it; None: if it can extract."""
     writes_on: bool = False
     """Whether it writes on where a conversation ends with words of its own. Others answer anew, or refuse."""
 

@@ -19,8 +19,26 @@ from memoryhub.llm.clients import Endpoint
 # By dotted path, as this package and memoryhub.local stand side by side and do not import one another.
 EMBEDDED_ENDPOINT_READER = "memoryhub.local.model_server.read_endpoint"
 EMBEDDED_CAPABILITIES = Capabilities(
-    has_tools=False, can_extract=False, context_tokens=2048, local=True, sees=False, writes_on=True
+    has_tools=False,
+    can_extract=False,
+    context_tokens=2048,
+    local=True,
+    sees=False,
+    writes_on=True,
 )
+# The larger built-in model. It writes calls of tools as text, and invents facts when it extracts (docs/models.md).
+LARGE_CAPABILITIES = Capabilities(
+    has_tools=False,
+    can_extract=False,
+    answers_well=True,
+    context_tokens=8192,
+    answer_tokens=1024,
+    history_tokens=3000,
+    local=True,
+    sees=False,
+    writes_on=True,
+)
+LARGE_NAME = "qwen2.5-coder-1.5b-instruct"  # of memoryhub.local.large_model
 EMBEDDED_NOT_READY = kept("The built-in model is still starting.", "Try again in a few seconds.")
 NO_MODEL = kept("No model is connected.", "An administrator can connect one under Models.")
 
@@ -54,7 +72,7 @@ def get_chat_model() -> ChatModel:
     The first call in a process takes half a second (importing the client): make it before the first turn.
     """
     global _chat
-    wanted = _values(CHAT_SETTINGS)
+    wanted = (*_values(CHAT_SETTINGS), _large_answers())
     with _lock:
         if _chat is None or _chat[0] != wanted:
             _chat = (wanted, _make_chat_model())
@@ -169,11 +187,19 @@ def _make_chat_model() -> ChatModel:
     if settings.EMBEDDED_MODEL:
         return OpenAIChatModel(
             embedded_endpoint,
-            EMBEDDED_CAPABILITIES,
+            LARGE_CAPABILITIES if _large_answers() else EMBEDDED_CAPABILITIES,
             timeout=settings.LLM_TIMEOUT,
             not_ready=EMBEDDED_NOT_READY,
         )
     return OpenAIChatModel(lambda: None, EMBEDDED_CAPABILITIES, not_ready=NO_MODEL)
+
+
+def _large_answers() -> bool:
+    """Whether the larger built-in model has taken over."""
+    if not settings.EMBEDDED_MODEL:
+        return False
+    endpoint = embedded_endpoint()
+    return endpoint is not None and endpoint.model == LARGE_NAME
 
 
 def embedded_endpoint() -> Endpoint | None:

@@ -1,8 +1,9 @@
-"""The embedded language model: llama.cpp's OpenAI-compatible server in a process of its own.
+"""The built-in language models: llama.cpp's OpenAI-compatible server, one process a model.
 
 `python -m memoryhub.local.model_server --data-dir D --port N` serves SmolLM2-135M-Instruct, on the loopback address
-unless `--host` names another. The API key comes in the environment (KEY_VARIABLE), never on the command line, where
-every user could read it. Any other process finds the running server with `read_endpoint(data_dir)`.
+unless `--host` names another. With `--large` it first fetches the larger model (see large_model), then serves that.
+The API key comes in the environment (KEY_VARIABLE), never on the command line, where every user could read it. Any
+other process finds the running server with `read_endpoint(data_dir)`: the larger model as soon as it answers.
 """
 
 from __future__ import annotations
@@ -13,24 +14,48 @@ import os
 import socket
 import sys
 import threading
+import time
 import urllib.request
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from memoryhub.local import large_model
+from memoryhub.local.large_model import FetchFailed, Interrupted, State, Status, Wanted
 from memoryhub.model_files import CHAT_MODEL, ModelFileAltered, ModelFileMissing
 
 KEY_VARIABLE = "MEMORYHUB_MODEL_SERVER_KEY"
-# Unless a request names one: at the usual 0.8 so small a model soon talks past the question.
-TEMPERATURE = 0.2
 LOOPBACK = "127.0.0.1"
 MODEL_NAME = "smollm2-135m-instruct"
-# Four people are answered at once, each at a share of the speed; more wait. 23 KB of memory a token.
-SLOTS = 4
-CONTEXT_TOKENS = (
-    2304  # a slot's: a little over what MEMORYHUB_LLM_CONTEXT_TOKENS lets a prompt and its answer use
-)
 PROMPT_CACHE_MB = 256
 QUIET = 2  # llama.cpp's verbosity: warnings and errors
+# Seconds: how often the requests of people are looked at, and when a failed fetch is tried again.
+WATCH_SECONDS = 1.0
+RETRY_SECONDS = 3600.0
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How a model is served.
+
+    As many people are answered at once as there are slots, each at a share of the speed; more wait. A slot holds a
+    little more than the prompt and answer of the model's capabilities (memoryhub.llm.registry).
+    """
+
+    name: str
+    slots: int
+    context_tokens: int
+    temperature: float  # unless a request names one
+    top_p: float = 0.95
+    repeat_penalty: float = 1.0
+
+
+# So small a model soon talks past the question at the usual 0.8, and repeats itself. 23 KB of memory a token.
+SMALL = Profile(MODEL_NAME, slots=4, context_tokens=2304, temperature=0.2, repeat_penalty=1.15)
+# The publisher's own settings, but for a lower temperature. 28 KB of memory a token.
+LARGE = Profile(
+    large_model.NAME, slots=2, context_tokens=8448, temperature=0.3, top_p=0.8, repeat_penalty=1.1
+)
 
 
 @dataclass(frozen=True)
@@ -42,14 +67,15 @@ class Endpoint:
     model: str
 
 
-def endpoint_file(data_dir: Path) -> Path:
-    """Where the running server is written down."""
-    return data_dir / "run" / "model-server.json"
+def endpoint_file(data_dir: Path, profile: Profile = SMALL) -> Path:
+    """The file that holds a running server's address."""
+    name = "model-server-large.json" if profile is LARGE else "model-server.json"
+    return data_dir / "run" / name
 
 
-def write_endpoint(data_dir: Path, endpoint: Endpoint) -> None:
-    """Tell every process of this data folder where the model answers. Atomic; readable by its owner only."""
-    path = endpoint_file(data_dir)
+def write_endpoint(data_dir: Path, endpoint: Endpoint, profile: Profile = SMALL) -> None:
+    """Publish a server's address to every process of this data folder. Atomic; readable by its owner only."""
+    path = endpoint_file(data_dir, profile)
     draft = path.with_suffix(f".{os.getpid()}")
     draft.unlink(missing_ok=True)
     draft.touch(mode=0o600, exist_ok=False)
@@ -58,17 +84,20 @@ def write_endpoint(data_dir: Path, endpoint: Endpoint) -> None:
 
 
 def read_endpoint(data_dir: Path) -> Endpoint | None:
-    """The embedded model's address, or None when no supervisor runs on this data folder."""
-    try:
-        found = json.loads(endpoint_file(data_dir).read_text(encoding="utf-8"))
-        return Endpoint(found["base_url"], found["api_key"], found["model"])
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        return None
+    """The address of the better model that answers, or None when no supervisor runs on this data folder."""
+    for profile in (LARGE, SMALL):
+        try:
+            values = json.loads(endpoint_file(data_dir, profile).read_text(encoding="utf-8"))
+            return Endpoint(values["base_url"], values["api_key"], values["model"])
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            continue
+    return None
 
 
-def remove_endpoint(data_dir: Path) -> None:
-    """Nobody answers there any more."""
-    endpoint_file(data_dir).unlink(missing_ok=True)
+def remove_endpoint(data_dir: Path, profile: Profile | None = None) -> None:
+    """Withdraw the address of this model, or of both: it no longer answers."""
+    for each in (LARGE, SMALL) if profile is None else (profile,):
+        endpoint_file(data_dir, each).unlink(missing_ok=True)
 
 
 def free_port() -> int:
@@ -109,9 +138,17 @@ def threads() -> int:
     return max(1, cores - 1)
 
 
-def serve(host: str, port: int, api_key: str) -> None:
-    """Load the model and serve it until the process is ended."""
-    weights = model_path()
+def serve(
+    host: str,
+    port: int,
+    api_key: str,
+    *,
+    weights: Path | None = None,
+    profile: Profile = SMALL,
+    until: Callable[[], None] | None = None,
+) -> None:
+    """Load the model and serve it until `until` returns; without it, until the process is ended."""
+    weights = weights or model_path()
     try:
         import xllamacpp  # 30 ms and a shared library: only the server process pays for it
     except ImportError as error:
@@ -121,14 +158,16 @@ def serve(host: str, port: int, api_key: str) -> None:
 
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(weights)
-    parameters.model_alias = {MODEL_NAME}
+    parameters.model_alias = {profile.name}
     parameters.hostnames = [host]
     parameters.port = port
     parameters.api_keys = [api_key]
-    parameters.n_parallel = SLOTS
-    parameters.n_ctx = SLOTS * CONTEXT_TOKENS
+    parameters.n_parallel = profile.slots
+    parameters.n_ctx = profile.slots * profile.context_tokens
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads()
-    parameters.sampling.temp = TEMPERATURE
+    parameters.sampling.temp = profile.temperature
+    parameters.sampling.top_p = profile.top_p
+    parameters.sampling.penalty_repeat = profile.repeat_penalty
     parameters.cache_prompt = True
     parameters.cache_ram_mib = PROMPT_CACHE_MB
     parameters.offline = True
@@ -136,23 +175,86 @@ def serve(host: str, port: int, api_key: str) -> None:
     parameters.cors_origins = ""
     parameters.verbosity = QUIET
     server = xllamacpp.Server(parameters)
-    sys.stdout.write(f"{MODEL_NAME} answers at {server.listening_address} with {threads()} thread(s)\n")
+    sys.stdout.write(f"{profile.name} answers at {server.listening_address} with {threads()} thread(s)\n")
     sys.stdout.flush()
-    threading.Event().wait()  # the server works in threads of its own; a signal ends the process
+    (until or threading.Event().wait)()  # the server works in threads of its own; a signal ends the process
+
+
+def fetch_and_serve(data_dir: Path, port: int, api_key: str, *, anyway: bool = False) -> None:
+    """Fetch the larger model and serve it until people ask for its removal; the next start does what they asked.
+
+    `anyway`: on a machine without the room for it, too.
+    """
+    weights = _fetched(data_dir, anyway=anyway)
+
+    def watch() -> None:
+        large_model.write_status(data_dir, Status(State.READY, large_model.SIZE))
+        while large_model.wanted(data_dir) != Wanted.REMOVE:
+            time.sleep(WATCH_SECONDS)
+        remove_endpoint(data_dir, LARGE)
+        large_model.remove(data_dir)
+
+    large_model.write_status(data_dir, Status(State.STARTING, large_model.SIZE))
+    serve(LOOPBACK, port, api_key, weights=weights, profile=LARGE, until=watch)
+
+
+def _fetched(data_dir: Path, *, anyway: bool) -> Path:
+    """Wait until the file is here and return its path, through pauses, removals and failures."""
+
+    def tell(status: Status) -> None:
+        large_model.write_status(data_dir, status)
+
+    while True:
+        match large_model.wanted(data_dir):
+            case Wanted.REMOVE:
+                large_model.remove(data_dir)
+                tell(Status(State.REMOVED))
+                _wait_for_a_change(data_dir, Wanted.REMOVE)
+                continue
+            case Wanted.PAUSE:
+                tell(Status(State.PAUSED, large_model.fetched_bytes(data_dir)))
+                _wait_for_a_change(data_dir, Wanted.PAUSE)
+                continue
+        if not anyway and (why := large_model.why_not_here(data_dir)):
+            tell(Status(State.NO_ROOM, reason=why))
+        else:
+            tell(Status(State.FETCHING, large_model.fetched_bytes(data_dir)))
+            try:
+                return large_model.fetch(data_dir, on_progress=tell)
+            except Interrupted:
+                continue
+            except FetchFailed as error:
+                sys.stdout.write(f"{error} The small model goes on answering; tried again in an hour.\n")
+                sys.stdout.flush()
+                tell(Status(State.FAILED, large_model.fetched_bytes(data_dir), str(error)))
+        _wait_for_a_change(data_dir, Wanted.FETCH, RETRY_SECONDS)
+
+
+def _wait_for_a_change(data_dir: Path, since: Wanted, seconds: float = float("inf")) -> None:
+    """Wait until people ask for something else, or for the same once more ("Try again"), or the time is over."""
+    asked_at = large_model.wanted_at(data_dir)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if large_model.wanted(data_dir) != since or large_model.wanted_at(data_dir) != asked_at:
+            return
+        time.sleep(WATCH_SECONDS)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--data-dir", type=Path, required=True, help="names the owner; nothing is written there"
-    )
+    parser.add_argument("--data-dir", type=Path, required=True, help="the larger model's file lies there")
+    parser.add_argument("--large", action="store_true", help="fetch and serve the larger model")
+    parser.add_argument("--anyway", action="store_true", help="whatever room the machine has")
     parser.add_argument("--host", default=LOOPBACK)
     parser.add_argument("--port", type=int, required=True)
     options = parser.parse_args()
     api_key = os.environ.pop(KEY_VARIABLE, "")
     if not api_key:
         sys.exit(f"{KEY_VARIABLE} must hold the API key.")
-    serve(options.host, options.port, api_key)
+    if options.large:
+        fetch_and_serve(options.data_dir, options.port, api_key, anyway=options.anyway)
+    else:
+        serve(options.host, options.port, api_key)
 
 
 if __name__ == "__main__":

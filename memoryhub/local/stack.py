@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psycopg
 
-from memoryhub.local import major_upgrade, model_server
+from memoryhub.local import large_model, major_upgrade, model_server
 from memoryhub.local.data_folder import DataFolderError, make_data_folders
 from memoryhub.local.launcher import launch_command
 from memoryhub.local.listening import AddressInUse, answers, listen
@@ -65,6 +65,9 @@ class Stack:
     web_processes: int = 1
     embedded_database: bool = True
     embedded_model: bool = True
+    # The larger built-in model is fetched in the background, then answers in place of the small one: "auto" where
+    # the machine has room for it, "large" in any case, "" never.
+    large_model: str = ""
     sign_up_open: bool = True
     first_is_administrator: bool = False
     has_administrator: Callable[[], bool] = lambda: False  # once it is ready
@@ -103,19 +106,23 @@ def run(stack: Stack) -> int:
 
 
 def _start_and_run(stack: Stack) -> None:
-    endpoint_file = model_server.endpoint_file(stack.data_dir)
+    endpoint_files = [
+        model_server.endpoint_file(stack.data_dir, each) for each in (model_server.SMALL, model_server.LARGE)
+    ]
     model_server.remove_endpoint(stack.data_dir)
     _empty_metrics_folder(stack.data_dir)
     listens = stack.parts & {"web", "worker", "embedder"}
     with listen(stack.host, stack.port) if listens else nullcontext() as listener:
         say(NAME, f"starting, data in {stack.data_dir}")
-        with Supervisor(stack.data_dir, remove_when_killed=[endpoint_file]) as supervisor:
+        with Supervisor(stack.data_dir, remove_when_killed=endpoint_files) as supervisor:
             if stack.embedded_database:
                 if major_upgrade.is_due(stack.data_dir):
                     supervisor.run_once(upgrade_service(stack))
                 supervisor.add_and_wait(database_service(stack))
             if "model" in stack.parts and (stack.embedded_model or stack.model_key):
                 supervisor.add(model_service(stack))
+                if stack.large_model and not stack.model_key:
+                    supervisor.add(large_model_service(stack))
             if listener is not None and "embedder" in stack.parts:
                 supervisor.add_and_wait(embedder_service(stack, listener))
             if stack.parts & {"worker", "web"}:
@@ -156,6 +163,11 @@ def _welcome(stack: Stack) -> None:
         say(NAME, f"MemoryHub is ready: {', '.join(part for part in PARTS if part in stack.parts)}")
     if stack.parts & {"web", "worker"} == {"worker"}:
         say(NAME, f"for monitors: {stack.address}/healthz, /readyz and /metrics")
+    if stack.large_model and "model" in stack.parts and not large_model.model_file(stack.data_dir).exists():
+        say(
+            NAME,
+            "a better model (1.1 GB) is fetched in the background; MEMORYHUB_BUILTIN_MODEL=small keeps the small one",
+        )
     say(NAME, f"data: {stack.data_dir}")
     say(NAME, f"stop: Ctrl-C, or kill {os.getpid()}")
 
@@ -230,6 +242,25 @@ def model_service(stack: Stack) -> Service:
         folder=stack.base_dir,
         is_ready=partial(model_server.is_ready, port, reached_at),
         when_ready=partial(model_server.write_endpoint, stack.data_dir, endpoint),
+    )
+
+
+def large_model_service(stack: Stack) -> Service:
+    """The process that fetches the larger built-in model and serves it; other processes find it once it answers."""
+    port, key = model_server.free_port(), secrets.token_urlsafe(32)
+    endpoint = model_server.Endpoint(
+        f"http://{model_server.LOOPBACK}:{port}/v1", key, model_server.LARGE.name
+    )
+    arguments = ["-m", "memoryhub.local.model_server", "--large", "--data-dir", str(stack.data_dir)]
+    arguments += ["--anyway"] if stack.large_model == "large" else []
+    return Service(
+        "large",
+        _python(*arguments, "--port", str(port)),
+        environment={**_public_environment(stack), model_server.KEY_VARIABLE: key},
+        folder=stack.base_dir,
+        before_start=partial(model_server.remove_endpoint, stack.data_dir, model_server.LARGE),
+        is_ready=partial(model_server.is_ready, port),
+        when_ready=partial(model_server.write_endpoint, stack.data_dir, endpoint, model_server.LARGE),
     )
 
 

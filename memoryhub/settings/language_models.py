@@ -7,7 +7,14 @@ from django.core.exceptions import ImproperlyConfigured
 from memoryhub.settings.process import env
 
 LLM_BASE_URL = env.url("LLM_BASE_URL")
-EMBEDDED_MODEL = LLM_BASE_URL is None
+# Which built-in model answers where no other is connected: the small one until the larger one is fetched (auto, on a
+# machine with room for it), the larger one whatever the room, the small one alone, or none.
+BUILTIN_MODEL = env.text("BUILTIN_MODEL", "auto").lower()
+if BUILTIN_MODEL not in {"auto", "small", "large", "off"}:
+    raise ImproperlyConfigured(
+        f"MEMORYHUB_BUILTIN_MODEL is {BUILTIN_MODEL!r}, but must be auto, small, large or off."
+    )
+EMBEDDED_MODEL = LLM_BASE_URL is None and BUILTIN_MODEL != "off"
 LLM_API_KEY = env.text("LLM_API_KEY")
 LLM_MODEL = env.text("LLM_MODEL")
 if LLM_BASE_URL and not LLM_MODEL:
@@ -15,7 +22,7 @@ if LLM_BASE_URL and not LLM_MODEL:
 if (LLM_MODEL or LLM_API_KEY) and not LLM_BASE_URL:
     raise ImproperlyConfigured(
         f"MEMORYHUB_LLM_{'MODEL' if LLM_MODEL else 'API_KEY'} needs MEMORYHUB_LLM_BASE_URL beside it. "
-        "Leave all three unset for the embedded model."
+        "Leave all three unset for the built-in model."
     )
 LLM_HAS_TOOLS = env.flag("LLM_HAS_TOOLS", not EMBEDDED_MODEL)
 LLM_CAN_EXTRACT = env.flag("LLM_CAN_EXTRACT", not EMBEDDED_MODEL)

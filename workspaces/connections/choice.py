@@ -44,7 +44,9 @@ class Chosen:
     def answers_well(self) -> bool:
         """Whether it is there, may be asked, and is able enough for what the page proposes to say to it."""
         is_there = self.connection is not None or settings.EMBEDDED_MODEL or bool(settings.LLM_BASE_URL)
-        return is_there and self.trouble is None and self.model.capabilities.can_extract
+        able = self.model.capabilities
+        answers_well = able.can_extract if able.answers_well is None else able.answers_well
+        return is_there and self.trouble is None and answers_well
 
     @property
     def label(self) -> str:

