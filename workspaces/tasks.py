@@ -13,7 +13,7 @@ from memoryhub.jobs import job
 from workspaces import audit
 from workspaces.accounts import mailing, sessions
 from workspaces.artifacts.forgetting import purge as purge_artifacts
-from workspaces.documents import files, forgetting, reading_jobs
+from workspaces.documents import drafts, files, forgetting, reading_jobs
 from workspaces.index import filling, indexes, kinds, reembedding
 from workspaces.invitations import invitations
 from workspaces.oauth import clients, grants
@@ -29,6 +29,7 @@ def sweep() -> str:
     notes, sign_ins, events = once.sweep(now=now), sessions.sweep(now=now), audit.prune(now=now)
     filling.fill_gaps()
     reading_jobs.sweep(now=now)
+    drafts.sweep(now=now, seconds=settings.JOB_TIMEOUT / 6)
     files.sweep(now=now)
     forgetting.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
     purge_artifacts(now=now, seconds=settings.JOB_TIMEOUT / 6)

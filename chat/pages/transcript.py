@@ -51,7 +51,8 @@ class Entry:
     remembered: str = ""
     calls: list[ShownCall] = field(default_factory=list)
     steps: list[ShownStep] = field(default_factory=list)
-    pictures: list[DocumentPicture] = field(default_factory=list)  # brought with the message
+    pictures: list[DocumentPicture] = field(default_factory=list)  # sent with the message
+    files: list[Document] = field(default_factory=list)  # that the message names, without the pictures
     sources: list[AnswerSource] = field(default_factory=list)  # passages of documents that it could cite
     compaction: Compaction | None = None  # the summary that the model reads in place of what stands above
     is_cut: bool = False  # the model is not shown what stands above
@@ -88,6 +89,13 @@ class Entry:
         self.used_count = sum(item.used for item in items)
         self.left_out = len(items) - self.used_count
         self.withheld = sum(item.reason == OTHERS_READ for item in items)
+
+    def take_documents(self, there: dict[str, Document]) -> None:
+        for document in filter(None, map(there.get, self.message.only_documents or ())):
+            if hasattr(document, "picture"):
+                self.pictures.append(document.picture)
+            else:
+                self.files.append(document)
 
     @property
     def shows_receipt(self) -> bool:
@@ -237,7 +245,7 @@ def entries_for(
     ratings = ratings_of([answer.pk for answer in answers], user) if answers else {}
     kept, noticed = _memories_of(messages, user)
     versions = count_versions(messages)
-    pictures = _pictures_of(messages, chat, user)
+    documents = _documents_of(messages, chat, user)
     entries, question = list[Entry](), ""
     for message in messages:
         entry = Entry(message, now, remembered="kept" if message.public_id in kept else "")
@@ -247,7 +255,7 @@ def entries_for(
         if message.role == MessageRole.USER:
             question = message.public_id
             entry.is_own = message.author_id == user.pk
-            entry.pictures = [pictures[each] for each in message.only_documents or () if each in pictures]
+            entry.take_documents(documents)
             if not entry.is_own:
                 entry.author = message.author.shown_name if message.author else _("Someone who left")
         else:
@@ -286,15 +294,14 @@ def entry_for(message: Message, chat: Chat, user: User, *, now: datetime) -> Ent
     return entries_for(messages, chat, user, now=now, ends=newest == message.pk)[-1]
 
 
-def _pictures_of(messages: Sequence[Message], chat: Chat, user: User) -> dict[str, DocumentPicture]:
-    """By the id of the document, without the pictures themselves. No query where none of these names a document."""
+def _documents_of(messages: Sequence[Message], chat: Chat, user: User) -> dict[str, Document]:
+    """By their ids, each with its picture but for the bytes. No query where none of these names a document."""
     wanted = {each for message in messages for each in message.only_documents or ()}
     if not wanted:
         return {}
     rows = Document.objects.live().filter(public_id__in=wanted)
     there = in_reach(rows, chat.workspace, user, Reach.here(chat.workspace))
-    found = DocumentPicture.objects.filter(document__in=there).select_related("document").defer("jpeg")
-    return {each.document.public_id: each for each in found}
+    return {each.public_id: each for each in there.select_related("picture").defer("picture__jpeg")}
 
 
 def _memories_of(messages: Sequence[Message], user: User) -> tuple[set[str], dict[str, list[Memory]]]:

@@ -5,23 +5,28 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from chat.chats.personal_memories import personal_allowed
+from chat.chats.personal_memories import home_of, personal_allowed
 from chat.models import AnswerSource, Chat, Message
 from chat.prompting.documents import those_that_fit
 from memoryhub.errors import Invalid
 from memoryhub.ids import PATTERN
-from workspaces.documents.finding import FoundPassage, find_in, find_passages
+from workspaces.documents.drafts import drafts_of, publish
+from workspaces.documents.finding import FoundPassage, by_words_only, find_in, find_passages
+from workspaces.documents.kind import DOCUMENTS
+from workspaces.index.filling import embed_passages
 from workspaces.leaving_machine import Reach, in_reach
-from workspaces.models import Document, DocumentQuerySet, User
+from workspaces.models import Document, DocumentPassage, DocumentQuerySet, User
 
 logger = logging.getLogger(__name__)
 MOST = 8
 MOST_OF_CHOSEN = 24  # where the question names its documents
 SHARE = 0.6  # of the room that recalled memories may have
+EMBEDDED_FIRST = 256  # passages; about a second with the bundled embedder
 MOST_CHOSEN = 20  # documents that one message may name
 THRESHOLD = 0.45  # of the score, with words alone or another embedder than the bundled one
 
@@ -35,15 +40,35 @@ def require_documents(ids: Sequence[str] | None, chat: Chat, by: User) -> None:
     if len(ids) > MOST_CHOSEN:
         raise Invalid(fields={"documents": _("May name at most %s documents.") % MOST_CHOSEN})
     named = {each for each in ids if PATTERN.fullmatch(each)}
-    known = _those_of(named, chat, by, personal=True)
+    drafts = set(
+        drafts_of(by, chat.workspace).filter(public_id__in=named).values_list("public_id", flat=True)
+    )
+    if drafts and chat.is_temporary:
+        raise Invalid(fields={"documents": _("Files cannot be added to a temporary chat.")})
+    known = drafts | _those_of(named, chat, by, personal=True)
     if len(known) != len(set(ids)):
         raise Invalid(fields={"documents": _("Must be documents of this workspace.")})
-    if len(_those_of(named, chat, by, personal=personal_allowed(chat, by))) != len(known):
+    if drafts | _those_of(named, chat, by, personal=personal_allowed(chat, by)) != known:
         why = _(
             "Others can read this chat, and one of these is personal. Allow your personal files "
             "here, or make the chat private."
         )
         raise Invalid(fields={"documents": why})
+
+
+def publish_drafts(ids: Sequence[str] | None, chat: Chat, by: User, *, now: datetime) -> list[str] | None:
+    """Make the drafts that a message names the workspace's, or the person's alone where only they see the chat.
+
+    Returns the ids of the documents that the message names then. Part of the transaction that stores the message.
+    """
+    if not ids:
+        return None if ids is None else []
+    sent = {}
+    for draft in drafts_of(by, chat.workspace).filter(public_id__in=ids).select_related("workspace"):
+        place, is_personal = home_of(chat, by)
+        owner = by if is_personal else None
+        sent[draft.public_id] = publish(draft, place, owner, by=by, now=now).public_id
+    return list(dict.fromkeys(sent.get(each, each) for each in ids))
 
 
 def still_there(question: Message, by: User) -> list[str] | None:
@@ -85,6 +110,7 @@ def sources_for(
                 question.content, workspace, user, limit=MOST, floor=THRESHOLD, by_words=False, reach=reach
             )
         else:
+            _embed_new(there, question)
             found = find_in(there, question.content, workspace, user, limit=MOST_OF_CHOSEN, reach=reach)
         used = those_that_fit(found, int(room * SHARE))
         with transaction.atomic():
@@ -104,6 +130,13 @@ def sources_for(
     except Exception:
         logger.exception("Documents could not be searched; the turn goes on without them")
         return []
+
+
+def _embed_new(named: DocumentQuerySet, question: Message) -> None:
+    """Files that came with the question have no vectors yet: embed the first passages before looking among them."""
+    if new := by_words_only(named, now=question.created_at):
+        passages = DocumentPassage.objects.live().filter(document__in=new).order_by("number", "document")
+        embed_passages(DOCUMENTS, list(passages.values_list("pk", flat=True)[:EMBEDDED_FIRST]))
 
 
 def _as_before(answer: Message, there: DocumentQuerySet) -> list[FoundPassage]:

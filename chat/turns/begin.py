@@ -17,7 +17,7 @@ from chat.models import MESSAGE_LENGTH, Chat, Message, MessageRole, MessageStatu
 from chat.models.steps import Mode
 from chat.modes.registry import require_mode
 from chat.turns import earlier_versions, runner
-from chat.turns.answer_sources import require_documents
+from chat.turns.answer_sources import publish_drafts, require_documents
 from chat.turns.chosen_model import chosen_for_chat, require_paid
 from memories.consent import memory_on
 from memories.recalling.recall import expect
@@ -64,6 +64,7 @@ def begin_turn(
         expect(content, now=now)
     try:
         with transaction.atomic():
+            documents = publish_drafts(documents, chat, by, now=now)
             message = Message.objects.create(
                 chat=chat,
                 role=MessageRole.USER,

@@ -258,6 +258,7 @@ class Document(TypedDict):
     passages: int
     characters: int
     personal: bool
+    draft: bool
     created_by: Person | None
     created_at: str
     updated_at: str

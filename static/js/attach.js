@@ -1,5 +1,6 @@
-// Files that are brought: chosen, pasted or dropped. Each is kept among the workspace's documents. Beside a message the
-// answer draws on these alone, and what is sent waits until they are read; on the page of documents the list follows.
+// Files that are brought: chosen, pasted or dropped. On the page of documents each is the workspace's at once, and the
+// list follows. Beside a message each is a draft of its person's until that is sent: the answer draws on these alone,
+// and what is sent waits until they are read.
 
 const POLL = 800; // milliseconds between two looks at a document that is being read
 const form = () => document.querySelector("form[data-documents]");
@@ -44,9 +45,11 @@ function add(file) {
   upload(item, file);
 }
 
-// Beside a message of a private chat what was left out is deleted, if it came with this very upload.
+const isMessage = () => form()?.matches("#composer");
+
+// A draft that is left out is deleted.
 async function takeBack(item) {
-  if (!item.made || !form()?.matches("#composer") || !isPrivate()) return;
+  if (!item.made || !isMessage()) return;
   const headers = { "X-CSRFToken": form().querySelector("[name=csrfmiddlewaretoken]").value };
   try {
     const answer = await fetch(item.made, { method: "DELETE", headers, keepalive: true });
@@ -83,6 +86,7 @@ function upload(item, file) {
   const body = new FormData();
   body.append("file", file);
   if (isPrivate() || form().querySelector("select[name=personal]")?.value) body.append("personal", "true");
+  if (isMessage()) body.append("draft", "true");
   busy.add(item);
   say(item, texts.fileSending, { progress: 0 });
   settle();

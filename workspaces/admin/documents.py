@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import Count, QuerySet, Sum
+from django.db.models import Count, Q, QuerySet, Sum
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.http import urlencode
@@ -31,11 +31,16 @@ class KindFilter(ChoiceFilter):
 
 class DeletedFilter(ChoiceFilter):
     parameter_name = "state"
-    offered = [("", "All"), ("live", "In use"), ("deleted", "Deleted")]
+    offered = [("", "All"), ("live", "In use"), ("deleted", "Deleted"), ("draft", "Drafts")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        states = {
+            "live": Q(deleted_at=None),
+            "deleted": Q(deleted_at__isnull=False, drafted_at=None),
+            "draft": Q(drafted_at__isnull=False),
+        }
         chosen = self.chosen()
-        return queryset.filter(deleted_at__isnull=chosen == "live") if chosen else queryset
+        return queryset.filter(states[chosen]) if chosen else queryset
 
 
 @admin.register(Document)
@@ -79,6 +84,7 @@ class DocumentAdmin(ReadOnlyAdmin):
         "updated_at",
         "reading_since",
         "deleted_at",
+        "drafted_at",
     )
     actions = ("read_again",)
 

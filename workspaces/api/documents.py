@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from django.conf import settings
@@ -18,6 +19,7 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from memoryhub.errors import NotFound
 from memoryhub.http.uploads import require_fitting
 from workspaces.access import get_workspace
 from workspaces.actions.owned import require_right_to_forget
@@ -29,10 +31,10 @@ from workspaces.api.serializers import (
     RemovedJson,
     removed_json,
 )
-from workspaces.documents import documents, forgetting, versions
+from workspaces.documents import documents, drafts, forgetting, versions
 from workspaces.documents.files import download
 from workspaces.leaving_machine import Reach, in_reach
-from workspaces.models import Document, DocumentStatus, Role
+from workspaces.models import Document, DocumentStatus, Role, User, Workspace
 from workspaces.models.document import TITLE_LENGTH
 from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.examples import ID
@@ -70,6 +72,10 @@ class DocumentJson(serializers.Serializer[Any]):
     )
     characters = serializers.IntegerField(min_value=0, help_text="Of its text.")
     personal = PersonalField()
+    draft = serializers.BooleanField(
+        source="is_draft",
+        help_text="Whether it waits for its message to be sent. Until then only you see it.",
+    )
     created_by = PersonJson(allow_null=True)
     created_at = Moment()
     updated_at = Moment()
@@ -92,6 +98,11 @@ class DocumentBody(Body):
         required=False, max_length=5_000_000, help_text="Instead of a file, as Markdown; with a title."
     )
     personal = Flag(default=False, help_text=FOR_ONESELF)
+    draft = Flag(
+        default=False,
+        help_text="true: for a message that you send later with its id in `documents`. Only you see it until then, it "
+        "is in no list and no search, `DELETE` removes it for good, and after a day it is removed.",
+    )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if ("file" in attrs) == ("text" in attrs):
@@ -146,6 +157,12 @@ def _with(document: Document, *, duplicate: bool) -> Document:
     return document
 
 
+def _document_or_draft(person: User, public_id: str, workspace: Workspace | None = None) -> Document:
+    with suppress(NotFound):
+        return documents.get_document(person, public_id, workspace=workspace)
+    return documents.get_draft(person, public_id, workspace=workspace)
+
+
 class _TakesFiles(ApiView):
     parser_classes = [StrictJsonParser, MultiPartParser]
 
@@ -161,7 +178,7 @@ class _TakesFiles(ApiView):
             return {"made": made.document.public_id, "known": made.is_known}
 
         def reload(note: Note) -> documents.Brought:
-            found = documents.get_document(self.person, str(note["made"]))
+            found = _document_or_draft(self.person, str(note["made"]))
             return documents.Brought(found, bool(note["known"]))
 
         brought = self.once(make, keep=keep, reload=reload)
@@ -195,13 +212,15 @@ class DocumentList(_TakesFiles):
 
         Editors and owners only. Send a file as `multipart/form-data`, or `title` and `text` as JSON. It is read in the
         background: `status` says how far it is. The same content twice is one document: 200, with `duplicate: true`.
-        413 if the file has more bytes than MEMORYHUB_DOCUMENT_MAX_BYTES allows.
+        It is the workspace's at once, or with `draft: true` when the message that names it is sent. 413 if the file has
+        more bytes than MEMORYHUB_DOCUMENT_MAX_BYTES allows.
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
         body, now = self.body(DocumentBody), timezone.now()
 
         def make() -> documents.Brought:
-            who: dict[str, Any] = {"personal": body["personal"], "by": self.person, "now": now}
+            who: dict[str, Any] = {name: body[name] for name in ("personal", "draft")}
+            who |= {"by": self.person, "now": now}
             if "text" in body:
                 return documents.write(workspace, title=body["title"], text=body["text"], **who)
             file, title = body["file"], body.get("title", "")
@@ -221,8 +240,12 @@ class _OfDocument(ApiView):
 class DocumentDetail(_OfDocument):
     @documented("documents_get", DocumentJson)
     def get(self, request: Request, workspace_id: str, document_id: str) -> Response:
-        """Look at a document."""
-        return Response(DocumentJson(self.document(workspace_id, document_id)).data)
+        """Look at a document.
+
+        Also at a draft of yours.
+        """
+        workspace = get_workspace(self.person, workspace_id)
+        return Response(DocumentJson(_document_or_draft(self.person, document_id, workspace)).data)
 
     @documented("documents_update", DocumentJson, body=DocumentChanges, errors=[409])
     def patch(self, request: Request, workspace_id: str, document_id: str) -> Response:
@@ -246,10 +269,14 @@ class DocumentDetail(_OfDocument):
     def delete(self, request: Request, workspace_id: str, document_id: str) -> Response:
         """Delete a document.
 
-        It is neither listed nor found any more; `restore` brings it back.
+        It is neither listed nor found any more; `restore` brings it back. A draft is removed for good.
         """
-        document = self.document(workspace_id, document_id, Role.EDITOR)
-        documents.delete(document, by=self.person, now=timezone.now())
+        workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
+        document = _document_or_draft(self.person, document_id, workspace)
+        if document.is_draft:
+            drafts.discard(document, by=self.person)
+        else:
+            documents.delete(document, by=self.person, now=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

@@ -43,11 +43,20 @@ def get_document(
     or_deleted: bool = False,
 ) -> Document:
     """As ``get_owned``. NotFound for strangers."""
-    rows = Document.objects.all()
+    rows = Document.objects.filter(drafted_at=None)
     document = get_owned(rows, user, public_id, workspace=workspace, need=need, or_deleted=or_deleted)
     if document is None:
         raise NotFound(_("This document does not exist, or you do not have access to it."))
     return document
+
+
+def get_draft(user: User, public_id: str, *, workspace: Workspace | None = None) -> Document:
+    """A file of this person's that waits in a composer of the workspace. NotFound for everyone else."""
+    rows = Document.objects.drafts() if workspace is None else workspace.documents.drafts()
+    found = get_owned(rows, user, public_id, workspace=None, need=Role.VIEWER, or_deleted=True)
+    if found is None:
+        raise NotFound(_("This document does not exist, or you do not have access to it."))
+    return found
 
 
 def bring(
@@ -57,16 +66,19 @@ def bring(
     content: Iterable[bytes],
     title: str = "",
     personal: bool = False,
+    draft: bool = False,
     by: User,
     now: datetime,
     spends: bool = True,
 ) -> Brought:
     """Keep a file, and have it read in the background. Editors only. ``content`` is read once.
 
-    ``personal``: for ``by`` alone, in every workspace of theirs. The same content twice is one document.
+    ``personal``: for ``by`` alone, in every workspace of theirs. ``draft``: for a message that has not been sent; until
+    then it is not in use, and only ``by`` knows of it. The same content twice is one document.
     ``spends``: it counts as an upload, of which one may make so many a minute;
     not what an import brings. Raises TooManyRequests, TooLarge, Invalid, QuotaReached, Unavailable, Conflict.
     """
+    here = workspace
     workspace, owner = home(workspace, by, personal=personal)
     shown = seen(title) or clean_title(name) or "Untitled"
     if spends:
@@ -83,6 +95,8 @@ def bring(
             )
             if known is None:
                 made = Document(workspace=workspace, owner=owner, title=shown)
+                if draft:
+                    made = Document(workspace=here, owner=by, title=shown, drafted_at=now, deleted_at=now)
                 return Brought(_added(made, stored, media_type(name, stored.head), by=by, now=now))
     except BaseException:
         files.remove(stored.file_name)
@@ -96,19 +110,28 @@ def _added(document: Document, stored: files.Stored, kind: str, *, by: User, now
     document.media_type, document.created_by = kind, by
     document.created_at = document.updated_at = now
     document.save()
-    note(Verb.DOCUMENT_ADDED, document, by)
     queue_reading(document)
+    if document.is_draft:
+        return get_draft(by, document.public_id)
+    note(Verb.DOCUMENT_ADDED, document, by)
     return get_document(by, document.public_id)
 
 
 def write(
-    workspace: Workspace, *, title: str, text: str, personal: bool = False, by: User, now: datetime
+    workspace: Workspace,
+    *,
+    title: str,
+    text: str,
+    personal: bool = False,
+    draft: bool = False,
+    by: User,
+    now: datetime,
 ) -> Brought:
     """The same of a text that was typed or pasted: it is read as Markdown."""
     title = clean_text("title", " ".join(title.split()), low=1, high=TITLE_LENGTH)
     if not text.strip():
         raise Invalid(fields={"text": _("Must not be blank.")})
-    given: dict[str, Any] = {"personal": personal, "by": by, "now": now}
+    given: dict[str, Any] = {"personal": personal, "draft": draft, "by": by, "now": now}
     brought = bring(workspace, name="text.md", title=title, content=[text.encode()], **given)
     assert brought.is_known or brought.document.media_type == MARKDOWN
     return brought

@@ -40,7 +40,7 @@ def read(document_id: int, *, now: datetime) -> str:
     May run twice, and again after it was killed.
     """
     with transaction.atomic():
-        document = Document.objects.select_for_update().live().filter(pk=document_id).first()
+        document = Document.objects.select_for_update().to_read().filter(pk=document_id).first()
         if document is None or document.status in (DocumentStatus.READY, DocumentStatus.FAILED):
             return "nothing to read"
         if document.reading_since is not None and document.reading_since > _stale(document, now):
@@ -96,7 +96,7 @@ def text_for_webhook(workspace: Workspace, public_id: str) -> Mapping[str, Any] 
 
 def sweep(*, now: datetime) -> int:
     """Queue what waits for longer than a job takes: its job was lost, or killed while it read."""
-    unread = Document.objects.live().filter(status__in=[DocumentStatus.WAITING, DocumentStatus.READING])
+    unread = Document.objects.to_read().filter(status__in=[DocumentStatus.WAITING, DocumentStatus.READING])
     oldest = unread.filter(updated_at__lt=now - timedelta(seconds=1.5 * longest(""))).order_by("updated_at")
     lost = [document for document in oldest[:100] if document.updated_at < _stale(document, now)]
     for document in lost:

@@ -23,6 +23,14 @@ class DocumentStatus(models.TextChoices):
 
 
 class DocumentQuerySet(OwnedQuerySet["Document"]):
+    def drafts(self) -> DocumentQuerySet:
+        """Files in a composer whose message has not been sent."""
+        return self.filter(drafted_at__isnull=False)
+
+    def to_read(self) -> DocumentQuerySet:
+        """Those whose file may be read: in use, or a draft."""
+        return self.filter(Q(deleted_at=None) | Q(drafted_at__isnull=False))
+
     def not_quite_read(self) -> DocumentQuerySet:
         """Those in use that say why they, or pictures in them, could not be read; and pictures that were read before
         pictures were drawn, of which nothing can be shown.
@@ -71,6 +79,12 @@ class Document(Owned, models.Model):
     updated_at = models.DateTimeField(default=timezone.now)
     reading_since = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
+    drafted_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="When it was put in a composer, until its message is sent. So long it is its owner's and not in use: "
+        "deleted_at is the same moment (workspaces.documents.drafts).",
+    )
 
     objects = DocumentQuerySet.as_manager()
 
@@ -101,6 +115,10 @@ class Document(Owned, models.Model):
 
     def __str__(self) -> str:
         return self.public_id  # which says nothing of it where the admin writes it
+
+    @property
+    def is_draft(self) -> bool:
+        return self.drafted_at is not None
 
 
 class DocumentPicture(models.Model):
