@@ -13,6 +13,7 @@ from memoryhub.kept import kept
 
 MAX_DETAIL_CHARS = 300
 EMPTY = kept("The model gave an empty answer.")
+ONLY_THOUGHTS = kept("The model reached its length limit while it was still thinking.")
 
 
 class _ServiceError(Exception):
@@ -132,6 +133,10 @@ class ModelBadRequest(ModelError):
 
     code = "model_bad_request"
     sentence = kept("The model's endpoint rejected the request.")
+    param: str | None = None
+    """The parameter that the server names, where its words may be told."""
+    server_code: str | None = None
+    """The server's own code, likewise."""
 
 
 class ContentFiltered(ModelError):

@@ -17,6 +17,7 @@ from memoryhub.kept import kept
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.attempts import tried
 from memoryhub.llm.base import Capabilities, Delta, Message, Tool, ToolChoice
+from memoryhub.llm.chat_chunks import Chunk, checked, chunks_of, error_text
 from memoryhub.llm.clients import Clients, Endpoint, EndpointSource, timeout_of
 from memoryhub.llm.errors import EMPTY, ModelBadReply, ModelCut, ModelError, ModelUnavailable
 from memoryhub.llm.metering import call_of, guessed, report
@@ -25,6 +26,7 @@ from memoryhub.llm.openai_replies import StreamedAnswer, whole_text
 from memoryhub.llm.pictures import content_of, have_pictures, listed_sight, says_it_is_blind, without_pictures
 from memoryhub.llm.raw import RawChat
 from memoryhub.llm.strict_templates import NO_SYSTEM, STRICT, fold
+from memoryhub.llm.text_calls import HeldCall
 from memoryhub.llm.thoughts import Piece, ThoughtSplitter, without_thoughts
 from memoryhub.llm.usage import Usage, usage_said
 from memoryhub.monitoring.tracing import Span
@@ -37,6 +39,15 @@ NO_TOOLS = re.compile(
     re.IGNORECASE,
 )
 OPTIONAL = ("temperature", "response_format", "stream_options")  # what a model can be asked without
+REFUSALS = {
+    400,
+    404,
+    405,
+    415,
+    422,
+    500,
+    501,
+}  # statuses with which servers refuse a parameter; llama.cpp says 500
 NOT_READY = kept("The model is not ready yet.", "Try again in a few seconds.")
 
 
@@ -121,21 +132,21 @@ class OpenAIChatModel:
         self, endpoint: Endpoint, accepted: dict[str, Any], answer: StreamedAnswer, limit: float
     ) -> AsyncGenerator[Delta, None]:
         client = self._clients.for_running_loop(endpoint)
-        chunks = await client.chat.completions.create(
-            model=endpoint.model, stream=True, timeout=timeout_of(limit), **accepted
+        splitter, held = (
+            ThoughtSplitter(),
+            HeldCall([tool["function"]["name"] for tool in accepted.get("tools", ())]),
         )
-        splitter = ThoughtSplitter()
-        try:
-            async for chunk in chunks:
+        async with client.chat.completions.with_streaming_response.create(
+            model=endpoint.model, stream=True, timeout=timeout_of(limit), **accepted
+        ) as response:
+            async for chunk in chunks_of(response.http_response):
                 text, thought = answer.read(chunk), answer.thought
                 if thought:
                     yield Delta("", thought=thought)
-                if text and (delta := _delta(splitter.feed(text))):
+                if text and (delta := held.feed(_delta(splitter.feed(text)))):
                     yield delta
-            if delta := _delta(splitter.end()):
-                yield delta
-        finally:
-            await chunks.close()
+        if delta := held.end(_delta(splitter.end()), answer):
+            yield delta
 
     def complete(
         self,
@@ -156,8 +167,11 @@ class OpenAIChatModel:
             nonlocal sent
             sent = self._accepted(request)
             client, limit = self._clients.blocking(endpoint), timeout_of(timeout or self._timeout)
-            reply = client.chat.completions.create(model=endpoint.model, timeout=limit, **sent)
-            report(usage_said(getattr(reply, "usage", None)) or _guess(sent, reply), call)
+            raw = client.chat.completions.with_raw_response.create(
+                model=endpoint.model, timeout=limit, **sent
+            )
+            reply = checked(raw.http_response.json(), raw.http_response)
+            report(usage_said(reply.get("usage")) or _guess(sent, reply), call)
             text = without_thoughts(whole_text(reply))
             if not text.strip():
                 raise ModelBadReply(EMPTY, detail="nothing but thoughts")
@@ -193,19 +207,21 @@ class OpenAIChatModel:
         `json_object` format; older servers do not say what a stream took; many models take no tools. Nothing announces
         this but the refusal, so it is remembered.
         """
-        if isinstance(error, openai.APIStatusError) and self._learn_roles(error.message, sent):
+        if not isinstance(error, openai.APIError) or isinstance(error, openai.APIConnectionError):
+            return False
+        said = error_text(error)
+        if self._learn_roles(said, sent):
             return True
         if have_pictures(sent["messages"]) and says_it_is_blind(error):
             self.sees = False
             return True
-        if not isinstance(error, openai.BadRequestError | openai.UnprocessableEntityError):
+        if isinstance(error, openai.APIStatusError) and error.status_code not in REFUSALS:
             return False
-        if "max_completion_tokens" in error.message:
+        if "max_completion_tokens" in said:
             refused = "max_tokens"
         else:
-            detail = f"{error.param or ''} {error.message}"
-            refused = next((name for name in OPTIONAL if name in detail), "")
-        if not refused and ("tools" in sent and (NO_TOOLS.search(error.message) or error.param == "tools")):
+            refused = next((name for name in OPTIONAL if name in sent and name in said), "")
+        if not refused and ("tools" in sent and (NO_TOOLS.search(said) or error.param == "tools")):
             self._refused_parameters.add("tool_choice")
             refused = "tools"
         if refused not in sent:
@@ -277,7 +293,7 @@ def _last(answer: StreamedAnswer) -> Delta:
     return Delta("", finish_reason=answer.finish(), tool_calls=answer.tool_calls)
 
 
-def _guess(accepted: dict[str, Any], reply: Any) -> Usage:
+def _guess(accepted: dict[str, Any], reply: Chunk) -> Usage:
     try:
         text = whole_text(reply)
     except ModelError:

@@ -15,6 +15,7 @@ import openai
 from memoryhub.kept import kept
 from memoryhub.llm import errors
 from memoryhub.llm.addresses import AddressRefused
+from memoryhub.llm.chat_chunks import error_text
 
 VENDOR_ERRORS: Final = (openai.OpenAIError, httpx2.HTTPError, ValueError)
 """All that a call may raise: ValueError is a body that is no JSON (JSONDecodeError, UnicodeDecodeError)."""
@@ -57,7 +58,7 @@ def model_error(error: Exception, *, streaming: bool = False) -> errors.ModelErr
 
 
 def _detail_of(error: openai.APIError) -> str:
-    return f"{error.code or ''} {error.type or ''} {error.message}"
+    return error_text(error)
 
 
 def _status_error(error: openai.APIStatusError) -> errors.ModelError:

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from memoryhub.llm.base import ToolCall
-from memoryhub.llm.errors import EMPTY, ContentFiltered, EmbedderBadReply, ModelBadReply, ModelCut
+from memoryhub.llm.chat_chunks import Chunk
+from memoryhub.llm.errors import (
+    EMPTY,
+    ONLY_THOUGHTS,
+    ContentFiltered,
+    EmbedderBadReply,
+    ModelBadReply,
+    ModelCut,
+)
 from memoryhub.llm.usage import BYTES_PER_TOKEN, Usage, usage_said
 
 MOST_CALLS = 64  # of one reply
 MOST_ARGUMENTS = 200_000  # characters of one call
 MOST_TEXT = 1_000_000  # characters of one answer
+FENCED = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)
 THOUGHT_FIELDS = ("reasoning_content", "reasoning")  # DeepSeek, vLLM, llama.cpp; OpenRouter, Ollama
 
 
@@ -21,33 +31,35 @@ class StreamedAnswer:
 
     def __init__(self) -> None:
         self.has_begun = False
-        self.has_text = False
+        self.has_text = self.has_thought = False
         self.thought = ""  # of the last chunk, where the server tells it from the text by itself
         self.finish_reason: str | None = None
         self.usage: Usage | None = None  # as the server says it, in the end or with each chunk so far
         self._calls: list[_CallSoFar] = []
         self._length = 0
 
-    def read(self, chunk: Any) -> str:
-        """The text of one chunk."""
-        self.has_begun, self.thought = True, ""
-        self.usage = usage_said(getattr(chunk, "usage", None)) or self.usage
-        choices = getattr(chunk, "choices", None)
-        if not isinstance(choices, list):
-            raise ModelBadReply(detail=f"a chunk without choices: {str(chunk)[:100]}")
-        if not choices:  # usage figures, or Azure's filter results
+    def read(self, chunk: Chunk) -> str:
+        """The text of one chunk. One without choices has usage, a cost or a filter's results, or nothing at all."""
+        self.thought = ""
+        self.usage = usage_said(chunk.get("usage")) or self.usage
+        choices = chunk.get("choices")
+        if not isinstance(choices, list) or not choices:
             return ""
-        delta = getattr(choices[0], "delta", None)
-        text = getattr(delta, "content", None) or ""
+        self.has_begun = True
+        delta = choices[0].get("delta") or {} if isinstance(choices[0], dict) else None
+        if not isinstance(delta, dict):
+            raise ModelBadReply(detail=f"a chunk without a delta: {str(chunk)[:100]}")
+        text = delta.get("content") or ""
         if not isinstance(text, str):
             raise ModelBadReply(detail=f"content is {type(text).__name__}")
-        if getattr(delta, "refusal", None):
-            raise ContentFiltered(detail=str(getattr(delta, "refusal", "")))
-        thought = next(filter(None, (getattr(delta, name, None) for name in THOUGHT_FIELDS)), "")
+        if delta.get("refusal"):
+            raise ContentFiltered(detail=str(delta["refusal"]))
+        thought = next(filter(None, (delta.get(name) for name in THOUGHT_FIELDS)), "")
         self.thought = thought if isinstance(thought, str) else ""
-        for fragment in getattr(delta, "tool_calls", None) or ():
+        for fragment in _as_list(delta.get("tool_calls")):
             self._read_call(fragment)
-        self.finish_reason = getattr(choices[0], "finish_reason", None) or self.finish_reason
+        self.finish_reason = choices[0].get("finish_reason") or self.finish_reason
+        self.has_thought = self.has_thought or bool(self.thought)
         self.has_text = self.has_text or bool(text)
         self._length += len(text) + len(self.thought)
         if self._length > MOST_TEXT:
@@ -63,34 +75,53 @@ class StreamedAnswer:
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls asked for so far; their arguments are what the model wrote, which may be no JSON."""
         return tuple(
-            ToolCall(call.id or f"call_{number}", call.name, call.arguments)
+            ToolCall(call.id or f"call_{number}", call.name, _plain_arguments(call.arguments))
             for number, call in enumerate(self._calls, start=1)
         )
 
-    def _read_call(self, fragment: Any) -> None:
-        """One fragment: the first of a call has its name, all have a part of the arguments.
+    def take_call(self, call: ToolCall) -> None:
+        """Take what was read as text for this call."""
+        self._calls.append(_CallSoFar(None, call.id, call.name, call.arguments))
+        self.finish_reason = "tool_calls"
 
-        Servers that send calls whole number them all 0, or not at all: another id, or a name where one is complete,
-        begins another call.
+    def _read_call(self, fragment: Any) -> None:
+        """One fragment of a call: an id, an index, the name or a piece of it, a part of the arguments, in any order.
+
+        Servers that send calls whole number them all 0, or not at all; others number the fragments of one call. So an
+        id decides first, then the index, then what is still incomplete.
         """
-        function = getattr(fragment, "function", None)
-        name, part = getattr(function, "name", None) or "", getattr(function, "arguments", None) or ""
+        function = fragment.get("function") if isinstance(fragment, dict) else None
+        function = function if isinstance(function, dict) else {}
+        name, part = function.get("name") or "", function.get("arguments") or ""
         if isinstance(part, dict):
             part = json.dumps(part)
         if not isinstance(name, str) or not isinstance(part, str):
             raise ModelBadReply(detail=f"a tool call whose arguments are {type(part).__name__}")
-        index, call_id = getattr(fragment, "index", None), getattr(fragment, "id", None) or ""
-        same = [call for call in self._calls if call.index == index]
-        call = same[-1] if same else None
-        other_id = call is not None and call_id and call.id and call_id != call.id
-        if call is None or other_id or (name and (name != call.name or _is_json(call.arguments))):
-            if len(self._calls) >= MOST_CALLS:
-                raise ModelBadReply(detail="more tool calls than anybody needs")
-            call = _CallSoFar(index, str(call_id)[:200], name)
-            self._calls.append(call)
+        call = self._call_of(fragment if isinstance(fragment, dict) else {}, name)
+        if name != call.name:
+            call.name += name
         call.arguments += part
         if len(call.arguments) > MOST_ARGUMENTS:
             raise ModelBadReply(detail="a tool call with arguments without end")
+
+    def _call_of(self, fragment: dict[str, Any], name: str) -> _CallSoFar:
+        """The call that a fragment belongs to, begun where it is a new one."""
+        index, call_id = fragment.get("index"), str(fragment.get("id") or "")[:200]
+        same = [call for call in self._calls if call_id and call.id == call_id]
+        same = same or [call for call in self._calls if index is not None and call.index == index]
+        call = same[-1] if same else self._calls[-1] if self._calls and (index is None or not name) else None
+        is_other = call is not None and (
+            (call_id and call.id and call_id != call.id)
+            or (name and call.name and _is_json(call.arguments))
+            or (name and call.name and call.arguments and name != call.name)
+        )
+        if call is None or is_other:
+            if len(self._calls) >= MOST_CALLS:
+                raise ModelBadReply(detail="more tool calls than anybody needs")
+            call = _CallSoFar(index, call_id, "")
+            self._calls.append(call)
+        call.id = call.id or call_id
+        return call
 
     def finish(self) -> str:
         """Why the answer ended, once the stream has."""
@@ -98,6 +129,8 @@ class StreamedAnswer:
             raise ModelBadReply(detail="the reply was no stream of events")
         if self.finish_reason is None:
             raise ModelCut(detail="the stream ended without a finish_reason")
+        if self.finish_reason == "length" and self.has_thought and not self.has_text and not self._calls:
+            raise ModelBadReply(ONLY_THOUGHTS, detail="the limit was reached while thinking")
         _check_end(self.finish_reason, self.has_text or bool(self._calls))
         return self.finish_reason
 
@@ -105,9 +138,27 @@ class StreamedAnswer:
 def _is_json(text: str) -> bool:
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value] if value else []
+
+
+def _plain_arguments(text: str) -> str:
+    """Arguments without the fence or the second encoding that some models put around them."""
+    plain = FENCED.sub(r"\1", text.strip())
+    for _ in range(2):
+        try:
+            value = json.loads(plain)
+        except (ValueError, RecursionError):
+            return text
+        if not isinstance(value, str):
+            return plain
+        plain = FENCED.sub(r"\1", value.strip())
+    return text
 
 
 @dataclass
@@ -125,17 +176,21 @@ def _check_end(finish_reason: str | None, has_text: bool) -> None:
         raise ModelBadReply(EMPTY, detail=f"no text, finish_reason {finish_reason}")
 
 
-def whole_text(reply: Any) -> str:
-    try:
-        choice = reply.choices[0]
-        text, refusal = choice.message.content or "", getattr(choice.message, "refusal", None)
-    except (AttributeError, TypeError, IndexError) as error:
-        raise ModelBadReply(detail=f"no chat completion: {str(reply)[:200]}") from error
+def whole_text(reply: Chunk) -> str:
+    """The text of a completion that came whole. Raises ModelBadReply and ContentFiltered."""
+    choices = reply.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise ModelBadReply(detail=f"no chat completion: {str(reply)[:200]}")
+    text = message.get("content") or ""
     if not isinstance(text, str):
         raise ModelBadReply(detail=f"content is {type(text).__name__}")
-    if refusal:
-        raise ContentFiltered(detail=str(refusal))
-    _check_end(choice.finish_reason, bool(text))
+    if message.get("refusal"):
+        raise ContentFiltered(detail=str(message["refusal"]))
+    if choice.get("finish_reason") == "length" and not text and any(map(message.get, THOUGHT_FIELDS)):
+        raise ModelBadReply(ONLY_THOUGHTS, detail="the limit was reached while thinking")
+    _check_end(choice.get("finish_reason"), bool(text))
     return text
 
 

@@ -14,6 +14,7 @@ import openai
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.attempts import tried
 from memoryhub.llm.base import INSERTED
+from memoryhub.llm.chat_chunks import checked, chunks_of, error_text
 from memoryhub.llm.clients import Clients, Endpoint, timeout_of
 from memoryhub.llm.errors import ModelBadReply, ModelBadRequest, ModelError
 from memoryhub.llm.metering import call_of, guessed, report
@@ -22,7 +23,6 @@ from memoryhub.llm.strict_templates import NO_SYSTEM, STRICT
 from memoryhub.llm.usage import Usage, usage_said
 from memoryhub.monitoring.tracing import Span
 
-PATH = "/chat/completions"
 Reply = dict[str, Any]
 # Whose words about a request may be told: not those of servers inside, which nobody but us may ask.
 TELLABLE = (AddressRange.CONFIGURED, AddressRange.PUBLIC)
@@ -48,7 +48,8 @@ class RawChat:
 
         def ask(endpoint: Endpoint, call: Span) -> Reply:
             client, sent = self.clients.blocking(endpoint), self._sent(body, endpoint)
-            answer = _checked(client.post(PATH, cast_to=object, body=sent, options=self._options()))
+            raw = client.chat.completions.with_raw_response.create(**self._options(sent))
+            answer = _checked(checked(raw.http_response.json(), raw.http_response))
             said = usage_said(answer.get("usage"))
             report(said or guessed(body["messages"], _text_in(answer, "message")), call)
             return answer
@@ -67,21 +68,15 @@ class RawChat:
                     sent = self._sent(body, endpoint)
                     if not self.is_silent:
                         sent.setdefault("stream_options", {"include_usage": True})
-                    chunks = await client.post(
-                        PATH,
-                        cast_to=object,
-                        body=sent,
-                        options=self._options(),
-                        stream=True,
-                        stream_cls=openai.AsyncStream[object],
-                    )
-                    try:
-                        async for chunk in chunks:
+                    async with client.chat.completions.with_streaming_response.create(
+                        **self._options(sent), stream=True
+                    ) as response:
+                        async for chunk in chunks_of(response.http_response):
+                            if not isinstance(chunk.get("choices"), list):
+                                continue
                             has_begun = True
-                            if read.chunk(checked := _checked(chunk)) or "stream_options" in body:
-                                yield checked
-                    finally:
-                        await chunks.close()
+                            if read.chunk(chunk) or "stream_options" in body:
+                                yield chunk
                     if not has_begun:
                         raise ModelBadReply(detail="the reply was no stream of events")
                     return
@@ -99,8 +94,10 @@ class RawChat:
             attempt += 1
             await asyncio.sleep(delay)
 
-    def _options(self) -> Any:
-        return {"timeout": timeout_of(self.timeout)}
+    def _options(self, sent: Reply) -> dict[str, Any]:
+        """The request, of which the library knows two fields and passes on the rest as they are."""
+        known = {"model": sent["model"], "messages": sent["messages"], "timeout": timeout_of(self.timeout)}
+        return known | {"extra_body": {name: value for name, value in sent.items() if name not in known}}
 
     def _sent(self, body: Reply, endpoint: Endpoint) -> Reply:
         return {**body, "model": endpoint.model, "messages": _placed(body["messages"], merge=self.is_strict)}
@@ -109,13 +106,12 @@ class RawChat:
         """True where the chat template refused a message of ours, or the server our asking what a stream takes, and the
         same can be asked without it.
         """
-        if isinstance(error, openai.APIError) and "stream_options" in error.message:
+        said = error_text(error)
+        if isinstance(error, openai.APIError) and "stream_options" in said:
             was_ours = "stream_options" not in body and not self.is_silent
             self.is_silent = self.is_silent or was_ours
             return was_ours
-        refused = isinstance(error, openai.APIError) and (
-            STRICT.search(error.message) or NO_SYSTEM.search(error.message)
-        )
+        refused = isinstance(error, openai.APIError) and (STRICT.search(said) or NO_SYSTEM.search(said))
         if not refused or self.is_strict or not any(INSERTED in message for message in body["messages"]):
             return False
         self.is_strict = True
@@ -179,6 +175,8 @@ def _failure(error: Exception, endpoint: Endpoint, *, streaming: bool = False) -
     if isinstance(failure, ModelBadRequest) and endpoint.reach in TELLABLE and failure.detail:
         said = failure.detail.replace(endpoint.api_key or "\0", "…").strip()
         failure = ModelBadRequest(f"{ModelBadRequest.sentence} It said: {said}")
+        if isinstance(error, openai.APIError):
+            failure.param, failure.server_code = error.param, error.code
     if endpoint.reach is not AddressRange.CONFIGURED:
         failure.about_the_text = True
     elif endpoint.api_key:

@@ -88,6 +88,7 @@ class Raw:
 
     body: bytes
     content_type: str = "text/event-stream"
+    status: int = 200
 
 
 @dataclass(frozen=True)
@@ -262,7 +263,7 @@ class ScriptedOpenAI:
             error = {"message": reply.message, "code": reply.code, "type": reply.type, "param": reply.param}
             await _send_json(writer, reply.status, {"error": error}, reply.headers)
         elif isinstance(reply, Raw):
-            await _send(writer, 200, reply.body, {"content-type": reply.content_type})
+            await _send(writer, reply.status, reply.body, {"content-type": reply.content_type})
         elif isinstance(reply, Hang):
             await asyncio.Event().wait()
         elif isinstance(reply, Drop):

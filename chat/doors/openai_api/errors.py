@@ -56,7 +56,8 @@ def error_of(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
     status, code = STATUSES.get(type(error), (502, error.code))
     wait = getattr(error, "retry_after", None) or Unavailable.retry_after
     headers = {"Retry-After": str(max(1, round(wait)))} if status in {429, 503} else {}
-    return status, body_of(status, str(error), code), headers
+    param, server_code = getattr(error, "param", None), getattr(error, "server_code", None)
+    return status, body_of(status, str(error), server_code or code, param), headers
 
 
 def openai_exception_handler(exception: Exception, context: dict[str, Any]) -> HttpResponseBase | None:

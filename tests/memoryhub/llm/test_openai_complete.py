@@ -88,7 +88,7 @@ def body(**message: object) -> bytes:
         (Raw(b'{"choices": []}', "application/json"), errors.ModelBadReply),
         (Raw(b'{"choices": [{}]}', "application/json"), errors.ModelBadReply),
         (Raw(body(content=None), "application/json"), errors.ModelBadReply),
-        (Raw(body(content=["March"]), "application/json"), errors.ModelBadReply),
+        (Raw(body(content={"text": "March"}), "application/json"), errors.ModelBadReply),
         (Raw(body(content=None, refusal="I cannot."), "application/json"), errors.ContentFiltered),
         (Answer("", finish_reason="content_filter"), errors.ContentFiltered),
         (Answer(""), errors.ModelBadReply),
