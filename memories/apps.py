@@ -11,7 +11,7 @@ class MemoriesConfig(AppConfig):
         from memories.assets.assets import ASSET_FILES
         from memories.forgetting.forget import empty_places
         from memories.models import Asset, Memory
-        from memories.recalling.kind import MEMORIES, ROWS
+        from memories.recalling.kind import MEMORIES
         from memories.writing.ageing import MEMORIES as KEPT_MEMORIES
         from memories.writing.announcing import text_for_webhook
         from memories.writing.drafts import is_delicate
@@ -20,13 +20,11 @@ class MemoriesConfig(AppConfig):
         from workspaces.actions.removal import register_room
         from workspaces.artifacts.delicate import register_judge
         from workspaces.index.kinds import register_kind
-        from workspaces.index.parted_tables import register_table
         from workspaces.quotas import charged_to, register_quota
         from workspaces.retention.kept import register_kept
         from workspaces.webhooks.outbox import register_text
 
         register_kind(MEMORIES)
-        register_table(ROWS)
         register_judge(is_delicate)
         register_room(empty_places)
         register_kept(KEPT_MEMORIES)

@@ -1,8 +1,7 @@
 from typing import Any
 
 from django.apps import AppConfig
-from django.core.management import CommandError
-from django.db.models.signals import post_delete, post_migrate, pre_migrate
+from django.db.models.signals import post_delete, post_migrate
 
 from memoryhub.jobs import run_every
 
@@ -11,26 +10,6 @@ def _forget_old_names(sender: Any, **kwargs: Any) -> None:
     from django_q.models import Schedule
 
     Schedule.objects.filter(name="memories: indexes").delete()  # its name before there were other kinds
-
-
-def _end_partitioning(plan: list[Any], **kwargs: Any) -> None:
-    """It copies rows as the tables were when it began. What it left is dropped before they change."""
-    from workspaces.index import partitions
-
-    try:
-        if plan:
-            partitions.give_up()
-    except partitions.Busy:
-        raise CommandError(
-            "The database can't be brought up to date while manage.py partition runs, or indexes are being built. "
-            "Wait for its end, or stop it, and try again."
-        ) from None
-
-
-def _plan_as_tables_ask(**kwargs: Any) -> None:
-    from workspaces.index import partitions
-
-    partitions.plan_as_tables_ask()
 
 
 class WorkspacesConfig(AppConfig):
@@ -74,5 +53,3 @@ class WorkspacesConfig(AppConfig):
         run_every(1, "workspaces.tasks.send_webhooks", name="workspaces: webhooks", app=self)
         run_every(10, "workspaces.tasks.keep_indexes", name="workspaces: indexes", app=self)
         post_migrate.connect(_forget_old_names, sender=self, dispatch_uid="workspaces.schedules")
-        pre_migrate.connect(_end_partitioning, sender=self, dispatch_uid="workspaces.partitioning")
-        post_migrate.connect(_plan_as_tables_ask, sender=self, dispatch_uid="workspaces.plans")

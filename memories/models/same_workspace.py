@@ -9,7 +9,7 @@ from django.db.models.lookups import Exact
 
 
 class KeyInSameWorkspace(models.ForeignKey[Any, Any]):
-    """Where memories are in parts by workspace, what it refers to is looked for in one of them (decision 0028)."""
+    """A foreign key whose joins name the workspace too, the column that memories can be distributed by."""
 
     def get_extra_restriction(self, alias: Any, related_alias: Any) -> Any:
         workspace: Any = self.model._meta.get_field("workspace")

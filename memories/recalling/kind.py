@@ -7,10 +7,7 @@ from django_q.tasks import async_task
 from memories.models import Memory
 from memories.models.memory import MEMORY, PLACE
 from workspaces.index.kinds import Kind
-from workspaces.index.parted_tables import Table
 
-# By workspace, so that a place lies in one part: what is personal is in its owner's own workspace.
-ROWS = Table(Memory._meta.db_table, "workspace_id", ("id",))
 MEMORIES = Kind(
     number=MEMORY,
     name="memory",

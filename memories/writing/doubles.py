@@ -38,7 +38,7 @@ def one_writer_at_a_time(workspace: Workspace) -> None:
 
 
 def one_import_at_a_time() -> None:
-    """Imports bring public ids along. Two at once would both find one free, and in parts no key refuses the second."""
+    """Imports bring public ids along. Two at once would both find one free, and one would fail."""
     prepared.rows(_LOCK_IDS, {})
 
 

@@ -60,7 +60,6 @@ def server_settings(durable: bool) -> dict[str, str]:
         "listen_addresses": "",
         "port": PORT,
         "max_connections": "200",
-        "max_locks_per_transaction": "1024",  # of each of 256 parts a few: manage.py partition
         "shared_buffers": f"{min(512, max(128, memory_mb // 16))}MB",
         "effective_cache_size": f"{max(256, memory_mb // 2)}MB",
         "maintenance_work_mem": "256MB" if memory_mb >= 4096 else "64MB",  # an HNSW index is built in it

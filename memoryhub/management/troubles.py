@@ -34,7 +34,6 @@ FAILED: LiteralString = """
 SELECT func, count(*) FROM django_q_task WHERE NOT success AND stopped > now() - interval '1 day'
 GROUP BY func ORDER BY count(*) DESC LIMIT 5
 """
-BEGUN: LiteralString = "SELECT EXISTS (SELECT 1 FROM pg_trigger WHERE tgname ~ '_next_mirror$')"
 WAITING: LiteralString = "SELECT count(*) FROM django_q_ormq"
 OVERDUE: LiteralString = "SELECT count(*) FROM workspaces_datarequest WHERE state = 'open' AND due_at < now()"
 # What a server did not take at once is tried again after a minute.
@@ -133,8 +132,6 @@ def _jobs(connection: psycopg.Connection[Any]) -> Iterator[str]:
             f"jobs: {number:,} are in the queue, which takes them without end. None is lost, all are late: "
             "more workers do more (MEMORYHUB_WORKERS, or `manage.py up --only worker` on another host)."
         )
-    if _one(connection, BEGUN):
-        yield "partition: it was begun and is not done. Unless it runs now, ask `manage.py partition` what to do."
     if number := _one(connection, OVERDUE):
         yield f"requests: {number} of people for their data are overdue. They are in the admin, under Data requests."
 

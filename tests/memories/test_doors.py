@@ -62,9 +62,8 @@ WRITES = {
     ("memories/writing/indexed.py", "-"): {"UPDATE"},
     ("memories/recalling/loading.py", "-"): {"UPDATE"},
     ("memories/forgetting/secret_scan.py", "-"): {"UPDATE"},
-    # A table's name is put in: rows that go for good with their workspace or person, and tables of the index.
+    # A table's name is put in: rows that go for good with their workspace or person.
     ("workspaces/actions/removal.py", "delete_rows"): {"DELETE FROM"},
-    ("workspaces/index/partitions.py", "-"): {"DELETE FROM", "INSERT INTO"},
     # For measuring alone: rows without keys.
     ("memories/management/synthetic.py", "-"): {"INSERT INTO"},
     ("memories/management/copies.py", "copy_places"): {"INSERT INTO"},

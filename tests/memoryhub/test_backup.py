@@ -15,7 +15,7 @@ from unittest.mock import Mock
 import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
-from django.db import OperationalError, connection
+from django.db import OperationalError
 from django.utils import timezone
 
 from memories.forgetting.forget import forget_memories
@@ -32,7 +32,6 @@ from tests.factories import make_artifact, make_asset, make_document, make_memor
 from tests.memoryhub.local.processes import named_in_command
 from workspaces.artifacts.forgetting import forget_artifact
 from workspaces.documents import files, forgetting, versions
-from workspaces.index import parted_tables, partitions
 from workspaces.models import Artifact, AuditEvent, Document, User
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -107,24 +106,6 @@ def test_what_was_forgotten_since_stays_forgotten_and_the_rest_comes_back(
         call_command("scrub")
     with databases.connect(databases.own_name() + databases.REPLACED) as before:
         assert before.execute("SELECT content FROM memories_memory").fetchall() == [("Of after the backup",)]
-
-
-def test_what_was_in_parts_comes_back_in_parts_and_planned_for_them(world: Path) -> None:
-    make_memory("The deadline is March 15", make_user("olive"))
-    vectors = parted_tables.VECTORS
-    before = partitions.repartition(4)[vectors.name]
-    with pytest.raises(Killed):  # and a further attempt was killed when the backup was made
-        partitions.repartition(2, Mock(side_effect=Killed))
-    run("backup", world)
-    run("restore", world, replace=True)
-    assert parted_tables.parts_of(vectors) == 4 and partitions.is_planned()
-    close_connections()
-    with connection.cursor() as cursor:
-        cursor.execute("SHOW plan_cache_mode")
-        assert cursor.fetchone() == ("force_custom_plan",)
-    assert partitions.repartition(0)[vectors.name] == before
-    make_memory("The office is in Porto", User.objects.get())
-    assert partitions.begun() == {} and len(contents()) == 2
 
 
 class Killed(Exception):

@@ -22,7 +22,6 @@ SETTINGS = {
     "MEMORYHUB_REPLICA_LAG": "3600",  # a busy machine is no failure
 }
 ALL = {"limit": 100}
-_PARTS = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'workspaces_passageword'::regclass"
 
 
 @dataclass
@@ -69,16 +68,11 @@ def contents(person: http.Client, place: str) -> set[str]:
 
 
 def test_who_wrote_reads_it_and_others_read_from_the_replica(hub: Hub) -> None:
-    """Replay is paused meanwhile, so that the replica has nothing of what is written. The index is in parts on both."""
-    hub.stack.manage("partition", "--parts", "4")
+    """Replay is paused meanwhile, so that the replica has nothing of what is written."""
     olga, paul = (signed_up(hub.webs[0], name) for name in ("olga", "paul"))
     here, there = place_of(olga), place_of(paul)
     for person, place in ((olga, here), (paul, there)):
         wait_until(lambda: reads_of_replica(hub, person, place), "it follows")  # noqa: B023  (waited for at once)
-    assert [hub.pair.replica.ask(asked) for asked in ("SHOW plan_cache_mode", _PARTS)] == [
-        "force_custom_plan",
-        4,
-    ]
     hub.pair.replica.ask("SELECT pg_wal_replay_pause()")
     assert olga.post(f"{here}/memories", json={"content": "The vault opens at nine."}).status_code == 201
     before = hub.reads("replica"), hub.reads("primary")
@@ -152,10 +146,7 @@ def read(person: http.Client, place: str, when: str) -> None:
 
 
 def test_the_primary_dies_and_the_replica_takes_its_place(hub: Hub) -> None:
-    """Nothing acknowledged is lost, reads go on all the while, and the old primary comes back as a replica.
-
-    The index was put in parts under this traffic, and is whole again on both at the end.
-    """
+    """Nothing acknowledged is lost, reads go on all the while, and the old primary comes back as a replica."""
     hub.pair.wait_for_replica()
     person = signed_up(hub.webs[0], "pia")
     place = place_of(person)
@@ -164,10 +155,6 @@ def test_the_primary_dies_and_the_replica_takes_its_place(hub: Hub) -> None:
     traffic = Traffic([person, hub.elsewhere(person)], place, pause=0.1)
     try:
         wait_until(lambda: traffic.has_written(20), "writes are acknowledged")
-        hub.stack.manage("partition", "--parts", "2")
-        in_parts = len(traffic.acknowledged) + 20
-        wait_until(lambda: traffic.has_written(in_parts), "and in parts")
-        assert hub.pair.replica.ask(_PARTS) == 2
         stood_in = hub.reads("stand-in")
         hub.pair.primary.kill()
         died = time.monotonic()
@@ -198,7 +185,5 @@ def test_the_primary_dies_and_the_replica_takes_its_place(hub: Hub) -> None:
     read(person, place, "after")
     hub.pair.replica.come_back(hub.pair.primary, "one")
     wait_until(lambda: reads_of_replica(hub, person, place), "the old primary is read from")
-    hub.stack.manage("partition", "--parts", "0")
-    wait_until(lambda: hub.pair.replica.ask(_PARTS) == 0, "and follows into whole tables")
     recalled = person.post(f"{place}/recall", json={"query": "which number has the locker?"}).json()
     assert {each["content"] for each in recalled["memories"]} <= kept and recalled["memories"]

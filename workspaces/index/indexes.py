@@ -14,8 +14,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import blake2b
-from itertools import groupby, islice
-from operator import attrgetter
 
 from django.db import connection, transaction
 from psycopg import Connection, sql
@@ -31,7 +29,7 @@ PREFIX = "passages_near_"
 PREFIXES = [PREFIX, "memories_near_"]  # the latter of before there were kinds: replaced, then dropped
 INDEX_FROM = 20_000  # live vectors of one place and model: from here an exact scan takes tens of milliseconds
 DROP_BELOW = 12_000  # lower, so that a place near the limit does not gain and lose an index every few minutes
-MOST_INDEXES = 32  # of a table, or of each of its parts: each one costs every insert and every plan a little
+MOST_INDEXES = 32  # each one costs every insert and every plan a little
 MOST_DIMENSIONS = 64_000  # of pgvector's bit indexes
 COUNT_FROM = (
     2_000  # live passages of a kind in a place: from here counting them for every question is what takes time
@@ -44,8 +42,8 @@ RECOUNT_AFTER = 0.05  # of a place's passages have come or gone since it was cou
 LOCK = 7_221_903_441  # one such job at a time, whatever process it runs in
 
 _LIVE_VECTORS = """
-SELECT place, kind, model, dimension, count(*), tableoid::regclass::text FROM workspaces_passagevector WHERE live
-GROUP BY place, kind, model, dimension, tableoid HAVING count(*) >= %s ORDER BY count(*) DESC
+SELECT place, kind, model, dimension, count(*) FROM workspaces_passagevector WHERE live
+GROUP BY place, kind, model, dimension HAVING count(*) >= %s ORDER BY count(*) DESC
 """
 _COMMON = """
 INSERT INTO workspaces_commonword (place, kind, lexeme, passage_count)
@@ -54,12 +52,8 @@ GROUP BY place, kind, lexeme HAVING count(*) >= %s
 """
 _PRESENT = """
 SELECT c.relname, i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-WHERE (i.indrelid = 'workspaces_passagevector'::regclass OR i.indrelid IN (
-    SELECT inhrelid FROM pg_inherits WHERE inhparent = 'workspaces_passagevector'::regclass
-)) AND EXISTS (SELECT 1 FROM unnest(%s::text[]) prefix WHERE starts_with(c.relname, prefix))
-"""
-_LIES_IN = """
-SELECT spcname FROM pg_tablespace s JOIN pg_class c ON c.reltablespace = s.oid WHERE c.oid = %s::regclass
+WHERE i.indrelid = 'workspaces_passagevector'::regclass
+AND EXISTS (SELECT 1 FROM unnest(%s::text[]) prefix WHERE starts_with(c.relname, prefix))
 """
 _HALFVEC = "((embedding::halfvec({size})) halfvec_cosine_ops)"
 _BITS = "((binary_quantize(embedding)::bit({size})) bit_hamming_ops)"
@@ -74,7 +68,6 @@ class Wanted:
     model: str
     dimension: int
     vectors: int
-    table: str = "workspaces_passagevector"  # or the part of it where they are (index.partitions)
 
     @property
     def name(self) -> str:
@@ -132,8 +125,7 @@ def _keep_indexes(own: Connection, done: Upkeep, now: datetime) -> None:
     VectorIndex.objects.exclude(name__in=valid).delete()
     recorded = set(VectorIndex.objects.values_list("name", flat=True))
     paying = [found for found in counts if found.vectors >= INDEX_FROM or found.name in valid]
-    of_tables = groupby(sorted(paying, key=attrgetter("table")), attrgetter("table"))
-    wanted = [found for _, each in of_tables for found in islice(each, MOST_INDEXES)]
+    wanted = paying[:MOST_INDEXES]
     for found in wanted:
         began = time.monotonic()
         if found.name not in valid:
@@ -148,25 +140,20 @@ def _keep_indexes(own: Connection, done: Upkeep, now: datetime) -> None:
         _drop(own, name, done)
 
 
-def build(own: Connection, wanted: Wanted, *, table: str = "", name: str = "") -> None:
-    """Elsewhere under another name where these are given. On the disk of its table."""
+def build(own: Connection, wanted: Wanted) -> None:
     index = _HALFVEC if wanted.dimension <= MOST_DIMENSIONS_OF_HALFVEC_INDEX else _BITS
     size = sql.Literal(wanted.dimension)
-    disk = own.execute(_LIES_IN, [table or wanted.table]).fetchone()  # none where it is the database's
     own.execute(
         sql.SQL(
-            "CREATE INDEX CONCURRENTLY IF NOT EXISTS {name} ON {table} USING hnsw "
+            "CREATE INDEX CONCURRENTLY IF NOT EXISTS {name} ON workspaces_passagevector USING hnsw "
             + index
-            + (" TABLESPACE {disk}" if disk else "")
             + " WHERE place = {place} AND kind = {kind} AND model = {model} AND dimension = {size} AND live"
         ).format(
-            name=sql.Identifier(name or wanted.name),
-            table=sql.Identifier(table or wanted.table),
+            name=sql.Identifier(wanted.name),
             place=sql.Literal(wanted.place),
             kind=sql.Literal(wanted.kind),
             model=sql.Literal(wanted.model),
             size=size,
-            disk=sql.Identifier(*(disk or [""])),
         )
     )
 

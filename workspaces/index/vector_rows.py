@@ -17,8 +17,7 @@ _STILL_USED = """
 SELECT 1 FROM workspaces_embeddingmodel WHERE label = %s AND state IN ('active', 'building') FOR SHARE
 """
 
-# One row of ``put_vectors``, which does the same for many. No key is named that a conflict would be of: the row that
-# is the passage's is held, and in a table in parts (index.partitions) the keys are others.
+# One row of ``put_vectors``, which does the same for many. ON CONFLICT is not needed: the passage's row is locked.
 _PUT = f"""
 WITH used AS MATERIALIZED ({_STILL_USED.replace("%s", "%(model)s::text")})
 INSERT INTO workspaces_passagevector (kind, ref, place, model, dimension, live, embedding, statement)

@@ -1,19 +1,21 @@
-"""In a database whose index lies in parts by place, each statement of the product looks into those of its places alone.
+"""Each statement about the large tables names the column that another system could distribute them by (docs/scale.md).
 
-So the place is the key that another system could distribute the same tables by (docs/scale.md).
+Statements are recorded as they are sent: what triggers do is not among them.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.apps import apps
 from django.db import connection, transaction
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from pytest_django.plugin import DjangoDbBlocker
+from psycopg import sql
 
 from memories import tasks
 from memories.forgetting.forget import forget_memories, purge
@@ -28,7 +30,6 @@ from memories.writing.gate import Draft, delete_memory, edit_memory, save_memory
 from memories.writing.many import save_memories
 from memories.writing.undoing import restore_memory
 from tests.factories import HERE, make_artifact, make_document, make_memory
-from tests.parted import PARTS, TABLE, Watched, parted, watched
 from tests.routes import ROWS
 from tests.test_access_matrix import ask
 from tests.world import World
@@ -40,72 +41,87 @@ from workspaces.index import filling, indexes, reembedding
 from workspaces.models import Artifact, Document, EmbeddingModel
 
 pytestmark = pytest.mark.django_db
-PLACES = 3  # a search looks at a workspace, its person's own place, and an assistant's
-# What looks into every part, by what stands in it, and why it may.
+KEYS = {
+    "workspaces_passagevector": "place",
+    "workspaces_passageword": "place",
+    "workspaces_commonword": "place",
+    "memories_memory": "workspace_id",
+}
+TABLE = re.compile(rf"\b({'|'.join(KEYS)})\b")
+# Statements about all places, by a part of their text, and why they may be.
 EVERYWHERE = {
-    "GROUP BY place, kind, model, dimension, tableoid": "the job that builds indexes counts all places",
+    "memories_memory WITH NO DATA": "an empty table like it reads no row",
+    "generate_series(1, %s)": "numbers for new rows read none",
+    "GROUP BY place, kind, model, dimension": "the job that builds indexes counts all places",
     f"LIMIT {filling.SWEEP}": "what no job embedded is looked for everywhere",
     "WHERE id > %(after)s AND model = %(label)s": "vectors of a retired model go, wherever they are",
 }
-# Of the rows of memories: what knows only their keys, and is asked seldom or by jobs. A look into each part is short
-# where it is by a key; planning it for all of them is what costs (docs/scale.md).
-ROWS_EVERYWHERE = {
+# Statements about memories that have only their keys. They are rare, or of jobs.
+BY_KEY = {
     '"memories_memory"."id" = %s': "jobs embed, check and remove what they were given the keys of",
     '"memories_memory"."id" IN (%s)': "the same of several",
     'U0."id" IN (%s)': "and their workspaces",
+    "WHERE id = ANY(%s) ORDER BY id FOR": "they hold the rows of what they store vectors of",
     "m.id = ANY(%(refs)s::bigint[])": "the same, of their words and vectors",
     '"memories_memory"."public_id" IN (%s)': "citations and imports name public ids",
     '_id" = "memories_memory"."id")': "what hangs on a memory knows its key: files, receipts, questions, notes",
-    '_id" = U1."id")': "and so knows the answer that used one",
-    '"id" = ("memories_memory"."id")': "who forgets looks for copies wherever they may forget them",
-    '"memories_revision"."before"': "and through histories",
     '"source_chat_id"': "what came from a chat lies in its workspace or with one of its people",
     '"source_message_id" IN (%s)': "the same of a message",
     '"memories_memory"."agent_id" IN (%s)': "an assistant that is deleted takes its own along",
     '"may_replace_id" IN (%s)': "a memory that is deleted is replaced by none any more",
-    '"memories_memory"."owner_id" = %s OR': "the admin's and a person's lists over everything",
     'MAX("memories_memory"."id")': "the admin looks for parts of words among the newest",
-    '"has_vector"': "the admin's list of all memories",
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def in_parts(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    with django_db_blocker.unblock(), parted():
-        yield
+@contextmanager
+def recorded() -> Iterator[set[str]]:
+    """The statements about the large tables, with lists of values of one length."""
+    seen: set[str] = set()
+
+    def record(execute: Any, statement: Any, params: Any, many: bool, context: Any) -> Any:
+        text = statement.as_string() if isinstance(statement, sql.Composable) else str(statement)
+        if TABLE.search(text):
+            seen.add(" ".join(re.sub(r"(%s, )+%s", "%s", text).split()))
+        return execute(statement, params, many, context)
+
+    with connection.execute_wrapper(record):
+        yield seen
 
 
-@pytest.fixture(scope="module")
-def module_transaction(in_parts: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """As everywhere (tests/conftest.py), in parts."""
-    with django_db_blocker.unblock(), transaction.atomic():
-        yield
-        transaction.set_rollback(True)
+def names_key(statement: str) -> bool:
+    """Whether each large table in it is compared by its key, or is given rows that have it."""
+    return all(
+        re.search(
+            rf'\b{key}"? ?(=|IN\b)|= (\w+|"\w+")\."?{key}\b|INSERT INTO "?{table}"? \([^)]*\b{key}\b',
+            statement,
+        )
+        for table, key in KEYS.items()
+        if re.search(rf"\b{table}\b", statement)
+    )
 
 
-def without_key(seen: Watched, allowed: Iterable[str] = (*EVERYWHERE, *ROWS_EVERYWHERE)) -> dict[str, int]:
-    return {
-        text: parts
-        for text, parts in seen.parts.items()
-        if parts > PLACES and not any(each in text for each in allowed)
-    }
+def without_key(statements: set[str], *allowed: dict[str, str]) -> list[str]:
+    return [
+        text
+        for text in sorted(statements)
+        if not names_key(text) and not any(part in text for reasons in allowed for part in reasons)
+    ]
 
 
-def test_of_every_route(world: World) -> None:
-    with watched() as seen:
+def of_routes(world: World) -> set[str]:
+    with recorded() as seen:
         for row in ROWS:
             if not row.in_threads:
                 with transaction.atomic():
                     ask(row, world.address(row), world.data(row), world.cast.owner)
                     transaction.set_rollback(True)
-    assert without_key(seen) == {}
-    assert sum(bool(TABLE.search(text)) and parts > 0 for text, parts in seen.parts.items()) > 20
+    return seen
 
 
-def test_of_memories(world: World) -> None:
+def of_memories(world: World) -> set[str]:
     cast, now = world.cast, timezone.now()
     here, owner = cast.workspace, cast.owner
-    with watched() as seen:
+    with recorded() as seen:
         agent = here.agents.get()
         memory = make_memory("The launch is on May 4", owner, here)
         make_memory("The launch is on May 5", owner, here, agent=agent, scope=Scope.AGENT)
@@ -133,7 +149,7 @@ def test_of_memories(world: World) -> None:
         store_receipt("msg_parts", found, verdicts, workspace=here, user=owner, threshold=0)
         assert receipts_for(["msg_parts"], owner)["msg_parts"].items.all()
         assert list(live_in(here, owner, now).listed()[:20])
-        assert without_key(seen, EVERYWHERE) == {}  # what people wait for all day
+        assert without_key(seen, EVERYWHERE) == []  # what people wait for all day
         memory.embeddings.all().delete()
         assert without_vector(here, owner, now).filter(pk=memory.pk).exists()
         tasks.embed_memories(memory_ids=[memory.pk])
@@ -143,13 +159,13 @@ def test_of_memories(world: World) -> None:
         forget_memories(Memory.objects.filter(pk__in=[memory.pk, own.pk]), by=owner, now=now)
         delete_memory(make_memory("Olive likes tea", owner, here), by=owner, now=now)
         assert purge(now=now + timedelta(days=4000), seconds=60)
-    assert without_key(seen) == {}
+    return seen
 
 
-def test_of_documents_and_artifacts(world: World) -> None:
+def of_documents_and_artifacts(world: World) -> set[str]:
     cast, now = world.cast, timezone.now()
     here, owner = cast.workspace, cast.owner
-    with watched() as seen:
+    with recorded() as seen:
         document = make_document(owner, here, "The oven is turned off at night. " * 100)
         found = Document.objects.filter(pk=document.pk)
         assert find_in(found, "when is the oven off?", here, owner, limit=3, reach=HERE)
@@ -167,20 +183,11 @@ def test_of_documents_and_artifacts(world: World) -> None:
         artifacts.delete(page, by=owner, now=now)
         artifacts.restore(page, by=owner, now=now)
         Artifact.objects.filter(pk=page.pk).delete()
-    assert without_key(seen) == {}
+    return seen
 
 
-def test_a_statement_without_the_key_is_noticed(world: World) -> None:
-    with watched() as seen, connection.cursor() as cursor:
-        cursor.execute("SELECT 1 FROM workspaces_passagevector WHERE kind = 1 AND ref = 7")
-        cursor.execute("SELECT 1 FROM workspaces_passagevector WHERE kind = 1 AND ref = 7 AND place = 7")
-    assert sorted(seen.parts.values()) == [1, PARTS]
-    assert list(without_key(seen).values()) == [PARTS]
-
-
-def test_exceptions_are_some(world: World) -> None:
-    """Each is asked, or it would have no business in the list; in how many parts is up to what the planner knows."""
-    with watched() as seen, connection.cursor() as cursor:
+def of_jobs(world: World) -> set[str]:
+    with recorded() as seen, connection.cursor() as cursor:
         cursor.execute(indexes._LIVE_VECTORS, [1])
         EmbeddingModel.objects.create(
             label="old", name="old", dimension=3, state="retired", started_at=timezone.now(),
@@ -188,22 +195,39 @@ def test_exceptions_are_some(world: World) -> None:
         )  # fmt: skip
         reembedding.clean(seconds=10)
         filling.fill_gaps()
-    for each in EVERYWHERE:
-        assert any(parts > 0 for text, parts in seen.parts.items() if each in text), each
+    return seen
 
 
-def test_recall_is_planned_for_its_parts_alone(world: World) -> None:
-    cast = world.cast
-    with CaptureQueriesContext(connection) as captured:
-        assert recall(
-            "when is the deadline?", cast.workspace, cast.owner, reach=HERE, now=timezone.now()
-        ).items
-    arms = [query["sql"] for query in captured.captured_queries if TABLE.search(query["sql"])]
-    assert len(arms) >= 3
-    for arm in arms:
-        with connection.cursor() as cursor:
-            cursor.execute(f"EXPLAIN (FORMAT json) {arm}")
-            (plan,) = cursor.fetchone()
-        plan = json.dumps(plan)
-        for table in ("workspaces_passagevector", "workspaces_passageword", "memories_memory"):
-            assert len({part for part in range(PARTS) if f'"{table}_{PARTS}_{part}"' in plan}) <= PLACES
+def test_every_statement_about_a_large_table_names_its_key(world: World) -> None:
+    seen: set[str] = set()
+    for ask_all in (of_routes, of_memories, of_documents_and_artifacts, of_jobs):
+        with transaction.atomic():
+            seen |= ask_all(world)
+            transaction.set_rollback(True)
+    assert without_key(seen, EVERYWHERE, BY_KEY) == []
+    without = without_key(seen)
+    assert [part for part in (*EVERYWHERE, *BY_KEY) if not any(part in text for text in without)] == []
+
+
+def test_every_large_table_has_its_key_as_a_column() -> None:
+    tables = {model._meta.db_table: model for model in apps.get_models()}
+    for table, key in KEYS.items():
+        column = next(field for field in tables[table]._meta.concrete_fields if field.column == key)
+        assert not column.null
+
+
+@pytest.mark.parametrize(
+    ("statement", "has_it"),
+    [
+        ("SELECT 1 FROM workspaces_passagevector WHERE kind = 1 AND ref = 7", False),
+        ("SELECT 1 FROM workspaces_passagevector v WHERE kind = 1 AND ref = 7 AND v.place = 7", True),
+        (
+            'SELECT "memories_memory"."workspace_id" FROM "memories_memory" WHERE "memories_memory"."id" = 7',
+            False,
+        ),
+        ('SELECT 1 FROM "memories_memory" WHERE "memories_memory"."workspace_id" IN (%s)', True),
+        ('INSERT INTO "memories_memory" ("public_id", "workspace_id") VALUES (%s)', True),
+    ],
+)
+def test_a_statement_without_the_key_is_noticed(statement: str, has_it: bool) -> None:
+    assert names_key(statement) is has_it
