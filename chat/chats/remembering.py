@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from chat.chats.personal_memories import home_of
 from chat.chats.proposing import is_question
-from chat.models import Chat, Message
+from chat.models import Chat, Message, MessageRole
 from chat.prompting.excerpts import excerpt_around
 from chat.turns.chosen_model import chosen_for_chat
 from memories.judging.extraction.model import Complete
@@ -20,6 +20,7 @@ from memories.writing.extracting import rerun
 from memories.writing.gate import Draft, Saved, save_memory
 from memories.writing.mined import completer
 from memoryhub.errors import Invalid
+from workspaces.access import role_in
 from workspaces.models import User
 
 
@@ -50,7 +51,7 @@ def remember_message(
     draft = Draft(
         content=said if written is None else cut_at_word(written),
         **_kept_for(message.chat, by),
-        author=by,
+        **_written_by(message, content, by=by, now=now),
         category=category,
         source_chat_id=message.chat.public_id,
         source_message_id=message.public_id,
@@ -90,7 +91,24 @@ def remember_text(
 
 def _kept_for(chat: Chat, by: User) -> dict[str, Any]:
     workspace, personal = home_of(chat, by)
-    return {"workspace": workspace, "scope": Scope.USER if personal else Scope.WORKSPACE}
+    return {
+        "workspace": workspace,
+        "scope": Scope.USER if personal else Scope.WORKSPACE,
+        "owned_by": by if personal else None,
+    }
+
+
+def _written_by(message: Message, content: str | None, *, by: User, now: datetime) -> dict[str, Any]:
+    """Return whose words a memory of this message is: its author's, and changed by ``by`` where ``content`` is not part
+    of it. An answer has no author: it counts as said by ``by``. An author who has left the workspace is not named.
+    """
+    if message.role != MessageRole.USER or message.author_id == by.pk:
+        return {"author": by}
+    author = message.author
+    if author is not None and role_in(author, message.chat.workspace) is None:
+        author = None
+    is_quoted = content is None or " ".join(content.split()) in " ".join(message.content.split())
+    return {"author": author} | ({} if is_quoted else {"edited_by": by, "edited_at": now})
 
 
 def _completer(chat: Chat, by: User) -> Complete | None:

@@ -104,7 +104,7 @@ def _of_workspace(user: User, workspace: Workspace, now: datetime) -> Iterator[l
     yield from _in_pieces(agents, _agent_line)
     yield from _in_pieces(chats.select_related("workspace", "created_by", "agent"), _chat_line)
     yield from _in_pieces(messages, _message_line)
-    loaded = memories.select_related("workspace", "owner", "author", "agent", "may_replace")
+    loaded = memories.select_related("workspace", "owner", "author", "edited_by", "agent", "may_replace")
     revisions = Prefetch("revisions", Revision.objects.select_related("by"))
     yield from _in_pieces(loaded.prefetch_related("sources", revisions), memory_line)
     answer = Message.objects.filter(public_id=OuterRef("message_id"), chat__in=chats)

@@ -114,7 +114,9 @@ def take_memories(
 
 
 def _settle(read: list[Read], places: Places) -> None:
-    places.meet(name for each in read for name in (each.memory.author, *each.memory.revisers))
+    places.meet(
+        name for each in read for name in (each.memory.author, each.memory.edited_by, *each.memory.revisers)
+    )
     chats: dict[Read, tuple[str, str]] = {}
     for each in read:
         personal = each.memory.draft.scope == Scope.USER

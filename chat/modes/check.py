@@ -12,7 +12,7 @@ from datetime import datetime
 from django.conf import settings
 
 from chat.models import Message, ToolCall
-from chat.prompting.context import room_beside_answer
+from chat.prompting.context import category_label, room_beside_answer
 from chat.prompting.text import cut_to, escape, prompt_text, tokens
 from memories.judging.extraction.candidates import render_conversation
 from memories.models import Memory, ReceiptItem
@@ -95,7 +95,7 @@ def build_check(
     room -= tokens(said)
     lines: list[str] = []
     for number, memory in enumerate(memories, start=1):
-        label = f"{memory.category or 'memory'}, {memory.created_at:%Y-%m-%d}"
+        label = f"{category_label(memory) or 'memory'}, {memory.created_at:%Y-%m-%d}"
         line = f"{number}. ({escape(label)}) {escape(memory.content)}"
         room -= tokens(line)
         if room < 0:

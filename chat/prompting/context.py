@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,6 +13,8 @@ from django.conf import settings
 from chat.prompting.conversation import LOOKED_AT, Conversation, Line
 from chat.prompting.short_term import ShortTerm
 from chat.prompting.text import cut_to, escape, escaped_lines, prompt_text, tokens
+from memories.models import Memory
+from memories.models.memory import CATEGORIES
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.receipts import NO_ROOM
 from memoryhub.llm.base import Capabilities, Picture, Tool
@@ -27,6 +30,7 @@ SUMMARY_SHARE = 0.3  # the summary of older messages
 RECALLED_SHARE = 0.4  # the recalled memories
 SHORT_TERM_SHARE = 0.5  # short-term memory; if it needs more it is left out
 PICTURES_SHARE = 0.5  # pictures of the question; those before it that share of the history's room
+SIGNS_OF_NAMES = ".@+_'\u2019-"
 LEAST_QUESTION = 64  # tokens of the question that are shown however little room there is
 
 
@@ -177,12 +181,32 @@ def recalled_block(used: Sequence[Recalled], *, names_people: bool = False) -> s
 
 def _recalled_line(item: Recalled, *, names_people: bool = True, is_older: bool = True) -> str:
     memory = item.memory
-    label = f"{memory.category or 'memory'}, {memory.created_at:%Y-%m-%d}"
+    label = [category_label(memory) or "memory", f"{memory.created_at:%Y-%m-%d}"]
     if names_people:
-        label += f", from {name_of(memory.author)}"
+        label.append(f"{'from' if memory.edited_at is None else 'edited by'} {_named(memory.written_by)}")
     if is_older:
-        label += ", older: a newer line here may replace it"
-    return f"- ({escape(label)}) {escape(memory.content)}"
+        label.append("older: a newer line here may replace it")
+    return f"- ({', '.join(label)}) {escape(memory.content)}"
+
+
+def _named(user: User | None) -> str:
+    """Return a person's shown name, with the user name where that is another: two people may share a shown name."""
+    if user is None:
+        return name_of(None)
+    username = _quoted(user.get_username())
+    return username if user.shown_name == user.get_username() else f"{_quoted(user.shown_name)} {username}"
+
+
+def _quoted(text: str) -> str:
+    """Return a person's text for a label: in quotes, without the signs that could end a quote, a field or a label."""
+    signs = (" " if unicodedata.category(s)[0] in "PS" and s not in SIGNS_OF_NAMES else s for s in text)
+    return f'"{escape("".join(signs))}"'
+
+
+def category_label(memory: Memory) -> str:
+    """Return the category for a label: a usual one as it is, one that a person made up in quotes."""
+    category = memory.category or ""
+    return category if category in ("", *CATEGORIES) else f"category {_quoted(category)}"
 
 
 def name_of(user: User | None) -> str:

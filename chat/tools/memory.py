@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from chat.models import ToolOutcome
+from chat.prompting.context import category_label
 from chat.prompting.excerpts import excerpt_around
 from chat.prompting.text import escape
 from chat.tools import artifacts, documents
@@ -195,8 +196,7 @@ def _what(item: Found) -> str:
 
 
 def _entry(number: int, memory: Memory, score: float) -> str:
-    notes = [escape(memory.category)] if memory.category else []
-    label = ", ".join([*notes, f"score {score:.2f}"])
+    label = ", ".join(filter(None, [category_label(memory), f"score {score:.2f}"]))
     return f"{number}. **{memory.public_id}** ({label})\n{escape(memory.content)}"
 
 

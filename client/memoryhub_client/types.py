@@ -80,6 +80,7 @@ class Memory(TypedDict):
     source_chat_id: str | None
     source_message_id: str | None
     author: Person | None
+    edited_by: Person | None
     may_replace: str | None
     searchable: bool
     created_at: str

@@ -76,7 +76,9 @@ def _proposals(user: Any, workspace_id: int | None) -> QuerySet[Memory]:
     """What waits for review, the longest first."""
     rows = readable(Memory.objects.filter(review=Review.PENDING), user)
     rows = rows if workspace_id is None else rows.filter(workspace=workspace_id)
-    rows = rows.select_related("workspace", "author").defer("search", "source_excerpt", "source_details")
+    rows = rows.select_related("workspace", "author", "edited_by").defer(
+        "search", "source_excerpt", "source_details"
+    )
     return rows.order_by("created_at", "pk")
 
 

@@ -46,6 +46,7 @@ from workspaces.admin_kit.base import (
 from workspaces.admin_kit.filters import WorkspaceFilter
 from workspaces.index import embedding
 from workspaces.index.embedding import active_model
+from workspaces.models import User
 from workspaces.models.passage import has_vector
 
 Sentences = Iterator[tuple[str, int]]
@@ -65,8 +66,8 @@ class RevisionInline(ReadOnlyInline):
 @admin.register(Memory)
 class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
     many = "memories"
-    list_display = ("opening", "workspace", "category", "source", "state", "author", "created_at")
-    list_select_related = ("workspace", "author")
+    list_display = ("opening", "workspace", "category", "source", "state", "person", "created_at")
+    list_select_related = ("workspace", "author", "edited_by")
     list_filter = (
         WorkspaceFilter,
         StateFilter,
@@ -105,6 +106,8 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         "owner",
         "agent",
         "author",
+        "edited_by",
+        "edited_at",
         "older",
         "source_type",
         "source_chat_id",
@@ -145,6 +148,10 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
     @admin.display(description="source")
     def source(self, memory: Memory) -> str:
         return memory.source_label
+
+    @admin.display(description="author")
+    def person(self, memory: Memory) -> User | None:
+        return memory.written_by
 
     @admin.display(description="state")
     def state(self, memory: Memory) -> str:

@@ -50,7 +50,14 @@ def possible_updates(user: Any, workspace_id: int | None) -> QuerySet[Memory]:
 
 def with_older(rows: QuerySet[Memory]) -> list[Pair]:
     """One query."""
-    people = ("workspace", "author", "may_replace", "may_replace__author")
+    people = (
+        "workspace",
+        "author",
+        "edited_by",
+        "may_replace",
+        "may_replace__author",
+        "may_replace__edited_by",
+    )
     heavy = ("search", "source_excerpt", "source_details")
     rows = rows.select_related(*people).defer(*heavy, *(f"may_replace__{name}" for name in heavy))
     return [pair(newer.may_replace, newer) for newer in rows if newer.may_replace is not None]
@@ -88,7 +95,7 @@ def copies(wanted: Sequence[Copy], user: Any) -> list[Pair]:
     these_ones = set(wanted)
     listed = counted.values_list("workspace", "content_hash", "at", "first", "pk")
     both = [(first, pk) for *copy, first, pk in listed if tuple(copy) in these_ones and first != pk]
-    shown = Memory.objects.select_related("workspace", "author")
+    shown = Memory.objects.select_related("workspace", "author", "edited_by")
     memories = shown.defer("search", "source_excerpt", "source_details").in_bulk(
         {pk for two in both for pk in two}
     )

@@ -51,7 +51,12 @@ class MemoryJson(serializers.Serializer[Any]):
     source_chat_id = serializers.SerializerMethodField()
     source_message_id = serializers.SerializerMethodField()
     workspace_id = serializers.CharField(source="workspace.public_id")
-    author = PersonJson(allow_null=True)
+    author = PersonJson(
+        source="written_by",
+        allow_null=True,
+        help_text="Who wrote the words: the author of the message they come from, or the last person who changed them.",
+    )
+    edited_by = PersonJson(allow_null=True, help_text="Who last changed another's words, else null.")
     may_replace = serializers.SerializerMethodField(
         help_text="The id of an older memory that says nearly the same with another value, or null."
     )

@@ -29,6 +29,9 @@ CATEGORY_LENGTH = 50
 CATEGORIES = ("preference", "fact", "instruction", "decision", "event")
 MEMORY = 1  # memories as a kind of passages (memories.recalling.kind)
 PLACE = f"coalesce(-owner_id, {AGENT_PLACES} + agent_id, workspace_id)"  # Memory.place in SQL
+WRITTEN_BY = (
+    "CASE WHEN m.edited_at IS NULL THEN m.author_id ELSE m.edited_by_id END"  # Memory.written_by in SQL
+)
 
 
 class Scope(models.TextChoices):
@@ -101,9 +104,8 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
 
     def listed(self) -> MemoryQuerySet:
         """Newest first, with what a row on a page shows."""
-        return self.select_related("author", "workspace", "agent", "may_replace").order_by(
-            "-created_at", "-id"
-        )
+        rows = self.select_related("author", "edited_by", "workspace", "agent", "may_replace")
+        return rows.order_by("-created_at", "-id")
 
     def without_vector(self, model: str) -> MemoryQuerySet:
         return self.filter(~has_vector(MEMORY, model))
@@ -141,6 +143,16 @@ class Memory(models.Model):
     author = models.ForeignKey(
         User, on_delete=models.SET_NULL, null=True, blank=True, related_name="memories"
     )
+    edited_by = models.ForeignKey(
+        User,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        db_index=False,  # memory_edited has those few that have one
+        related_name="+",
+        help_text="Who last changed the text, where that is not its author.",
+    )
+    edited_at = models.DateTimeField(null=True, blank=True, editable=False)  # kept when that person leaves
     brought_by = models.BigIntegerField(
         null=True,
         blank=True,
@@ -188,6 +200,7 @@ class Memory(models.Model):
         permissions = [("read_personal_memory", "Can read memories that are one person's alone")]
         indexes = [
             models.Index(fields=["brought_by"], name="memory_brought", condition=Q(brought_by__isnull=False)),
+            models.Index(fields=["edited_by"], name="memory_edited", condition=Q(edited_by__isnull=False)),
             models.Index(
                 fields=["workspace", "-created_at", "-id"], name="memory_list", condition=Q(deleted_at=None)
             ),
@@ -277,6 +290,11 @@ class Memory(models.Model):
     def embeddings(self) -> models.QuerySet[PassageVector]:
         """Its vectors in the index, one a model."""
         return PassageVector.objects.filter(kind=MEMORY, place=self.place, ref=self.pk)
+
+    @property
+    def written_by(self) -> User | None:
+        """Who wrote the words as they are now: the last person who changed them, else the author."""
+        return self.author if self.edited_at is None else self.edited_by
 
     @property
     def is_live(self) -> bool:

@@ -36,6 +36,10 @@ ON_CARD = (
     "author__username",
     "author__first_name",
     "author__last_name",
+    "edited_at",
+    "edited_by__username",
+    "edited_by__first_name",
+    "edited_by__last_name",
     "agent__name",
     "may_replace__public_id",
     "may_replace__content",
@@ -68,7 +72,7 @@ class PanelPage:
 
 def for_cards(memories: MemoryQuerySet) -> MemoryQuerySet:
     """Newest first, with what a card shows and no more; the rest of it is from ``on_cards``."""
-    shown = memories.select_related("author", "agent", "may_replace").only(*ON_CARD)
+    shown = memories.select_related("author", "edited_by", "agent", "may_replace").only(*ON_CARD)
     return shown.annotate(has_vector=searchable(MEMORY)).order_by("-created_at", "-id")
 
 

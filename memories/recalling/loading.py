@@ -15,7 +15,7 @@ from django_q.tasks import async_task
 
 from memories.judging.secret_filter import RULES
 from memories.models import Memory
-from memories.models.memory import PLACE
+from memories.models.memory import PLACE, WRITTEN_BY
 from memories.writing.drafts import kind_in
 from memoryhub.database import prepared
 from memoryhub.database.replicas.reading import on_primary, stands_in
@@ -44,7 +44,7 @@ SELECT {", ".join(f"m.{name}" for name in _NAMES)}, EXISTS (
            AND n.workspace_id = ANY(%(workspaces)s::bigint[])
            AND (n.expires_at IS NULL OR n.expires_at > %(now)s::timestamptz)),
        {", ".join(f"u.{name}" for name in _AUTHOR)}, {", ".join(f"o.{name}" for name in _OLDER)}
-FROM memories_memory m LEFT JOIN workspaces_user u ON u.id = m.author_id
+FROM memories_memory m LEFT JOIN workspaces_user u ON u.id = {WRITTEN_BY}
 LEFT JOIN (
     SELECT {", ".join(_OLDER)} FROM memories_memory WHERE workspace_id = ANY(%(workspaces)s::bigint[])
 ) o ON o.id = m.may_replace_id
@@ -68,7 +68,7 @@ _QUICK = "set_config('synchronous_commit', 'off', true)"  # until the end of the
 def load_memories(ids: Iterable[int], params: Mapping[str, Any], *, model: str) -> dict[int, Memory]:
     """Those of these that are live, in one of ``params``'s ``places``, and no credential by today's rules. One query.
 
-    Each with its author, the older one it may replace, ``searchable``: whether the vector of ``model`` is there, and
+    Each with who wrote it, the older one it may replace, ``searchable``: whether the vector of ``model`` is there, and
     ``newer``: the key of the last that may replace it.
     """
     people: dict[int, User] = {}
@@ -106,17 +106,18 @@ def _try(write: Callable[[], object]) -> None:
 
 
 def _memory(row: tuple[Any, ...], people: dict[int, User]) -> Memory:
-    """One row of ``_LOAD``; ``people`` are the authors met so far."""
+    """One row of ``_LOAD``; ``people`` are the writers met so far."""
     at, after = len(_NAMES), len(_NAMES) + 2 + len(_AUTHOR)
     memory = Memory.from_db(DEFAULT_DB_ALIAS, _NAMES, row[:at])
     memory.searchable = row[at]  # type: ignore[attr-defined]  # as in workspaces.index.embedding.searchable
     memory.newer = row[at + 1]  # type: ignore[attr-defined]
     if isinstance(memory.source_details, str):  # not by a prepared statement
         memory.source_details = json.loads(memory.source_details)
-    author = memory.author_id
-    if author is not None and author not in people:
-        people[author] = User.from_db(DEFAULT_DB_ALIAS, _AUTHOR, row[at + 2 : after])
-    memory.author = people[author] if author is not None else None
+    is_edited = memory.edited_at is not None
+    key = memory.edited_by_id if is_edited else memory.author_id
+    if key is not None and key not in people:
+        people[key] = User.from_db(DEFAULT_DB_ALIAS, _AUTHOR, row[at + 2 : after])
+    setattr(memory, "edited_by" if is_edited else "author", people[key] if key is not None else None)
     older = memory.may_replace_id is not None
     memory.may_replace = Memory.from_db(DEFAULT_DB_ALIAS, _OLDER, row[after:]) if older else None
     return memory

@@ -14,7 +14,7 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models import prefetch_related_objects
 
 from memories.models import Memory
-from memories.models.memory import MEMORY, PLACE
+from memories.models.memory import MEMORY, PLACE, WRITTEN_BY
 from memories.recalling import using, words
 from memories.recalling.kind import MEMORIES
 from memories.recalling.loading import load_memories
@@ -64,7 +64,7 @@ _FEATURES = f"""
 SELECT m.id, left(m.content, 500), coalesce(u.username, ''), m.created_at, m.importance,
        1 - (e.embedding <=> %(vector)s::halfvec)
 FROM memories_memory m
-LEFT JOIN workspaces_user u ON u.id = m.author_id
+LEFT JOIN workspaces_user u ON u.id = {WRITTEN_BY}
 LEFT JOIN workspaces_passagevector e ON e.kind = 1 AND e.ref = m.id AND e.ref = ANY(%(missing)s::bigint[])
     AND e.live AND e.model = %(model)s::text AND e.dimension = %(dimension)s::int
     AND e.place = ANY(%(places)s::bigint[])

@@ -141,7 +141,7 @@ def state_of(workspace: Workspace) -> str:
 
 def offered(workspace: Workspace, user: User, text: str, words: str, *, now: datetime) -> list[Memory]:
     """Memories to choose from: what holds these words, then what recall finds for the question today."""
-    here = live_in(workspace, user, now).filter(agent=None).select_related("author")
+    here = live_in(workspace, user, now).filter(agent=None).select_related("author", "edited_by")
     for word in words.split()[:OFFERED]:
         here = here.filter(content__icontains=word)
     named = list(here.order_by("-created_at", "-pk")[:OFFERED]) if words.strip() else []

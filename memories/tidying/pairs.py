@@ -136,7 +136,11 @@ def _halves(raw: bytes | memoryview) -> Vectors:
 
 def _loaded(workspace: Workspace, user: User, keys: list[tuple[int, int]]) -> list[Memory]:
     ids = {pk for pair in keys for pk in pair}
-    return list(live_in(workspace, user).filter(pk__in=ids).select_related("author", "workspace", "agent"))
+    return list(
+        live_in(workspace, user)
+        .filter(pk__in=ids)
+        .select_related("author", "edited_by", "workspace", "agent")
+    )
 
 
 def _kept(shown: Collection[int]) -> set[tuple[int, int | None, str]]:

@@ -29,7 +29,9 @@ MOST_WORDINGS = 50  # of one memory: what says the same a hundred times in other
 
 
 def _rows_to_lock(pk: int, workspace: int, *, deleted: bool | None) -> QuerySet[Memory]:
-    rows = Memory.objects.select_for_update(of=("self",)).select_related("workspace", "author", "may_replace")
+    rows = Memory.objects.select_for_update(of=("self",)).select_related(
+        "workspace", "author", "edited_by", "may_replace"
+    )
     if deleted is not None:
         rows = rows.filter(deleted_at__isnull=not deleted)
     return rows.filter(pk=pk, workspace=workspace)
@@ -55,16 +57,20 @@ def change(
     *,
     by: User | None,
     now: datetime,
+    writer: User | None = None,
     embedded: Embedded | None = None,
     action: str = RevisionAction.EDIT,
     note: Mapping[str, Any] | None = None,
 ) -> None:
     """Apply checked changes to a locked row, with a revision. New content takes with it what came from the old;
-    ``embedded`` is its vector.
+    ``embedded`` is its vector, ``writer`` the person who wrote it.
     """
     if "content" in changes:
         changes = {"summary": None, **changes, "source_excerpt": "", "may_replace": None}
     before = {name: _plain(getattr(memory, name)) for name in changes if name != "may_replace"}
+    if "content" in changes:
+        is_own = writer is not None and writer.pk == memory.author_id
+        changes |= {"edited_by": None if is_own else writer, "edited_at": None if is_own else now}
     unindex_words([memory])
     for name, value in changes.items():
         setattr(memory, name, value)
@@ -86,6 +92,7 @@ def update_in_place(
     *,
     giver: Memory | None,
     by: User | None,
+    writer: User | None,
     now: datetime,
 ) -> Memory:
     """Same id, with these changes: a draft's content and key, and what else its caller named."""
@@ -94,7 +101,7 @@ def update_in_place(
         give_key_up(giver, to=locked, by=by, now=now)
     changes = {name: value for name, value in changes.items() if getattr(locked, name) != value}
     if changes:
-        change(locked, changes, by=by, now=now, embedded=embedded)
+        change(locked, changes, by=by, now=now, writer=writer, embedded=embedded)
         announce(locked, "edit")
     return locked
 

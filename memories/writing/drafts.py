@@ -40,7 +40,8 @@ PERSONAL = {
 
 @dataclass(frozen=True)
 class Draft:
-    """A memory that is not one yet. ``author`` is the person behind it; personal scope makes it theirs alone.
+    """A memory that is not one yet. ``author`` is the person behind it; personal scope makes it theirs alone, or
+    ``owned_by``'s, who keeps another's words. ``edited_by`` changed these words at ``edited_at``.
 
     ``agent`` is the assistant in whose chats it is recalled, and comes with the scope of that name.
     """
@@ -66,6 +67,9 @@ class Draft:
     for_review: bool = False  # it waits for a person with the right to write
     was_in_use: bool = False  # elsewhere: it comes as it was, and waits for nobody
     confirmed: bool = False  # its person was asked about a number of their own, and wants it stored
+    owned_by: User | None = None
+    edited_by: User | None = None
+    edited_at: datetime | None = None
     named: Collection[str] | None = None  # the fields its caller gave; None: those unlike a new memory's
 
     @property
@@ -95,7 +99,12 @@ class Draft:
     @property
     def owner(self) -> User | None:
         """Whose alone it will be."""
-        return self.author if self.scope == Scope.USER else None
+        return (self.owned_by or self.author) if self.scope == Scope.USER else None
+
+    @property
+    def written_by(self) -> User | None:
+        """Whose words they are; see ``Memory.written_by``."""
+        return self.author if self.edited_at is None else self.edited_by
 
     def to_review(self) -> Draft:
         return replace(self, for_review=True)
@@ -126,7 +135,7 @@ class Draft:
         values = clean_fields({name: getattr(self, name) for name in CLEANERS}, personal=personal)
         if self.scope not in Scope.values:
             raise Invalid(fields={"scope": _("must be one of %s") % ", ".join(Scope.values)})
-        if self.scope == Scope.USER and self.author is None:
+        if self.scope == Scope.USER and self.owner is None:
             raise Invalid(fields={"scope": _("a personal memory needs a person")})
         if self.scope == Scope.AGENT and self.agent is None:
             raise Invalid(fields={"agent_id": _("is required when the scope is agent")})

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from memories.judging.secret_filter import RULES
-from memories.models import Memory, Review, Revision, Scope
+from memories.models import Memory, Review, Revision
 from memories.models.memory import RevisionAction
 from memories.writing import cap, refusal_counts, tombstones
 from memories.writing.announcing import announce
@@ -72,8 +72,8 @@ def save_memory(draft: Draft, *, by: User | None, now: datetime, dedupe: str = "
     """
     with refusal_counts.counted(draft.workspace.pk, draft.source_type, now):
         draft = draft.cleaned()
-        if draft.scope == Scope.USER and draft.author is not None:
-            draft = replace(draft, workspace=default_workspace(draft.author))
+        if draft.owner is not None:
+            draft = replace(draft, workspace=default_workspace(draft.owner))
         embedded = embed_one(draft.content, draft.source_excerpt, Reach.here(draft.workspace))
         if dedupe != "create":
             read_ahead(draft, embedded, now=now)
@@ -119,7 +119,9 @@ def save_embedded(
                 return Saved(memory, created=False, duplicate=True)
             case Update(memory, giver):
                 try:
-                    changed = update_in_place(memory, draft.changes, embedded, giver=giver, by=by, now=now)
+                    changed = update_in_place(
+                        memory, draft.changes, embedded, giver=giver, by=by, writer=draft.written_by, now=now
+                    )
                 except NotFound:  # deleted at this very moment: without it there is another answer
                     return save_embedded(
                         draft, embedded, by=by, now=now, dedupe=dedupe, near=near, before=before
@@ -177,7 +179,8 @@ def edit_memory(
                 if not holder.has_expired(now):
                     raise key_is_taken()
                 give_key_up(holder, to=locked, by=by, now=now)
-            change(locked, changes, by=by, now=now, embedded=embedded)
+            writer = locked.author if made_from else by
+            change(locked, changes, by=by, now=now, writer=writer, embedded=embedded)
             announce(locked, "edit")
         return locked
 
@@ -218,6 +221,8 @@ def new_row(
         owner=draft.owner,
         agent=draft.agent,
         author=draft.author,
+        edited_by=draft.edited_by,
+        edited_at=draft.edited_at,
         brought_by=brought_by,
         content=draft.content,
         summary=draft.summary,

@@ -23,7 +23,7 @@ from workspaces.models import Agent, User, Workspace
 
 PLAIN = ("content", "summary", "key", "category", "tags", "importance", "pinned", "scope", "source_type")
 SOURCE = ("source_chat_id", "source_message_id", "source_excerpt", "source_details")
-DATES = ("expires_at", "created_at", "updated_at", "last_accessed_at", "deleted_at")
+DATES = ("expires_at", "created_at", "updated_at", "edited_at", "last_accessed_at", "deleted_at")
 DERIVED = (
     "id",
     "content_hash",
@@ -71,6 +71,7 @@ def memory_line(memory: Memory) -> dict[str, Any]:
     line |= {name: _written(getattr(memory, name)) for name in DATES}
     line["owner"] = memory.owner.get_username() if memory.owner else None
     line["author"] = memory.author.get_username() if memory.author else None
+    line["edited_by"] = memory.edited_by.get_username() if memory.edited_by else None
     line["agent"] = memory.agent.public_id if memory.agent else None
     line["review"] = memory.review
     line["sources"] = [source.source_id for source in memory.sources.all()]
@@ -95,6 +96,7 @@ class ReadMemory:
     past: Past
     workspace: str
     author: str
+    edited_by: str
     agent: str
     revisers: tuple[str, ...]
 
@@ -103,7 +105,7 @@ def read_memory(line: Mapping[str, Any]) -> ReadMemory:
     """Understand and clean a line. Raises Invalid naming what is wrong, or SecretRefused."""
     given = {name: line[name] for name in CLEANERS if name in line and name != "expires_at"}
     named = frozenset(name for name in CLEANERS if name in line)
-    given["expires_at"] = read_moment("expires_at", line.get("expires_at"))
+    given |= {name: read_moment(name, line.get(name)) for name in ("expires_at", "edited_at")}
     scope = line.get("scope", Scope.WORKSPACE)
     nowhere = Workspace()
     draft = Draft(
@@ -128,13 +130,14 @@ def read_memory(line: Mapping[str, Any]) -> ReadMemory:
         sources=_sources(line),
         may_replace=_text("may_replace", line.get("may_replace") or ""),
         revisions=tuple(_revision(revision) for revision in revisions),
-        **{name: read_moment(name, line.get(name)) for name in DATES if name != "expires_at"},
+        **{name: read_moment(name, line.get(name)) for name in DATES if name not in given},
     )
     return ReadMemory(
         draft.cleaned(),
         past,
         workspace=_text("workspace", line.get("workspace", "")),
         author=_name("author", line.get("author")),
+        edited_by=_name("edited_by", line.get("edited_by")),
         agent=_text("agent", line.get("agent") or ""),
         revisers=tuple(_name("revisions.by", revision.get("by")) for revision in revisions),
     )
@@ -155,6 +158,7 @@ def settle(
         draft,
         workspace=workspace,
         author=importer if draft.scope == Scope.USER else author,
+        edited_by=person(read.edited_by) if read.edited_by else None,
         agent=agent,
         source_details=details,
     )

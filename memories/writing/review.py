@@ -54,13 +54,14 @@ def save_or_propose(draft: Draft, *, by: User, now: datetime, dedupe: str = "key
 def proposals(workspace: Workspace, user: User) -> MemoryQuerySet:
     """What waits here, oldest first; of personal ones only their owner's."""
     waiting = Memory.objects.visible_to(user).filter(workspace=workspace, review=Review.PENDING)
-    return waiting.select_related("author", "workspace", "agent").order_by("created_at", "pk")
+    return waiting.select_related("author", "edited_by", "workspace", "agent").order_by("created_at", "pk")
 
 
 def get_proposal(user: User, public_id: str, *, workspace: Workspace, need: Role = Role.EDITOR) -> Memory:
     """One that waits, or was rejected. NotFound outside what this person may see, Forbidden below ``need``."""
     rows = Memory.objects.visible_to(user).exclude(review=Review.NONE).filter(workspace=workspace)
-    found = rows.select_related("author", "workspace", "agent", "owner").filter(public_id=public_id).first()
+    rows = rows.select_related("author", "edited_by", "workspace", "agent", "owner")
+    found = rows.filter(public_id=public_id).first()
     if found is None:
         raise NotFound(_("This proposal does not exist, or someone has already decided about it."))
     require(workspace.role, need)
@@ -90,7 +91,9 @@ def approve(memory: Memory, *, by: User, now: datetime) -> Saved:
                 return Saved(known, created=False, duplicate=True)
             case Update(known, giver):
                 changes = {"content": locked.content, "key": locked.key}
-                known = changing.update_in_place(known, changes, embedded, giver=giver, by=by, now=now)
+                known = changing.update_in_place(
+                    known, changes, embedded, giver=giver, by=by, writer=locked.written_by, now=now
+                )
                 _decide(locked, RevisionAction.REJECT, Review.REJECTED, by, now)
                 return Saved(known, created=False, duplicate=True)
             case New(may_replace, giver):
@@ -152,7 +155,9 @@ def _decide(memory: Memory, action: str, outcome: str, by: User, now: datetime) 
 
 
 def _locked(memory: Memory, *, proposals_only: bool = True) -> Memory:
-    rows = Memory.objects.select_for_update(of=("self",)).select_related("workspace", "owner", "may_replace")
+    rows = Memory.objects.select_for_update(of=("self",)).select_related(
+        "workspace", "owner", "author", "edited_by", "may_replace"
+    )
     if proposals_only:
         rows = rows.exclude(review=Review.NONE)
     locked = rows.filter(pk=memory.pk).first()

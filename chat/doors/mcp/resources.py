@@ -90,7 +90,7 @@ def get_prompt(name: str) -> types.GetPromptResult:
     best = (
         in_sight(who)
         .live(who.now)
-        .select_related("author")
+        .select_related("author", "edited_by")
         .order_by("-pinned", "-importance", "-updated_at", "-pk")[:INTRODUCED]
     )
     about = [_("This is the workspace “%s”.") % escape(who.workspace.name), escape(who.workspace.description)]

@@ -277,7 +277,7 @@ def test_a_round_trip_into_an_empty_installation_brings_back_every_row(cast: Cas
 
 
 def test_every_field_of_a_memory_is_exported_or_derived() -> None:
-    people = {"workspace", "owner", "author", "agent", "may_replace", "public_id", "review"}
+    people = {"workspace", "owner", "author", "edited_by", "agent", "may_replace", "public_id", "review"}
     fields = {field.name for field in Memory._meta.concrete_fields}
     assert fields == {*PLAIN, *SOURCE, *DATES, *DERIVED, *people}
 
