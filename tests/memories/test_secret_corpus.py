@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from memories.judging.secret_filter import find_personal, find_secret
+from tests.memories import secret_corpus_ids as ids
 from tests.memories import secret_corpus_outsider as outsider
 from tests.memories.secret_corpus import HALVES, corpus
 
@@ -34,6 +35,15 @@ def test_talk_about_secrets_and_numbers_passes_in_every_language(which: str) -> 
     assert [line for line in talk if find_secret(line) or find_personal(line)] == []
     together = "\n".join(talk)
     assert find_personal(together) is None
+
+
+@pytest.mark.parametrize(("held_back", "least", "most"), [(False, 74, 0), (True, 55, 1)])
+def test_a_labelled_number_of_identity_is_asked_about_valid_or_not(
+    held_back: bool, least: int, most: int
+) -> None:
+    asked = [line for line in ids.half(ids.ASKED, held_back=held_back) if find_personal(line)]
+    alarms = [line for line in ids.half(ids.TALK, held_back=held_back) if find_personal(line)]
+    assert len(asked) >= least and len(alarms) <= most
 
 
 @pytest.mark.parametrize("text", outsider.CREDENTIALS)
@@ -77,7 +87,6 @@ def test_a_finding_stands_where_the_number_is(which: str) -> None:
         "4111 1111 1111 1112", "order 4111111111111112", "1234 5678 9012 3452", "timestamp 1700000000000",
         "GB82 WEST 1234 5698 7654 33", "DE89 3704 0044 0532 0130 01", "000-12-3456", "666-12-3456", "536-00-4399",
         "900-12-3456", "390.533.447-06", "971013-9019903", "RCCMNL83S18D969X", "360426199101010070",
-        "PESEL 44051401358", "BSN 111222334", "Steuer-ID 36574261800", "mi DNI es 54362315A", "Aadhaar 2341 2341 2347",
         "the card with 16 digits", "my card 1234", "PIN 47", "the PIN is 4,711 miles long", "PIN: 4711-0815-22",
         "security code 123", "in week 482913 of the code", "recovery code below", "passport number", "CVV: ***",
         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 is the wallet app's checksum",

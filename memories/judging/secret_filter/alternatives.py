@@ -12,11 +12,11 @@ def choice_of(rules: list[str], shared: int = 0) -> str:
     their own: the parser takes what is shared out in front, so most branches are left after a single comparison.
     """
     branches: dict[str, list[str]] = {}
-    for rule in rules:
+    for rule in dict.fromkeys(rules):
         plain = _PLAIN.match(rule, shared)
         branches.setdefault(rule[: shared + 1] if plain else rule, []).append(rule)
     return "|".join(
-        f"(?:{choice_of(branch, shared + 1)})" if len(branch) > 1 and branch[0] != branch[1] else branch[0]
+        f"(?:{choice_of(branch, shared + 1)})" if len(branch) > 1 else branch[0]
         for branch in branches.values()
     )
 

@@ -15,7 +15,8 @@ from memories.judging.secret_filter.folding import fold
 # login: what stands before a password that is the other half of a pair. password: what is called one. equals: "is",
 # "reads", … between it and its value, apart by blanks. attached: the same where no blank stands before it. of: what
 # leads to what the thing is for ("password for the wifi"). pin, door: a short number that opens something. card, cvv,
-# check: payment cards; a check is one only near a card. recovery: codes that stand in for a second factor. after: what
+# check: payment cards; a check is one only near a card. recovery: codes that stand in for a second factor.
+# number, own: what a word for a number of identity may go on with. after: what
 # may close a statement behind its value, as a verb does in Hindi.
 LANGUAGES: dict[str, dict[str, str]] = {
     "en": {
@@ -32,6 +33,7 @@ LANGUAGES: dict[str, dict[str, str]] = {
         "check": "security_code verification_code",
         "recovery": "(?:recovery|backup|rescue|emergency|scratch)_(?:codes?|keys?)",
         "passport": "passport(?:_number|_no\\.?)?",
+        "number": "numbers? no\\.? nos? nr\\.? #",
     },
     "de": {
         "login": "benutzer(?:name)? nutzer(?:name)? zugang",
@@ -47,6 +49,7 @@ LANGUAGES: dict[str, dict[str, str]] = {
         "check": "sicherheitscode",
         "recovery": "wiederherstellungs_?(?:codes?|schlüssel) backup-codes? ersatzcodes?",
         "passport": "reisepass(?:nummer|nr\\.?)? ausweisnummer personalausweisnummer",
+        "number": "nummer nr\\.?",
     },
     "es": {
         "login": "usuario",
@@ -62,6 +65,7 @@ LANGUAGES: dict[str, dict[str, str]] = {
         "check": "código_de_seguridad",
         "recovery": "(?:códigos?|claves?)_de_(?:recuperación|respaldo)",
         "passport": "pasaporte",
+        "number": "número num\\.? n[.°º]*",
     },
     "fr": {
         "login": "identifiant utilisateur",
@@ -76,6 +80,7 @@ LANGUAGES: dict[str, dict[str, str]] = {
         "check": "code_de_sécurité",
         "recovery": "codes?_de_(?:secours|récupération) clés?_de_(?:secours|récupération)",
         "passport": "passeport",
+        "number": "numéro n[.°º]*",
     },
     "pt": {
         "login": "usuário utilizador",
@@ -104,6 +109,7 @@ LANGUAGES: dict[str, dict[str, str]] = {
         "check": "codice_di_sicurezza",
         "recovery": "(?:codic[ei]|chiav[ei])_di_(?:recupero|backup|ripristino)",
         "passport": "passaporto",
+        "number": "numero",
     },
     "nl": {
         "login": "gebruiker(?:snaam)?",
@@ -131,6 +137,7 @@ LANGUAGES: dict[str, dict[str, str]] = {
         "check": "kod_zabezpieczający kod_bezpieczeństwa",
         "recovery": "(?:kody?|klucze?)_(?:odzyskiwania|zapasow[ey])",
         "passport": "paszport(?:u)? dow[oó]d",
+        "number": "numer",
     },
     "tr": {
         "login": "kullanıcı(?:_adı)?",
@@ -144,6 +151,7 @@ LANGUAGES: dict[str, dict[str, str]] = {
         "check": "güvenlik_kodu",
         "recovery": "(?:kurtarma|yedek)_(?:kod|anahtar)(?:u|ları|ı)?",
         "passport": "pasaport(?:_no)?",
+        "number": "numara(?:sı|m|mız)? no'?(?:su|m)?",
     },
     "ru": {
         "login": "логин",
@@ -158,6 +166,7 @@ LANGUAGES: dict[str, dict[str, str]] = {
         "check": "код_безопасности",
         "recovery": "(?:резервн(?:ые|ый)_код(?:ы)?|код(?:ы)?_восстановления|ключ_восстановления)",
         "passport": "паспорт(?:а)?(?:_номер)?",
+        "number": "номер(?:а|ом)? №",
     },
     "ar": {
         "password": "(?:ال)?كلمة_(?:ال)?(?:مرور|سر) باسوورد",
@@ -170,6 +179,8 @@ LANGUAGES: dict[str, dict[str, str]] = {
         "check": "رمز_الأمان",
         "recovery": "رموز?_الاسترداد رموز_احتياطية",
         "passport": "جواز_السفر",
+        "number": "رقم",
+        "own": "الخاص_بي الخاصة_بي",
     },
     "hi": {
         "password": "पासवर्ड",
@@ -183,6 +194,7 @@ LANGUAGES: dict[str, dict[str, str]] = {
         "recovery": "रिकवरी_कोड",
         "passport": "पासपोर्ट(?:_नंबर)?",
         "after": "है था",
+        "number": "नंबर संख्या कार्ड_नंबर",
     },
     "zh": {
         "login": "用户名 账号",
@@ -194,6 +206,7 @@ LANGUAGES: dict[str, dict[str, str]] = {
         "cvv": "安全码",
         "recovery": "恢复(?:代码|码|密钥) 备用(?:代码|码)",
         "passport": "护照(?:号码|号)?",
+        "number": "号码? 號碼?",
     },
     "ja": {
         "login": "ユーザー名",
@@ -207,6 +220,7 @@ LANGUAGES: dict[str, dict[str, str]] = {
         "recovery": "リカバリーコード 回復(?:コード|キー) バックアップコード",
         "passport": "パスポート(?:番号)? 旅券番号",
         "after": "です だ",
+        "number": "番号",
     },
     "ko": {
         "login": "아이디",
@@ -219,6 +233,7 @@ LANGUAGES: dict[str, dict[str, str]] = {
         "recovery": "복구_?(?:코드|키) 백업_?코드",
         "passport": "여권_?번호",
         "after": "입니다 이에요 예요",
+        "number": "번호",
     },
     "vi": {
         "login": "tên_đăng_nhập",
@@ -233,6 +248,8 @@ LANGUAGES: dict[str, dict[str, str]] = {
         "check": "mã_bảo_mật",
         "recovery": "mã_(?:khôi_phục|dự_phòng)",
         "passport": "hộ_chiếu",
+        "number": "số",
+        "own": "của_tôi cá_nhân",
     },
 }
 

@@ -5,7 +5,8 @@ keeps one. Pure and linear, as the package promises: each place of a text is loo
 text that holds more candidates than talk can is called one rather than read on.
 
 A number of a form that no other has, with its check digits right, is one wherever it stands. Others need a word for
-them shortly before ("SSN", "PESEL", "my PIN is"), and those without check digits must be said to be it.
+them shortly before ("SSN", "PESEL", "my PIN is"), and must be said to be it where their check
+digits are wrong, or they have none.
 """
 
 from __future__ import annotations
@@ -15,22 +16,24 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from stdnum import iban, luhn, numdb
+from stdnum import luhn
 
 from memories.judging.secret_filter.alternatives import choice_of, spell_out
 from memories.judging.secret_filter.finding import Finding
-from memories.judging.secret_filter.identities import NAMED, SHAPES, Check, any_number
+from memories.judging.secret_filter.identities import (
+    AMBIGUOUS,
+    NAMED,
+    ONLY_VALID,
+    SAID,
+    Check,
+    any_number,
+)
 from memories.judging.secret_filter.languages import column, folded
 from memories.judging.secret_filter.postal import is_postal
+from memories.judging.secret_filter.shaped_numbers import ALLOWANCE, AROUND, JUDGED, SEPARATORS, find_shaped
 
 _WORTH_IT = re.compile(r"[0-9](?:[^0-9]{0,3}[0-9]){2}")  # no personal number has fewer than three digits
-_ALLOWANCE, _JUDGED = (
-    32_768,
-    64,
-)  # characters: what judging may cost beyond the text's length, and one candidate
 _REACH, _LONGEST = 48, 40  # characters from a word to its number, and of a number
-_AROUND = 60  # characters about a number in which what it belongs to is named
-_SEPARATORS = str.maketrans("", "", " .-/_\u00b7\n")
 
 
 def find_personal(text: str) -> Finding | None:
@@ -39,7 +42,7 @@ def find_personal(text: str) -> Finding | None:
         return None
     upper = _same_length(text, str.upper)
     lower = _same_length(text, str.lower)
-    return _find_shaped(upper) or _find_named(lower, upper) or _find_backwards(lower)
+    return find_shaped(upper) or _find_named(lower, upper) or _find_backwards(lower)
 
 
 def _same_length(text: str, change: Callable[[str], str]) -> str:
@@ -48,96 +51,6 @@ def _same_length(text: str, change: Callable[[str], str]) -> str:
     if len(changed) == len(text):
         return changed
     return "".join(new if len(new := change(char)) == 1 else char for char in text)
-
-
-# Numbers that their form and their check digits give away wherever they stand
-
-# How the schemes begin and how long their numbers are: American Express, Diners, Visa, Mastercard, Discover, JCB,
-# UnionPay, Maestro.
-_ISSUED = re.compile(
-    r"3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:4|5[0-8]|6[0-9]|35)[0-9]{14,15}|62[0-9]{14,17}"
-    r"|2(?:22[1-9]|2[3-9][0-9]|[3-6][0-9]{2}|7[01][0-9]|720)[0-9]{12}"
-)
-_SIGN = r"[ ./_\u00b7\n-]{1,2}"
-_CARD = re.compile(
-    rf"(?<![\w.,/-])(?:[0-9]{{4}}(?:{_SIGN}[0-9]{{4}}){{3}}(?:{_SIGN}[0-9]{{1,3}})?"
-    rf"|[0-9]{{4}}{_SIGN}[0-9]{{6}}{_SIGN}[0-9]{{4,5}}|[0-9]{{8}}\n[0-9]{{8}}|[0-9]{{14,19}}"
-    r"|[0-9]{2}(?P<two>[ .-])[0-9]{2}(?:(?P=two)[0-9]{2}){6}|[0-9](?P<one>[ .-])[0-9](?:(?P=one)[0-9]){12,17}"
-    r")(?![\w]|[.,-][0-9])"
-)
-_OF_A_PHONE = re.compile(r"\bIMEI(?:[ -]?(?:NUMBER|NO\.?|NUMMER))?(?: IS| IST)?[\s:=#]{0,3}\Z")
-_IBAN = re.compile(
-    r"(?<![A-Z0-9])(?=([A-Z]{2}[0-9]{2}(?:[ ./_\u00b7\n-]{0,2}[A-Z0-9]{2}){5,15}[A-Z0-9]?))[A-Z]{2}[0-9]{2}"
-)
-_IDENTITY = re.compile(rf"(?<![\w.-])(?:{'|'.join(f'({form})' for form, _ in SHAPES)})(?!\w|-[0-9])")
-_BITLOCKER = re.compile(r"(?<![\w-])[0-9]{6}(?:-[0-9]{6}){7}(?![\w-])")
-_WALLET_KEY = re.compile(r"(?<![0-9A-Z])(?:0X)?[0-9A-F]{64}(?![0-9A-Z])")
-_OF_A_WALLET = re.compile(
-    r"wallet|metamask|ethereum|\beth\b|bitcoin|\bbtc\b|solana|trezor|krypto|crypto|portefeuille|кошел|钱包|지갑"
-)
-_PUBLIC_HASH = re.compile(r"transa|\btx|hash|sha-?256|block|digest|commit|checksum|public")
-
-
-def _card(match: re.Match[str]) -> int:
-    number = match.group().translate(_SEPARATORS)
-    if _OF_A_PHONE.search(match.string, max(match.start() - _AROUND, 0), match.start()):
-        return 0
-    return len(match.group()) if _ISSUED.fullmatch(number) and luhn.is_valid(number) else 0
-
-
-def _iban(match: re.Match[str]) -> int:
-    """What follows the account's number may look as if it went on: the country says how long it is."""
-    given, wanted = match[1], _iban_length(match[1][:2])
-    end = 0
-    while wanted and end < len(given):
-        wanted -= given[end].isalnum()
-        end += 1
-    whole = not wanted and not match.string[match.start() + end : match.start() + end + 1].isalnum()
-    return end if end and whole and iban.is_valid(given[:end].translate(_SEPARATORS)) else 0
-
-
-@cache
-def _iban_length(country: str) -> int:
-    """Characters of the country's account numbers, 0 for none."""
-    known: list[tuple[str, dict[str, str]]] = numdb.get("iban").info(country)
-    form = known[0][1].get("bban", "") if known else ""
-    return 4 + sum(map(int, re.findall("[0-9]+", form))) if form else 0
-
-
-def _identity(match: re.Match[str]) -> int:
-    _, is_valid = SHAPES[(match.lastindex or 1) - 1]
-    return len(match.group()) if is_valid(match.group()) else 0
-
-
-def _recovery_key(match: re.Match[str]) -> int:
-    return len(match.group())
-
-
-def _wallet_key(match: re.Match[str]) -> int:
-    """As long as any hash: what is said around it tells."""
-    around = match.string[max(match.start() - _AROUND, 0) : match.end() + _AROUND].lower()
-    return len(match.group()) if _OF_A_WALLET.search(around) and not _PUBLIC_HASH.search(around) else 0
-
-
-_SHAPED: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], int]], ...] = (
-    ("card", _CARD, _card),
-    ("iban", _IBAN, _iban),
-    ("national_id", _IDENTITY, _identity),
-    ("recovery_code", _BITLOCKER, _recovery_key),
-    ("wallet_key", _WALLET_KEY, _wallet_key),
-)
-
-
-def _find_shaped(upper: str) -> Finding | None:
-    for kind, pattern, length_of in _SHAPED:
-        spent = 0
-        for match in pattern.finditer(upper):
-            if length := length_of(match):
-                return Finding(kind, match.start(), match.start() + length)
-            spent += _JUDGED
-            if spent > _ALLOWANCE + match.end():
-                return Finding("too_many_numbers", *match.span())
-    return None
 
 
 # Numbers behind a word for them
@@ -174,6 +87,13 @@ _ENDS = re.compile(
     rf"[\"'`*_)\]#]{{0,4}}\s{{0,3}}(?:$|[\n,;!?|(]|\.(?:\s|$)|(?:{'|'.join(column('after'))}))"
 )
 
+# The same of a number of identity: its word may go on with "number", in brackets or with whose it is.
+_NUMBER_WORD = "|".join(column("number"))
+_SAYS_ID = re.compile(
+    rf"(?:[ _-]?(?:{_NUMBER_WORD}))?(?: \([^)0-9\n]{{1,24}}\))?(?: (?:{'|'.join(column('own'))}))?"
+    rf"(?:{_SAYS_SO.pattern}|[\s\"'`*_(#|-]{{0,4}})"
+)
+
 _CARD_WORD = re.compile(_any_of(column("card") + column("cvv")))
 _BANK = re.compile(
     r"(?:sort[ -]?code|blz|bankleitzahl|routing(?: (?:number|no\.?))?|bsb|ifsc)[^0-9\n]{0,12}[0-9]{2}"
@@ -196,10 +116,16 @@ class _Named:
     said: bool = False
     near: re.Pattern[str] | None = None  # the word means such a number only beside another
     loosely: bool = False  # anything but another sentence may stand between
+    states: bool = False  # of a state: said to be it, a number counts whatever its check digits are
 
 
 def _form(expression: str, check: Check = any_number) -> tuple[tuple[re.Pattern[str], Check], ...]:
     return ((re.compile(expression), check),)
+
+
+def _nothing(number: str) -> bool:
+    """For numbers that nothing but their word tells."""
+    return False
 
 
 _NOT_MORE = r"(?![0-9A-Z_%$€£\u5186\u4e2a\u500b\u5e74\u5143\u4e07]|[.,:/-][0-9])"
@@ -227,8 +153,16 @@ _RULES = (
     ),
     _Named("iban", column("bank"), _form(r"(?<![\w.,-])[0-9]{6,12}(?![\w-])"), near=_BANK, loosely=True),
     *(
-        _Named("national_id", folded(words), tuple((re.compile(form), check) for form, check in forms))
-        for words, forms in NAMED
+        _Named(
+            "national_id",
+            folded(words),
+            tuple((re.compile(form), check) for form, check in forms),
+            states=words != ONLY_VALID,
+        )
+        for words, forms in (
+            *NAMED,
+            *((words, tuple((form, _nothing) for form in forms)) for words, forms in SAID),
+        )
     ),
 )
 _NUMBER = re.compile("[0-9]+")
@@ -243,9 +177,11 @@ def _word() -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=1000)
-def _rule_of(word: str) -> _Named:
-    """The first rule that has this word of a text."""
-    return next(rule for rule in _RULES if re.fullmatch("|".join(rule.words), word))
+def _rules_of(word: str) -> tuple[_Named, ...]:
+    """The rules that have this word of a text."""
+    rules = (rule for rule in _RULES if re.fullmatch("|".join(rule.words), word))
+    first = next(rules)
+    return (first, *(rule for rule in rules if rule.states))
 
 
 def _words(lower: str) -> Iterator[re.Match[str]]:
@@ -262,38 +198,56 @@ def _words(lower: str) -> Iterator[re.Match[str]]:
 def _find_named(lower: str, upper: str) -> Finding | None:
     spent = 0
     for word in _words(lower):
-        rule = _rule_of(word.group())
-        spent += _JUDGED
-        if spent > _ALLOWANCE + word.end():
+        spent += JUDGED
+        if spent > ALLOWANCE + word.end():
             return Finding("too_many_numbers", *word.span())
-        for form, check in rule.forms:
-            number = form.search(upper, word.end(), word.end() + _REACH + _LONGEST)
-            if number is None or number.start() > word.end() + _REACH:
-                continue
-            if check(number.group().translate(_SEPARATORS)) and _is_it(rule, word, number, lower):
-                return Finding(rule.kind, *number.span())
+        for rule in _rules_of(word.group()):
+            for form, check in rule.forms:
+                number = form.search(upper, word.end(), word.end() + _REACH + _LONGEST)
+                if number is None or number.start() > word.end() + _REACH:
+                    continue
+                is_valid = check(number.group().translate(SEPARATORS)) and _is_it(rule, word, number, lower)
+                if is_valid or (rule.states and _is_said(word, number, lower)):
+                    return Finding(rule.kind, *number.span())
     return None
+
+
+def _is_said(word: re.Match[str], number: re.Match[str], lower: str) -> bool:
+    """Whether the number is said to be the one of identity that the word names."""
+    if word.group() in AMBIGUOUS and _ALMOST_NOTHING.fullmatch(lower, word.end(), number.start()):
+        return bool(_ENDS.match(lower, number.end()))
+    return bool(_SAYS_ID.fullmatch(lower, word.end(), number.start()))
 
 
 # "4711 is my PIN": the number stands before its word.
 @cache
-def _backwards() -> re.Pattern[str]:
-    """Compiled late, as ``_word`` is."""
-    return re.compile(
-        rf"(?<![\w.,-])(?P<number>[0-9]{{4,8}})[\"'`]?,? (?:{_EQUALS}) (?:(?!not )[^\W\d_]{{1,12}} ){{0,3}}?"
-        rf"(?:{_any_of(column('pin') + column('door'))})(?:{_ENDS.pattern}| (?:{_OF})(?![^\W_]))"
+def _backwards() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Of a code, and of identity. Compiled late, as ``_word`` is."""
+    codes = _any_of(column("pin") + column("door"))
+    states = _any_of([word for rule in _RULES if rule.states for word in rule.words])
+    return (
+        re.compile(_BEFORE % ("[0-9]{4,8}", codes)),
+        re.compile(_BEFORE % (r"[0-9]{2,12}(?:[ .-][0-9]{2,12}){0,4}(?<=[0-9 .-]{9})", states)),
     )
 
 
+_BEFORE = (
+    rf"(?<![\w.,-])(?P<number>%s)[\"'`]?,? (?:{_EQUALS}) (?:(?!not )[^\W\d_]{{1,12}} ){{0,3}}?"
+    rf"(?:%s)(?:{_ENDS.pattern}| (?:{_OF})(?![^\W_]))"
+)
+
+
 def _find_backwards(lower: str) -> Finding | None:
-    match = _backwards().search(lower)
-    return Finding("pin", *match.span("number")) if match else None
+    for kind, pattern in zip(("pin", "national_id"), _backwards(), strict=True):
+        if match := pattern.search(lower):
+            return Finding(kind, *match.span("number"))
+    return None
 
 
 def _is_it(rule: _Named, word: re.Match[str], number: re.Match[str], lower: str) -> bool:
     """Whether the number is what the word announces, by what stands between and around."""
     between = lower[word.end() : number.start()]
-    around = lower[max(word.start() - _AROUND, 0) : number.end() + _AROUND]
+    around = lower[max(word.start() - AROUND, 0) : number.end() + AROUND]
     if rule.kind == "pin" and is_postal(word.group(), number.group(), around):
         return False
     if rule.near and (not rule.near.search(around) or _YEAR.fullmatch(number.group())):

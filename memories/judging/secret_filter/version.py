@@ -5,7 +5,7 @@ from pathlib import Path
 
 _SOURCES = (
     "alternatives", "assignments", "commands", "encoded", "folding", "identities", "issuers", "languages", "layouts",
-    "names", "personal", "postal", "prefixed", "seed_words", "shapes", "values",
+    "names", "personal", "postal", "prefixed", "seed_words", "shaped_numbers", "shapes", "values",
 )  # fmt: skip
 
 

@@ -164,12 +164,12 @@ def test_each_recalled_line_says_whose_words_it_is_where_several_write(
     question = "Who eats no meat and no fish at dinner?"
     ask(chat, question)
     block = scripted_model.chat_requests[-1].messages[-2]["content"]
-    assert "from Anna" not in block, "of one person alone nobody is named"
+    assert "anna" not in block.lower(), "of one person alone nobody is named"
     assert "told you" not in block
     Membership.objects.create(workspace=chat.workspace, user=anna, role=Role.EDITOR)
     ask(chat, question)
     block = scripted_model.chat_requests[-1].messages[-2]["content"]
-    assert "from Anna &lt;Smith&gt;) User eats no meat" in block
+    assert 'from "Anna Smith" "anna") User eats no meat' in block
     assert "what one said holds for that one" in block
 
 

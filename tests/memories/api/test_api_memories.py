@@ -40,6 +40,7 @@ FIELDS = {
     "source_message_id",
     "workspace_id",
     "author",
+    "edited_by",
     "may_replace",
     "searchable",
     "created_at",
