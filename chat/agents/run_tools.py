@@ -16,9 +16,12 @@ from chat.agents.run_progress import alone
 from chat.agents.step_tools import StepTool
 from chat.models import ToolOutcome
 from chat.models.runs import Run
-from chat.tools.base import ChatTool, ToolCaller, ToolTrouble, read_arguments
+from chat.prompting.provenance import MOST_SHOWN, Shown, provenance_of_run
+from chat.tools.base import ChatTool, Result, ToolCaller, ToolTrouble, read_arguments
 from chat.tools.documents import READ_DOCUMENT
 from chat.tools.memory import X_RECALL_MEMORY, X_SAVE_MEMORY, X_WORKSPACE_SEARCH
+from memories.judging.extraction.provenance import Provenance
+from memoryhub.llm.base import Speaker
 from workspaces.access import get_workspace
 from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Document, DocumentQuerySet, Role, Workspace
@@ -53,10 +56,7 @@ def _documents_of(run: Run, *, is_local: bool) -> DocumentQuerySet:
 
 def _step_tool(run: Run, tool: ChatTool, *, is_local: bool) -> StepTool:
     def call(arguments: str, key: str) -> str:
-        was_outside = bool(web_tools.urls_of(run))
-        caller = replace(
-            caller_of(run, is_local=is_local), call=f"{run.public_id}:{key}", for_review=was_outside
-        )
+        caller = replace(caller_of(run, is_local=is_local), call=f"{run.public_id}:{key}")
         try:
             result = tool.act(caller, read_arguments(tool.takes, arguments))
         except DataError:
@@ -65,10 +65,11 @@ def _step_tool(run: Run, tool: ChatTool, *, is_local: bool) -> StepTool:
             ) from None
         if result.outcome == ToolOutcome.SAVED:
             note_saved(run, result.memory_ids)
+        note_shown(run, result)
         return result.text
 
     # What a call has stored is known by its name when it comes again.
-    return StepTool(tool.tool, call, is_repeatable=True)
+    return StepTool(tool.tool, call, tool.speaker, is_repeatable=True)
 
 
 def caller_of(run: Run, *, is_local: bool) -> ToolCaller:
@@ -80,7 +81,12 @@ def caller_of(run: Run, *, is_local: bool) -> ToolCaller:
     workspace = get_workspace(run.user, run.workspace.public_id, need=Role.EDITOR)
     run.refresh_from_db(fields=["is_private", "chat"])
     reach = Reach.to_model(workspace, is_local=is_local, personal=run.is_own)
-    return ToolCaller(run.user, workspace, workspace.role, reach, timezone.now())
+
+    def provenance() -> Provenance:
+        run.refresh_from_db(fields=["plan", "board", "web_urls", "shown"])
+        return provenance_of_run(run)
+
+    return ToolCaller(run.user, workspace, workspace.role, reach, timezone.now(), provenance=provenance)
 
 
 def note_saved(run: Run, memory_ids: Sequence[str]) -> None:
@@ -88,6 +94,17 @@ def note_saved(run: Run, memory_ids: Sequence[str]) -> None:
     with alone(run.pk) as locked:
         locked.memory_ids = list(dict.fromkeys([*locked.memory_ids, *memory_ids]))
         locked.save(update_fields=["memory_ids"])
+
+
+def note_shown(run: Run, result: Result) -> None:
+    """What a look-up has quoted is noted with the run, so that what it saves later can name its source."""
+    found = [Shown(Speaker.MEMORY, each) for each in result.memory_ids]
+    quoted = [each.as_json() for each in (*found, *result.shown)]
+    if result.outcome != ToolOutcome.FOUND or not quoted:
+        return
+    with alone(run.pk) as locked:
+        locked.shown = [*(each for each in locked.shown if each not in quoted), *quoted][-MOST_SHOWN:]
+        locked.save(update_fields=["shown"])
 
 
 def board_of(run: Run) -> Callable[[], AbstractContextManager[TaskBoard]]:

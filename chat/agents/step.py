@@ -22,7 +22,7 @@ from chat.prompting.text import cut_to, prompt_text, tokens
 from chat.tools.base import ToolTrouble
 from memoryhub.errors import DomainError
 from memoryhub.kept import kept
-from memoryhub.llm.base import Message, Tool, ToolCall
+from memoryhub.llm.base import Message, Speaker, Tool, ToolCall
 
 RETRIES = 3  # times that a finish which does not fit is told back
 MOST_CALLS = 8  # of one round
@@ -69,7 +69,8 @@ class Transcript:
         messages = []
         for said in given.pop("messages", ()):
             calls = tuple(ToolCall(**call) for call in said.pop("tool_calls"))
-            messages.append(Message(**said, tool_calls=calls))
+            speaker = Speaker(said.pop("speaker", None) or Speaker.RUN)  # kept before speakers were: a run's
+            messages.append(Message(**said, tool_calls=calls, speaker=speaker))
         return cls(messages, **given)
 
     def unanswered(self) -> list[ToolCall]:
@@ -163,14 +164,17 @@ class StepExecutor:
             in_team=self.context.in_team,
         )
         asked = user_message(self.step.instructions, self._keys, self.context.memory)
-        return [Message("system", system), Message("user", asked)]
+        return [
+            Message("system", system, speaker=Speaker.SYSTEM),
+            Message("user", asked, speaker=Speaker.RUN),
+        ]
 
     def _next_reply(self, prompt: list[Message]) -> None:
         log = self.transcript
         is_last = log.rounds + 1 == self.context.budget.limits.step_rounds
         if not log.concluding and (is_last or self._is_tight(prompt)):
             log.concluding = True
-            log.messages.append(Message("user", prompt_text("run_conclude")))
+            log.messages.append(Message("user", prompt_text("run_conclude"), speaker=Speaker.SYSTEM))
             log.save()
         messages, offered = [*prompt, *log.messages], self.offered()
         may_call = not log.concluding or self._finish is not None
@@ -181,7 +185,7 @@ class StepExecutor:
             ToolCall(f"{call.id}_{log.rounds}" if call.id in known else call.id, call.name, call.arguments)
             for call in reply.calls[:MOST_CALLS]
         )
-        log.messages.append(Message("assistant", reply.text, tool_calls=calls))
+        log.messages.append(Message("assistant", reply.text, calls, speaker=Speaker.MODEL))
         out = tokens(reply.text) + sum(tokens(call.arguments) for call in reply.calls)
         spent_in = sum(tokens(message.content) for message in messages) + tokens_of_tools(offered)
         self.context.budget.spend(spent_in, out)
@@ -217,7 +221,7 @@ class StepExecutor:
         if self._finish is None and text:
             return self._finished(text[:LONGEST_PLAIN])
         wanted = "Call `finish_step` with the result." if self._finish else "Answer with the result."
-        return self._tell_back(Message("user", wanted))
+        return self._tell_back(Message("user", wanted, speaker=Speaker.SYSTEM))
 
     def _tell_back(self, said: Message) -> Outcome | None:
         """Say what was wrong with a finish, three times at most."""
@@ -238,7 +242,9 @@ class StepExecutor:
             return Outcome(False, released=str(released) or kept("No reason was given."))
         used = sum(tokens(message.content) for message in [*prompt, *self.transcript.messages])
         shown = cut_to(result[:LONGEST_RESULT], max(LEAST_RESULT, self.context.room - used))
-        self.transcript.messages.append(Message("tool", shown, tool_call_id=call.id))
+        tool = self.tools.get(call.name)
+        speaker = tool.speaker if tool else Speaker.SYSTEM
+        self.transcript.messages.append(Message("tool", shown, tool_call_id=call.id, speaker=speaker))
         self.transcript.begun = ""
         self.transcript.save()
         return None
@@ -273,7 +279,8 @@ class StepExecutor:
             wrong = str(error)
         if not wrong:
             return self._finished(result)
-        return self._tell_back(Message("tool", f"Error: {wrong}. Call it again.", tool_call_id=call.id))
+        again = f"Error: {wrong}. Call it again."
+        return self._tell_back(Message("tool", again, tool_call_id=call.id, speaker=Speaker.SYSTEM))
 
     def _finished(self, result: Any) -> Outcome:
         self._write(result)

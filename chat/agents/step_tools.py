@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 from pydantic import AfterValidator
 
 from chat.tools.base import Arguments, ChatTool, Result, read_arguments
-from memoryhub.llm.base import Tool
+from memoryhub.llm.base import Speaker, Tool
 
 A = TypeVar("A", bound=Arguments)
 LONGEST_RESULT = 24_000  # characters of what one call returns
@@ -27,11 +27,13 @@ Word = Annotated[str, KEPT]
 @dataclass(frozen=True)
 class StepTool:
     """``call`` takes the arguments as the model wrote them and a name for this call that is the same whenever it is
-    made again; it raises ToolTrouble or a DomainError. ``is_repeatable``: done twice it does no more than once.
+    made again; it raises ToolTrouble or a DomainError. ``speaker``: who says what it returns. ``is_repeatable``: done
+    twice it does no more than once.
     """
 
     tool: Tool
     call: Callable[[str, str], str]
+    speaker: Speaker
     is_repeatable: bool = True
 
     @property
@@ -40,14 +42,21 @@ class StepTool:
 
 
 def step_tool(
-    name: str, description: str, takes: type[A], act: Callable[[A, str], str], *, is_repeatable: bool = True
+    name: str,
+    description: str,
+    takes: type[A],
+    act: Callable[[A, str], str],
+    *,
+    speaker: Speaker = Speaker.RUN,
+    is_repeatable: bool = True,
 ) -> StepTool:
     def unused(caller: object, asked: A) -> Result:
         raise NotImplementedError
 
-    described = ChatTool(name, description, takes, unused)
+    described = ChatTool(name, description, takes, unused, speaker)
     return StepTool(
         described.tool,
         lambda arguments, key: act(read_arguments(described.takes, arguments), key),
+        speaker,
         is_repeatable,
     )

@@ -15,6 +15,7 @@ from chat.agents.step_tools import StepTool, step_tool
 from chat.models.runs import Run
 from chat.prompting.text import escape
 from chat.tools.base import Arguments, ToolTrouble, at_most, within
+from memoryhub.llm.base import Speaker
 from workspaces.documents.web import LONGEST_URL, WebTrouble, is_on, read_web_page, search_web
 from workspaces.models import Workspace
 
@@ -72,8 +73,10 @@ def web_tools(run: Run) -> tuple[StepTool, ...]:
         return f"# A page. {STRANGERS}\n> {asked.url}\n{_quoted(shown)}{go_on}"
 
     tools = (
-        step_tool(NAMES[0], "Search the web. " + STRANGERS, ToSearchWeb, search),
-        step_tool(NAMES[1], "Read a page that was found. " + STRANGERS, ToReadPage, read),
+        step_tool(NAMES[0], "Search the web. " + STRANGERS, ToSearchWeb, search, speaker=Speaker.WEB),
+        step_tool(
+            NAMES[1], "Read a page that was found. " + STRANGERS, ToReadPage, read, speaker=Speaker.WEB
+        ),
     )
     return tuple(tool for tool in tools if tool.name in run.tools)
 

@@ -112,6 +112,13 @@ class Run(models.Model):
         blank=True,
         help_text="What its searches found: it reads no other page.",
     )
+    shown: models.JSONField[Any, Any] = models.JSONField(
+        default=list,
+        db_default=[],
+        blank=True,
+        editable=False,
+        help_text="What its tools quoted: whose, id, from, to. Never the text.",
+    )
     created_at = models.DateTimeField(default=timezone.now)
     deadline_at = models.DateTimeField(help_text="When its minutes are up.")
     served_at = models.DateTimeField(default=timezone.now, help_text="When a step of it was last taken up.")

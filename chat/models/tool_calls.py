@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -49,6 +50,12 @@ class ToolCall(models.Model):
         default=False,
         editable=False,
         help_text="It held something of its person's own: no link shows its answer.",
+    )
+    shown: models.JSONField[Any, Any] = models.JSONField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="What it quoted of documents, artifacts and messages: whose, id, from, to. Never their text.",
     )
     output = models.TextField(blank=True, help_text="What may be mined for memories; most calls have none.")
     started_at = models.DateTimeField(default=timezone.now)

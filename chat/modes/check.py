@@ -20,7 +20,7 @@ from memories.recalling.ranking import injection_threshold
 from memories.recalling.recall import recall
 from memories.usage import count_live
 from memories.writing.field_rules import UNSTORABLE
-from memoryhub.llm.base import Capabilities
+from memoryhub.llm.base import Capabilities, Speaker
 from memoryhub.llm.base import Message as PromptMessage
 from workspaces.leaving_machine import Reach
 from workspaces.models import User
@@ -102,7 +102,11 @@ def build_check(
             break
         lines.append(line)
     asked = "\n".join(["<memories>", *lines, "</memories>", said])
-    return [PromptMessage("system", prompt_text("check")), PromptMessage("user", asked)], len(lines)
+    prompt = [
+        PromptMessage("system", prompt_text("check"), speaker=Speaker.SYSTEM),
+        PromptMessage("user", asked, speaker=Speaker.MEMORY),
+    ]
+    return prompt, len(lines)
 
 
 def read_verdict(reply: str, answer: str, memories: Sequence[Memory]) -> Verdict | None:

@@ -25,7 +25,7 @@ from chat.prompting.text import BYTES_PER_TOKEN, cut_to, escape, prompt_text, to
 from chat.tools.loop import Plan, replied, write
 from memories.models import Memory, SourceType
 from memoryhub.kept import kept
-from memoryhub.llm.base import Capabilities, ChatModel, Tool
+from memoryhub.llm.base import Capabilities, ChatModel, Speaker, Tool
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelError
 from workspaces.leaving_machine import Reach
@@ -74,14 +74,15 @@ class DeepThink(AnswerMode):
 
 def plan_prompt(prompt: Sequence[PromptMessage]) -> list[PromptMessage]:
     """The turn's own prompt, which providers have cached when the answer is asked for, with the wish for a plan."""
-    return [*prompt[:-1], PromptMessage("system", prompt_text("plan")), prompt[-1]]
+    wish = PromptMessage("system", prompt_text("plan"), speaker=Speaker.SYSTEM)
+    return [*prompt[:-1], wish, prompt[-1]]
 
 
 def with_plan(prompt: Sequence[PromptMessage], outline: str) -> list[PromptMessage]:
     """The plan right before the question. It was written with recalled text in view, so it is data as that is."""
     lines = "\n".join(filter(None, map(escape, outline.splitlines())))
     instructions = f"{prompt_text('planned')}\n<plan>\n{lines}\n</plan>"
-    return [*prompt[:-1], PromptMessage("system", instructions), prompt[-1]]
+    return [*prompt[:-1], PromptMessage("system", instructions, speaker=Speaker.MODEL), prompt[-1]]
 
 
 async def _plan(live: LiveAnswer, plan: Plan) -> str:

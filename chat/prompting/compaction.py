@@ -18,7 +18,7 @@ from memories.models import SourceType
 from memories.writing.extracting import queue_distillation
 from memories.writing.field_rules import UNSTORABLE
 from memoryhub import events
-from memoryhub.llm.base import Capabilities, ChatModel
+from memoryhub.llm.base import Capabilities, ChatModel, Speaker
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelError
 from workspaces.models import Purpose, User
@@ -133,7 +133,10 @@ def _summarise(
     if previous is not None:
         asked = f"<summary>\n{escaped_lines(previous.summary)}\n</summary>\n{asked}"
     reply = model.complete(
-        [PromptMessage("system", prompt_text("compact")), PromptMessage("user", asked)],
+        [
+            PromptMessage("system", prompt_text("compact"), speaker=Speaker.SYSTEM),
+            PromptMessage("user", asked, speaker=Speaker.CHAT),
+        ],
         max_tokens=SUMMARY_TOKENS,
         temperature=0.0,
     )

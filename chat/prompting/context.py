@@ -17,7 +17,7 @@ from memories.models import Memory
 from memories.models.memory import CATEGORIES
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.receipts import NO_ROOM
-from memoryhub.llm.base import Capabilities, Picture, Tool
+from memoryhub.llm.base import Capabilities, Picture, Speaker, Tool
 from memoryhub.llm.base import Message as PromptMessage
 from workspaces.models import Agent, User
 
@@ -69,18 +69,22 @@ def build_prompt(
     is cut only when it alone would not fit.
     """
     whole = room_beside_answer(capabilities) - reserve - tokens_of_tools(tools)
+    text = system_text(conversation.agent, now=now, has_tools=bool(tools), room=whole)
     system = [
-        PromptMessage("system", system_text(conversation.agent, now=now, has_tools=bool(tools), room=whole))
+        PromptMessage("system", text, speaker=Speaker.ASSISTANT if conversation.agent else Speaker.SYSTEM)
     ]
     if conversation.summary:
         room = whole - tokens_of(system)
         summary = cut_to(escaped_lines(conversation.summary), int(room * SUMMARY_SHARE))
-        system.append(PromptMessage("system", f"{prompt_text('compacted')}\n{summary}"))
+        summary = f"{prompt_text('compacted')}\n{summary}"
+        system.append(PromptMessage("system", summary, speaker=Speaker.MODEL))
     block = recalled_block(used, names_people=names_people)
-    tail = [PromptMessage("system", text) for text in (documents, block) if text]
+    blocks = ((documents, Speaker.DOCUMENT), (block, Speaker.MEMORY))
+    tail = [PromptMessage("system", text, speaker=speaker) for text, speaker in blocks if text]
     room = whole - tokens_of([*system, *tail])
-    recent = [PromptMessage("system", short_term.directive)] if short_term.directive else []
-    recent += short_term.items
+    recent = list(short_term.items)
+    if short_term.directive:
+        recent.insert(0, PromptMessage("system", short_term.directive, speaker=Speaker.SYSTEM))
     if tokens_of(recent) <= room * SHORT_TERM_SHARE:
         tail = [*recent, *tail]
         room -= tokens_of(recent)
@@ -89,7 +93,8 @@ def build_prompt(
     asked = cut_to(conversation.question.content, max(LEAST_QUESTION, room - 16))
     room = history_room(capabilities, room - tokens(asked), has_tools=bool(tools))
     shown = _history(conversation, room)
-    messages = [*system, *shown.messages, *tail, PromptMessage("user", asked, pictures=pictures)]
+    question = PromptMessage("user", asked, pictures=pictures, speaker=Speaker.PERSON)
+    messages = [*system, *shown.messages, *tail, question]
     is_tight = shown.left_out or shown.tokens > room * TIGHT
     seen_from = shown.first if shown.left_out else None
     return BuiltPrompt(messages, seen_from, is_tight, shown.keys, begins=len(system))
@@ -252,6 +257,9 @@ def _history(conversation: Conversation, room: int) -> _Shown:
     while chosen and chosen[-1].role == "assistant":
         chosen.pop()
         left_out = True
-    shown = [PromptMessage(line.role, line.content, pictures=line.pictures) for line in chosen[::-1]]
+    shown = [
+        PromptMessage(line.role, line.content, pictures=line.pictures, speaker=line.speaker)
+        for line in chosen[::-1]
+    ]
     keys = tuple(line.key for line in chosen[::-1])
     return _Shown(shown, spent, keys[0] if keys else conversation.question.key, left_out, keys)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from memoryhub.llm.base import Picture
+from memoryhub.llm.base import Picture, Speaker
 from workspaces.models import Agent
 
 LOOKED_AT = 200  # earlier messages, at most, however short
@@ -22,6 +22,10 @@ class Line:
     content: str
     key: int
     pictures: tuple[Picture, ...] = ()
+
+    @property
+    def speaker(self) -> Speaker:
+        return Speaker.PERSON if self.role == "user" else Speaker.MODEL
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from memories.writing.field_rules import UNSTORABLE
 from memoryhub.errors import Conflict, Invalid, SecretRefused
 from memoryhub.languages import grouped
 from memoryhub.llm.base import Message as PromptMessage
+from memoryhub.llm.base import Speaker
 from workspaces.access import require
 from workspaces.leaving_machine import Reach
 from workspaces.models import Role, User
@@ -103,19 +104,20 @@ def _gather(
     room: int,
     now: datetime,
 ) -> ShortTerm:
-    items = []
+    items: list[tuple[str, Speaker]] = []
     if others:
         longest = int(room * OTHERS_SHARE * BYTES_PER_TOKEN / len(others))
         lines = [_line(entry, longest, now) for entry in others]
-        items.append("\n".join([prompt_text("short_term_others"), *lines]))
+        items.append(("\n".join([prompt_text("short_term_others"), *lines]), Speaker.CHAT))
     summary = own.summary if own else ""
     if summary:
-        items.append(f"{prompt_text('short_term_own')}\n{escape(summary)}")
+        items.append((f"{prompt_text('short_term_own')}\n{escape(summary)}", Speaker.MODEL))
     if can_update and _may_change(question, summary) and not wants_long_term(question.content):
-        items.append(_expanded("short_term_hint"))
+        items.append((_expanded("short_term_hint"), Speaker.SYSTEM))
     first = can_update and not summary and _has_enough_messages(question)
     return ShortTerm(
-        tuple(PromptMessage("user", item) for item in items), _expanded("short_term_first") if first else ""
+        tuple(PromptMessage("user", item, speaker=speaker) for item, speaker in items),
+        _expanded("short_term_first") if first else "",
     )
 
 

@@ -9,6 +9,7 @@ from pydantic import AllowInfNan
 from chat.tools.base import Arguments, ChatTool, Result, ToolCaller, within
 from chat.tools.memory import RECALLED, Category, Limit, Query, Statement, recalled, store
 from memories.recalling.recall import recall_for
+from memoryhub.llm.base import Speaker
 
 
 class OwnRecall(Arguments):
@@ -41,6 +42,7 @@ LTM_RECALL = ChatTool(
     "Look up your own long-term memory.",
     OwnRecall,
     ltm_recall,
+    Speaker.MEMORY,
     kept=frozenset({"query", "k"}),
 )
 LTM_REMEMBER = ChatTool(
@@ -48,5 +50,6 @@ LTM_REMEMBER = ChatTool(
     "Keep one fact for your later chats; importance 0 to 1. Never secrets.",
     OwnSave,
     ltm_remember,
+    Speaker.MODEL,
     kept=frozenset({"kind", "importance"}),
 )

@@ -8,11 +8,13 @@ from pydantic import StringConstraints
 
 from chat.chats.personal_memories import home_of
 from chat.models import ToolOutcome
+from chat.prompting.provenance import Shown
 from chat.prompting.text import escape
 from chat.tools.base import Arguments, ChatTool, Result, ToolCaller, ToolTrouble, at_most
 from chat.tools.portion import READ_AT_ONCE, ToRead, portion, require_in_reach
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.ids import PATTERN
+from memoryhub.llm.base import Speaker
 from workspaces.access import require
 from workspaces.artifacts.artifacts import Source, Stale, change, get_artifact, keep, version_of
 from workspaces.artifacts.written import Written
@@ -98,7 +100,8 @@ def read(caller: ToolCaller, asked: ToRead) -> Result:
     found = _artifact(caller, asked.id.partition("-")[0], Role.VIEWER)
     title = f"{escape(found.title)} ({found.language or found.kind}, {version_of(found)})"
     text = found.content[asked.start : asked.start + READ_AT_ONCE]
-    return portion(title, text, start=asked.start, of=len(found.content), personal=found.is_personal)
+    shown = Shown(Speaker.ARTIFACT, found.public_id, asked.start, asked.start + len(text))
+    return portion(title, text, shown, of=len(found.content), personal=found.is_personal)
 
 
 def _artifact(caller: ToolCaller, public_id: str, need: Role) -> Artifact:
@@ -128,5 +131,6 @@ WRITE_ARTIFACT = ChatTool(
     "which content replaces.",
     ToWrite,
     write,
+    Speaker.TOOL,
     kept=frozenset({"kind", "id"}),
 )

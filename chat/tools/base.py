@@ -20,7 +20,9 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from chat.models import Chat, Message, ToolOutcome
-from memoryhub.llm.base import Tool
+from chat.prompting.provenance import Shown
+from memories.judging.extraction.provenance import Provenance
+from memoryhub.llm.base import Speaker, Tool
 from workspaces.caller import Caller
 
 MOST_ARGUMENTS = 20_000  # characters of one call
@@ -46,13 +48,13 @@ class InChat:
 @dataclass(frozen=True)
 class ToolCaller(Caller):
     """``turn``: None where the conversation is not stored, as with programs that keep it themselves. ``call``: a name
-    for this call that is the same when it is made again, where whoever makes it may die in the middle. ``for_review``:
-    what it saves waits for a person, since strangers may have said it.
+    for this call that is the same when it is made again, where whoever makes it may die in the middle. ``provenance``
+    loads all that stood before the model; None where a program keeps that to itself.
     """
 
     turn: InChat | None = None
     call: str = ""
-    for_review: bool = False
+    provenance: Callable[[], Provenance] | None = None
 
     def may_draw_on(self, document_id: str) -> bool:
         """Whether the question leaves this document to its answer: one that names its documents leaves no other."""
@@ -64,7 +66,7 @@ class ToolCaller(Caller):
 class Result:
     """``text`` is what the model reads. ``output`` is what may be mined for memories later; most have none. ``noted``
     stays with the call beside its arguments: ids and numbers for its readers. ``personal``: something of the person's
-    own, beside memories, is in it.
+    own, beside memories, is in it. ``shown``: what of documents, artifacts and other chats it quotes.
     """
 
     text: str
@@ -74,6 +76,7 @@ class Result:
     output: str = ""
     noted: Mapping[str, object] = field(default_factory=dict)
     personal: bool = False
+    shown: tuple[Shown, ...] = ()
 
 
 class Arguments(BaseModel):
@@ -110,13 +113,15 @@ A = TypeVar("A", bound=Arguments)
 @dataclass(frozen=True)
 class ChatTool(Generic[A]):
     """``kept`` names the arguments that stay with the chat for its readers: never the text of a memory. ``is_aside``:
-    an answer that was given in the same breath needs no more words when it is done.
+    an answer that was given in the same breath needs no more words when it is done. ``speaker``: who says what a call
+    returns; beside that ``Result.memory_ids`` and ``Result.shown`` name single sources.
     """
 
     name: str
     description: str
     takes: type[A]
     act: Callable[[ToolCaller, A], Result]
+    speaker: Speaker
     kept: frozenset[str] = frozenset()
     is_aside: bool = False
 

@@ -20,7 +20,7 @@ from chat.prompting.text import BYTES_PER_TOKEN, cut_to, tokens
 from chat.tools.base import MOST_ARGUMENTS, ChatTool
 from chat.tools.running import run_calls
 from memories.writing.field_rules import UNSTORABLE
-from memoryhub.llm.base import ChatModel, Delta, Message, Tool, ToolCall
+from memoryhub.llm.base import ChatModel, Delta, Message, Speaker, Tool, ToolCall
 from memoryhub.llm.errors import ModelBadReply, ModelContextOverflow
 from memoryhub.llm.metering import report_parts
 from memoryhub.monitoring import metrics
@@ -86,12 +86,13 @@ async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
         if text.strip() and all(call.name in by_name and by_name[call.name].is_aside for call in calls):
             return  # it was said, and noted: nothing is left to say
         asked = tuple(ToolCall(call.id, call.name, _readable(call.arguments)) for call in calls)
-        messages.append(Message("assistant", text, tool_calls=asked))
+        messages.append(Message("assistant", text, tool_calls=asked, speaker=Speaker.MODEL))
         room -= tokens(text) + sum(tokens(call.arguments) for call in asked)
         for call, result in zip(asked, results, strict=True):
             shown = cut_to(result, max(LEAST_RESULT, room))
             room -= tokens(shown)
-            messages.append(Message("tool", shown, tool_call_id=call.id))
+            speaker = by_name[call.name].speaker if call.name in by_name else Speaker.SYSTEM
+            messages.append(Message("tool", shown, tool_call_id=call.id, speaker=speaker))
         rounds = min(rounds - 1, 0) if room <= LEAST_RESULT else rounds - 1
 
 

@@ -11,11 +11,11 @@ from pydantic import Field
 from chat.models import ToolOutcome
 from chat.prompting.context import category_label
 from chat.prompting.excerpts import excerpt_around
+from chat.prompting.provenance import Shown
 from chat.prompting.text import escape
 from chat.tools import artifacts, documents
 from chat.tools.base import Arguments, ChatTool, InChat, Result, ToolCaller, ToolTrouble, at_most, within
 from chat.tools.portion import ToRead
-from chat.turns.attribution import attribution_until
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from memories.recalling.recall import QUERY_LENGTH, Recall, recall_for
@@ -24,12 +24,16 @@ from memories.writing.announcing import announce_auto_saved
 from memories.writing.gate import Draft, save_memory
 from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import Invalid, SecretRefused
+from memoryhub.llm.base import Speaker
+from memoryhub.llm.reader import get_reader
 from workspaces.access import personal_place, require
-from workspaces.models import Agent, Role, User
+from workspaces.models import Agent, Role
 from workspaces.quotas import QuotaReached
 
 RECALLED, MOST_RECALLED = 5, 20
 READ = {"doc_": documents.read, artifacts.PREFIX: artifacts.read}
+# Whose words an item of a search is.
+SPEAKERS = {"document": Speaker.DOCUMENT, "artifact": Speaker.ARTIFACT, "message": Speaker.CHAT}
 LONGEST_LIST = 12_000  # characters of a list: twenty of the longest memories would fill a context
 
 Query = Annotated[str, at_most(QUERY_LENGTH)]
@@ -85,12 +89,12 @@ def store(
         author=person,
         source_type=SourceType.MODEL,
         source_details={"tool": True} | ({"call": caller.call} if caller.call else {}),
-        for_review=caller.for_review,
     )
     if (made := _made_by(caller)) is not None:
         return _said_of(made)
+    draft = _resting(draft, caller)
     if turn is not None:
-        draft = replace(draft, **_origin(turn, content, by=person))
+        draft = replace(draft, **_origin(turn, draft))
     try:
         saved = save_memory(draft, by=person, now=caller.now)
     except (SecretRefused, WasForgotten):
@@ -124,14 +128,22 @@ def _made_by(caller: ToolCaller) -> Memory | None:
     return mine.filter(workspace=caller.workspace, source_details__call=caller.call).first()
 
 
-def _origin(turn: InChat, content: str, *, by: User) -> dict[str, Any]:
-    """Where in the chat a draft comes from, and whether nobody there had said it."""
+def _resting(draft: Draft, caller: ToolCaller) -> Draft:
+    """For review, naming its source, unless a person said it; as it is where a program keeps the conversation."""
+    if caller.provenance is None:
+        return draft
+    today, names = caller.now.date(), caller.person.shown_name
+    source = caller.provenance().rests_on(draft.content, get_reader(), today=today, names=names)
+    return draft.resting_on(source)
+
+
+def _origin(turn: InChat, draft: Draft) -> dict[str, Any]:
+    """Where in the chat a draft comes from."""
     return {
         "source_chat_id": turn.chat.public_id,
         "source_message_id": turn.question.public_id,
         "source_excerpt": excerpt_around(turn.question),
-        "source_details": {"tool": True, "answer": turn.answer.public_id},
-        "for_review": attribution_until(turn.answer, by).is_taken(content),
+        "source_details": {**draft.source_details, "answer": turn.answer.public_id},
     }
 
 
@@ -185,7 +197,13 @@ def searched(found: Sequence[Found]) -> Result:
     ids = tuple(item.id for item in found if item.type == "memory")
     # How much there is of what nobody else sees is not for those who read the chat later.
     personal = sum(item.personal for item in found)
-    return Result(text, ToolOutcome.FOUND, ids, len(found) - personal, personal=personal > 0)
+    shown = tuple(_shown(item) for item in found if item.type != "memory")
+    return Result(text, ToolOutcome.FOUND, ids, len(found) - personal, personal=personal > 0, shown=shown)
+
+
+def _shown(item: Found) -> Shown:
+    begins, ends = item.place.characters if item.place else (0, Shown.ends)
+    return Shown(SPEAKERS[item.type], item.id, begins, ends)
 
 
 def _what(item: Found) -> str:
@@ -219,6 +237,7 @@ X_SAVE_MEMORY = ChatTool(
     "Store one statement that stands alone; never secrets.",
     ToSave,
     save,
+    Speaker.MODEL,
     kept=frozenset({"category"}),
 )
 X_RECALL_MEMORY = ChatTool(
@@ -226,6 +245,7 @@ X_RECALL_MEMORY = ChatTool(
     "Look up what is remembered.",
     ToRecall,
     look_up,
+    Speaker.MEMORY,
     kept=frozenset({"query", "offset", "limit"}),
 )
 X_WORKSPACE_SEARCH = ChatTool(
@@ -233,5 +253,6 @@ X_WORKSPACE_SEARCH = ChatTool(
     "Search all of the workspace, or read the document or artifact whose id the query is.",
     ToSearch,
     search,
+    Speaker.TOOL,
     kept=frozenset({"query", "limit", "start"}),
 )

@@ -7,6 +7,7 @@ from typing import Annotated, TypeVar
 from pydantic import Field
 
 from chat.models import ToolOutcome
+from chat.prompting.provenance import Shown
 from chat.prompting.text import escape
 from chat.tools.base import Arguments, Result, ToolCaller, at_most, within
 from memoryhub.errors import NotFound
@@ -36,12 +37,13 @@ def require_in_reach(caller: ToolCaller, found: Owned) -> Owned:
     return found
 
 
-def portion(title: str, text: str, *, start: int, of: int, personal: bool) -> Result:
-    """What stands from ``start`` on in a text of so many characters, and where to go on."""
+def portion(title: str, text: str, shown: Shown, *, of: int, personal: bool) -> Result:
+    """The text of what is ``shown``, of so many characters, and where to go on."""
+    start = shown.begins
     if not text:
         return Result("There is no text from there on.", ToolOutcome.FOUND)
     ends = start + len(text)
     go_on = f"\n(go on from {ends} of {of})" if ends < of else ""
     lines = "\n".join(map(escape, text.splitlines()))
     said = f"# {title}, characters {start} to {ends}\n{lines}{go_on}"
-    return Result(said, ToolOutcome.FOUND, count=1, personal=personal)
+    return Result(said, ToolOutcome.FOUND, count=1, personal=personal, shown=(shown,))

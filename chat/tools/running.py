@@ -15,6 +15,7 @@ from chat.answers.live import LiveAnswer
 from chat.answers.threads import in_tool_thread
 from chat.chats.personal_memories import personal_allowed
 from chat.models import Message, ToolCall, ToolOutcome, ToolStatus
+from chat.prompting.provenance import provenance_until
 from chat.tools.base import Arguments, ChatTool, InChat, Result, ToolCaller, ToolTrouble, read_arguments
 from chat.tools.shown_calls import event_of
 from memories.models import SourceType
@@ -130,6 +131,7 @@ def _caller(live: LiveAnswer, user_pk: int) -> ToolCaller:
         now=timezone.now(),
         agent=chat.agent,
         turn=InChat(chat, answer.reply_to, answer),
+        provenance=lambda: provenance_until(answer, user),
     )
 
 
@@ -159,6 +161,7 @@ def _end(live: LiveAnswer, row: ToolCall, result: Result) -> None:
     row.memory_ids = list(result.memory_ids)
     row.arguments |= result.noted
     row.held_personal = result.personal
+    row.shown = [each.as_json() for each in result.shown]
     row.status = ToolStatus.FAILED if result.outcome in _FAILURES else ToolStatus.DONE
     row.finished_at = timezone.now()
     try:

@@ -12,6 +12,7 @@ from chat.tools.base import Arguments, ChatTool, Result, ToolCaller, ToolTrouble
 from memories.judging.secret_filter import find_personal
 from memories.writing.drafts import cut_at_word
 from memoryhub.errors import Conflict, SecretRefused
+from memoryhub.llm.base import Speaker
 
 
 class Summary(Arguments):
@@ -45,5 +46,6 @@ UPDATE_SHORT_TERM_MEMORY = ChatTool(
     "Replace this chat's summary, which the user's other chats see.",
     Summary,
     update,
+    Speaker.MODEL,
     is_aside=True,
 )

@@ -5,16 +5,17 @@ Beside turns there are outputs: what a tool noted, a summary, long thinking. The
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from chat.models import Chat, Compaction, Message, MessageQuerySet, MessageRole, ToolCall, ToolOutcome
 from chat.prompting.context import name_of
 from chat.prompting.excerpts import excerpt_around
+from chat.prompting.provenance import provenance_until
 from chat.turns import program_turns
-from chat.turns.attribution import attribution_until
+from memories.judging.extraction.provenance import Source
 from memories.models import SourceType
 from memories.writing.turn_text import TurnText
+from memoryhub.llm.base import Speaker
 from workspaces.models import User
 
 PLACE = ("connection", "workspace__connection")
@@ -36,10 +37,10 @@ def load_turn(public_id: str, source_type: str, by: User | None) -> TurnText | N
         return None
     question = answer.reply_to
     if source_type in THOUGHT:
-        thought = _output(answer.content, question, answer.chat, by)
-        return replace(thought, is_foreign=answer.runs.filter(web_urls__len__gt=0).exists())
+        web = answer.runs.filter(web_urls__len__gt=0).first()
+        strangers = [Source(Speaker.WEB, None, web.public_id)] if web else []
+        return _output(answer.content, answer, answer.chat, by, *strangers, source=question)
     said = (("user", question.content), ("assistant", answer.content))
-    attribution = attribution_until(answer, by)
     return TurnText(
         said,
         question.public_id,
@@ -49,8 +50,7 @@ def load_turn(public_id: str, source_type: str, by: User | None) -> TurnText | N
         said_at=question.created_at,
         said_before=_said_before(question),
         earlier=_earlier(question),
-        said=attribution.said,
-        shown=attribution.shown,
+        provenance=provenance_until(answer, by),
         **_place(answer.chat),
     )
 
@@ -78,8 +78,9 @@ def _tool_output(call_id: str, by: User | None) -> TurnText | None:
     )
     if call is None or call.message.reply_to is None:
         return None
-    foreign = () if call.outcome == ToolOutcome.NOTED else (call.output,)
-    return _output(call.output, call.message.reply_to, call.message.chat, by, *foreign)
+    speaker = Speaker.MODEL if call.outcome == ToolOutcome.NOTED else Speaker.TOOL
+    output = Source(speaker, call.output, call.public_id)
+    return _output(call.output, call.message, call.message.chat, by, output, source=call.message.reply_to)
 
 
 def _summary(compaction_id: str, by: User | None) -> TurnText | None:
@@ -90,20 +91,22 @@ def _summary(compaction_id: str, by: User | None) -> TurnText | None:
         .filter(public_id=compaction_id)
         .first()
     )
-    return _output(found.summary, found.upto, found.chat, by) if found else None
+    return _output(found.summary, found.upto, found.chat, by, source=found.upto) if found else None
 
 
-def _output(text: str, source: Message, chat: Chat, by: User | None, *foreign: str) -> TurnText:
-    """Without an excerpt: what it came from is longer ago, or all around. ``foreign``: what of it nobody here said."""
-    attribution = attribution_until(source, by)
+def _output(
+    text: str, until: Message, chat: Chat, by: User | None, *said: Source, source: Message
+) -> TurnText:
+    """Without an excerpt: what it came from is longer ago, or all around. ``said``: by whom it is, beside all that
+    stood before the model ``until`` then.
+    """
     return TurnText(
         (("assistant", text),),
         source.public_id,
         "",
         chat.is_private,
         is_output=True,
-        said=attribution.said,
-        shown=(*attribution.shown, *foreign),
+        provenance=provenance_until(until, by).plus(*said),
         **_place(chat),
     )
 

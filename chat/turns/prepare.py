@@ -28,7 +28,7 @@ from chat.turns.chosen_model import chosen_for_chat
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import Recall
 from memories.recalling.receipts import drop_receipt, store_receipt
-from memoryhub.llm.base import Capabilities
+from memoryhub.llm.base import Capabilities, Speaker
 from memoryhub.llm.base import Message as PromptMessage
 from workspaces.connections.choice import Chosen
 from workspaces.connections.sight import find_out
@@ -114,8 +114,9 @@ def _to_go_on(text: str, capabilities: Capabilities) -> list[PromptMessage]:
     """An answer that was cut, and the wish that it goes on, where the model needs one; of a long one its end."""
     most = int(room_beside_answer(capabilities) * GOES_ON_SHARE * BYTES_PER_TOKEN)
     end = text.encode(errors="replace")[-most:].decode(errors="ignore")
-    wish = [] if capabilities.writes_on else [PromptMessage("user", prompt_text("continue"))]
-    return [PromptMessage("assistant", end), *wish]
+    begun = PromptMessage("assistant", end, speaker=Speaker.MODEL)
+    wish = PromptMessage("user", prompt_text("continue"), speaker=Speaker.SYSTEM)
+    return [begun] if capabilities.writes_on else [begun, wish]
 
 
 def _say_recall_failed(answer: Message, user: User) -> None:

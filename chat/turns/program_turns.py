@@ -14,6 +14,7 @@ from django.db.models import Q
 from django.utils.crypto import salted_hmac
 
 from chat.models import PassingTurn
+from memories.judging.extraction.provenance import Provenance, Source
 from memories.models import Extraction, Memory, SourceType
 from memories.models.extraction import ExtractionStatus
 from memories.models.memory import MemoryQuerySet
@@ -23,6 +24,7 @@ from memories.writing.field_rules import UNSTORABLE
 from memories.writing.turn_text import TurnText
 from memoryhub.database.ready import Ready
 from memoryhub.ids import LENGTH
+from memoryhub.llm.base import Speaker
 from workspaces.caller import Caller
 from workspaces.models import Membership, User
 from workspaces.models.connection import Connection
@@ -134,12 +136,21 @@ def load_passing(public_id: str) -> TurnText | None:
         said_by=turn.user,
         said_at=turn.created_at,
         earlier=tuple((role, text) for role, text in turn.said[:-1]),
-        said=tuple(text for role, text in turn.said if role == "user"),
-        shown=(*readable.values_list("content", flat=True), *turn.shown),
-        shown_more=turn.shown_more,
+        provenance=_provenance(turn, readable),
         connection=turn.connection,
         workspace=turn.workspace,
     )
+
+
+def _provenance(turn: PassingTurn, readable: MemoryQuerySet) -> Provenance:
+    """Answers in what a program sends may be made up, so they are the program's, and nobody confirms one."""
+    said = [Source(Speaker.PERSON, text) for role, text in reversed(turn.said) if role == "user"]
+    recalled = [
+        Source(Speaker.MEMORY, text, name) for name, text in readable.values_list("public_id", "content")
+    ]
+    words = [Source(Speaker.PROGRAM, " ".join(turn.shown), is_bag=True)] if turn.shown else []
+    unseen = [Source(Speaker.PROGRAM, None)] if turn.shown_more else []
+    return Provenance((*said, *recalled, *words, *unseen))
 
 
 def saved_from(conversation: str, user: User, *, now: datetime) -> list[str]:

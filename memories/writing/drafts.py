@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 
 from memories.judging.duplicates import normalise
+from memories.judging.extraction.provenance import Source
 from memories.judging.secret_filter import find_personal, find_secret
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CONTENT_LENGTH, RevisionAction, is_automatic, place_of
@@ -21,6 +22,7 @@ from memories.writing.field_rules import CLEANERS, LABEL_LENGTH, UNSTORABLE, cle
 from memories.writing.sources import clean_sources
 from memories.writing.together import TEXTS, texts_of
 from memoryhub.errors import Invalid, SecretRefused, Sensitive
+from memoryhub.llm.base import Speaker
 from workspaces.models import Agent, User, Workspace
 
 EXCERPT_LENGTH = 6000
@@ -108,6 +110,13 @@ class Draft:
 
     def to_review(self) -> Draft:
         return replace(self, for_review=True)
+
+    def resting_on(self, source: Source) -> Draft:
+        """The draft as it is where these are a person's own words; else for review, naming the source."""
+        if source.speaker is Speaker.PERSON:
+            return self
+        named = {"rests_on": {"speaker": str(source.speaker), "id": source.id}}
+        return replace(self, for_review=True, source_details={**self.source_details, **named})
 
     @property
     def is_automatic(self) -> bool:

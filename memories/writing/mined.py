@@ -5,9 +5,7 @@ from __future__ import annotations
 from django.utils import timezone
 
 from memories.judging.extraction.candidates import Candidate
-from memories.judging.extraction.grounding import is_grounded
 from memories.judging.extraction.model import Around, Complete, distil_with_model, extract_with_model
-from memories.judging.extraction.provenance import is_taken_from
 from memories.judging.extraction.rules import extract_with_rules
 from memories.models import Extraction, Scope
 from memories.writing.drafts import Draft, cut_at_word
@@ -100,16 +98,11 @@ def draft_of(
 ) -> Draft:
     """What is said in a private chat becomes a personal memory: nobody but its creator sees the one or the other.
 
-    What only repeats a tool, a memory or a document that the model was shown waits for review, and so does what a
-    model says with names or numbers that no person said. Where it was shown more than is known, all does that is not
-    plainly the person's.
+    What rests on anything but a person's own words waits for review.
     """
     today = turn.said_at.date() if turn.said_at else None
-    is_backed = extractor != "model" or is_grounded(
-        candidate.text, said=turn.said, today=today, names=_name_of(turn.said_by)
-    )
-    is_taken = is_taken_from(candidate.text, said=turn.said, shown=turn.shown, shown_more=turn.shown_more)
-    return Draft(
+    source = turn.provenance.rests_on(candidate.text, get_reader(), today=today, names=_name_of(turn.said_by))
+    draft = Draft(
         content=cut_at_word(candidate.text),
         summary=cut_at_word(candidate.text),
         workspace=place,
@@ -122,8 +115,8 @@ def draft_of(
         source_message_id=turn.user_message_id,
         source_excerpt=turn.excerpt,
         source_details={"extractor": extractor, **candidate.details},
-        for_review=turn.is_foreign or not is_backed or is_taken,
     )
+    return draft.resting_on(source)
 
 
 def _author(extraction: Extraction, turn: TurnText) -> User | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from memories.judging.extraction.provenance import NOTHING, Provenance
 from workspaces.models import User, Workspace
 from workspaces.models.connection import Connection
 
@@ -25,10 +26,7 @@ class TurnText:
     ] = ()  # (role, text) of what was said before: never mined, only understood by
     said_at: datetime | None = None
     said_before: str = ""  # the message before, if the same person said it
-    said: tuple[str, ...] = ()  # people's own words in this chat, these and earlier ones
-    shown: tuple[str, ...] = ()  # what the model was shown and nobody said: never mined, only compared with
-    shown_more: bool = False  # and there was more than that
-    is_foreign: bool = False  # any of it may be what strangers wrote on the web: all of it waits for review
+    provenance: Provenance = NOTHING  # all that the model had before it: never mined, only compared with
     connection: Connection | None = None  # the one chosen for its chat
     workspace: Workspace | None = None  # of its chat; None: the extraction's own
 

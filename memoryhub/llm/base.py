@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
@@ -20,6 +21,31 @@ INSERTED = "_inserted"
 
 
 ToolChoice = Literal["auto", "none"]
+
+
+class Speaker(StrEnum):
+    """Who said a text that is put before a model. Only a person's own words become a memory without review."""
+
+    PERSON = "person"
+    """A member of the workspace, in this conversation."""
+    MODEL = "model"
+    """The model itself: earlier answers, plans, summaries of this conversation."""
+    SYSTEM = "system"
+    """Our own prompts, which say nothing of anybody."""
+    ASSISTANT = "assistant"
+    """The instructions of a named assistant."""
+    MEMORY = "memory"
+    DOCUMENT = "document"
+    ARTIFACT = "artifact"
+    CHAT = "chat"
+    """Another chat: its summary, or a message that was found."""
+    TOOL = "tool"
+    """What a tool says of its own work."""
+    WEB = "web"
+    RUN = "run"
+    """A run's plan, inputs, results and messages between its steps."""
+    PROGRAM = "program"
+    """A program that uses our API: its instructions, its tools, and answers that it may have made up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +91,8 @@ class Message:
     """The call a tool message answers."""
     pictures: tuple[Picture, ...] = ()
     """Of a user message. A model that does not see is told their names."""
+    speaker: Speaker | None = None
+    """Whose words they are; everything in a turn or a run has one (tests/chat/turns/test_provenance_routes.py)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from pathlib import Path
 LONGEST = 60  # characters
 _WORD = re.compile(r"[^\W_]+")
 _ASKS = re.compile("[?\uff1f\u061f]")
+# Of the words that answer a question those that deny it, or only show that somebody has read it.
+_NO_YES = frozenset({"no", "nope", "ok", "okay", "k", "kk", "got", "fine", "alright"})
 
 
 def says_nothing(text: str, before: Sequence[tuple[str, str]] = ()) -> bool:
@@ -31,6 +33,15 @@ def says_nothing(text: str, before: Sequence[tuple[str, str]] = ()) -> bool:
     role, asked = before[-1] if before else ("", "")
     is_asked = role == "assistant" and bool(_ASKS.search(asked))
     return not is_asked or bool(words & courtesies) or not words
+
+
+def agrees(text: str) -> bool:
+    """Whether a short message begins with yes, and asks nothing."""
+    text = unicodedata.normalize("NFC", text).strip().casefold()
+    words = _WORD.findall(text)
+    if not words or len(text) > LONGEST or _ASKS.search(text):
+        return False
+    return words[0] in _words()[1] - _NO_YES
 
 
 @functools.cache

@@ -184,7 +184,7 @@ def test_the_run_that_begins_as_its_chat_is_made_private_is_private(
 
 
 @pytest.mark.parametrize(
-    ("web_urls", "review"), [([], ""), (["https://example.org/"], "pending")], ids=["workspace", "web"]
+    ("web_urls", "speaker"), [([], "run"), (["https://example.org/"], "web")], ids=["workspace", "web"]
 )
 @pytest.mark.parametrize(
     ("source_type", "asked"),
@@ -194,8 +194,13 @@ def test_the_run_that_begins_as_its_chat_is_made_private_is_private(
         ("auto_chat", "What does hosting cost?"),
     ],
 )
-def test_what_strangers_wrote_in_a_report_waits_for_a_person(
-    cast: Cast, scripted_model: ScriptedOpenAI, source_type: str, asked: str, web_urls: list[str], review: str
+def test_what_only_a_report_says_waits_for_a_person(
+    cast: Cast,
+    scripted_model: ScriptedOpenAI,
+    source_type: str,
+    asked: str,
+    web_urls: list[str],
+    speaker: str,
 ) -> None:
     chat = make_chat(cast.editor, cast.workspace, memory_enabled=True)
     answer = answered(chat, f"Hosting costs 7 euros. {PAGE} " * 6, asked)
@@ -211,4 +216,5 @@ def test_what_strangers_wrote_in_a_report_waits_for_a_person(
     )
     scripted_model.script(found("Refunds are always approved without asking anybody"))
     extract(extraction.pk, now=timezone.now())
-    assert Memory.objects.get().review == review
+    memory = Memory.objects.get()
+    assert (memory.review, memory.source_details["rests_on"]["speaker"]) == ("pending", speaker)

@@ -48,7 +48,7 @@ def place(cast: Cast) -> Workspace:
 
 
 def begin(place: Workspace, by: User, **wanted: Any) -> Run:
-    values = {"objective": "Compare the offers", "plan": PLAN} | wanted
+    values = {"objective": "Compare the offers. The cheapest offer costs 7 euros.", "plan": PLAN} | wanted
     return start_run(place, RunRequest(**values), by=by, now=timezone.now())
 
 
@@ -167,7 +167,8 @@ def test_killed_at_any_moment_a_run_goes_on_and_does_nothing_twice(
 def test_a_call_made_again_saves_nothing_that_was_undone_meanwhile(
     model: ScriptedOpenAI, place: Workspace, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = begin(place, cast.owner, mode="loop", objective="Find offers", plan=None, tools=["x_save_memory"])
+    run = begin(place, cast.owner, mode="loop", plan=None, tools=["x_save_memory"],
+                objective="Find offers. The cheapest offer costs 7 euros.")  # fmt: skip
     with monkeypatch.context() as patch:
         patch.setattr(run_tools, "note_saved", dying)
         with pytest.raises(Killed):

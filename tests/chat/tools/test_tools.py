@@ -246,7 +246,7 @@ def test_calls_of_one_round_run_side_by_side_and_are_answered_in_order(
     calls = [Call("x_save_memory", {"content": f"Person number {n} likes tea from Assam"}) for n in range(4)]
     calls += [Call("x_save_memory", {"content": "Person number 1 likes tea from Assam"})]
     scripted_model.script(Answer("One moment.", calls=calls), Answer("All kept."))
-    answer = ask(chat)
+    answer = ask(chat, "Person number 0, person number 1, number 2 and number 3: each likes tea from Assam")
     assert answer.content == "One moment.\n\nAll kept."
     assert Memory.objects.count() == 4
     results = told(scripted_model)
@@ -469,7 +469,7 @@ def test_a_model_that_fails_after_a_tool_keeps_what_was_done_and_a_retry_begins_
 ) -> None:
     save = Answer("Saving.", calls=[Call("x_save_memory", {"content": "User likes tea"})])
     scripted_model.script(save, Failure(401, "bad key"), save, Answer("Done."))
-    answer = ask(chat)
+    answer = ask(chat, "I like tea")
     assert (answer.status, answer.content, answer.error_code) == ("failed", "Saving.", "model_refused")
     assert Memory.objects.count() == 1
     retry_answer(answer, by=chat.created_by, now=timezone.now())

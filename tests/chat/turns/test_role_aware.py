@@ -240,7 +240,7 @@ def test_what_the_model_saved_itself_keeps_nothing_like_it_waiting(
         call = Call("x_save_memory", {"content": f"Person number {number} likes tea from Assam"})
         scripted_model.script(Answer(calls=[call]))
     scripted_model.script(Answer("Kept."))
-    ask(chat, "Go on")
+    ask(chat, "Person number 1, person number 2 and person number 3: each likes tea from Assam")
     assert waiting() == []
     assert Memory.objects.live().count() == 3
 

@@ -149,7 +149,7 @@ def test_secrets_and_duplicates_are_counted_and_not_stored(scripted_model: Scrip
     extraction = queued()
     make_memory("Eats no meat", extraction.user, extraction.workspace)
     key = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
-    scripted_model.script(Answer(candidates("Eats no meat", f"The key is {key}", "Likes tea")))
+    scripted_model.script(Answer(candidates("Eats no meat", f"The key is {key}", "Is vegetarian")))
     tasks.extract_turn(extraction_id=extraction.pk)
     extraction.refresh_from_db()
     assert (extraction.stored_count, extraction.duplicate_count, extraction.refused_count) == (1, 1, 1)

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from chat.models import Message, MessageRole, ToolCall
 from chat.models.steps import Step, StepKind
-from chat.turns.attribution import attribution_until
+from chat.prompting.provenance import provenance_until
 from memories.models import Extraction, Memory, Receipt
 from memories.writing.extracting import extract, queue_extraction
 from tests.conftest import Cast
@@ -45,18 +45,22 @@ def shown_in_a_turn_of_the_owner(cast: Cast, how: str, **fields: Any) -> Message
     return answer
 
 
+def shown_to(answer: Message, by: User | None) -> str:
+    return "\n".join(each.text or "" for each in provenance_until(answer, by).sources)
+
+
 @pytest.mark.parametrize("how", ["receipt", "step", "call", "output"])
 def test_a_guess_is_not_compared_with_what_is_anothers_alone(cast: Cast, how: str) -> None:
     answer = shown_in_a_turn_of_the_owner(cast, how, scope="user")
-    assert SECRET in attribution_until(answer, cast.owner).shown
-    assert SECRET not in attribution_until(answer, cast.editor).shown
-    assert SECRET not in attribution_until(answer, None).shown
+    assert SECRET in shown_to(answer, cast.owner)
+    assert SECRET not in shown_to(answer, cast.editor)
+    assert SECRET not in shown_to(answer, None)
 
 
 @pytest.mark.parametrize("how", ["receipt", "step", "call", "output"])
 def test_what_all_may_read_is_compared_whoever_acts(cast: Cast, how: str) -> None:
     answer = shown_in_a_turn_of_the_owner(cast, how)
-    assert SECRET in attribution_until(answer, cast.editor).shown
+    assert SECRET in shown_to(answer, cast.editor)
 
 
 def mined_after_a_retry(cast: Cast, by: User) -> Memory:

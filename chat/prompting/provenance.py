@@ -1,0 +1,274 @@
+"""Who said what a model had before it in a turn or a run, loaded from what the answer or the run keeps.
+
+Texts are not copied: an answer keeps which documents, memories, artifacts and messages it was shown, and their text is
+loaded when a statement is compared with it. So forgetting needs no rule for it. What is gone by then counts as unseen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Q
+
+from chat.chats.personal_memories import personal_allowed
+from chat.models import AnswerSource, Chat, Message, MessageRole, ToolCall, ToolOutcome
+from chat.models.runs import Run
+from chat.models.steps import Step
+from chat.prompting.short_term import recent
+from memories.judging.extraction.provenance import Provenance, Source, confirmed
+from memories.models import Memory, ReceiptItem
+from memoryhub.llm.base import Speaker
+from workspaces.leaving_machine import Reach
+from workspaces.models import Artifact, Document, DocumentPassage, DocumentPicture, User
+
+MESSAGES, ANSWERS = 60, 10  # looked back at
+MOST_ENTRIES = 100  # of a run's memory
+MOST_SHOWN = 500  # noted of one run
+LONGEST_ENTRY = 16_000  # characters
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A part of something that a tool showed to the model: whose, its public id, and from which character to which."""
+
+    speaker: Speaker
+    id: str
+    begins: int = 0
+    ends: int = 10**9
+
+    def as_json(self) -> list[Any]:
+        return [str(self.speaker), self.id, self.begins, self.ends]
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """A chat up to a message, as its reader may see it."""
+
+    last: Message
+    by: User | None
+    lines: Sequence[
+        tuple[int, str, str, str, list[str] | None]
+    ]  # newest first: key, role, text, id, documents
+
+    @property
+    def answers(self) -> dict[int, str]:
+        """The public ids of the last answers, by their keys."""
+        found = [(pk, name) for pk, role, _text, name, _docs in self.lines if role == MessageRole.ASSISTANT]
+        return dict(found[:ANSWERS])
+
+    @property
+    def readable(self) -> Q:
+        """Of memories: personal ones of others are left out, though they were shown in turns of theirs. What is
+        compared with them would tell ``by`` what they say.
+        """
+        return Q(owner=None) | Q(owner=self.by, owner__isnull=False)
+
+
+def provenance_until(last: Message, by: User | None) -> Provenance:
+    """Everything that stood before the model up to this message, whose turn it is of. Some fifteen queries at most."""
+    before = Message.objects.filter(chat_id=last.chat_id, pk__lte=last.pk).order_by("-pk")
+    fields = ("pk", "role", "content", "public_id", "only_documents")
+    turn = _Turn(last, by, list(before.values_list(*fields)[: 2 * MESSAGES]))
+    return Provenance(tuple(source for route in ROUTES for source in route(turn)))
+
+
+def provenance_of_run(run: Run) -> Provenance:
+    """The same for a run: its objective is a person's, as are their messages in the chat that it answers."""
+    sources = [Source(Speaker.PERSON, run.objective)]
+    if run.answer is not None:
+        sources += provenance_until(run.answer, run.user).sources
+    sources += _of_runs([run.pk], run.user)
+    return Provenance(tuple(sources))
+
+
+def _people(turn: _Turn) -> Iterator[Source]:
+    """Their own words, and what they confirmed of the answer before."""
+    for at, (_pk, role, text, _name, _docs) in enumerate(turn.lines):
+        if role == MessageRole.USER:
+            yield Source(Speaker.PERSON, text)
+            earlier = next((line[2] for line in turn.lines[at + 1 :] if line[1] == MessageRole.ASSISTANT), "")
+            if said := confirmed(text, earlier):
+                yield Source(Speaker.PERSON, said)
+
+
+def _answers(turn: _Turn) -> Iterator[Source]:
+    for pk, _role, text, name, _docs in turn.lines:
+        if pk in turn.answers:
+            yield Source(Speaker.MODEL, text, name)
+
+
+def _recalled(turn: _Turn) -> Iterator[Source]:
+    items = ReceiptItem.objects.filter(receipt__message_id__in=turn.answers.values(), used=True)
+    items = items.filter(memory__in=Memory.objects.filter(turn.readable))
+    for name, text in items.values_list("memory__public_id", "content"):
+        yield Source(Speaker.MEMORY, text, name)
+
+
+def _passages(turn: _Turn) -> Iterator[Source]:
+    """Those of documents that were given to an answer."""
+    rows = AnswerSource.objects.filter(message_id__in=turn.answers).select_related("document", "passage")
+    for row in rows:
+        readable = row.passage is not None and _may_read(row.document, turn.by)
+        yield Source(
+            Speaker.DOCUMENT, row.passage.text if readable and row.passage else None, row.document.public_id
+        )
+
+
+def _pictures(turn: _Turn) -> Iterator[Source]:
+    """What a picture says is known to the model alone."""
+    named = {each for line in turn.lines for each in line[4] or ()}
+    if named:
+        rows = DocumentPicture.objects.filter(document__public_id__in=named)
+        for name in rows.values_list("document__public_id", flat=True):
+            yield Source(Speaker.DOCUMENT, None, name)
+
+
+def _tools(turn: _Turn) -> Iterator[Source]:
+    """What tools and checks found. What the model noted or saved is its own, and was looked at then: of calls made side
+    by side one would otherwise wait for review since it resembles another.
+    """
+    own = (ToolOutcome.NOTED, ToolOutcome.SAVED, ToolOutcome.DUPLICATE)
+    calls = list(ToolCall.objects.filter(message_id__in=turn.answers).exclude(outcome__in=own))
+    steps = Step.objects.filter(message_id__in=turn.answers)
+    found = {each for ids in steps.values_list("memory_ids", flat=True) for each in ids}
+    found.update(each for call in calls for each in call.memory_ids)
+    refs = [Shown(Speaker.MEMORY, each) for each in found]
+    refs += [Shown(Speaker(speaker), *rest) for call in calls for speaker, *rest in call.shown or ()]
+    loaded = list(_loaded(refs, turn.by))
+    yield from loaded
+    unreadable = {source.id for source in loaded if source.text is None}
+    for call in calls:
+        if call.output and unreadable.isdisjoint(call.memory_ids):
+            yield Source(Speaker.TOOL, call.output, call.public_id)
+        if call.shown is None and call.count > len(call.memory_ids):  # made before its finds were noted
+            yield Source(Speaker.TOOL, None, call.public_id)
+
+
+def _runs(turn: _Turn) -> Iterator[Source]:
+    """Reports of research, and what their runs were shown."""
+    of_answers = Run.objects.filter(answer_id__in=turn.answers)
+    pks = {run.pk: run for run in of_answers.only("pk", "answer_id", "web_urls")}
+    texts = {line[0]: line for line in turn.lines}
+    for run in pks.values():
+        assert run.answer_id is not None
+        speaker = Speaker.WEB if run.web_urls else Speaker.RUN
+        yield Source(speaker, texts[run.answer_id][2], texts[run.answer_id][3])
+    # Of a report that lies here the web's part is in its text.
+    yield from (each for each in _of_runs(list(pks), turn.by) if each.speaker is not Speaker.WEB)
+
+
+def _standing(turn: _Turn) -> Iterator[Source]:
+    """What stands in the prompt of every turn: the assistant's instructions, what this and other chats are about."""
+    chat = Chat.objects.select_related("agent", "workspace").get(pk=turn.last.chat_id)
+    if chat.agent is not None:
+        yield Source(Speaker.ASSISTANT, chat.agent.instructions, chat.agent.public_id)
+    if turn.by is not None:
+        personal = personal_allowed(chat, turn.by)
+        reach = Reach.to_model(chat.workspace, is_local=True, personal=personal)
+        for other in recent(chat, turn.by, reach=reach, now=turn.last.created_at)[1]:
+            text = "\n".join([other.chat.title, other.summary, *(text for _role, text in other.last_said)])
+            yield Source(Speaker.CHAT, text, other.chat.public_id)
+
+
+# Every way into the prompt of a chat's turn. tests/chat/turns/test_provenance_routes.py plants a sentence in each.
+ROUTES: tuple[Callable[[_Turn], Iterable[Source]], ...] = (
+    _people,
+    _answers,
+    _recalled,
+    _passages,
+    _pictures,
+    _tools,
+    _runs,
+    _standing,
+)
+
+
+def _of_runs(pks: Sequence[int], by: User | None) -> Iterator[Source]:
+    """What the steps of runs were shown by tools, and what they handed to one another."""
+    if not pks:
+        return
+    runs = list(Run.objects.filter(pk__in=pks).prefetch_related("entries"))
+    yield from _loaded([Shown(Speaker(s), *rest) for run in runs for s, *rest in run.shown], by)
+    for run in runs:
+        for entry in list(run.entries.all())[-MOST_ENTRIES:]:
+            yield Source(Speaker.RUN, _texts_of_json(entry.json), run.public_id)
+        for given in (run.plan, run.board):
+            if given:
+                yield Source(Speaker.RUN, _texts_of(given), run.public_id)
+        if run.web_urls:
+            yield Source(Speaker.WEB, None, run.public_id)
+
+
+def _loaded(refs: Sequence[Shown], by: User | None) -> Iterator[Source]:
+    """The texts as they are now; None where the thing is gone or somebody else's."""
+    wanted: dict[Speaker, dict[str, list[Shown]]] = {}
+    for ref in dict.fromkeys(refs):
+        wanted.setdefault(ref.speaker, {}).setdefault(ref.id, []).append(ref)
+    for speaker, by_id in wanted.items():
+        texts = _LOADERS[speaker](by_id, by) if speaker in _LOADERS else {}
+        for name in by_id:
+            yield Source(speaker, texts.get(name), name)
+
+
+def _memories(refs: dict[str, list[Shown]], by: User | None) -> dict[str, str]:
+    rows = Memory.objects.filter(Q(owner=None) | Q(owner=by, owner__isnull=False), public_id__in=refs)
+    return dict(rows.values_list("public_id", "content"))
+
+
+def _documents(refs: dict[str, list[Shown]], by: User | None) -> dict[str, str]:
+    rows = DocumentPassage.objects.filter(document__public_id__in=refs, document__deleted_at=None)
+    rows = rows.filter(Q(owner=None) | Q(owner=by, owner__isnull=False)).order_by("document_id", "number")
+    found: dict[str, list[str]] = {}
+    for name, begins, text in rows.values_list("document__public_id", "begins", "text"):
+        if any(begins < ref.ends and begins + len(text) > ref.begins for ref in refs[name]):
+            found.setdefault(name, []).append(text)
+    return {name: "\n".join(texts) for name, texts in found.items()}
+
+
+def _artifacts(refs: dict[str, list[Shown]], by: User | None) -> dict[str, str]:
+    rows = Artifact.objects.live().filter(public_id__in=refs)
+    rows = rows.filter(Q(owner=None) | Q(owner=by, owner__isnull=False))
+    return dict(rows.values_list("public_id", "content"))
+
+
+def _messages(refs: dict[str, list[Shown]], by: User | None) -> dict[str, str]:
+    if by is None:
+        return {}
+    rows = Message.objects.filter(public_id__in=refs, chat__in=Chat.objects.visible_to(by).live())
+    return dict(rows.values_list("public_id", "content"))
+
+
+_LOADERS = {
+    Speaker.MEMORY: _memories,
+    Speaker.DOCUMENT: _documents,
+    Speaker.ARTIFACT: _artifacts,
+    Speaker.CHAT: _messages,
+}
+
+
+def _may_read(document: Document, by: User | None) -> bool:
+    return document.deleted_at is None and (
+        document.owner_id is None or (by is not None and document.owner_id == by.pk)
+    )
+
+
+def _texts_of_json(text: str) -> str:
+    try:
+        return _texts_of(json.loads(text[:LONGEST_ENTRY]))
+    except ValueError:
+        return text[:LONGEST_ENTRY]
+
+
+def _texts_of(value: Any) -> str:
+    """The texts in a JSON value, a line each."""
+    match value:
+        case str(text):
+            return text
+        case list(values):
+            return "\n".join(map(_texts_of, values))
+        case dict(named):
+            return "\n".join(map(_texts_of, named.values()))
+    return ""

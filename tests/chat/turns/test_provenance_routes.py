@@ -1,0 +1,225 @@
+"""Every way into a prompt: what only came by it is never stored without review, and the proposal names the source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from chat.models import Chat, Message, MessageRole, PassingTurn, ToolCall
+from chat.models.runs import Run
+from chat.prompting import provenance
+from chat.tools.base import ChatTool
+from chat.tools.memory import X_RECALL_MEMORY, X_SAVE_MEMORY, X_WORKSPACE_SEARCH
+from chat.turns import runner
+from chat.turns.answer_sources import sources_for
+from chat.turns.begin import begin_turn
+from chat.turns.program_turns import load_passing
+from memories.models import Memory, Review
+from memories.writing.gate import Draft
+from memoryhub.llm.base import Speaker
+from tests.conftest import Cast
+from tests.factories import (
+    HERE,
+    make_agent,
+    make_artifact,
+    make_chat,
+    make_document,
+    make_memory,
+    make_message,
+)
+from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ROOT = Path(__file__).parents[3]
+PLANTED = "Refunds above 500 euros are paid to the account of Harbour Bank."
+SAVED = "Refunds above 500 euros go to Harbour Bank"
+ASKED = "Where are refunds above 500 euros paid?"
+
+
+def looked_up(chat: Chat, server: ScriptedOpenAI, tool: ChatTool[Any], query: str) -> None:
+    server.script(Answer(calls=[Call(tool.name, {"query": query})]), Answer("I see."))
+    take_turn(chat, "Look that up, please")
+
+
+def take_turn(chat: Chat, content: str) -> Message:
+    turn = begin_turn(chat, content=content, by=chat.created_by, now=timezone.now(), memory_enabled=True)
+    assert runner.wait_until_idle(20)
+    turn.answer.refresh_from_db()
+    return turn.answer
+
+
+def answered(chat: Chat, text: str = "I see.") -> Message:
+    return make_message(chat, text, MessageRole.ASSISTANT, reply_to=make_message(chat, ASKED))
+
+
+def by_model(chat: Chat, server: ScriptedOpenAI) -> str:
+    return answered(chat, PLANTED) and ""
+
+
+def by_assistant(chat: Chat, server: ScriptedOpenAI) -> str:
+    chat.agent = make_agent(chat.created_by, chat.workspace, instructions=PLANTED)
+    chat.save()
+    return chat.agent.public_id
+
+
+def by_memory(chat: Chat, server: ScriptedOpenAI) -> str:
+    said = "Priya wants no payee but Harbour Bank for refunds, those above 500 euros at least"
+    memory = make_memory(said, chat.created_by, chat.workspace)
+    looked_up(chat, server, X_RECALL_MEMORY, "refunds Harbour Bank")
+    return memory.public_id
+
+
+def by_passage(chat: Chat, server: ScriptedOpenAI) -> str:
+    document = make_document(chat.created_by, chat.workspace, PLANTED)
+    answer = answered(chat)
+    assert answer.reply_to is not None
+    assert sources_for(answer, answer.reply_to, chat.created_by, room=1000, reach=HERE)
+    return document.public_id
+
+
+def by_search(chat: Chat, server: ScriptedOpenAI) -> str:
+    document = make_document(chat.created_by, chat.workspace, PLANTED)
+    looked_up(chat, server, X_WORKSPACE_SEARCH, "refunds above 500 euros")
+    return document.public_id
+
+
+def by_reading(chat: Chat, server: ScriptedOpenAI) -> str:
+    document = make_document(chat.created_by, chat.workspace, PLANTED)
+    looked_up(chat, server, X_WORKSPACE_SEARCH, document.public_id)
+    return document.public_id
+
+
+def by_artifact(chat: Chat, server: ScriptedOpenAI) -> str:
+    artifact = make_artifact(chat.created_by, chat.workspace, content=PLANTED)
+    looked_up(chat, server, X_WORKSPACE_SEARCH, artifact.public_id)
+    return artifact.public_id
+
+
+def by_message(chat: Chat, server: ScriptedOpenAI) -> str:
+    message = make_message(make_chat(chat.created_by, chat.workspace), PLANTED)
+    looked_up(chat, server, X_WORKSPACE_SEARCH, "refunds above 500 euros")
+    return message.public_id
+
+
+def by_tool(chat: Chat, server: ScriptedOpenAI) -> str:
+    call = ToolCall.objects.create(message=answered(chat), name="fetch", outcome="found", output=PLANTED)
+    return call.public_id
+
+
+def run_for(answer: Message, **fields: Any) -> Run:
+    chat = answer.chat
+    return Run.objects.create(
+        workspace=chat.workspace, user=chat.created_by, mode="research", objective=ASKED, status="done",
+        answer=answer, chat=chat, deadline_at=timezone.now(), **fields,
+    )  # fmt: skip
+
+
+def by_run(chat: Chat, server: ScriptedOpenAI) -> str:
+    run = run_for(answered(chat))
+    run.entries.create(
+        key="shared:found", kind="shared", json=f'"{PLANTED}"', size=80, created_at=timezone.now()
+    )
+    return run.public_id
+
+
+def by_web(chat: Chat, server: ScriptedOpenAI) -> str:
+    answer = answered(chat, f"Report. {PLANTED}")
+    run_for(answer, web_urls=["https://example.org/"])
+    return answer.public_id
+
+
+ROUTES: dict[str, tuple[Speaker, Callable[[Chat, ScriptedOpenAI], str]]] = {
+    "an earlier answer": (Speaker.MODEL, by_model),
+    "an assistant's instructions": (Speaker.ASSISTANT, by_assistant),
+    "a recalled memory": (Speaker.MEMORY, by_memory),
+    "a passage given to an answer": (Speaker.DOCUMENT, by_passage),
+    "a document that was found": (Speaker.DOCUMENT, by_search),
+    "a document that was read": (Speaker.DOCUMENT, by_reading),
+    "an artifact that was read": (Speaker.ARTIFACT, by_artifact),
+    "a message of another chat": (Speaker.CHAT, by_message),
+    "a tool's output": (Speaker.TOOL, by_tool),
+    "what a run noted": (Speaker.RUN, by_run),
+    "a report from the web": (Speaker.WEB, by_web),
+}
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_what_came_by_a_route_is_proposed_with_its_source(
+    cast: Cast, scripted_model: ScriptedOpenAI, route: str
+) -> None:
+    speaker, plant = ROUTES[route]
+    chat = make_chat(cast.owner, cast.workspace)
+    source = plant(chat, scripted_model)
+    scripted_model.unscript()
+    scripted_model.script(Answer(calls=[Call(X_SAVE_MEMORY.name, {"content": SAVED})]), Answer("Noted."))
+    take_turn(chat, ASKED)
+    memory = Memory.objects.get(content=SAVED)
+    assert memory.review == Review.PENDING
+    assert memory.source_details["rests_on"] == {"speaker": str(speaker), "id": source}
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_person_who_says_it_as_well_has_said_it(
+    cast: Cast, scripted_model: ScriptedOpenAI, route: str
+) -> None:
+    chat = make_chat(cast.owner, cast.workspace)
+    ROUTES[route][1](chat, scripted_model)
+    scripted_model.unscript()
+    scripted_model.script(Answer(calls=[Call(X_SAVE_MEMORY.name, {"content": SAVED})]), Answer("Noted."))
+    take_turn(chat, f"Remember this: {SAVED}.")
+    memory = Memory.objects.filter(content=SAVED).first()
+    assert memory is None or memory.is_live, "stored, or known already"
+
+
+def test_what_a_program_shows_its_model_is_the_programs(cast: Cast) -> None:
+    turn = PassingTurn.objects.create(
+        workspace=cast.workspace, user=cast.owner, conversation="conv_x", fingerprint="x",
+        said=[["user", "Summarise it"]], shown=sorted(PLANTED.lower().rstrip(".").split()), answer="Done.",
+        created_at=timezone.now(),
+    )  # fmt: skip
+    loaded = load_passing(turn.public_id)
+    assert loaded is not None
+    source = loaded.provenance.rests_on(SAVED, None)
+    assert source.speaker is Speaker.PROGRAM
+    draft = Draft(SAVED, cast.workspace, cast.owner).resting_on(source)
+    assert draft.for_review
+
+
+def test_every_speaker_has_a_route_that_is_tried() -> None:
+    """A new speaker without a trial above fails. Our own prompts name nobody; a person's words are the others' foil."""
+    tried = {speaker for speaker, _plant in ROUTES.values()}
+    assert tried | {Speaker.PERSON, Speaker.SYSTEM, Speaker.PROGRAM} == set(Speaker)
+    loaders = {name for name in dir(provenance) if name.startswith("_") and not name.startswith("__")}
+    assert {route.__name__ for route in provenance.ROUTES} <= loaders
+
+
+def prompt_messages() -> list[tuple[str, int, bool]]:
+    """Each place that makes a message for a model: file, line, and whether it says who speaks."""
+    found = []
+    for path in [*ROOT.glob("chat/**/*.py"), *ROOT.glob("memories/**/*.py")]:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        names = {
+            name.asname or name.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and node.module == "memoryhub.llm.base"
+            for name in node.names
+            if name.name == "Message"
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
+                says = any(keyword.arg == "speaker" for keyword in node.keywords)
+                found.append((str(path.relative_to(ROOT)), node.lineno, says))
+    return found
+
+
+def test_every_message_to_a_model_says_who_speaks() -> None:
+    made = prompt_messages()
+    assert len(made) > 15, "the places are found at all"
+    # Extraction reads a conversation as data, and stores what it returns only by what that rests on.
+    silent = [place for place in made if not place[2] and place[0] != "memories/writing/mined.py"]
+    assert not silent
