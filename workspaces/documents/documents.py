@@ -74,7 +74,8 @@ def bring(
     """Keep a file, and have it read in the background. Editors only. ``content`` is read once.
 
     ``personal``: for ``by`` alone, in every workspace of theirs. ``draft``: for a message that has not been sent; until
-    then it is not in use, and only ``by`` knows of it. The same content twice is one document.
+    then it is not in use, and only ``by`` knows of it. The same content twice is one document, which is read again if
+    it could not be read.
     ``spends``: it counts as an upload, of which one may make so many a minute;
     not what an import brings. Raises TooManyRequests, TooLarge, Invalid, QuotaReached, Unavailable, Conflict.
     """
@@ -102,7 +103,21 @@ def bring(
         files.remove(stored.file_name)
         raise
     files.remove(stored.file_name)
+    if known.status == DocumentStatus.FAILED:
+        _read_under(known, shown, media_type(name, stored.head), by=by, now=now)
     return Brought(get_document(by, known.public_id), is_known=True)
+
+
+def _read_under(document: Document, title: str, kind: str, *, by: User, now: datetime) -> None:
+    """Read what could not be read once more, under the name that it was brought by this time."""
+    with transaction.atomic():
+        locked = lock_document(document, by)
+        if locked.status != DocumentStatus.FAILED:
+            return
+        locked.title, locked.media_type, locked.updated_at = title, kind, now
+        locked.status, locked.error = DocumentStatus.WAITING, ""
+        locked.save(update_fields=["title", "media_type", "status", "error", "updated_at"])
+        queue_reading(locked)
 
 
 def _added(document: Document, stored: files.Stored, kind: str, *, by: User, now: datetime) -> Document:

@@ -3,31 +3,59 @@
 from __future__ import annotations
 
 import unicodedata
-from pathlib import PurePath
 
+from workspaces.documents.reading.kinds import (
+    BMP,
+    CALENDAR,
+    CSV,
+    DOC,
+    EPUB,
+    GIF,
+    HTML,
+    JPEG,
+    JSON,
+    MAIL,
+    MARKDOWN,
+    MBOX,
+    MSG,
+    ODP,
+    ODS,
+    ODT,
+    OF_OTHERS,
+    OF_TEXTS,
+    OF_ZIPS,
+    PDF,
+    PNG,
+    PPT,
+    RTF,
+    SHEETS,
+    SLIDES,
+    TEXT,
+    TIFF,
+    UNKNOWN,
+    WEBP,
+    WORD,
+    XLS,
+    XLSB,
+    ZIP,
+    by_name,
+    first_look,
+)
 from workspaces.models.document import TITLE_LENGTH
 
-PDF = "application/pdf"
-WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-SLIDES = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
-SHEETS = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-ODT, EPUB, ZIP = "application/vnd.oasis.opendocument.text", "application/epub+zip", "application/zip"
-HTML, MARKDOWN, TEXT, CSV, JSON, MAIL = (
-    "text/html",
-    "text/markdown",
-    "text/plain",
-    "text/csv",
-    "application/json",
-    "message/rfc822",
-)
-PNG, JPEG, GIF, WEBP, TIFF, BMP = (f"image/{name}" for name in ("png", "jpeg", "gif", "webp", "tiff", "bmp"))
-UNKNOWN = "application/octet-stream"
 NAMES = {  # for lists
     PDF: "PDF",
     WORD: "Word",
+    DOC: "Word (97 to 2003)",
+    RTF: "Rich text",
     SLIDES: "PowerPoint",
+    PPT: "PowerPoint (97 to 2003)",
     SHEETS: "Excel",
+    XLS: "Excel (97 to 2003)",
+    XLSB: "Excel, binary",
     ODT: "OpenDocument text",
+    ODS: "OpenDocument spreadsheet",
+    ODP: "OpenDocument presentation",
     EPUB: "EPUB",
     HTML: "HTML",
     MARKDOWN: "Markdown",
@@ -35,6 +63,9 @@ NAMES = {  # for lists
     CSV: "CSV",
     JSON: "JSON",
     MAIL: "Email",
+    MBOX: "Mailbox",
+    MSG: "Outlook message",
+    CALENDAR: "Calendar",
     PNG: "PNG picture",
     JPEG: "JPEG picture",
     GIF: "GIF picture",
@@ -44,45 +75,18 @@ NAMES = {  # for lists
     ZIP: "Archive",
     UNKNOWN: "Unknown",
 }
-OF_ZIPS = {".docx": WORD, ".pptx": SLIDES, ".xlsx": SHEETS, ".odt": ODT, ".epub": EPUB}
-OF_TEXTS = {
-    **dict.fromkeys((".html", ".htm", ".xhtml"), HTML),
-    **dict.fromkeys((".md", ".markdown"), MARKDOWN),
-    **dict.fromkeys((".csv", ".tsv"), CSV),
-    ".json": JSON,
-    ".eml": MAIL,
-}
-OF_PICTURES = {".png": PNG, ".jpg": JPEG, ".gif": GIF, ".webp": WEBP, ".tif": TIFF, ".bmp": BMP}
-ENDINGS = {
-    kind: ending for ending, kind in reversed({**OF_ZIPS, **OF_TEXTS, **OF_PICTURES, ".pdf": PDF}.items())
-}
-_PICTURES = (
-    (b"\x89PNG\r\n\x1a\n", PNG),
-    (b"\xff\xd8\xff", JPEG),
-    (b"GIF8", GIF),
-    (b"II*\0", TIFF),
-    (b"MM\0*", TIFF),
-)
+ENDINGS = {kind: ending for ending, kind in reversed({**OF_ZIPS, **OF_TEXTS, **OF_OTHERS}.items())}
 
 
 def media_type(name: str, head: bytes) -> str:
-    ending = PurePath(name).suffix.lower()
-    if b"%PDF-" in head:
-        return PDF
-    if head.startswith(b"PK\x03\x04"):
-        return OF_ZIPS.get(ending, ZIP)
-    for begins, picture in _PICTURES:
-        if head.startswith(begins):
-            return picture
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        return WEBP
-    if head.startswith(b"BM") and b"\0" in head:
-        return BMP
-    if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return UNKNOWN
-    return OF_TEXTS.get(
-        ending, HTML if head.lstrip()[:15].lower().startswith((b"<!doctype html", b"<html")) else TEXT
-    )
+    """The likeliest one. Which one it is, the reader's process tells when it has looked inside."""
+    seen, named = first_look(head), by_name(name)
+    if seen == ZIP:
+        return named if named in OF_ZIPS.values() else ZIP
+    if seen == TEXT:
+        looks_like_html = head.lstrip()[:15].lower().startswith((b"<!doctype html", b"<html"))
+        return named if named in OF_TEXTS.values() else HTML if looks_like_html else TEXT
+    return seen or (named if named in OF_OTHERS.values() and not named.startswith("image/") else UNKNOWN)
 
 
 def clean_title(name: str) -> str:

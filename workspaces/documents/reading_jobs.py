@@ -10,14 +10,21 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import F
-from django.utils.translation import ngettext
 from django_q.tasks import async_task
 
 from memoryhub.errors import NotFound
 from workspaces.documents import files
 from workspaces.documents.cutting import Passage, passages_of
 from workspaces.documents.kind import DOCUMENTS
-from workspaces.documents.reading.process import SENTENCES, CouldNotRead, Picture, Read, longest, read_file
+from workspaces.documents.reading.process import (
+    SENTENCES,
+    CouldNotRead,
+    Picture,
+    Read,
+    longest,
+    read_file,
+    sentences_of,
+)
 from workspaces.index.vector_rows import queue_embedding
 from workspaces.index.words import index_words
 from workspaces.models import (
@@ -48,14 +55,14 @@ def read(document_id: int, *, now: datetime) -> str:
         document.status, document.reading_since = DocumentStatus.READING, now
         document.save(update_fields=["status", "reading_since"])
     began = time.monotonic()
-    why, read = "", Read([])
+    why, read, kind = "", Read([]), ""
     picture: Picture | None = None
     try:
         with files.local_copy(document) as path:
             read = read_file(path, document.media_type)
-            picture = read.picture
+            picture, kind = read.picture, read.kind
     except CouldNotRead as error:
-        why, picture = str(error), error.picture
+        why, picture, kind = str(error), error.picture, error.kind
     except NotFound:
         why = "broken"
     passages = passages_of(read.blocks)
@@ -64,7 +71,8 @@ def read(document_id: int, *, now: datetime) -> str:
         if locked is None:
             return "deleted meanwhile"
         locked.status = DocumentStatus.FAILED if why and picture is None else DocumentStatus.READY
-        locked.error = str(SENTENCES[why]) if why else _unread(read.unread)
+        locked.error = str(SENTENCES[why]) if why else sentences_of(read.left_out)
+        locked.media_type = kind or locked.media_type
         locked.reading_since, locked.seconds = None, time.monotonic() - began
         locked.pages = max((each.page for each in passages), default=0)
         locked.characters = sum(len(each.text) for each in passages)
@@ -76,17 +84,6 @@ def read(document_id: int, *, now: datetime) -> str:
         if is_for_all and locked.status == DocumentStatus.READY:
             emit(locked.workspace_id, WebhookEvent.DOCUMENT_READY, [locked.public_id], action="ready")
     return why or f"{len(passages)} passages"
-
-
-def _unread(pages: int) -> str:
-    """What a document says of pages that it has no text of."""
-    if not pages:
-        return ""
-    return ngettext(
-        "%(pages)d page is a picture. Its text was not read: OCR is not installed here.",
-        "%(pages)d pages are pictures. Their text was not read: OCR is not installed here.",
-        pages,
-    ) % {"pages": pages}
 
 
 def text_for_webhook(workspace: Workspace, public_id: str) -> Mapping[str, Any] | None:

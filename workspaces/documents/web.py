@@ -17,7 +17,7 @@ from django.conf import settings
 
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.clients import Endpoint, async_client, blocking_client
-from workspaces.documents.reading.formats import WEB_PAGE
+from workspaces.documents.reading.kinds import WEB_PAGE
 from workspaces.documents.reading.process import CouldNotRead, read_file
 
 SECONDS = 15.0  # of a search's request, and of all that a page takes to come, with names and redirects

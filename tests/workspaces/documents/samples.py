@@ -91,8 +91,8 @@ def odt() -> bytes:
     office, text = (f"urn:oasis:names:tc:opendocument:xmlns:{name}:1.0" for name in ("office", "text"))
     return archive(
         **{
-            "content.xml": f'<d xmlns:o="{office}" xmlns:t="{text}"><t:h t:outline-level="1">Keys</t:h>'
-            f"<t:p>{SENTENCE}</t:p></d>"
+            "content.xml": f'<o:document-content xmlns:o="{office}" xmlns:t="{text}"><o:body><o:text>'
+            f'<t:h t:outline-level="1">Keys</t:h><t:p>{SENTENCE}</t:p></o:text></o:body></o:document-content>'
         }
     )
 

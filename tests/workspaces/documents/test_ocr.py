@@ -63,7 +63,7 @@ def test_each_page_of_each_kind_goes_to_the_program(
     assert [(block.page, block.text) for block in read.blocks] == [
         (page, "read as stdin stdout -l eng+deu") for page in range(1, pages + 1)
     ]
-    assert read.unread == 0
+    assert not read.left_out
 
 
 def test_pages_with_a_text_need_no_program(program: Program, tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""What reading a file gives: blocks of text, or why there are none."""
+"""What reading a file gives: blocks of text, why there are none, and what of the file was left out."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -13,7 +14,9 @@ class Block(NamedTuple):
 
 
 class Unreadable(Exception):
-    """With the code of why: ``reader.SENTENCES`` says it."""
+    """``args[0]`` is a key of ``process.SENTENCES``."""
 
 
 Blocks = Iterator[Block]
+left_out: Counter[str] = Counter()
+"""How many "pages", "pictures" and "files" of this process's one file were not read (``process.LEFT_OUT``)."""

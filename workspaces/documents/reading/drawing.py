@@ -1,4 +1,4 @@
-"""Pages and pictures: the text of a PDF, and by OCR of what is only drawn; pictures as models and pages show them.
+"""Pictures: their text by OCR, and as models and pages show them.
 
 Runs where ``formats`` does, on files that nobody vouches for; knows no Django.
 """
@@ -6,61 +6,23 @@ Runs where ``formats`` does, on files that nobody vouches for; knows no Django.
 from __future__ import annotations
 
 import io
-from pathlib import Path
 from typing import Any
 
 from workspaces.documents.reading import ocr
-from workspaces.documents.reading.block import Block, Blocks, Unreadable
+from workspaces.documents.reading.block import Block, Blocks, Unreadable, left_out
 
 MOST_PAGES = 5_000
 MOST_PIXELS = 64_000_000  # of a picture, and of a page that is drawn for OCR
 LONGEST_SHOWN = 1280  # pixels a side of a picture as models and pages show it
 FACE, FACE_SIDE = "image/*; of=person", 256  # a picture of which no more than a small square is wanted
-DOTS = 200  # an inch, of such a page
 PICTURES = ("PNG", "JPEG", "GIF", "WEBP", "TIFF", "BMP")  # no other decoder of the library is ever tried
 
 
-def read_pdf(path: Path) -> Blocks:
-    import pypdfium2
-
-    try:
-        pdf = pypdfium2.PdfDocument(path)
-    except pypdfium2.PdfiumError as error:
-        raise Unreadable("encrypted" if "assword" in str(error) else "broken") from None
-    if len(pdf) > MOST_PAGES:
-        raise Unreadable("too_long")
-    for number in range(len(pdf)):
-        page = pdf[number]
-        text_page = page.get_textpage()
-        text = text_page.get_text_bounded().replace("\r\n", "\n").replace("\ufffe", "")
-        text_page.close()
-        if not text.strip() and _has_picture(page):
-            text = _drawn_text(page, number + 1)
-        page.close()
-        yield Block(text, number + 1)
-
-
-def _has_picture(page: Any) -> bool:
-    from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE
-
-    return next(page.get_objects(filter=[FPDF_PAGEOBJ_IMAGE], max_depth=3), None) is not None
-
-
-def _drawn_text(page: Any, number: int) -> str:
-    """Of a scanned page."""
-    if not ocr.is_there():
-        ocr.unread.append(number)
-        return ""
-    width, height = page.get_size()
-    scale = min(DOTS / 72, (MOST_PIXELS / max(1.0, width * height)) ** 0.5)
-    return ocr.text_of(page.render(scale=scale, grayscale=True).to_pil())
-
-
-def read_picture(path: Path) -> Blocks:
+def read_picture(data: bytes) -> Blocks:
     """The text in it; of a TIFF, by its pages. Whole it must be even where there is no OCR: models are shown it."""
     from PIL import ImageOps, ImageSequence
 
-    opened = _open_picture(path)
+    opened = open_picture(data)
     pages = ImageSequence.Iterator if opened.format == "TIFF" else lambda only: iter([only])
     pixels = 0
     for frame in pages(opened):  # their headers alone
@@ -72,15 +34,15 @@ def read_picture(path: Path) -> Blocks:
         if ocr.is_there():
             yield Block(ocr.text_of(ImageOps.exif_transpose(frame)), number)
         else:
-            ocr.unread.append(number)
+            left_out["pages"] += 1
 
 
-def _open_picture(path: Path) -> Any:
+def open_picture(data: bytes) -> Any:
     """With its header read alone."""
     from PIL import Image
 
     try:
-        opened = Image.open(path, formats=PICTURES)
+        opened = Image.open(io.BytesIO(data), formats=PICTURES)
     except Image.DecompressionBombError:
         raise Unreadable("too_large_unpacked") from None
     if opened.width * opened.height > MOST_PIXELS:
@@ -88,7 +50,7 @@ def _open_picture(path: Path) -> Any:
     return opened
 
 
-def draw_picture(path: Path, *, square: int = 0) -> tuple[bytes, int, int]:
+def draw_picture(data: bytes, *, square: int = 0) -> tuple[bytes, int, int]:
     """The first picture in the file, upright, as a JPEG with its width and height, at most LONGEST_SHOWN a side; or the
     middle of it, ``square`` pixels a side.
 
@@ -97,7 +59,7 @@ def draw_picture(path: Path, *, square: int = 0) -> tuple[bytes, int, int]:
     from PIL import Image, ImageOps
 
     longest = square or LONGEST_SHOWN
-    with _open_picture(path) as opened:
+    with open_picture(data) as opened:
         opened.draft("RGB", (2 * longest, 2 * longest))  # a JPEG is decoded no larger than is needed
         drawn = ImageOps.exif_transpose(opened)
     if drawn.mode.startswith("I"):  # 16 bits a pixel

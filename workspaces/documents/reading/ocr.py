@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import subprocess
 import time
@@ -25,9 +26,6 @@ PASSED_ON = ("TESSDATA_PREFIX",)  # of the environment
 
 class OcrFailed(Exception):
     """``args[0]`` is a key of ``process.SENTENCES``."""
-
-
-unread: list[int] = []  # numbers of the pages of the one file of this process whose pictures were not read
 
 
 def is_there() -> bool:
@@ -59,6 +57,19 @@ def text_of(picture: Image) -> str:
     if ended.returncode:
         raise OcrFailed("ocr")
     return ended.stdout.decode(errors="replace").replace("\f", "").strip()
+
+
+def text_beside(picture: Image) -> str | None:
+    """The same of a picture in a file that has other texts: None where it cannot be read, whatever the reason."""
+    if not is_there():
+        return None
+    try:
+        lines = text_of(picture).splitlines()
+    except OcrFailed:
+        return None
+    return "\n".join(
+        line for line in lines if len(re.findall(r"[^\W_]", line)) > 2
+    )  # not the specks of a photo
 
 
 @cache

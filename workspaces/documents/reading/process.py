@@ -11,12 +11,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from django.conf import settings
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as later
+from django.utils.translation import ngettext
 
 from memoryhub.local.launcher import launch_command
 from workspaces.documents.cutting import Block
@@ -38,7 +39,25 @@ SENTENCES: dict[str, str | Promise] = {
     "time": later("Reading the file took longer than it may."),
 }
 
-DRAWN = ("application/pdf", "image/")  # files of which a page may be a picture, which OCR reads
+LEFT_OUT = {  # of each, how many were not read
+    "pages": lambda many: (
+        ngettext(
+            "%(pages)d page is a picture. Its text was not read: OCR is not installed here.",
+            "%(pages)d pages are pictures. Their text was not read: OCR is not installed here.",
+            many,
+        )
+        % {"pages": many}
+    ),
+    "pictures": lambda many: (
+        ngettext("%(pictures)d picture was not read.", "%(pictures)d pictures were not read.", many)
+        % {"pictures": many}
+    ),
+    "files": lambda many: (
+        ngettext("%(files)d attached file was not read.", "%(files)d attached files were not read.", many)
+        % {"files": many}
+    ),
+}
+DRAWN = ("application/", "image/", "message/")  # files in which there may be pictures, which OCR reads
 
 
 @dataclass(frozen=True)
@@ -51,16 +70,22 @@ class Picture:
 @dataclass(frozen=True)
 class Read:
     blocks: list[Block]
-    unread: int = 0  # pages of pictures that OCR would have read, were it here
+    left_out: dict[str, int] = field(default_factory=dict)  # how many of each of LEFT_OUT were not read
     picture: Picture | None = None
+    kind: str = ""  # the media type that it has inside
 
 
 class CouldNotRead(Exception):
     """``args[0]`` is a key of SENTENCES. A ``picture`` may be shown, though no text was read in it."""
 
-    def __init__(self, why: str, picture: Picture | None = None) -> None:
+    def __init__(self, why: str, picture: Picture | None = None, kind: str = "") -> None:
         super().__init__(why)
-        self.picture = picture
+        self.picture, self.kind = picture, kind
+
+
+def sentences_of(left_out: dict[str, int]) -> str:
+    """What a document says of what was not read of it."""
+    return " ".join(sentence(left_out[what]) for what, sentence in LEFT_OUT.items() if left_out.get(what))
 
 
 def longest(media_type: str) -> float:
@@ -97,7 +122,7 @@ def read_file(path: Path, media_type: str, *, most: int | None = None) -> Read:
     if why == "ocr":
         logger.warning("OCR failed; is its data for MEMORYHUB_OCR_LANGUAGES installed?")
     if why:
-        raise CouldNotRead(why, read.picture)
+        raise CouldNotRead(why, read.picture, read.kind)
     return read
 
 
@@ -122,7 +147,7 @@ def _parsed(text: str) -> tuple[Read, str | None]:
         except ValueError:  # the last line of a process that was killed
             break
         if "ended" in said:
-            return Read(blocks, said["unread"], picture), said["ended"]
+            return Read(blocks, said["left_out"], picture, said["kind"]), said["ended"]
         if "jpeg" in said:
             picture = Picture(base64.b64decode(said["jpeg"]), said["width"], said["height"])
             continue

@@ -13,9 +13,10 @@ import sys
 from pathlib import Path
 
 from workspaces.documents.reading import ocr
-from workspaces.documents.reading.block import Unreadable
+from workspaces.documents.reading.block import Unreadable, left_out
 from workspaces.documents.reading.drawing import FACE, FACE_SIDE, draw_picture
 from workspaces.documents.reading.formats import READERS
+from workspaces.documents.reading.kinds import look_inside
 
 MOST_CHARACTERS = 10_000_000
 MOST_WRITTEN = 200_000_000  # bytes
@@ -32,19 +33,28 @@ def say(what: dict[str, object]) -> None:
     sys.stdout.write(json.dumps(what, ensure_ascii=False) + "\n")
 
 
-def read(path: Path, media_type: str) -> str:
-    """How it ended: "" when the file was read to its end. A picture is drawn even if no text was found in it."""
-    if media_type == FACE:
-        return _draw(path, square=FACE_SIDE)
-    ended = _read(path, media_type)
-    if media_type.startswith("image/") and ended in ("", "no_ocr", "empty", "ocr", "time"):
-        return _draw(path) or ended
-    return ended
-
-
-def _draw(path: Path, *, square: int = 0) -> str:
+def read(path: Path, media_type: str) -> tuple[str, str]:
+    """The kind of the file, and how reading ended: "" at its end. A picture is drawn even if it has no text."""
     try:
-        jpeg, width, height = draw_picture(path, square=square)
+        data = path.read_bytes()
+        if media_type == FACE:
+            return media_type, _draw(data, square=FACE_SIDE)
+        kind = look_inside(data, media_type)
+    except Unreadable as error:
+        return media_type, str(error)
+    except MemoryError:
+        return media_type, "memory"
+    except Exception:  # as below
+        return media_type, "broken"
+    ended = _read(data, kind)
+    if kind.startswith("image/") and ended in ("", "no_ocr", "empty", "ocr", "time"):
+        return kind, _draw(data) or ended
+    return kind, ended
+
+
+def _draw(data: bytes, *, square: int = 0) -> str:
+    try:
+        jpeg, width, height = draw_picture(data, square=square)
     except Unreadable as error:
         return str(error)
     except MemoryError:
@@ -55,13 +65,13 @@ def _draw(path: Path, *, square: int = 0) -> str:
     return ""
 
 
-def _read(path: Path, media_type: str) -> str:
-    reader = READERS.get(media_type)
+def _read(data: bytes, kind: str) -> str:
+    reader = READERS.get(kind)
     if reader is None:
         return "unknown"
     characters = 0
     try:
-        for block in reader(path):
+        for block in reader(data):
             text = block.text.replace("\0", "").encode(errors="replace").decode()
             if not text.strip():
                 continue
@@ -74,15 +84,19 @@ def _read(path: Path, media_type: str) -> str:
         return str(error)
     except MemoryError:
         return "memory"
-    except Exception:  # of a dozen libraries, on a file that is not what it says
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except (
+        BaseException
+    ):  # of a dozen libraries, on a file that is not what it says; one in Rust panics beside Exception
         return "broken"
     if characters:
         return ""
-    return "no_ocr" if ocr.unread else "empty"
+    return "no_ocr" if left_out["pages"] or left_out["pictures"] else "empty"
 
 
 if __name__ == "__main__":
     limit(int(sys.argv[3]), int(sys.argv[4]))
-    ended = read(Path(sys.argv[1]), sys.argv[2])
-    say({"ended": ended, "unread": len(ocr.unread)})
+    kind, ended = read(Path(sys.argv[1]), sys.argv[2])
+    say({"ended": ended, "kind": kind, "left_out": left_out})
     sys.stdout.flush()

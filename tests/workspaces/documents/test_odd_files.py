@@ -1,0 +1,196 @@
+"""Files as people have them: read in full, and where not, the document says what was left out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+
+from tests.conftest import Cast
+from tests.workspaces.documents.odd import odd_files, pdf_with_picture, picture_file
+from tests.workspaces.documents.odd_office import DOCX, changed
+from workspaces.documents import documents, media, reading_jobs
+from workspaces.documents.reading.process import CouldNotRead, Read, read_file
+from workspaces.documents.reading.shown import shown
+from workspaces.models import Document
+
+FOLDER = Path(__file__).parent / "cases"
+# Of each file in that folder: what must be read, and what must not.
+CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "tracked.docx": (("5,850 euros", "Brightmoor Trust"), ("4,200",)),
+    "content_control.docx": (("Ottoline Brack", "V-17 | 83 newton metres"), ()),
+    "parts.docx": (
+        ("QX-4471", "30 November 2027", "12 milligrams", "41 degrees", "Kestrel Chemicals"),
+        (),
+    ),
+    "launch.pptx": (("9 October 2026", "2087", "Larkfield Mutual"), ()),
+    "f.xlsx": (("=A2*5",), ()),
+    "form.pdf": (("Thaddeus Ormerod", "17,650"), ()),
+    "scan_stamped.pdf": (("Torridon hut", "Isobel Quarrie"), ()),
+    "attach.eml": (("48,300", "Brightmoor Trust"), ()),
+    "stub.eml": (("HTMLPART",), ()),
+    "charset.eml": (("64 pounds",), ()),
+    "cp1251.txt": (("84 тысячи рублей",), ()),
+    "sjis.csv": (("温度計 | 第三倉庫 | 418",), ()),
+    "rtf.rtf": (("312 barrels", "Annelie Voß"), ("rtf1", "\\par")),
+    "depots.odt": (("Keeper Rhiannon Vaughan Shed 12 Pwllheli",), ()),
+    "sep.csv": (("Depot | Manager",), ("sep=",)),
+    "agreement.doc": (("5,850 euros", "Brightmoor Trust"), ()),
+}
+ODD = {name: rest for name, *rest in odd_files()}
+
+
+def read(folder: Path, name: str, content: bytes) -> Read:
+    path = folder / "file"
+    path.write_bytes(content)
+    return read_file(path, media.media_type(name, content[:512]))
+
+
+def plain(read_file: Read) -> str:
+    return " ".join(" ".join(f"{block.heading} {block.text}" for block in read_file.blocks).split())
+
+
+@pytest.fixture
+def no_ocr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_reported_file_is_read_in_full(name: str, tmp_path: Path) -> None:
+    wanted, unwanted = CASES[name]
+    result = read(tmp_path, name, (FOLDER / name).read_bytes())
+    text = plain(result)
+    if not result.left_out:  # else the document says so: a scan where there is no OCR
+        assert [words for words in wanted if words not in text] == []
+    assert [words for words in unwanted if words in text] == []
+
+
+def test_every_reported_file_has_its_row() -> None:
+    assert {path.name for path in FOLDER.iterdir()} == set(CASES)
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_file_is_read_in_full(name: str, tmp_path: Path) -> None:
+    content, wanted, unwanted = ODD[name]
+    text = plain(read(tmp_path, name, content))
+    assert [words for words in wanted if " ".join(words.split()) not in text] == []
+    assert [words for words in unwanted if words in text] == []
+
+
+def test_rows_of_a_table_and_tabs_keep_their_words_apart(tmp_path: Path) -> None:
+    blocks = [
+        block.text for block in read(tmp_path, "depots.odt", (FOLDER / "depots.odt").read_bytes()).blocks
+    ]
+    assert "North tank | 8400 | diesel" in blocks[-1] and "Keeper\tRhiannon Vaughan" in blocks[0]
+
+
+@pytest.mark.usefixtures("no_ocr")
+@pytest.mark.parametrize(
+    ("name", "content", "left_out"),
+    [
+        ("a.docx", changed(DOCX["maths"][0], lambda *_: None, **{"word/media/a.jpg": picture_file()}), {"pictures": 1}),
+        ("a.pdf", pdf_with_picture("Drawn", "Printed", height=90), {"pictures": 1}),
+        ("attached.eml", ODD["attached.eml"][0], {"files": 1}),
+    ],
+)  # fmt: skip
+def test_what_is_left_out_is_counted(
+    name: str, content: bytes, left_out: dict[str, int], tmp_path: Path
+) -> None:
+    assert read(tmp_path, name, content).left_out == left_out
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("no_ocr")
+def test_document_says_what_was_left_out(cast: Cast) -> None:
+    now = timezone.now()
+    content = changed(ODD["nested.docx"][0], lambda *_: None, **{"word/media/a.jpg": picture_file()})
+    made = documents.bring(cast.workspace, name="a.docx", content=[content], by=cast.editor, now=now).document
+    reading_jobs.read(made.pk, now=now)
+    made.refresh_from_db()
+    assert (made.status, made.error) == ("ready", "1 picture was not read.")
+
+
+@pytest.mark.django_db
+def test_bytes_that_could_not_be_read_are_read_again_under_a_better_name(cast: Cast) -> None:
+    now = timezone.now()
+    content = b"\x00\x01not a text\x00" * 40
+
+    def bring(name: str) -> Document:
+        return documents.bring(cast.workspace, name=name, content=[content], by=cast.editor, now=now).document
+
+    first = bring("scan")
+    reading_jobs.read(first.pk, now=now)
+    assert Document.objects.get(pk=first.pk).status == "failed"
+    again = bring("scan.pdf")
+    assert (again.pk, again.status, again.title, again.media_type) == (
+        first.pk,
+        "waiting",
+        "scan.pdf",
+        media.PDF,
+    )
+    assert bring("scan.pdf").status == "waiting"
+
+
+@pytest.mark.django_db
+def test_document_has_the_type_that_is_found_inside(cast: Cast) -> None:
+    now = timezone.now()
+    content = (FOLDER / "agreement.doc").read_bytes()
+    made = documents.bring(cast.workspace, name="a.zip", content=[content], by=cast.editor, now=now).document
+    assert made.media_type == media.ZIP
+    reading_jobs.read(made.pk, now=now)
+    made.refresh_from_db()
+    assert (made.status, made.media_type) == ("ready", media.WORD)
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "text"),
+    [
+        (0.175, "0%", "18%"),
+        (0.175, "0.0%", "17.5%"),
+        (1234.5, "#,##0.00", "1,234.50"),
+        (-1234.5, '#,##0.00\\ "€"', "-1,234.50 €"),
+        (1234.5, "[$£-809]#,##0", "£1,234"),
+        (7, "000", "007"),
+        (1.5, "0.##", "1.5"),
+        (2.0, "General", "2"),
+        (46304, "d mmmm yyyy", "9 October 2026"),
+        (46304.5625, "yyyy-mm-dd hh:mm", "2026-10-09 13:30"),
+        (46304.5625, "h:mm AM/PM", "1:30 PM"),
+        (True, "General", "TRUE"),
+        ("text", "@", "text"),
+    ],
+)
+def test_cell_is_read_as_shown(value: object, code: str, text: str) -> None:
+    assert shown(value, code) == text
+
+
+def test_reading_writes_no_file_and_needs_no_network(tmp_path: Path) -> None:
+    """The library would cache what it read, fetch models, and run OCR: none of it is switched on."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "a").write_bytes(DOCX["tracked"][0])
+    program = (
+        "import resource, sys, kreuzberg, workspaces.documents.reading.reader as reader\n"
+        "from pathlib import Path\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"  # no file can be written
+        "print(reader.read(Path(sys.argv[1]), 'application/msword')[1] == '', file=sys.stderr)"
+    )
+    root = Path(__file__).parents[3]
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "a")],
+        cwd=tmp_path / "home",
+        env={"HOME": str(tmp_path / "home"), "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr.strip() == "True", done.stderr
+    assert list((tmp_path / "home").iterdir()) == []
+
+
+@pytest.mark.usefixtures("no_ocr")
+def test_scan_without_ocr_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(CouldNotRead, match=r"^no_ocr$"):
+        read(tmp_path, "a.pdf", pdf_with_picture("Drawn", "", height=90))

@@ -1,0 +1,78 @@
+"""Files and pictures inside of others: read by the readers of their kinds, else named and counted."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import PurePath
+
+from workspaces.documents.reading import ocr
+from workspaces.documents.reading.block import Block, Blocks, Unreadable, left_out
+from workspaces.documents.reading.kinds import TEXT, UNKNOWN, by_name, look_inside
+
+MOST_FILES = 200
+MOST_DEEP = 4
+SMALLEST = 3_000  # pixels: less is a bullet or a line
+_depth = 0
+
+
+def read(name: str, data: bytes, kind: str = "", depth: int = 0) -> Blocks:
+    """The text of one file in another, under its name. What cannot be read is named, and counted as left out."""
+    global _depth
+    from workspaces.documents.reading.formats import READERS
+
+    if not data:
+        return
+    guess = by_name(name, kind)
+    blocks: list[Block] = []
+    _depth += 1
+    try:
+        found = look_inside(data, guess)
+        if found.startswith("image/"):
+            yield from pictures({name: data})
+            return
+        if _depth + depth <= MOST_DEEP and found in READERS and (found != TEXT or guess != UNKNOWN):
+            blocks = list(READERS[found](data))
+    except (MemoryError, ocr.OcrFailed, RecursionError):
+        raise
+    except Exception:  # of a dozen libraries, on a file that is not what it says
+        blocks = []
+    finally:
+        _depth -= 1
+    if not any(block.text.strip() for block in blocks):
+        left_out["files"] += 1
+        yield Block(f"Attached, not read: {name}", 0, name)
+        return
+    for block in blocks:
+        yield Block(block.text, 0, " > ".join(filter(None, (name, block.heading)))[:300])
+
+
+def pictures(files: dict[str, bytes]) -> Blocks:
+    """The text in pictures that lie in a file, by OCR; what it does not read is counted as left out."""
+    from workspaces.documents.reading.drawing import open_picture
+
+    for name, data in files.items():
+        try:
+            picture = open_picture(data)
+            if picture.width * picture.height < SMALLEST:
+                continue
+            picture.load()
+        except (Unreadable, OSError, ValueError, SyntaxError):
+            left_out["pictures"] += 1
+            continue
+        text = ocr.text_beside(picture)
+        if text is None:
+            left_out["pictures"] += 1
+        elif text:
+            yield Block(text, 0, PurePath(name).name)
+
+
+def in_archive(archive: zipfile.ZipFile) -> Blocks:
+    """Pictures and embedded files of an office file; not the sheets that its charts are drawn from."""
+    names = archive.namelist()
+    media = [name for name in names if "/media/" in name or name.startswith("Pictures/")]
+    yield from pictures({name: archive.read(name) for name in media})
+    charted = b"".join(archive.read(name) for name in names if "/charts/_rels/" in name)
+    for name in [each for each in names if "/embeddings/" in each][:MOST_FILES]:
+        short = name.rpartition("/")[2]
+        if short.encode() not in charted:
+            yield from read(short, archive.read(name))

@@ -1,0 +1,150 @@
+"""Mails, mailboxes, saved web pages and calendars. Attached files are read by the readers of their kinds."""
+
+from __future__ import annotations
+
+import email
+import email.header
+import email.policy
+import re
+from collections.abc import Iterator
+from email.message import Message
+from typing import Any
+
+from workspaces.documents.reading import attached
+from workspaces.documents.reading.block import Block, Blocks, Unreadable
+from workspaces.documents.reading.plain import decoded, read_html
+
+MOST_DEEP = 5  # mails in mails
+NEW_WORDS = 0.3  # of a text's words, with which it is more than another form of the one before
+_HEADERS = ("From", "To", "Cc", "Date", "Subject")
+_SAID = {
+    "SUMMARY": "", "DTSTART": "Begins", "DTEND": "Ends", "DUE": "Due", "LOCATION": "Place", "DESCRIPTION": "",
+    "ORGANIZER": "Organiser", "ATTENDEE": "Invited", "RRULE": "Repeats", "STATUS": "Status", "COMMENT": "", "URL": "",
+}  # fmt: skip
+_SILENT = {
+    "application/pgp-signature",
+    "application/pkcs7-signature",
+    "application/x-pkcs7-signature",
+    "text/css",
+}
+
+
+def read_mail(data: bytes) -> Blocks:
+    yield from _mail(email.message_from_bytes(data, policy=email.policy.compat32), 0, 0)
+
+
+def read_box(data: bytes) -> Blocks:
+    starts = [match.start() for match in re.finditer(rb"(?m)^From \S+ .*\d\d:\d\d.*$", data)]
+    for number, (low, high) in enumerate(zip(starts, [*starts[1:], len(data)], strict=True), 1):
+        one = data[low:high].partition(b"\n")[2]
+        one = re.sub(rb"(?m)^>(>*From )", rb"\1", one)
+        yield from _mail(email.message_from_bytes(one, policy=email.policy.compat32), number, 0)
+
+
+def _mail(mail: Any, page: int, depth: int) -> Blocks:
+    if depth > MOST_DEEP:
+        raise Unreadable("too_long")
+    headers = {name: _header(mail.get(name)) for name in _HEADERS if mail.get(name)}
+    subject = " ".join(headers.get("Subject", "").split())
+    yield Block("\n".join(f"{name}: {value}" for name, value in headers.items()), page, subject)
+    seen: set[str] = set()
+    for part, is_alternative in _leaves(mail):
+        kind = part.get_content_type()
+        name = _header(part.get_filename() or "")
+        if kind == "message/rfc822":
+            for inner in _inner(part):
+                yield from _mail(inner, page, depth + 1)
+        elif kind in _SILENT:
+            continue
+        elif kind == "text/calendar" or name.lower().endswith(".ics"):
+            yield from (each._replace(page=page) for each in read_calendar(_text(part).encode()))
+        elif kind in ("text/plain", "text/html", "text/enriched") and not name and not _is_attached(part):
+            text = _text(part)
+            html = read_html(text.encode(errors="replace")) if kind == "text/html" else iter([Block(text)])
+            forms = list(html)
+            words = {word for each in forms for word in re.findall(r"\w+", each.text)}
+            # Two forms of one text: the second is read too where it says something else, as beside a stub.
+            if is_alternative and len(words - seen) <= len(words) * NEW_WORDS:
+                continue
+            seen |= words
+            yield from (Block(each.text, page, each.heading or subject) for each in forms)
+        else:
+            blocks = attached.read(name or kind, _bytes(part), kind, depth)
+            yield from (each._replace(page=page) for each in blocks)
+
+
+def _leaves(part: Message, is_alternative: bool = False) -> Iterator[tuple[Message, bool]]:
+    """Parts that hold no others; a mail is one of them. With it, whether it says what the one before says."""
+    if part.get_content_maintype() != "multipart" or not part.is_multipart():
+        yield part, is_alternative
+        return
+    for number, each in enumerate(part.get_payload()):
+        if isinstance(each, Message):
+            other_form = part.get_content_subtype() == "alternative" and number > 0
+            yield from _leaves(each, is_alternative or other_form)
+
+
+def _inner(part: Message) -> list[Message]:
+    payload = part.get_payload()
+    if isinstance(payload, list):
+        return [each for each in payload if isinstance(each, Message)]
+    return [
+        email.message_from_bytes(_bytes(part), policy=email.policy.compat32)
+    ]  # encoded, against the standard
+
+
+def _is_attached(part: Message) -> bool:
+    return part.get_content_disposition() == "attachment"
+
+
+def _text(part: Message) -> str:
+    named = part.get_content_charset() or ""
+    return decoded(_bytes(part), "" if named in ("us-ascii", "ascii") else named)
+
+
+def _bytes(part: Message) -> bytes:
+    payload = part.get_payload(decode=True)
+    return payload if isinstance(payload, bytes) else b""
+
+
+def _header(value: Any) -> str:
+    """A header's words decoded; what stands there as raw bytes by its likeliest code page."""
+    out = ""
+    for text, code in email.header.decode_header(value):
+        if isinstance(text, bytes):
+            out += decoded(text, code if code and code != "unknown-8bit" else "")
+        elif any("\udc80" <= sign <= "\udcff" for sign in text):
+            out += decoded(text.encode("utf-8", "surrogateescape"))
+        else:
+            out += text
+    return out.strip()
+
+
+def read_calendar(data: bytes) -> Blocks:
+    """Each event: what, when, where, who."""
+    lines: list[str] = []
+    title = ""
+    for line in re.sub(r"\r?\n[ \t]", "", decoded(data)).splitlines():
+        named, _, value = re.sub(r'"[^"]*"', lambda quoted: quoted[0].replace(":", " "), line).partition(":")
+        name, *parameters = named.split(";")
+        value = re.sub(r"\\([,;\\])", r"\1", value.replace("\\n", "\n").replace("\\N", "\n"))
+        if name.upper() in ("BEGIN", "END") and value in ("VEVENT", "VTODO", "VJOURNAL"):
+            yield Block("\n".join(lines), 0, title)
+            lines, title = [], ""
+        if name.upper() not in _SAID or not value.strip():
+            continue
+        title = value if name.upper() == "SUMMARY" else title
+        zone = next((each[5:] for each in parameters if each.upper().startswith("TZID=")), "")
+        person = next((each[3:].strip('"') for each in parameters if each.upper().startswith("CN=")), "")
+        said = " ".join(filter(None, (person, _moment(value.removeprefix("mailto:")), zone)))
+        word = _SAID[name.upper()]
+        lines.append(f"{word}: {said}" if word else said)
+    yield Block("\n".join(lines), 0, title)
+
+
+def _moment(value: str) -> str:
+    match = re.fullmatch(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d(Z?))?", value)
+    if match is None:
+        return value
+    clock = f" {match[4]}:{match[5]}{' UTC' if match[6] else ''}" if match[4] else ""
+    return f"{match[1]}-{match[2]}-{match[3]}{clock}"

@@ -1,0 +1,277 @@
+"""Word processors' files and slides: read by the library, and beside it the parts of their XML that it leaves out."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote
+
+from workspaces.documents.reading import attached
+from workspaces.documents.reading.block import Block, Blocks, Unreadable
+from workspaces.documents.reading.kinds import ODT, WORD, open_zip
+from workspaces.documents.reading.plain import enter, path, read_html, table
+from workspaces.documents.reading.shown import shown
+
+_PARAGRAPHS = ("wordprocessingml", "drawingml", "opendocument:xmlns:text")
+# Deleted and moved away, the second drawing of a box for old programs, and what a change says of itself.
+_UNSEEN = {"del", "moveFrom", "Fallback", "tracked-changes", "rPr", "note-citation", "sdtPr"}
+_HOLDS_PARAGRAPHS = {"drawing", "pict", "object", "frame", "custom-shape", "annotation", "note"}
+_SIGNS = {"tab": "\t", "br": "\n", "cr": "\n", "line-break": "\n", "noBreakHyphen": "-", "ptab": "\t"}
+_WORD_PARTS = (
+    ("Comments", r"word/comments\.xml"),
+    ("Footnotes", r"word/(foot|end)notes\.xml"),
+    ("Header", r"word/header\d*\.xml"),
+    ("Footer", r"word/footer\d*\.xml"),
+    ("Chart", r"word/charts/chart\d*\.xml"),
+    ("Diagram", r"word/diagrams/data\d*\.xml"),
+)
+
+
+def read_by_library(data: bytes, kind: str) -> Blocks:
+    """The library's text by its headings, tables some rows at a time. Raises Unreadable."""
+    from kreuzberg import ConcurrencyConfig, ExtractionConfig, KreuzbergError, extract_bytes_sync
+
+    config = ExtractionConfig(
+        use_cache=False,
+        include_document_structure=True,
+        concurrency=ConcurrencyConfig(max_threads=1),
+    )
+    try:
+        result = extract_bytes_sync(data, kind, config=config)
+    except KreuzbergError as error:
+        raise Unreadable("encrypted" if re.search("(?i)password|encrypt", str(error)) else "broken") from None
+    document: Any = result.document or {}
+    nodes = document.get("nodes") or []
+    if not nodes:
+        yield Block(result.content)
+        return
+    headings: list[tuple[int, str]] = []
+    lines: list[str] = []
+    for node in nodes:
+        content = node["content"]
+        text = re.sub(r"\[\^\d+\]", "", content.get("text") or "")
+        if content["node_type"] == "table":
+            yield Block("\n\n".join(lines), 0, path(headings))
+            lines = []
+            rows: dict[int, list[str]] = {}
+            for each in content["grid"]["cells"]:
+                rows.setdefault(each["row"], []).append(each["content"])
+            yield from table(rows.values(), 0, path(headings))
+        elif content["node_type"] in ("heading", "title"):
+            yield Block("\n\n".join(lines), 0, path(headings))
+            enter(headings, content.get("level") or 1, text)
+            lines = [text]
+        elif text.strip():
+            lines.append(text)
+    yield Block("\n\n".join(lines), 0, path(headings))
+
+
+def read_docx(data: bytes) -> Blocks:
+    with open_zip(data) as archive:
+        body = xml(archive.read("word/document.xml"))
+        blocks, known = _completed(read_by_library(data, WORD), texts(body))
+        yield from blocks
+        for heading, pattern in _WORD_PARTS:
+            lines: dict[str, None] = {}
+            for name in matching(archive, pattern):
+                tree = xml(archive.read(name))
+                lines |= dict.fromkeys(chart(tree) if heading == "Chart" else texts([tree]))
+            missing = [line for line in lines if _plain(line) not in known]
+            yield Block("\n\n".join(missing), 0, heading)
+        yield from attached.in_archive(archive)
+
+
+def read_odt(data: bytes) -> Blocks:
+    with open_zip(data) as archive:
+        body = xml(archive.read("content.xml"))
+        blocks, known = _completed(read_by_library(data, ODT), texts(body))
+        yield from blocks
+        if "styles.xml" in archive.namelist():
+            lines = dict.fromkeys(texts(xml(archive.read("styles.xml"))))
+            missing = [line for line in lines if _plain(line) not in known]
+            yield Block("\n\n".join(missing), 0, "Header, footer")
+        yield from attached.in_archive(archive)
+
+
+def _completed(blocks: Blocks, lines: Iterator[str]) -> tuple[list[Block], str]:
+    """The library's blocks, with ``lines`` where it has them without their spaces or not at all; and all as one text.
+
+    A line that is missing follows the block of the line before it.
+    """
+    try:
+        whole = list(blocks)
+    except Unreadable as error:
+        # A file that the library refuses still has its paragraphs.
+        whole = [Block("\n\n".join(lines))]
+        if str(error) != "broken" or not whole[0].text:
+            raise
+    split = [block.text.split("\n\n") for block in whole]
+    plain = [_plain(block.text) for block in whole]
+    glued = {"".join(part.split()): (at, n) for at, parts in enumerate(split) for n, part in enumerate(parts)}
+    missing: list[list[str]] = [[] for _ in whole]
+    everywhere = " ".join(plain)
+    at = 0
+    for line in lines:
+        wanted = _plain(line)
+        here = next((n for n in range(at, min(at + 3, len(plain))) if wanted in plain[n]), None)
+        if here is not None:
+            at = here
+        elif place := glued.get("".join(line.split())):
+            split[place[0]][place[1]] = line
+        elif wanted not in everywhere:
+            missing[at].append(line)
+    found = [
+        block._replace(text="\n\n".join(part))
+        for block, parts, more in zip(whole, split, missing, strict=True)
+        for part in ((parts, more) if more else (parts,))
+    ]
+    return found, everywhere
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def read_pptx(data: bytes) -> Blocks:
+    """By slides, with the charts, diagrams, notes and comments of each: the library tells no slide from another."""
+    with open_zip(data) as archive:
+        slides = related(archive, "ppt/presentation.xml")
+        order = xml(archive.read("ppt/presentation.xml")).iter("{*}sldId")
+        keys = [next(value for name, value in each.items() if name.endswith("}id")) for each in order]
+        for number, key in enumerate(keys, 1):
+            name = slides[key][1]
+            tree = xml(archive.read(name))
+            titles = [
+                " ".join(texts(each))
+                for each in tree.iter("{*}sp")
+                if any(mark.get("type") in ("title", "ctrTitle") for mark in each.iter("{*}ph"))
+            ]
+            title = titles[0] if titles else ""
+            lines = list(texts(tree))
+            for of, target in related(archive, name).values():
+                if of in ("chart", "diagramData", "notesSlide", "comments") and target in archive.namelist():
+                    part = xml(archive.read(target))
+                    lines += chart(part) if of == "chart" else texts([part])
+            yield Block("\n\n".join(lines), number, title)
+        yield from attached.in_archive(archive)
+
+
+def read_odp(data: bytes) -> Blocks:
+    with open_zip(data) as archive:
+        for number, page in enumerate(xml(archive.read("content.xml")).iter("{*}page"), 1):
+            lines = list(texts(page))
+            yield Block("\n\n".join(lines), number, lines[0] if lines else "")
+        yield from attached.in_archive(archive)
+
+
+def read_epub(data: bytes) -> Blocks:
+    with open_zip(data) as archive:
+        container = xml(archive.read("META-INF/container.xml"))
+        package = next((each.get("full-path", "") for each in container.iter("{*}rootfile")), "")
+        folder = package.rpartition("/")[0]
+        opf = xml(archive.read(package))
+        files = {each.get("id"): each.get("href", "") for each in opf.iter("{*}item")}
+        for number, each in enumerate(opf.iter("{*}itemref"), 1):
+            full = posixpath.normpath(posixpath.join(folder, unquote(files.get(each.get("idref"), ""))))
+            if full in archive.namelist():
+                for block in read_html(archive.read(full)):
+                    yield block._replace(page=number)
+
+
+def xml(data: bytes) -> Any:
+    from lxml import etree
+
+    return etree.fromstring(data, etree.XMLParser(resolve_entities=False, no_network=True))
+
+
+def matching(archive: zipfile.ZipFile, pattern: str) -> list[str]:
+    return sorted(name for name in archive.namelist() if re.fullmatch(pattern, name))
+
+
+def related(archive: zipfile.ZipFile, part: str) -> dict[str, tuple[str, str]]:
+    """The parts that this part names: by id, the last word of the relationship's type, and the name."""
+    folder, _, name = part.rpartition("/")
+    rels = f"{folder}/_rels/{name}.rels"
+    if rels not in archive.namelist():
+        return {}
+    return {
+        each.get("Id", ""): (
+            each.get("Type", "").rpartition("/")[2],
+            posixpath.normpath(posixpath.join("/" + folder, each.get("Target", ""))).lstrip("/"),
+        )
+        for each in xml(archive.read(rels)).iter("{*}Relationship")
+        if each.get("TargetMode") != "External"
+    }
+
+
+def texts(tree: Any) -> Iterator[str]:
+    """Paragraphs, rows of slides' tables and descriptions of pictures in these elements, without what was deleted."""
+    for element in tree:
+        if not isinstance(element.tag, str):
+            continue
+        space, _, name = element.tag[1:].rpartition("}")
+        if name in _UNSEEN or (name == "tr" and element.find("{*}trPr/{*}del") is not None):
+            continue
+        if alt := element.get("descr") or (name == "desc" and element.text):
+            yield alt
+        if name == "tr" and "drawingml" in space:
+            yield " | ".join(" ".join(texts(cell)) for cell in element)
+        elif name == "comment" and "wordprocessingml" in space:
+            author = next((value for key, value in element.items() if key.endswith("}author")), "")
+            yield f"{author}: {' '.join(texts(element))}"
+        elif name in ("p", "h") and any(part in space for part in _PARAGRAPHS):
+            held: list[Any] = []
+            line = "".join(_line(element, held, mixed="opendocument" in space))
+            if line.strip():
+                yield line.strip()
+            yield from texts(held)
+        elif name == "text" and space.endswith("presentationml/2006/main"):
+            yield element.text or ""  # of a comment on a slide
+        else:
+            yield from texts(element)
+
+
+def _line(element: Any, held: list[Any], *, mixed: bool) -> Iterator[str]:
+    """The text of one paragraph. What holds paragraphs of its own goes to ``held``."""
+    if mixed:
+        yield element.text or ""
+    for child in element:
+        name = child.tag.rpartition("}")[2] if isinstance(child.tag, str) else "del"
+        if name in _HOLDS_PARAGRAPHS or name in ("AlternateContent", "p", "h"):
+            held.append(child)
+        elif name == "s" and mixed:
+            yield " "
+        elif name in _SIGNS:
+            yield _SIGNS[name]
+        elif name == "t":
+            yield child.text or ""
+        elif name not in _UNSEEN:
+            yield from _line(child, held, mixed=mixed)
+        if mixed:
+            yield child.tail or ""
+
+
+def chart(tree: Any) -> Iterator[str]:
+    """Its titles, and each of its rows of values with what they are values of."""
+    yield from texts([tree])
+    for series in tree.iter("{*}ser"):
+        name = " ".join(each.text or "" for each in series.iterfind("{*}tx//{*}v"))
+        what = _points(series, "cat", "xVal")
+        pairs = [
+            f"{what.get(at, '')} {value}".strip() for at, value in _points(series, "val", "yVal").items()
+        ]
+        yield f"{name}: {', '.join(pairs or what.values())}"
+
+
+def _points(series: Any, *names: str) -> dict[str, str]:
+    found = {}
+    for name in names:
+        for cache in series.iterfind(f"{{*}}{name}//{{*}}pt/.."):
+            code = next((each.text or "" for each in cache.iterfind("{*}formatCode")), "")
+            for point in cache.iterfind("{*}pt"):
+                value = point.findtext("{*}v") or ""
+                found[point.get("idx", "")] = shown(value, code) if cache.tag.endswith("numCache") else value
+    return found

@@ -1,0 +1,192 @@
+"""The text of files that are texts: their code page, Markdown, CSV, JSON and HTML."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from workspaces.documents.reading.block import Block, Blocks
+from workspaces.documents.reading.kinds import utf_16
+
+ROWS_AT_ONCE = 20  # of a table in one block, with its head repeated
+LOOKED_AT = 100_000  # bytes from which the code page is guessed
+_LIKELY = ("cp1252", "mac_roman", "cp1250")  # of Latin code pages that fit equally well, the most used first
+_LATIN = re.compile(r"cp(125[0247]|437|775|85\d|86\d)|mac_|iso8859_|latin|hp_roman8")
+
+
+def decoded(data: bytes, named: str = "") -> str:
+    """A text in the code page that it is ``named`` to have, or, where that is unknown or fails, in the likeliest."""
+    if data.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+        return data.decode("utf-32", "replace")
+    order = utf_16(data)
+    for code in (order, named, "utf-8-sig"):
+        try:
+            if code:
+                return data.decode(code)
+        except (LookupError, ValueError):
+            continue
+    return data.decode(order or _guessed(data), "replace")
+
+
+def _guessed(data: bytes) -> str:
+    from charset_normalizer import from_bytes
+
+    sample = data[:LOOKED_AT]
+    if len(data) > LOOKED_AT:
+        sample = sample[: sample.rfind(b"\n") + 1 or LOOKED_AT]
+    matches = from_bytes(sample)
+    best = matches.best()
+    if best is not None and len(re.findall("[\uff61-\uff9f]", str(best))) > len(str(best)) / 4:
+        # Half-width katakana: the letters of a Cyrillic code page.
+        matches = from_bytes(sample, cp_isolation=["koi8_r", "cp1251", "iso8859_5", "cp866", "mac_cyrillic"])
+        best = matches.best() or best
+    if best is None:
+        return "cp1252"
+    if _LATIN.match(best.encoding):
+        fitting = {name for match in matches for name in match.could_be_from_charset}
+        return next((code for code in _LIKELY if code in fitting), best.encoding)
+    return best.encoding
+
+
+def read_text(data: bytes) -> Blocks:
+    yield Block(decoded(data))
+
+
+def read_json(data: bytes) -> Blocks:
+    text = decoded(data)
+    try:
+        yield Block(json.dumps(json.loads(text), ensure_ascii=False, indent=1))
+    except (ValueError, RecursionError):
+        yield Block(text)  # several of them, a line each, or none at all: still text
+
+
+def read_markdown(data: bytes) -> Blocks:
+    headings: list[tuple[int, str]] = []
+    lines: list[str] = []
+    in_code = False
+    for line in decoded(data).splitlines():
+        in_code ^= line.lstrip().startswith(("```", "~~~"))
+        match = None if in_code else re.match(r"(#{1,6})\s+(.+?)\s*#*$", line)
+        if match:
+            yield Block("\n".join(lines), 0, path(headings))
+            enter(headings, len(match[1]), match[2])
+            lines = []
+        lines.append(line)
+    yield Block("\n".join(lines), 0, path(headings))
+
+
+def read_csv(data: bytes) -> Blocks:
+    text = decoded(data)
+    separator = ""
+    if match := re.match(r"\"?sep=(.)\"?\r?\n", text, re.IGNORECASE):
+        separator, text = match[1], text[match.end() :]
+    csv.field_size_limit(len(text) + 1)
+    separator = separator or _separator(text)
+    if separator:
+        yield from table(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
+    else:
+        yield Block(text)
+
+
+def _separator(text: str) -> str:
+    """The one that cuts the first rows into the same number of cells, most often; "" where none does."""
+    sample = text[:20_000]
+    if len(text) > len(sample):
+        sample = sample[: sample.rfind("\n") + 1] or sample
+    found = {}
+    for sign in ";\t|,":
+        widths = [len(row) for row in csv.reader(io.StringIO(sample, newline=""), delimiter=sign) if row]
+        widths = widths[:50]
+        usual = max(set(widths), key=widths.count, default=1)
+        if usual > 1 and (len(widths) > 1 or usual < 50):
+            found[sign] = (widths.count(usual) / len(widths), usual)
+    one_line_of_prose = len(text.strip().splitlines()) == 1 and bool(re.search(r"\w[,;] \w", text))
+    if not found or one_line_of_prose:
+        return ""
+    return max(found, key=lambda sign: found[sign])
+
+
+def table(rows: Iterable[Any], page: int = 0, heading: str = "") -> Blocks:
+    """Some rows at a time, each with the first row before it: what a number means stands there."""
+    head, waiting = "", []
+    for row in rows:
+        line = " | ".join(" ".join(str(cell).split()) for cell in row)
+        if not line.strip(" |"):
+            continue
+        if not head:
+            head = line
+        waiting.append(line)
+        if len(waiting) == ROWS_AT_ONCE:
+            yield Block("\n".join(waiting), page, " — ".join(filter(None, (heading, head)))[:300])
+            waiting = []
+    if waiting:
+        yield Block("\n".join(waiting), page, " — ".join(filter(None, (heading, head)))[:300])
+
+
+def read_html(data: bytes) -> Blocks:
+    """By its headings, without what no reader sees."""
+    from lxml import etree
+
+    named = re.search(
+        rb"(?i)<meta[^>]+charset\s*=\s*[\"']?\s*([\w-]+)|<\?xml[^>]+encoding=[\"']([\w-]+)", data[:4096]
+    )
+    text = decoded(data, (named[1] or named[2]).decode() if named else "")
+    parser = etree.HTMLParser(no_network=True, remove_comments=True, encoding="utf-8")
+    tree = etree.fromstring(
+        text.encode(errors="replace"), parser
+    )  # bytes: a text with an XML declaration is refused
+    if tree is None:
+        return
+    headings: list[tuple[int, str]] = []
+    lines: list[str] = [""]
+    for event, element in etree.iterwalk(tree, events=("start", "end")):
+        tag = element.tag if isinstance(element.tag, str) else ""
+        if tag in _UNSEEN:
+            if event == "start":
+                element.text = None
+                for child in list(element):
+                    element.remove(child)
+            said = ""
+        else:
+            said = (element.text if event == "start" else "") or ""
+        if event == "start" and re.fullmatch("h[1-6]", tag):
+            yield Block("\n".join(lines), 0, path(headings))
+            enter(headings, int(tag[1]), " ".join("".join(element.itertext()).split()))
+            lines = [""]
+        if tag in _LINES and lines[-1]:
+            lines += ["", ""] if tag == "p" else [""]
+        if event == "start" and tag == "img":
+            said = element.get("alt") or ""
+        if event == "end":
+            said = element.tail or ""
+        lines[-1] += re.sub(r"\s+", " ", said)
+        if tag in ("td", "th") and event == "end":
+            lines[-1] += " | "
+    yield Block("\n".join(lines), 0, path(headings))
+
+
+_UNSEEN = {"script", "style", "template", "noscript", "svg", "head"}
+_LINES = {"p", "div", "li", "tr", "br", "table", "ul", "ol", "pre", "section", "article", "blockquote", "dt", "dd",
+          "h1", "h2", "h3", "h4", "h5", "h6", "header", "footer", "nav", "main"}  # fmt: skip
+
+
+def read_web_page(data: bytes) -> Blocks:
+    """What a page of the web says, without its menus, notices and comments; whole where nothing stands out."""
+    from trafilatura import extract
+
+    text = extract(data, output_format="txt", include_comments=False)
+    yield from [Block(text)] if text else read_html(data)
+
+
+def enter(headings: list[tuple[int, str]], level: int, text: str) -> None:
+    while headings and headings[-1][0] >= level:
+        headings.pop()
+    headings.append((level, " ".join(text.split())))
+
+
+def path(headings: list[tuple[int, str]]) -> str:
+    return " > ".join(text for _, text in headings)[-300:]
