@@ -6,7 +6,8 @@ import zipfile
 from pathlib import PurePath
 
 from workspaces.documents.reading import ocr
-from workspaces.documents.reading.block import Block, Blocks, Unreadable, left_out
+from workspaces.documents.reading.block import READERS, Block, Blocks, Unreadable, left_out
+from workspaces.documents.reading.drawing import open_picture
 from workspaces.documents.reading.kinds import TEXT, UNKNOWN, by_name, look_inside
 
 MOST_FILES = 200
@@ -18,8 +19,6 @@ _depth = 0
 def read(name: str, data: bytes, kind: str = "", depth: int = 0) -> Blocks:
     """The text of one file in another, under its name. What cannot be read is named, and counted as left out."""
     global _depth
-    from workspaces.documents.reading.formats import READERS
-
     if not data:
         return
     guess = by_name(name, kind)
@@ -48,8 +47,6 @@ def read(name: str, data: bytes, kind: str = "", depth: int = 0) -> Blocks:
 
 def pictures(files: dict[str, bytes]) -> Blocks:
     """The text in pictures that lie in a file, by OCR; what it does not read is counted as left out."""
-    from workspaces.documents.reading.drawing import open_picture
-
     for name, data in files.items():
         try:
             picture = open_picture(data)

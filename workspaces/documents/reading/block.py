@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 
@@ -18,5 +18,7 @@ class Unreadable(Exception):
 
 
 Blocks = Iterator[Block]
+READERS: dict[str, Callable[[bytes], Blocks]] = {}
+"""By media type, filled by ``formats``: a reader of mails or office files reads what is attached by the others."""
 left_out: Counter[str] = Counter()
 """How many "pages", "pictures" and "files" of this process's one file were not read (``process.LEFT_OUT``)."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from workspaces.documents.reading import kinds
-from workspaces.documents.reading.block import Blocks
+from workspaces.documents.reading.block import READERS, Blocks
 from workspaces.documents.reading.drawing import PICTURES, read_picture
 from workspaces.documents.reading.mail import read_box, read_calendar, read_mail
 from workspaces.documents.reading.office import (
@@ -35,7 +34,7 @@ def _read_pdf(data: bytes) -> Blocks:
 
 
 BY_LIBRARY = (kinds.RTF, kinds.DOC, kinds.PPT, kinds.XLS, kinds.XLSB, kinds.MSG)
-READERS: dict[str, Callable[[bytes], Blocks]] = {
+READERS |= {
     kinds.PDF: _read_pdf,
     kinds.WORD: read_docx,
     kinds.SLIDES: read_pptx,
