@@ -11,7 +11,7 @@ class MemoryHubConfig(AppConfig):
         from memoryhub import checks  # noqa: F401  the checks register themselves
         from memoryhub.jobs import follow_traces
         from memoryhub.management.database import note_what_older_may_run_with, refuse_to_serve_newer_database
-        from memoryhub.monitoring import log_levels, tracing
+        from memoryhub.monitoring import tracing
         from memoryhub.quick_i18n import install
 
         install()
@@ -25,5 +25,3 @@ class MemoryHubConfig(AppConfig):
             ["migrate"],
         ):  # libraries' commands, which ask nothing of themselves
             refuse_to_serve_newer_database()
-        if sys.argv[1:2] == ["qcluster"]:
-            log_levels.follow_before_jobs()

@@ -18,7 +18,6 @@ from memoryhub.http.handler import OneThreadHandler  # noqa: E402
 from memoryhub.http.static_files import StaticFiles  # noqa: E402
 from memoryhub.llm.registry import get_chat_model  # noqa: E402
 from memoryhub.management.database import refuse_to_serve_newer_database  # noqa: E402
-from memoryhub.monitoring import log_levels  # noqa: E402
 
 refuse_to_serve_newer_database()
 django_application: Any = StaticFiles(OneThreadHandler())
@@ -30,8 +29,6 @@ application = BodyLimit(
     half_sent=settings.HALF_SENT_REQUESTS,
 )
 
-if settings.RUNNING_SERVER:  # and not a test that speaks to the application in its own process
-    log_levels.follow()
 # Half a second each: better now than in somebody's first turn, and on the first page.
 get_chat_model()
 _ = get_resolver().url_patterns

@@ -12,7 +12,7 @@ import json
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -87,7 +87,6 @@ class Listener:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.subscriptions: dict[str, set[Subscription]] = defaultdict(set)
-        self.callbacks: dict[str, Callable[[], None]] = {}
         self.thread: threading.Thread | None = None
         self.ready = threading.Event()
         self.stopping = threading.Event()
@@ -96,11 +95,6 @@ class Listener:
         with self.lock:
             for channel in subscription.channels:
                 self.subscriptions[channel].add(subscription)
-            self._start()
-
-    def call_on(self, channel: str, function: Callable[[], None]) -> None:
-        with self.lock:
-            self.callbacks[channel] = function
             self._start()
 
     def _start(self) -> None:
@@ -121,18 +115,6 @@ class Listener:
             receivers = list(self.subscriptions.get(event.channel, ()))
         for subscription in receivers:
             subscription.offer(event)
-        self._tell(event.channel)
-
-    def _tell(self, *channels: str) -> None:
-        """Those that are called in this thread. Their trouble costs nobody his events."""
-        for channel in channels:
-            if function := self.callbacks.get(channel):
-                try:
-                    function()
-                except Exception:
-                    logger.exception("What was heard on %s could not be done", channel)
-                finally:
-                    connections.close_all()
 
     def _resync(self) -> None:
         with self.lock:
@@ -149,7 +131,6 @@ class Listener:
                     self.ready.set()
                     if not first:
                         self._resync()
-                    self._tell(*self.callbacks)
                     pause, first = 0.1, False
                     while not self.stopping.is_set():
                         for note in listening.notifies(timeout=LOOK_UP_EVERY):
@@ -174,15 +155,7 @@ _listener = Listener()
 
 def close() -> None:
     """Stop listening in this process."""
-    _listener.callbacks.clear()
     _listener.stop()
-
-
-def call_on(channel: str, function: Callable[[], None]) -> None:
-    """Have ``function`` called as long as this process lives, in the listening thread: whenever something is said
-    there, and whenever something may have been missed, the beginning among it.
-    """
-    _listener.call_on(channel, function)
 
 
 @asynccontextmanager

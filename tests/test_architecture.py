@@ -169,7 +169,7 @@ LONG = {
     "chat/turns": {"prepare", "stream", "turn"},
     "memories/forgetting": {"restored"},
     "memoryhub/backup": {"archive"},
-    "memoryhub/monitoring": {"log_levels", "metrics"},
+    "memoryhub/monitoring": {"metrics"},
     "workspaces/accounts": {"mailing"},
     "workspaces/index": {"reembedding"},
     "workspaces/webhooks": {"sending"},

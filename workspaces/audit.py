@@ -122,7 +122,6 @@ class Verb(models.TextChoices):
     ADMIN_CHANGED = "admin_changed", later("Changed in the admin")
     ADMIN_DELETED = "admin_deleted", later("Deleted in the admin")
     ADMIN_ACTION = "admin_action", later("Ran an action in the admin")
-    LOGGING_CHANGED = "logging_changed", later("Changed what is logged")
     BACKUP_MADE = "backup_made", later("Made a backup")
 
 

@@ -79,7 +79,6 @@ KINDS = {
             Verb.ADMIN_CHANGED,
             Verb.ADMIN_DELETED,
             Verb.ADMIN_ACTION,
-            Verb.LOGGING_CHANGED,
             Verb.RIGHTS_CHANGED,
             Verb.ACCOUNT_CLOSED,
             Verb.ACCOUNT_REOPENED,
