@@ -13,17 +13,31 @@ __all__ = [
     "cut_to",
     "escape",
     "escaped_lines",
+    "loop_length",
     "one_line",
     "prompt_text",
     "tokens",
 ]
 
+LOOP = (16, 300)  # characters
 PROMPTS = Path(__file__).resolve().parent.parent / "prompts"
 
 
 @cache
 def prompt_text(name: str) -> str:
     return (PROMPTS / f"{name}.md").read_text().strip()
+
+
+def loop_length(text: str) -> int:
+    """How many characters at the end of a text only repeat what stands before them; 0 where it does not loop.
+
+    A loop is the same 16 to 300 characters three times in a row, with some word in them.
+    """
+    for size in range(LOOP[0], min(LOOP[1], len(text) // 3) + 1):
+        tail = text[-size:]
+        if text.endswith(tail * 3) and any(sign.isalpha() for sign in tail):
+            return 2 * size
+    return 0
 
 
 def cut_to(text: str, room: int) -> str:

@@ -16,7 +16,7 @@ from chat.models.steps import Mode
 from chat.modes.thinking import Thinking
 from chat.prompting.context import answer_tokens, room_beside_answer, tokens_of, tokens_of_tools
 from chat.prompting.prompt_parts import parts_of
-from chat.prompting.text import BYTES_PER_TOKEN, cut_to, tokens
+from chat.prompting.text import BYTES_PER_TOKEN, cut_to, loop_length, tokens
 from chat.tools.base import MOST_ARGUMENTS, ChatTool
 from chat.tools.running import run_calls
 from memories.writing.field_rules import UNSTORABLE
@@ -47,6 +47,7 @@ class Plan:
     begins: int = 0
     connection: Connection | None = None  # None: the model that the settings name
     account: Account | None = None  # on whom it is put
+    opening: str = ""  # what the answer of a small model begins with: the memory that answers the question
 
 
 async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
@@ -55,6 +56,9 @@ async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
     A model that has nothing to say after its tools is asked once more, for words alone; one whose context the
     prompt does not fit in, once more with less of the conversation.
     """
+    if plan.opening and not live.text:
+        live.append(f"{plan.opening}\n\n")
+        live.goes_on = True
     by_name = {tool.name: tool for tool in plan.tools}
     offered = [tool.tool for tool in plan.tools]
     messages = list(plan.prompt)
@@ -115,6 +119,10 @@ async def _one_reply(
                 live.goes_on = False
                 live.append(delta.text)
                 text += delta.text
+                if model.capabilities.needs_help and (looped := loop_length(text)):
+                    live.retract(looped)
+                    text = text[:-looped]
+                    break
             calls = delta.tool_calls or calls
             live.was_cut = delta.finish_reason == "length" or live.was_cut
     await thinking.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 
@@ -38,6 +39,7 @@ from workspaces.models.spending import Purpose
 from workspaces.spending.rates import Account, rate_of
 
 logger = logging.getLogger(__name__)
+QUESTION_MARKS = ("?", "\uff1f", "\u061f")  # also of Chinese and Japanese, and of Arabic
 GOES_ON_SHARE = 0.4  # of the room, for an answer that goes on
 
 
@@ -88,8 +90,16 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
         history=built.history,
         begins=built.begins,
         connection=chosen.connection,
+        opening=_opening(question.content, used, model.capabilities),
         account=Account(answer.chat.workspace_id, user.pk, Purpose.ANSWER, rate_of(chosen)),
     )
+
+
+def _opening(question: str, used: Sequence[Recalled], capabilities: Capabilities) -> str:
+    """The memory that an answer begins with, word for word, where the model is too small to be trusted with it."""
+    if not capabilities.needs_help or not used or not question.rstrip().endswith(QUESTION_MARKS):
+        return ""
+    return used[0].memory.content
 
 
 def _conversation(question: Message, chosen: Chosen, user: User, reach: Reach) -> Conversation:

@@ -24,6 +24,7 @@ EMBEDDED_CAPABILITIES = Capabilities(
     context_tokens=2048,
     local=True,
     sees=False,
+    needs_help=True,
     writes_on=True,
 )
 # The larger built-in model. It writes calls of tools as text, and invents facts when it extracts (docs/models.md).

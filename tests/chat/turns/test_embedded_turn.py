@@ -15,7 +15,7 @@ from chat.turns.begin import begin_turn
 from chat.turns.retry import continue_answer
 from memoryhub.errors import Invalid
 from tests.api import Api, error_of
-from tests.factories import make_chat, make_message, make_user
+from tests.factories import make_chat, make_memory, make_message, make_user
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.local_model]
 
@@ -66,3 +66,15 @@ def test_thinking_is_refused_with_what_is_allowed_and_the_page_offers_the_rest(l
     page = api.client.get(f"/chats/{chat.public_id}/").content.decode()
     assert 'name="mode"' not in page
     assert "choose a larger one beside the title" in page
+
+
+def test_the_first_question_is_answered_with_the_memory_word_for_word(local_model: Path) -> None:
+    """The README's story: so small a model is not trusted to repeat what it was given."""
+    chat = make_chat(make_user("olive", memory_default=True))
+    make_memory("My project deadline is March 15", chat.created_by, chat.workspace)
+    make_memory("I am vegetarian", chat.created_by, chat.workspace)
+    turn = begin_turn(chat, content="When is my project deadline?", by=chat.created_by, now=timezone.now())
+    assert runner.wait_until_idle(60)
+    turn.answer.refresh_from_db()
+    assert turn.answer.status == MessageStatus.DONE
+    assert turn.answer.content.startswith("My project deadline is March 15")
