@@ -6,15 +6,17 @@ from dataclasses import dataclass
 
 from django.db.models import Count, Exists, OuterRef, Prefetch, Q, prefetch_related_objects
 from django.db.models.functions import Lower
+from django.utils.translation import gettext_lazy as later
 
 from memories.models import Memory, MemoryNode, Scope
 from memories.models.memory import MEMORY, MemoryQuerySet
 from memories.usage import live_in
 from memories.writing import review
 from memoryhub.database.replicas.reading import read
+from memoryhub.llm.base import Speaker
 from memoryhub.llm.registry import embedder_is_local, get_embedder
 from workspaces.index.embedding import searchable
-from workspaces.models import Agent, User, Workspace
+from workspaces.models import Agent, Artifact, Document, User, Workspace
 
 PAGE_SIZE = 8  # what a window shows; more come as somebody gets there
 PROPOSALS_SHOWN = 20
@@ -126,9 +128,46 @@ def assistants(workspace: Workspace) -> list[Agent]:
     return list(found.defer("instructions")[:MOST_ASSISTANTS])
 
 
-def proposals(workspace: Workspace, user: User) -> list[Memory]:
-    """The oldest of those that wait for review."""
-    return list(review.proposals(workspace, user)[:PROPOSALS_SHOWN])
+# Whose words a proposal rests on (``Draft.resting_on``). A person's do not wait.
+SPEAKER_LABELS = {
+    Speaker.MODEL: later("Model"),
+    Speaker.ASSISTANT: later("Assistant"),
+    Speaker.MEMORY: later("Memory"),
+    Speaker.DOCUMENT: later("Document"),
+    Speaker.ARTIFACT: later("Artifact"),
+    Speaker.CHAT: later("Chat"),
+    Speaker.TOOL: later("Tools"),
+    Speaker.WEB: later("Web page"),
+    Speaker.RUN: later("Run"),
+    Speaker.PROGRAM: later("Programs"),
+}
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """``source``: whose words it rests on, with the title of a document or artifact that this person may read."""
+
+    memory: Memory
+    source: str
+
+
+def proposals(workspace: Workspace, user: User) -> list[Proposal]:
+    """The oldest of those that wait for review. Three queries at most."""
+    waiting = list(review.proposals(workspace, user)[:PROPOSALS_SHOWN])
+    named = [memory.source_details.get("rests_on", {}) for memory in waiting]
+    titles: dict[str, str] = {}
+    for model, speaker in ((Document, Speaker.DOCUMENT), (Artifact, Speaker.ARTIFACT)):
+        ids = {each["id"] for each in named if each.get("speaker") == speaker}
+        if ids:
+            rows = model.objects.visible_to(user).live().filter(public_id__in=ids)
+            titles.update(rows.values_list("public_id", "title"))
+    return [Proposal(memory, _source_of(each, titles)) for memory, each in zip(waiting, named, strict=True)]
+
+
+def _source_of(named: dict[str, str], titles: dict[str, str]) -> str:
+    label = SPEAKER_LABELS.get(Speaker(named["speaker"])) if named else None
+    title = titles.get(named.get("id", ""))
+    return f"{label}: {title}" if title else str(label or "")
 
 
 def is_shared(workspace: Workspace) -> bool:

@@ -68,7 +68,7 @@ def test_a_run_is_planned_watched_and_read(
     page = open_scripted_page(size, scheme)
     sign_up(page, f"runner-{size}-{scheme}")
     page.goto(page.url.rstrip("/") + "/runs/" if "/workspaces/" in page.url else page.url)
-    write(page, "Task", "Compare our three hosting offers and recommend one")
+    write(page, "Task", "Compare our three hosting offers and recommend one. We host in Europe alone.")
     press(page, "It may save what it finds to memory", "Space")
     shoot(page, f"runs-{size}-{scheme}")
     assert faults(page) == []

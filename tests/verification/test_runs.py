@@ -89,7 +89,9 @@ def test_whichever_process_is_killed_runs_go_on_and_do_nothing_twice(
 
 
 def started(person: http.Client, place: str, what: str) -> str:
-    body = {"objective": "Do it", "plan": PLANS[what], "tools": ["x_save_memory"]}
+    names = ("ada", "ben", "cleo", "nobody else", *(f"input:each[{number}]" for number in range(3)))
+    lockers = " ".join(f"The locker of {name} is open on Mondays." for name in names)
+    body = {"objective": lockers, "plan": PLANS[what], "tools": ["x_save_memory"]}
     body["mode"] = "multi-agent" if what == "team" else "plan"
     answer = person.post(f"{place}/runs", json=body)
     assert answer.status_code == 202, answer.text

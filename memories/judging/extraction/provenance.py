@@ -206,10 +206,9 @@ def words_of(text: str) -> set[str]:
 
 
 def _sentences(text: str) -> list[str]:
-    """The sentences of a message; all of it where none is prose."""
+    """The sentences of a message, without code, logs and quoted lines."""
     text = text[:MAX_READ].replace("\u2019", "'")
-    found = [text[start:end] for start, end, _quotes in sentences(text)]
-    return found or ([text] if text.strip() else [])
+    return [text[start:end] for start, end, _quotes in sentences(text)]
 
 
 def _with_clauses(sentence: str) -> list[str]:

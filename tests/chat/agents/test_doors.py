@@ -177,7 +177,8 @@ def test_what_a_run_saved_is_undone_on_its_page(
     """By the button that its page shows: to who may write, and not in a run that saved nothing."""
     save = Call("x_save_memory", {"content": "The cheapest offer costs 7 euros"})
     scripted_model.respond = lambda request: Answer("Done.") if request.tool_results else Answer(calls=[save])
-    run = begin(cast, mode="loop", plan=None, tools=["x_save_memory"])
+    objective = "Note what the cheapest offer costs: 7 EUR."
+    run = begin(cast, mode="loop", objective=objective, plan=None, tools=["x_save_memory"])
     page = f"/workspaces/{cast.workspace.public_id}/runs/{run.public_id}/"
     assert "Saved to memory" not in owner.get(page).content.decode()
     work(seconds=20, at_once=1)

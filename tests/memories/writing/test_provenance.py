@@ -59,6 +59,7 @@ def test_those_that_were_held_back(cases: Sequence[Case]) -> None:
         # A person corrects a memory: its words are nearer, and it lacks what is new.
         ("Maria's sister works as a nurse in Porto", "Maria's sister is in Porto now", Speaker.PERSON),
         # Nobody said it.
+        ("The cheapest offer costs 7 euros", "<script>alert(1)</script>{{ 7|add:7 }}", Speaker.MODEL),
         ("Prefers tea in the morning", "Good evening", Speaker.MODEL),
     ],
 )  # fmt: skip

@@ -10,12 +10,14 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from memories.judging.extraction.provenance import Source
 from memories.models import Memory, Review
 from memories.writing.gate import Draft, save_memory
+from memoryhub.llm.base import Speaker
 from tests.admin_pages import run_action, said
 from tests.api import Api, error_of
 from tests.conftest import Cast
-from tests.factories import make_memory
+from tests.factories import make_document, make_memory
 from workspaces.models import User, Workspace
 
 TEXT = "The launch is on <b>March 15</b>"
@@ -92,6 +94,21 @@ def test_editors_decide_with_one_click_and_viewers_watch(cast: Cast) -> None:
     assert "1 waits" not in panel(cast.editor, cast.workspace)
     assert list(Memory.objects.live()) == [memory]
     assert client.post(reject.replace("reject", "approve")).status_code == 200, "decided otherwise"
+
+
+def test_a_proposal_names_whose_words_it_rests_on(cast: Cast) -> None:
+    """A document by its title to those who may read it: the title of a personal one is nobody else's."""
+    shared = make_document(cast.owner, cast.workspace, title="Refund <b>policy</b>", embedded=False)
+    own = make_document(cast.owner, cast.workspace, title="Diary", embedded=False, personal=True)
+    for text, document in (("Refunds go to a bank", shared), ("It rains in Oslo", own)):
+        source = Source(Speaker.DOCUMENT, None, document.public_id)
+        save_memory(
+            Draft(text, cast.workspace, cast.owner).resting_on(source), by=cast.owner, now=timezone.now()
+        )
+    mine, others = panel(cast.owner, cast.workspace), panel(cast.editor, cast.workspace)
+    for shown in (mine, others):
+        assert "Source: <bdi>Document: Refund &lt;b&gt;policy" in shown
+    assert "Diary" in mine and "Diary" not in others
 
 
 @pytest.mark.parametrize("decision", ["approve", "reject"])
