@@ -21,7 +21,7 @@ from memories.writing import correcting, gate, refusal_counts
 from memories.writing.announcing import announce_auto_saved
 from memories.writing.drafts import Draft, cut_at_word
 from memories.writing.mined import candidates_of, completer_for, draft_of, place_for
-from memories.writing.same_turn import saved_in_turn, says_the_same
+from memories.writing.same_turn import candidate_of, saved_in_turn, says_the_same
 from memories.writing.tombstones import WasForgotten
 from memories.writing.turn_text import TurnText, load_message, load_turn
 from memories.writing.versions import Stale, version_of
@@ -277,8 +277,8 @@ def refresh(memory: Memory, *, by: User | None, now: datetime, version: str = ""
     complete = completer_for(turn, memory.workspace, by)
     changes: dict[str, Any] = {}
     name, candidates = candidates_of(turn, complete)
-    if candidates:
-        changes["summary"] = candidates[0].text
+    if found := candidate_of(memory, candidates, turn.messages[0][1]):
+        changes["summary"] = found.text
     if complete is not None and memory.source_details.get("synthesize"):
         changes["content"] = cut_at_word(synthesize(complete, turn.messages[0][1]))
     if not changes:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from memories.judging.duplicates import may_merge
+from memories.judging.duplicates import may_merge, normalise
+from memories.judging.extraction.candidates import Candidate
 from memories.judging.extraction.grounding import names_in, numbers_in
+from memories.judging.extraction.provenance import nearest_of
 from memories.models import Memory, SourceType
 from memories.writing.changing import note_wordings
 from memories.writing.drafts import Draft
 from memoryhub.llm.reader import get_reader
 from workspaces.index.embedding import Embedded
 
+SAME = 0.5  # cosine, by the encoder, of a memory and what its message is mined for again
 CLOSE = 0.75  # cosine: of two wordings of one message in 16 pairs all but two, where the guard decides
 
 
@@ -39,6 +42,15 @@ def says_the_same(
             note_wordings([(memory, draft.content)], by=None, now=now)
             return memory
     return None
+
+
+def candidate_of(memory: Memory, candidates: Sequence[Candidate], message: str) -> Candidate | None:
+    """The one that says what the memory says; of a memory of the whole message the nearest. Asks the encoder."""
+    if not candidates:
+        return None
+    at, cosine = nearest_of(memory.content, [each.text for each in candidates], get_reader())
+    is_whole = normalise(memory.content) == normalise(message) or memory.source_details.get("synthesize")
+    return candidates[at] if is_whole or cosine >= SAME else None
 
 
 def _marks(text: str) -> set[str]:

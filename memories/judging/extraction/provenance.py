@@ -111,6 +111,13 @@ class Provenance:
 NOTHING = Provenance()
 
 
+def nearest_of(statement: str, texts: Sequence[str], encoder: Encoder | None) -> tuple[int, float]:
+    """Return which of the texts, of which there are some, is nearest to the statement, and its cosine."""
+    cosines = _Compared(statement, encoder).cosines(texts)
+    best = max(range(len(texts)), key=lambda at: cosines[at])
+    return best, cosines[best]
+
+
 class _Compared:
     """A statement compared with sentences, by the encoder or, without one, by shared words."""
 
@@ -131,7 +138,7 @@ class _Compared:
         weights = [ASKED if is_asked(text) else 1.0 for text in own]
         near = [
             max(cosine, share if share >= OWN_WORDS and len(self._words) > 1 else 0.0)
-            for cosine, share in zip(self._cosines(own), shares, strict=True)
+            for cosine, share in zip(self.cosines(own), shares, strict=True)
         ]
         return max((one * weight for one, weight in zip(near, weights, strict=True)), default=0.0)
 
@@ -149,10 +156,10 @@ class _Compared:
             if not self._numbers - numbers_in(source.text) and not self._names - stems:
                 pieces += [(piece, source) for piece in _pieces(source.text)]
         chosen = self._likeliest(pieces, text_of=lambda pair: pair[0])
-        near = zip(self._cosines([piece for piece, _source in chosen]), chosen, strict=True)
+        near = zip(self.cosines([piece for piece, _source in chosen]), chosen, strict=True)
         return max([best, *((cosine, source) for cosine, (_p, source) in near)], key=lambda pair: pair[0])
 
-    def _cosines(self, texts: Sequence[str]) -> list[float]:
+    def cosines(self, texts: Sequence[str]) -> list[float]:
         if not texts:
             return []
         if self._encoder is None:

@@ -191,6 +191,31 @@ def test_rerun_refreshes_the_summary_from_the_source(
     assert (memory.summary, memory.content) == ("Deadline March 15", SAID)
 
 
+TWO = "I live in Oslo and play chess on Mondays"
+
+
+@pytest.mark.parametrize("source_type", ["auto_chat", "user"])
+@pytest.mark.parametrize(
+    ("content", "summary"),
+    [
+        ("User plays chess on Mondays", "User plays chess every Monday"),
+        ("I play chess on Mondays", "User plays chess every Monday"),
+        ("User lives in Oslo", "User lives in Oslo"),
+        ("Walnuts make Ann ill", None),
+    ],
+)
+def test_rerun_takes_the_candidate_that_says_what_the_memory_says(
+    scripted_model: ScriptedOpenAI, content: str, summary: str | None, source_type: str
+) -> None:
+    person = make_user()
+    message = make_message(make_chat(person), TWO)
+    memory = make_memory(content, person, source_message_id=message.public_id, source_type=source_type)
+    scripted_model.script(Answer(candidates("User lives in Oslo", "User plays chess every Monday")))
+    tasks.rerun_extraction(memory_id=memory.pk, by_id=person.pk)
+    memory.refresh_from_db()
+    assert (memory.content, memory.summary) == (content, summary)
+
+
 def test_rerun_says_when_there_is_no_source() -> None:
     person = make_user()
     with pytest.raises(Conflict):
@@ -212,7 +237,7 @@ def test_rerun_reads_no_message_that_its_asker_may_not_see() -> None:
     for private in (True, False):
         room = make_chat(owner, workspace if private else None, is_private=private)
         secret = make_message(room, SAID)
-        memory = make_memory("From a chat", owner, workspace, source_message_id=secret.public_id)
+        memory = make_memory("The owner is vegetarian", owner, workspace, source_message_id=secret.public_id)
         for asker in (editor.pk, None):
             outcome = tasks.rerun_extraction(memory_id=memory.pk, by_id=asker)
             assert outcome == "its source message is gone"
