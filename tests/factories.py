@@ -26,6 +26,7 @@ from workspaces.documents import documents, reading_jobs
 from workspaces.documents.kind import DOCUMENTS
 from workspaces.index.filling import embed_passages
 from workspaces.invitations.invitations import create_invitation
+from workspaces.invitations.invited import accept_invited, invite
 from workspaces.leaving_machine import Reach
 from workspaces.models import (
     Agent,
@@ -76,6 +77,12 @@ def make_workspace(
         Membership(workspace=workspace, user=user, role=role) for user, role in places if user is not None
     )
     return workspace
+
+
+def add_member(workspace: Workspace, *, user: User, role: str, by: User) -> Membership:
+    """Invited, and accepted."""
+    invite(workspace, user=user, role=role, by=by, now=timezone.now())
+    return accept_invited(by=user, now=timezone.now(), workspace=workspace)
 
 
 def make_chat(by: User, workspace: Workspace | None = None, **fields: Any) -> Chat:

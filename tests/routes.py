@@ -128,6 +128,9 @@ API_ROWS = [
     Row("DELETE", WS, OWNERS, fresh=True),
     Row("GET", f"{WS}/members", MEMBERS),
     Row("POST", f"{WS}/members", answering(201, OWNERS), {"username": "sam", "role": "editor"}),
+    # Nobody of the cast is invited: tests/workspaces/invitations/test_invited.py.
+    Row("POST", f"{WS}/members/accept", (404, 404, 404, 404, 401)),
+    Row("GET", "chat/api/invitations", EVERYBODY),
     Row("PATCH", f"{WS}/members/<usr_id:user_id>", OWNERS, {"role": "viewer"}),
     Row("DELETE", f"{WS}/members/<usr_id:user_id>", answering(204, OWNERS)),
     Row("GET", f"{WS}/agents", MEMBERS),
@@ -695,6 +698,7 @@ PAGE_ROWS = [
         "workspaces/<str:ws_id>/invitations/<str:invitation_id>/revoke/",
         answering(302, PAGE_OWNERS),
     ),
+    Row("POST", "invitations/<str:invitation_id>/", (404, 404, 404, 404, LOGIN), {"answer": "accept"}),
     # Who is a member already is led in; whoever else has the link may join, once they have signed in.
     Row("GET", "join/<str:token>/", (302, 302, 302, 200, 200)),
     Row("POST", "join/<str:token>/accept/", answering(302, PAGE_EVERYBODY)),

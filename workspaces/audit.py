@@ -74,6 +74,7 @@ class Verb(models.TextChoices):
     MEMBER_ADDED = "member_added", later("Added a member")
     MEMBER_JOINED = "member_joined", later("Joined by an invitation")
     INVITATION_MADE = "invitation_made", later("Created an invitation")
+    INVITATION_DECLINED = "invitation_declined", later("Declined an invitation")
     INVITATION_REVOKED = "invitation_revoked", later("Revoked an invitation")
     ROLE_CHANGED = "role_changed", later("Changed a role")
     HANDED_OVER = "handed_over", later("Handed the workspace over")

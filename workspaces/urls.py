@@ -38,6 +38,7 @@ urlpatterns = [
     path(f"{MEMBER}remove/", workspace_views.remove_member, name="remove_member"),
     path(f"{WORKSPACE}invitations/", invitations.create, name="create_invitation"),
     path(f"{WORKSPACE}invitations/<str:invitation_id>/revoke/", invitations.revoke, name="revoke_invitation"),
+    path("invitations/<str:invitation_id>/", invitations.answer, name="answer_invitation"),
     path("join/<str:token>/", invitations.invitation, name="invitation"),
     path("join/<str:token>/accept/", invitations.accept, name="accept_invitation"),
     path(f"{WORKSPACE}agents/", agent_views.agent_list, name="agents"),

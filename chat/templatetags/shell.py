@@ -17,6 +17,7 @@ from memories.consent import memory_on, vetoed
 from memories.models import Memory
 from workspaces.access import default_workspace, whose_own, workspaces_of
 from workspaces.connections.choice import chosen_for
+from workspaces.invitations.invited import invitations_of
 from workspaces.models import Role, Workspace
 
 register = template.Library()
@@ -25,7 +26,7 @@ MOST_NAMED = 20
 
 @register.inclusion_tag("chat/sidebar.html", takes_context=True)
 def sidebar(context: Context) -> dict[str, Any]:
-    """Chats of the page's workspace; on pages without one, of the one visited last. Two queries beside the page's."""
+    """Chats of the page's workspace; on pages without one, of the one visited last. Three queries beside the page's."""
     request = context["request"]
     user = request.user
     workspaces = workspaces_of(user)
@@ -36,6 +37,9 @@ def sidebar(context: Context) -> dict[str, Any]:
         "workspace": workspace,
         "workspaces": workspaces,
         "whose": whose_own(workspaces, user),
+        "invited_to": invitations_of(user, now=timezone.now()).exclude(
+            public_id__in=request.session.get("invitations_later", [])
+        ),
         "page": chat_list_page(workspace, user, now=timezone.now()),
         "current_chat_id": chat.public_id if chat else "",
         "can_write": Role(workspace.role).allows(Role.EDITOR),

@@ -10,7 +10,7 @@ from django.db import IntegrityError, connection
 
 from memoryhub.errors import Conflict, DomainError, Forbidden, Invalid, NotFound
 from tests.conftest import Cast
-from tests.factories import make_chat, make_memory, make_message, make_user, make_workspace
+from tests.factories import add_member, make_chat, make_memory, make_message, make_user, make_workspace
 from workspaces.access import default_workspace, role_in
 from workspaces.actions import workspaces as actions
 from workspaces.models import Membership, Role, User, Workspace
@@ -43,7 +43,7 @@ def test_update_workspace_changes_only_what_is_passed(cast: Cast) -> None:
 CHANGES: list[Callable[[Cast, User], object]] = [
     lambda cast, by: actions.update_workspace(cast.workspace, by=by, name="Mine"),
     lambda cast, by: actions.delete_workspace(cast.workspace, by=by),
-    lambda cast, by: actions.add_member(cast.workspace, user=cast.stranger, role="viewer", by=by),
+    lambda cast, by: add_member(cast.workspace, user=cast.stranger, role="viewer", by=by),
     lambda cast, by: actions.change_role(cast.workspace, user=cast.viewer, role="editor", by=by),
     lambda cast, by: actions.remove_member(cast.workspace, user=cast.owner, by=by),
 ]
@@ -68,7 +68,7 @@ def test_delete_workspace_takes_what_is_in_it(cast: Cast) -> None:
 
 def test_default_workspace_stays_and_keeps_its_person(cast: Cast) -> None:
     own = default_workspace(cast.owner)
-    actions.add_member(own, user=cast.editor, role="owner", by=cast.owner)
+    add_member(own, user=cast.editor, role="owner", by=cast.owner)
     for change in (
         lambda: actions.delete_workspace(own, by=cast.owner),
         lambda: actions.remove_member(own, user=cast.owner, by=cast.editor),
@@ -82,18 +82,18 @@ def test_default_workspace_stays_and_keeps_its_person(cast: Cast) -> None:
 
 def test_add_member_refuses_who_is_in_already(cast: Cast) -> None:
     with pytest.raises(Conflict) as refused:
-        actions.add_member(cast.workspace, user=cast.viewer, role="owner", by=cast.owner)
+        add_member(cast.workspace, user=cast.viewer, role="owner", by=cast.owner)
     assert refused.value.code == "already_member"
     assert role_in(cast.viewer, cast.workspace) == Role.VIEWER
 
 
 def test_add_member_refuses_unknown_roles_and_closed_accounts(cast: Cast) -> None:
     with pytest.raises(Invalid) as refused:
-        actions.add_member(cast.workspace, user=cast.stranger, role="king", by=cast.owner)
+        add_member(cast.workspace, user=cast.stranger, role="king", by=cast.owner)
     assert "owner, editor, viewer" in refused.value.fields["role"]
     cast.stranger.is_active = False
     with pytest.raises(Invalid):
-        actions.add_member(cast.workspace, user=cast.stranger, role="viewer", by=cast.owner)
+        add_member(cast.workspace, user=cast.stranger, role="viewer", by=cast.owner)
 
 
 def test_last_owner_neither_leaves_nor_steps_down(cast: Cast) -> None:

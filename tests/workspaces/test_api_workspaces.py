@@ -115,8 +115,10 @@ def test_members_are_added_changed_and_removed(cast: Cast) -> None:
         "id": cast.stranger.public_id,
         "username": "sam",
         "role": "editor",
+        "status": "invited",
         "joined_at": "",
     }
+    assert Api(cast.stranger).post(f"{members}/accept").status_code == 200
     member = f"{members}/{cast.stranger.public_id}"
     assert api.patch(member, {"role": "viewer"}).json()["role"] == "viewer"
     assert api.delete(member).status_code == 204

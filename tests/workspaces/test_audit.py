@@ -20,7 +20,7 @@ from memories.writing.undoing import restore_memory
 from memoryhub.http import origin
 from tests.admin_pages import run_action
 from tests.conftest import Cast
-from tests.factories import make_chat, make_memory, make_user
+from tests.factories import add_member, make_chat, make_memory, make_user
 from workspaces.actions import workspaces as actions
 from workspaces.audit import Verb, in_words, page_of, prune, record
 from workspaces.models import AuditEvent, User
@@ -142,11 +142,17 @@ def test_details_are_said_in_the_readers_language(catalogues: None) -> None:
 
 def test_owners_see_what_was_done_in_their_workspace_and_nothing_else(cast: Cast) -> None:
     elsewhere = actions.create_workspace(name="Elsewhere", by=cast.owner)
-    actions.add_member(cast.workspace, user=cast.stranger, role="viewer", by=cast.owner)
+    add_member(cast.workspace, user=cast.stranger, role="viewer", by=cast.owner)
     actions.change_role(cast.workspace, user=cast.stranger, role="editor", by=cast.owner)
     actions.remove_member(cast.workspace, user=cast.stranger, by=cast.stranger)
     html = page(cast.owner, cast).content.decode()
-    for words in ("added a member", "role editor, before viewer", "left the workspace", "<bdi>sam</bdi>"):
+    for words in (
+        "created an invitation",
+        "joined by an invitation",
+        "role editor, before viewer",
+        "left the workspace",
+        "<bdi>sam</bdi>",
+    ):
         assert words in html, words
     told = re.sub(r"<details.*?</details>", "", html.split('<ul class="rows">')[1], flags=re.DOTALL)
     assert not re.search(r"usr_\w{20,}", told), "ids are for who asks for details"
@@ -187,10 +193,10 @@ def test_many_events_cost_no_more_queries(cast: Cast) -> None:
             client.get(f"/workspaces/{cast.workspace.public_id}/activity/")
         return len(captured)
 
-    actions.add_member(cast.workspace, user=cast.stranger, role="viewer", by=cast.owner)
+    add_member(cast.workspace, user=cast.stranger, role="viewer", by=cast.owner)
     few = queries()
     for _ in range(40):
-        actions.add_member(cast.workspace, user=make_user(), role="viewer", by=cast.owner)
+        add_member(cast.workspace, user=make_user(), role="viewer", by=cast.owner)
     assert queries() == few
 
 

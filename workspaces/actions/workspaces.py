@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import F, Func, Value
 from django.utils.translation import gettext as _
 
@@ -107,21 +107,6 @@ def remove_workspace(workspace: Workspace, *, by: User) -> Counts:
     gone = empty(workspace_ids=[workspace.pk], by=by)
     workspace.api_keys.exclude(user=by).delete()
     return gone + counted(workspace.delete()[1])
-
-
-def add_member(workspace: Workspace, *, user: User, role: str, by: User) -> Membership:
-    """Let a person in. Owners only; Conflict when they are in already."""
-    wanted = _clean_role(role)
-    if not user.is_active:
-        raise Invalid(fields={"username": _("There is no person with this username.")})
-    try:
-        with transaction.atomic():
-            _lock_as_owner(workspace, by)
-            made = Membership.objects.create(workspace=workspace, user=user, role=wanted)
-            record_member(Verb.MEMBER_ADDED, workspace, user, by, role=wanted)
-            return made
-    except IntegrityError:
-        raise Conflict(_("%s is already a member.") % user.get_username(), code="already_member") from None
 
 
 def change_role(workspace: Workspace, *, user: User, role: str, by: User) -> Membership:

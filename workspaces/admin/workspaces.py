@@ -22,6 +22,7 @@ from workspaces.admin.acting import acting_owner
 from workspaces.admin.superusers import NOT_TOLD, is_superuser
 from workspaces.admin_kit.base import LeanAdmin
 from workspaces.admin_kit.filters import ChoiceFilter
+from workspaces.invitations.invited import invite
 from workspaces.models import Membership, User, Workspace
 
 TOLD_OWNERS = ("Its owners are told by mail, if they gave an address.", messages.INFO)
@@ -156,12 +157,12 @@ class WorkspaceAdmin(LeanAdmin):
             powers.tell_owners(workspace, [each.user for each in came], by=really_by, now=timezone.now())
         with audit.really_by(really_by):
             for membership in formset.new_objects:
-                workspaces.add_member(workspace, user=membership.user, role=membership.role, by=by)
+                invite(workspace, user=membership.user, role=membership.role, by=by, now=timezone.now())
             for membership, changed in formset.changed_objects:
                 if "user" in changed:
                     before = Membership.objects.select_related("user").get(pk=membership.pk)
                     workspaces.remove_member(workspace, user=before.user, by=by)
-                    workspaces.add_member(workspace, user=membership.user, role=membership.role, by=by)
+                    invite(workspace, user=membership.user, role=membership.role, by=by, now=timezone.now())
                 else:
                     workspaces.change_role(workspace, user=membership.user, role=membership.role, by=by)
             for membership in formset.deleted_objects:

@@ -137,7 +137,20 @@ class MemberJson(serializers.Serializer[Any]):
     id = serializers.CharField(source="user.public_id", help_text="The person's id, `usr_…`.")
     username = serializers.CharField(source="user.username")
     role = serializers.ChoiceField(choices=Role.values)
-    joined_at = Moment(source="created_at")
+    status = serializers.ChoiceField(
+        choices=["member", "invited"], help_text="An invited person is no member until they accept."
+    )
+    joined_at = Moment(allow_null=True, help_text="null: has not accepted yet.")
+
+
+class InvitedJson(serializers.Serializer[Any]):
+    example = {"workspace_id": f"ws_{ID}", "workspace_name": "Launch", "role": "editor"}
+    workspace_id = serializers.CharField(source="workspace.public_id")
+    workspace_name = serializers.CharField(source="workspace.name")
+    role = serializers.ChoiceField(choices=Role.values)
+    invited_by = PersonJson(source="created_by")
+    created_at = Moment()
+    expires_at = Moment()
 
 
 class MemberBody(Body):

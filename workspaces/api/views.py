@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -18,6 +19,7 @@ from memoryhub.errors import NotFound
 from workspaces import access
 from workspaces.actions import workspaces as actions
 from workspaces.api.serializers import (
+    InvitedJson,
     MemberBody,
     MemberJson,
     RemovedJson,
@@ -28,10 +30,12 @@ from workspaces.api.serializers import (
     removed_json,
     workspace_json,
 )
+from workspaces.invitations import invited
 from workspaces.models import Membership, Role, User, Workspace, WorkspaceQuerySet
 from workspaces.rest.docs import documented_under, page_of
+from workspaces.rest.fields import Choice
 from workspaces.rest.idempotency import ONCE
-from workspaces.rest.paging import ReadyList
+from workspaces.rest.paging import PageQuery, ReadyList
 from workspaces.rest.views import ApiView
 
 of_members = documented_under("members")
@@ -135,14 +139,25 @@ class WorkspaceDetail(ApiView):
         return Response(removed_json(actions.delete_workspace(workspace, by=self.person)))
 
 
+class MemberQuery(PageQuery):
+    status = Choice(["member", "invited"], default="member", help_text="Only these.")
+
+
 class MemberList(ApiView):
-    @of_members("members_list", page_of(MemberJson))
+    @of_members("members_list", page_of(MemberJson), query=MemberQuery)
     def get(self, request: Request, workspace_id: str) -> Response:
         """List the members.
 
-        In the order they joined.
+        In the order they joined. `status=invited`, for owners, lists those who have not accepted yet.
         """
         workspace = access.get_workspace(self.person, workspace_id)
+        if self.query(MemberQuery)["status"] == "invited":
+            access.require(workspace.role, Role.OWNER)
+            return self.page(
+                invited.invited(workspace, now=timezone.now()),
+                MemberJson,
+                list_name=f"invited to {workspace.public_id}",
+            )
         return self.page(
             Membership.objects.filter(workspace=workspace).select_related("user"),
             MemberJson,
@@ -151,18 +166,44 @@ class MemberList(ApiView):
 
     @of_members("members_add", {201: MemberJson}, body=MemberBody, headers=ONCE)
     def post(self, request: Request, workspace_id: str) -> Response:
-        """Add a member.
+        """Invite a person.
 
-        Owners only. 409 if the person is already a member.
+        Owners only. They are `invited` and see nothing of the workspace until they accept. 409 if they are a member or
+        invited already.
         """
         workspace = access.get_workspace(self.person, workspace_id, need=Role.OWNER)
         body = self.body(MemberBody)
-        member = self.once(
-            lambda: actions.add_member(workspace, user=body["username"], role=body["role"], by=self.person),
-            keep=lambda made: {"member": made.user.public_id},
-            reload=lambda note: _membership(workspace, note["member"]),
+        who: dict[str, Any] = {"user": body["username"], "by": self.person, "now": timezone.now()}
+        made = self.once(
+            lambda: invited.invite(workspace, role=body["role"], **who),
+            keep=lambda made: {"invitation": made.public_id},
+            reload=lambda note: workspace.invitations.select_related("user").get(
+                public_id=note["invitation"]
+            ),
         )
-        return Response(MemberJson(member).data, status=status.HTTP_201_CREATED)
+        return Response(MemberJson(made).data, status=status.HTTP_201_CREATED)
+
+
+class MemberAccept(ApiView):
+    @of_members("members_accept", MemberJson)
+    def post(self, request: Request, workspace_id: str) -> Response:
+        """Accept an invitation of yours.
+
+        You are a member from then on. 404 if you are not invited.
+        """
+        which = {"workspace__public_id": workspace_id}
+        return Response(MemberJson(invited.accept_invited(by=self.person, now=timezone.now(), **which)).data)
+
+
+class InvitationsOfMine(ApiView):
+    @of_members("invitations_list", page_of(InvitedJson))
+    def get(self, request: Request) -> Response:
+        """List the invitations to you.
+
+        Oldest first, those that you can accept.
+        """
+        rows = invited.invitations_of(self.person, now=timezone.now())
+        return self.page(rows, InvitedJson, list_name=f"invitations to {self.person.public_id}")
 
 
 class MemberDetail(ApiView):
@@ -183,10 +224,15 @@ class MemberDetail(ApiView):
 
     @of_members("members_remove", errors=[409])
     def delete(self, request: Request, workspace_id: str, user_id: str) -> Response:
-        """Remove a member.
+        """Remove a member, or end an invitation.
 
-        Owners can remove anybody, and anybody can leave. 409 for the last owner.
+        Owners can remove anybody, and anybody can leave. 409 for the last owner. Of who is invited, owners withdraw the
+        invitation, and who is invited declines it.
         """
+        which = {"workspace__public_id": workspace_id, "user__public_id": user_id}
+        with suppress(NotFound):
+            invited.end_invited(by=self.person, now=timezone.now(), **which)
+            return Response(status=status.HTTP_204_NO_CONTENT)
         leaving = user_id == self.person.public_id
         workspace = access.get_workspace(
             self.person, workspace_id, need=Role.VIEWER if leaving else Role.OWNER

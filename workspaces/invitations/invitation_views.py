@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from memoryhub.errors import NotFound
 from workspaces.access import get_workspace
-from workspaces.invitations import invitations
+from workspaces.invitations import invitations, invited
 from workspaces.invitations.invitation_form import InvitationForm
 from workspaces.invitations.invitations import Ended
 from workspaces.models import Membership, Role
@@ -74,3 +74,22 @@ def accept(request: PageRequest, token: str) -> HttpResponse:
         return render(request, "workspaces/invitation_ended.html", {"error": error}, status=error.status)
     notices.success(request, _("You are now a member of “%(name)s”.") % {"name": made.workspace.name})
     return redirect("chat:workspace", made.workspace.public_id)
+
+
+@require_POST
+def answer(request: PageRequest, invitation_id: str) -> HttpResponse:
+    """Accept or decline an invitation of one's own, or have it out of the way ("Not now") until the next sign-in."""
+    which: dict[str, Any] = {"by": request.user, "now": timezone.now(), "public_id": invitation_id}
+    said = request.POST.get("answer")
+    if said == "accept":
+        made = invited.accept_invited(**which)
+        notices.success(request, _("You are now a member of “%(name)s”.") % {"name": made.workspace.name})
+        return redirect("chat:workspace", made.workspace.public_id)
+    if said == "decline":
+        invited.end_invited(**which)
+        notices.success(request, _("You declined the invitation."))
+        return redirect("workspaces:list")
+    request.session["invitations_later"] = [*request.session.get("invitations_later", []), invitation_id][
+        -50:
+    ]
+    return redirect("chat:home")

@@ -40,8 +40,8 @@ class Ended(Conflict):
 
 
 def open_invitations(workspace: Workspace, *, now: datetime) -> QuerySet[Invitation]:
-    """Those that still let somebody in, the newest first. One query."""
-    found = Invitation.objects.filter(workspace=workspace, revoked_at=None, expires_at__gt=now)
+    """The links that still let somebody in, the newest first. One query."""
+    found = Invitation.objects.filter(workspace=workspace, user=None, revoked_at=None, expires_at__gt=now)
     return found.filter(used__lt=F("most")).select_related("created_by")
 
 
@@ -128,7 +128,8 @@ def read_link(token: str, *, now: datetime) -> Invitation:
         public_id = signing.Signer(salt=SALT, sep=".").unsign(token)
     except signing.BadSignature:
         raise NotFound(_unreadable()) from None
-    found = Invitation.objects.select_related("workspace", "created_by").filter(public_id=public_id).first()
+    links = Invitation.objects.filter(user=None).select_related("workspace", "created_by")
+    found = links.filter(public_id=public_id).first()
     if found is None:
         raise NotFound(_unreadable())
     _require_open(found, now)

@@ -11,7 +11,9 @@ from workspaces.models.people import Role, User, Workspace
 
 
 class Invitation(models.Model):
-    """Lets whoever has its link in. The link is not here: it is this id, signed (``invitations.link_token``).
+    """An offer of membership: to one person (``user``), or to everyone who has its link.
+
+    The link is not stored: it is this id, signed (``invitations.link_token``). One to a person has none.
 
     In ``used_by`` are also those whom an owner has removed since, or let do less: it is as used for them.
     """
@@ -24,6 +26,14 @@ class Invitation(models.Model):
     used_by = ArrayField(
         models.BigIntegerField(), default=list, blank=True, help_text="Their keys: each comes once."
     )
+    user = models.ForeignKey(
+        User,
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="The person it is for. Empty: everyone who has its link.",
+    )
     email = models.EmailField(blank=True, default="", help_text="Where it was sent, if it was.")
     created_by = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     created_at = models.DateTimeField(default=timezone.now)
@@ -32,6 +42,9 @@ class Invitation(models.Model):
 
     class Meta:
         ordering = ["-created_at", "-id"]
+
+    status = "invited"  # in the list of members
+    joined_at = None
 
     def __str__(self) -> str:
         return f"{self.role} of {self.workspace}, {self.used} of {self.most} used"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, ClassVar
 
 from django.contrib.auth.models import AbstractUser
@@ -205,8 +206,14 @@ class Membership(models.Model):
         ordering = ["created_at", "id"]
         constraints = [models.UniqueConstraint(fields=["workspace", "user"], name="one_membership_a_person")]
 
+    status = "member"  # in the list of members
+
     def __str__(self) -> str:
         return f"{self.user} in {self.workspace}: {self.role}"
+
+    @property
+    def joined_at(self) -> datetime:
+        return self.created_at
 
 
 class AgentQuerySet(models.QuerySet["Agent"]):

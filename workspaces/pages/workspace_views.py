@@ -29,6 +29,7 @@ from workspaces.actions import workspaces
 from workspaces.actions.removal import lines_of
 from workspaces.connections.choice import chosen_for, options_for
 from workspaces.event_streams import EventStream, Place
+from workspaces.invitations import invited
 from workspaces.invitations.invitation_form import InvitationForm
 from workspaces.invitations.invitations import link_token, open_invitations
 from workspaces.models import ApiKey, Invitation, Membership, Role, User, Workspace
@@ -44,7 +45,12 @@ def workspace_list(request: PageRequest) -> HttpResponse:
     if made := form.done(lambda: workspaces.create_workspace(**form.cleaned_data, by=request.user)):
         return redirect("chat:workspace", made.public_id)
     found = workspaces_of(request.user)
-    context = {"workspaces": found, "whose": whose_own(found, request.user), "form": form}
+    context = {
+        "workspaces": found,
+        "whose": whose_own(found, request.user),
+        "form": form,
+        "invited_to": invited.invitations_of(request.user, now=timezone.now()),
+    }
     return render(request, "workspaces/list.html", context, status=422 if form.errors else 200)
 
 
@@ -72,11 +78,16 @@ def invitation_link(request: PageRequest, invitation: Invitation) -> str:
 
 
 def _invitations(request: PageRequest, workspace: Workspace) -> dict[str, Any]:
-    """Those that are open, each with its ``link``. One query."""
-    found = list(open_invitations(workspace, now=timezone.now()))
+    """The open ones: links, each with its ``link``, and those to single persons. Two queries."""
+    now = timezone.now()
+    found = list(open_invitations(workspace, now=now))
     for each in found:
         each.link = invitation_link(request, each)  # type: ignore[attr-defined]
-    return {"invitations": found, "invitation_form": InvitationForm()}
+    return {
+        "invitations": found,
+        "invited": invited.invited(workspace, now=now),
+        "invitation_form": InvitationForm(),
+    }
 
 
 def settings_page(request: PageRequest, workspace: Workspace, **forms: Any) -> HttpResponse:
@@ -138,12 +149,15 @@ def add_member(request: PageRequest, ws_id: str) -> HttpResponse:
     workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
     form = MemberForm(request.POST)
 
-    def add() -> Membership:
+    def add() -> Invitation:
         user, role = form.cleaned_data["username"], form.cleaned_data["role"]
-        return workspaces.add_member(workspace, user=user, role=role, by=request.user)
+        return invited.invite(workspace, user=user, role=role, by=request.user, now=timezone.now())
 
-    if made := form.done(add):
-        notices.success(request, _("%(name)s is now a member.") % {"name": made.user.shown_name})
+    if form.done(add):
+        name = form.cleaned_data["username"].shown_name
+        notices.success(
+            request, _("%(name)s is invited, and becomes a member on accepting.") % {"name": name}
+        )
         return redirect("workspaces:settings", ws_id)
     return settings_page(request, workspace, member_form=form)
 

@@ -34,8 +34,9 @@ from memories.models import Memory, MemoryNode
 from memories.nodes import nodes
 from memories.writing.gate import Draft, save_memory
 from workspaces.access import default_workspace
-from workspaces.actions.workspaces import add_member, create_workspace, set_memory_default
+from workspaces.actions.workspaces import create_workspace, set_memory_default
 from workspaces.agents import agents
+from workspaces.invitations.invited import accept_invited, invite
 from workspaces.models import Agent, Role, User, Workspace
 
 PAUSE = timedelta(minutes=2)  # between two messages of a chat
@@ -90,8 +91,9 @@ class Command(BaseCommand):
         workspace = owned.filter(name=SHARED_NAME).first()
         if workspace is None:
             workspace = create_workspace(name=SHARED_NAME, description=SHARED_DESCRIPTION, by=owner)
-            add_member(workspace, user=self.people["editor"], role=Role.EDITOR, by=owner)
-            add_member(workspace, user=self.people["viewer"], role=Role.VIEWER, by=owner)
+            for name, role in (("editor", Role.EDITOR), ("viewer", Role.VIEWER)):
+                invite(workspace, user=self.people[name], role=role, by=owner, now=self.now)
+                accept_invited(by=self.people[name], now=self.now, workspace=workspace)
         return workspace
 
     def make_chats(self) -> int:

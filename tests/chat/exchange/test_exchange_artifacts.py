@@ -19,9 +19,16 @@ from tests.chat.exchange.test_exchange import (
 )
 from tests.chat.exchange.test_exchange_rules import SECRET, WS, file_of
 from tests.conftest import Cast
-from tests.factories import HERE, make_artifact, make_chat, make_message, make_user, make_workspace
+from tests.factories import (
+    HERE,
+    add_member,
+    make_artifact,
+    make_chat,
+    make_message,
+    make_user,
+    make_workspace,
+)
 from workspaces.access import default_workspace
-from workspaces.actions.workspaces import add_member
 from workspaces.artifacts import artifacts
 from workspaces.models import Artifact, ArtifactVersion, Workspace
 from workspaces.quotas import quota_of

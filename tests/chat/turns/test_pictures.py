@@ -25,9 +25,8 @@ from chat.turns.begin import begin_turn
 from memoryhub.errors import Invalid
 from memoryhub.llm.base import Capabilities, Picture
 from memoryhub.llm.pictures import UNSEEN
-from tests.factories import HERE, make_chat, make_message, make_user, make_workspace
+from tests.factories import HERE, add_member, make_chat, make_message, make_user, make_workspace
 from tests.fakes.openai_server import Answer, Failure, ScriptedOpenAI
-from workspaces.actions.workspaces import add_member
 from workspaces.documents import documents, forgetting, reading_jobs
 from workspaces.models import Connection, Document, DocumentPicture, DocumentStatus, User, Workspace
 

@@ -10,7 +10,7 @@ from django.test import Client
 
 from memoryhub.environment import Environment
 from tests.conftest import Cast
-from tests.factories import make_invitation
+from tests.factories import add_member, make_invitation
 from tests.workspaces.accounts.test_single_sign_on import go, provider, signed_in_as, single_sign_on
 from workspaces.accounts.groups import groups_in
 from workspaces.actions import workspaces as actions
@@ -75,7 +75,7 @@ def test_what_people_decide_stays(mapped: Cast) -> None:
     assert role_of(come("Writers"), ws) == "editor", "left the group, and joined it anew"
     actions.remove_member(ws, user=gina, by=mapped.owner)
     come()
-    actions.add_member(ws, user=gina, role="editor", by=mapped.owner)
+    add_member(ws, user=gina, role="editor", by=mapped.owner)
     assert role_of(come("Readers"), ws) == "editor"
     assert role_of(come(), ws) == "editor"
     User.objects.filter(pk=gina.pk).update(is_staff=True)
