@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from chat.agents.run_memory import AgentMemory, Head, MemoryEntry, MemoryKind, as_json_text, memory_keys
 from chat.agents.step_tools import KEPT, LONGEST_RESULT, StepTool, Word, step_tool
@@ -16,7 +16,7 @@ MOST_LISTED = 200
 MOST_READ = 50  # keys of one call
 MOST_ENTRIES = 2_000  # of a run, beyond which nothing new is published
 LONGEST_VALUE = 16_000  # bytes of one published value
-DESCRIPTION_SHOWN = 200  # characters of it in a list
+DESCRIPTION_SHOWN = 240  # characters of it in a list
 LONGEST_KEY = 200
 
 OnAccess = Callable[[str, dict[str, Any]], None]
@@ -26,7 +26,6 @@ def _as_list(given: object) -> object:
     return [given] if isinstance(given, str) else given or None
 
 
-Texts = Annotated[list[Word], BeforeValidator(_as_list)]
 SomeTexts = Annotated[list[Word] | None, BeforeValidator(_as_list)]
 Kinds = Annotated[
     list[Literal["task_result", "step_result", "input", "shared"]] | None, BeforeValidator(_as_list)
@@ -40,27 +39,36 @@ class ToList(Arguments):
 
 
 class ToRead(Arguments):
-    keys: Texts
+    keys: Annotated[list[Word], BeforeValidator(lambda given: [given] if isinstance(given, str) else given)]
+    offset: Annotated[int, Field(ge=0)] = 0
+    length: Annotated[int, Field(ge=1)] | None = None
 
 
 class ToWrite(Arguments):
+    nullable = frozenset({"value"})
+
     key: Annotated[str, at_most(LONGEST_KEY), KEPT]
     value: Any
     title: Annotated[str, at_most(200)] | None = None
     description: Annotated[str, at_most(1000)] | None = None
 
 
-def memory_tools(memory: AgentMemory, *, source: str, on_access: OnAccess) -> tuple[StepTool, ...]:
-    """``source`` is who publishes; ``on_access`` hears of every access, by its keys and never with a value."""
+def memory_tools(
+    memory: AgentMemory, *, source: str, on_access: OnAccess, room: Callable[[], int] = lambda: LONGEST_RESULT
+) -> tuple[StepTool, ...]:
+    """``source`` is who publishes; ``on_access`` is called with the keys of every access, never with a value.
+
+    ``room`` returns how many bytes an answer may have now: one that is cut afterwards would be no JSON.
+    """
 
     def listed(asked: ToList, _: str) -> str:
-        answer = list_entries(memory, asked)
+        answer = list_entries(memory, asked, room())
         on_access("list", {"returned": answer["returned"]})
         return _shown(answer)
 
     def read(asked: ToRead, _: str) -> str:
         on_access("read", {"keys": asked.keys[:MOST_READ]})
-        return read_entries(memory, asked.keys)
+        return read_entries(memory, asked, room())
 
     def write(asked: ToWrite, _: str) -> str:
         entry = publish(memory, asked, source=source)
@@ -76,22 +84,30 @@ def memory_tools(memory: AgentMemory, *, source: str, on_access: OnAccess) -> tu
             ToList,
             listed,
         ),
-        step_tool("memory_read", "Get whole values.", ToRead, read),
+        step_tool(
+            "memory_read",
+            "Get whole values, or a page of one.",
+            ToRead,
+            read,
+        ),
         step_tool("memory_write", "Publish under shared:<key>.", ToWrite, write),
     )
 
 
-def list_entries(memory: AgentMemory, asked: ToList) -> dict[str, Any]:
-    """The newest 200 of those that all filters let through, oldest first, without their values."""
-    total, shown = memory.newest(
+def list_entries(memory: AgentMemory, asked: ToList, room: int = LONGEST_RESULT) -> dict[str, Any]:
+    """The newest 200 entries that pass all filters and fit in ``room`` bytes, oldest first, without values."""
+    total, newest = memory.newest(
         MOST_LISTED, kind=asked.kind, key_prefix=asked.key_prefix, sources=asked.sources
     )
-    return {
-        "total": total,
-        "returned": len(shown),
-        "truncated": len(shown) < total,
-        "entries": [_listed(entry) for entry in shown],
-    }
+    shown = [_listed(entry) for entry in newest]
+    left = room - _size({"total": total, "returned": len(shown), "truncated": False, "entries": []})
+    sizes = [_size(entry) + len(", ") for entry in shown]
+    first = len(shown)
+    while first and left >= sizes[first - 1]:
+        first -= 1
+        left -= sizes[first]
+    shown = shown[first:]
+    return {"total": total, "returned": len(shown), "truncated": len(shown) < total, "entries": shown}
 
 
 def _listed(entry: Head) -> dict[str, Any]:
@@ -105,29 +121,58 @@ def _listed(entry: Head) -> dict[str, Any]:
     }
 
 
-def read_entries(memory: AgentMemory, keys: list[str]) -> str:
-    """``entries`` with whole values, and ``missing``. What does not fit beside the others any more is named with its
-    size under ``tooLarge``; a value that alone is too large is its beginning, marked ``truncated``.
+def read_entries(memory: AgentMemory, asked: ToRead, room: int = LONGEST_RESULT) -> str:
+    """``entries`` with whole values, and ``missing``, as JSON of at most ``room`` bytes.
+
+    A value that does not fit beside the others is named with its size under ``tooLarge``. One that is alone and too
+    large, or asked for with ``offset`` or ``length``, comes as a piece of its JSON text, with ``nextOffset`` where
+    more follows.
     """
+    keys = list(dict.fromkeys(asked.keys))
     if len(keys) > MOST_READ:
         raise ToolTrouble(f"at most {MOST_READ} keys at once")
-    entries: dict[str, Any] = {}
-    missing: list[str] = []
-    too_large: dict[str, int] = {}
-    room = LONGEST_RESULT
-    for key in dict.fromkeys(keys):
-        entry = memory.get(key)
-        if entry is None:
-            missing.append(key)
-            continue
-        if len(entry.json) > room and entries:
-            too_large[key] = entry.value_bytes
-            continue
-        entries[key] = entry.as_json()
-        if len(entry.json) > room:
-            entries[key] |= {"value": entry.json[:room], "truncated": True, "valueBytes": entry.value_bytes}
-        room -= len(entry.json)
-    return _shown({"entries": entries, "missing": missing} | ({"tooLarge": too_large} if too_large else {}))
+    known = {key: entry for key in keys if (entry := memory.get(key)) is not None}
+    answer: dict[str, Any] = {
+        "entries": {},
+        "missing": [key[:LONGEST_KEY] for key in keys if key not in known],
+    }
+    if len(known) == 1:
+        [(key, entry)] = known.items()
+        whole = {**answer, "entries": {key: entry.as_json()}}
+        is_paged = asked.offset > 0 or asked.length is not None
+        return _shown(whole) if _size(whole) <= room and not is_paged else _page(answer, entry, asked, room)
+    too_large = {key: entry.value_bytes for key, entry in known.items()}
+    left = room - _size({**answer, "tooLarge": too_large})
+    for key, entry in known.items():
+        size = _size({key: entry.as_json()})
+        if size <= left:
+            answer["entries"][key] = entry.as_json()
+            left -= size
+            del too_large[key]
+    return _shown(answer | ({"tooLarge": too_large} if too_large else {}))
+
+
+def _page(answer: dict[str, Any], entry: MemoryEntry, asked: ToRead, room: int) -> str:
+    """The piece of a value's JSON text that was asked for, or as much of it as fits."""
+    text, length = entry.json[asked.offset :], min(asked.length or room, room)
+    while True:
+        piece = text[:length]
+        end = asked.offset + len(piece)
+        paged = {
+            **entry.as_json(),
+            "value": piece,
+            "valueBytes": entry.value_bytes,
+            "offset": asked.offset,
+            "totalLength": len(entry.json),
+            "truncated": end < len(entry.json),
+        }
+        if paged["truncated"]:
+            paged["nextOffset"] = end
+        whole = {**answer, "entries": {entry.key: paged}}
+        over = _size(whole) - room
+        if over <= 0 or not piece:
+            return _shown(whole)
+        length = max(0, len(piece) - max(100, over // 4))
 
 
 def publish(memory: AgentMemory, asked: ToWrite, *, source: str) -> MemoryEntry:
@@ -139,8 +184,10 @@ def publish(memory: AgentMemory, asked: ToWrite, *, source: str) -> MemoryEntry:
         raise ToolTrouble(f"value may have at most {LONGEST_VALUE:,} bytes as JSON; publish the gist of it")
     if not memory.has(key) and memory.count() >= MOST_ENTRIES:
         raise ToolTrouble("the run's memory is full; write to a key that is there already")
-    said = {"source": source, "title": asked.title, "description": asked.description}
-    return memory.set(key, MemoryKind.SHARED, asked.value, **said)
+    earlier = memory.get(key)  # what is not said again stays
+    title = asked.title if asked.title is not None or earlier is None else earlier.title
+    about = asked.description if asked.description is not None or earlier is None else earlier.description
+    return memory.set(key, MemoryKind.SHARED, asked.value, source=source, title=title, description=about)
 
 
 def _iso(entry: Head) -> str:
@@ -153,3 +200,8 @@ def _cut(text: str | None) -> str | None:
 
 def _shown(answer: dict[str, Any]) -> str:
     return json.dumps(answer, ensure_ascii=False)
+
+
+def _size(answer: dict[str, Any]) -> int:
+    """Bytes of it as JSON."""
+    return len(_shown(answer).encode(errors="replace"))

@@ -18,7 +18,7 @@ from chat.agents.run_memory import AgentMemory, MemoryKind, memory_keys
 from chat.agents.schemas import troubles_with
 from chat.agents.step_tools import LONGEST_RESULT, StepTool
 from chat.prompting.context import tokens_of_tools
-from chat.prompting.text import cut_to, prompt_text, tokens
+from chat.prompting.text import BYTES_PER_TOKEN, cut_to, prompt_text, tokens
 from chat.tools.base import ToolTrouble
 from memoryhub.errors import DomainError
 from memoryhub.kept import kept
@@ -140,13 +140,14 @@ class StepExecutor:
         self._check = check
         self._keys = list(dict.fromkeys([*map(memory_keys.step, step.depends_on), *upstream]))
         on_access = self._note_access
-        own = memory_tools(context.memory, source=step.id, on_access=on_access)
+        own = memory_tools(context.memory, source=step.id, on_access=on_access, room=self._room_for_result)
         self.tools = {tool.name: tool for tool in (*own, *context.tools)}
+        self._prompt: list[Message] = []
         self._finish = None if step.schema is None else finish_tool(step.schema)
 
     def execute(self) -> Outcome:
         """Work to the end. Raises a ModelError; what was done before it stays in the transcript."""
-        prompt = self.prompt()
+        prompt = self._prompt = self.prompt()
         while True:
             if outcome := self._read(prompt):
                 return outcome
@@ -232,6 +233,15 @@ class StepExecutor:
         self.transcript.save()
         return None
 
+    def _tokens_for_result(self, prompt: Sequence[Message]) -> int:
+        """How many tokens of a tool's result still fit beside what was said."""
+        used = sum(tokens(message.content) for message in [*prompt, *self.transcript.messages])
+        return max(LEAST_RESULT, self.context.room - used)
+
+    def _room_for_result(self) -> int:
+        """The same in bytes, for tools whose result must stay whole."""
+        return min(LONGEST_RESULT, int((self._tokens_for_result(self._prompt) - 8) * BYTES_PER_TOKEN))
+
     def _answer(self, call: ToolCall, prompt: list[Message]) -> Outcome | None:
         """Do what one call asks for, and keep what came of it."""
         if self._finish and call.name == FINISH:
@@ -240,8 +250,7 @@ class StepExecutor:
             result = self._made(call)
         except Released as released:
             return Outcome(False, released=str(released) or kept("No reason was given."))
-        used = sum(tokens(message.content) for message in [*prompt, *self.transcript.messages])
-        shown = cut_to(result[:LONGEST_RESULT], max(LEAST_RESULT, self.context.room - used))
+        shown = cut_to(result[:LONGEST_RESULT], self._tokens_for_result(prompt))
         tool = self.tools.get(call.name)
         speaker = tool.speaker if tool else Speaker.SYSTEM
         self.transcript.messages.append(Message("tool", shown, tool_call_id=call.id, speaker=speaker))

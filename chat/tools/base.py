@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -80,9 +80,11 @@ class Result:
 
 
 class Arguments(BaseModel):
-    """What a model wrote for a tool. Numbers may come as text; null, and "" for what may be left out, say nothing;
-    arguments that nobody asked for are passed over.
+    """The arguments that a model wrote for a tool. Numbers may come as text; null, and "" for an optional field, count
+    as left out, except in the fields of ``nullable``; unknown arguments are passed over.
     """
+
+    nullable: ClassVar[frozenset[str]] = frozenset()
 
     model_config = ConfigDict(frozen=True, str_strip_whitespace=True)
 
@@ -93,7 +95,7 @@ class Arguments(BaseModel):
         return {
             name: value
             for name, value in given.items()
-            if value is not None and (value != "" or name in needed)
+            if name in cls.nullable or (value is not None and (value != "" or name in needed))
         }
 
 

@@ -197,7 +197,7 @@ def test_memory_list_shows_metadata_and_no_values(memory: AgentMemory) -> None:
         "valueBytes": len('{"findings":["é"]}'.encode()),
         "createdAt": "2026-05-07T12:00:00.000Z",
     }
-    assert len(shown["entries"][3]["description"]) == 200 and "value" not in shown["entries"][3]
+    assert len(shown["entries"][3]["description"]) == 240 and "value" not in shown["entries"][3]
     assert told == [("list", {"returned": 4})]
 
 
@@ -247,14 +247,60 @@ def test_memory_read_gives_whole_values_and_names_what_is_missing(memory: AgentM
     }
 
 
-def test_memory_read_is_bounded(memory: AgentMemory) -> None:
+ROOM = 24_000  # bytes of an answer
+
+
+def test_memory_list_drops_the_oldest_until_the_whole_answer_fits(memory: AgentMemory) -> None:
+    """Cut in mid-string, the answer was no JSON, and the newest entries were missing."""
+    for number in range(208):
+        memory.set(f"shared:{number}", MemoryKind.SHARED, number, description="é" * 240)
+    tool = memory_tools(memory, source="me", on_access=lambda op, data: None)[0]
+    text = tool.call("{}", "id")
+    shown = json.loads(text)
+    assert len(text.encode()) <= ROOM < len(text.encode()) + 600, "as many as fit"
+    assert shown["total"] == 208 and shown["truncated"]
+    assert shown["returned"] == len(shown["entries"])
+    assert shown["entries"][-1]["key"] == "shared:207"
+
+
+def test_memory_read_pages_a_value_that_is_too_large(memory: AgentMemory) -> None:
+    value = {"text": 'a "quoted" é line\n' * 2_000}
+    memory.set("shared:a", MemoryKind.SHARED, value)
+    text, at, rounds = "", 0, 0
+    while True:
+        arguments = {"keys": ["shared:a"], "offset": at}
+        page = called(memory, "memory_read", arguments)["entries"]["shared:a"]
+        text, rounds = text + page["value"], rounds + 1
+        if not page["truncated"]:
+            break
+        assert page["offset"] == at and page["nextOffset"] == len(text)
+        at = page["nextOffset"]
+    assert json.loads(text) == value and rounds < 6
+    part = called(memory, "memory_read", {"keys": ["shared:a"], "offset": 2, "length": 4})
+    assert part["entries"]["shared:a"]["value"] == "text"
+
+
+def test_memory_read_keeps_what_is_missing_beside_large_values(memory: AgentMemory) -> None:
     for name in "ab":
-        memory.set(f"shared:{name}", MemoryKind.SHARED, "é" * 30_000)
-    shown = called(memory, "memory_read", {"keys": ["shared:a", "shared:b"]})
-    assert shown["entries"]["shared:a"]["truncated"] and len(shown["entries"]["shared:a"]["value"]) == 24_000
-    assert shown["tooLarge"] == {"shared:b": 60_002}
+        memory.set(f"shared:{name}", MemoryKind.SHARED, "x" * 13_000)
+    shown = called(memory, "memory_read", {"keys": ["shared:a", "shared:b", "task:none"]})
+    assert (set(shown["entries"]), shown["missing"]) == ({"shared:a"}, ["task:none"])
+    assert shown["tooLarge"] == {"shared:b": 13_002}
     with pytest.raises(ToolTrouble, match="at most 50 keys"):
         called(memory, "memory_read", {"keys": [str(number) for number in range(51)]})
+
+
+def test_memory_read_of_no_keys_is_empty(memory: AgentMemory) -> None:
+    assert called(memory, "memory_read", {"keys": []}) == {"entries": {}, "missing": []}
+
+
+def test_memory_write_takes_null_and_keeps_the_title(memory: AgentMemory) -> None:
+    said = {"title": "Top source", "description": "Picked by the researcher."}
+    called(memory, "memory_write", {"key": "top", "value": "a", **said})
+    called(memory, "memory_write", {"key": "top", "value": None})
+    entry = memory.get("shared:top")
+    assert entry is not None and entry.value is None
+    assert (entry.title, entry.description) == tuple(said.values())
 
 
 # --- memory_write
