@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import time
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import Any
 
 from chat.answers.live import live_answer
 from chat.models import Chat, Message, MessageStatus
+from chat.models.chats import STOPPED_AFTER
 from chat.models.steps import StepKind, StepOutcome
 from memoryhub.kept import kept
 from workspaces.models import User
+
+STOP_POLL = 0.1  # seconds between looks at an answer that another process is to stop
 
 
 def message_channel(answer_id: str) -> str:
@@ -17,12 +22,26 @@ def message_channel(answer_id: str) -> str:
 
 
 def stop_answer(answer: Message, *, by: User, now: datetime) -> Message:
-    """Stop writing; the text so far is kept. Whichever process writes it notices within a second."""
+    """Stop writing; the text so far is kept. Whichever process writes it notices within a second.
+
+    Where another process should be writing, wait until it has stopped, or is given up: three seconds after its last
+    sign of life at most. So the answer is over when this returns, and another can begin.
+    """
     Message.objects.filter(pk=answer.pk, status=MessageStatus.STREAMING).update(stop_requested=True)
     live = live_answer(answer.public_id)
     if live is not None:
         live.request_stop()
-    reap_abandoned(answer.chat, now=now)
+        return _as_stored(answer)
+    began = time.monotonic()
+    while _as_stored(answer).status == MessageStatus.STREAMING:
+        waited = timedelta(seconds=time.monotonic() - began)
+        if close_abandoned(answer, now=now + waited) or waited > STOPPED_AFTER:
+            return _as_stored(answer)
+        time.sleep(STOP_POLL)
+    return answer
+
+
+def _as_stored(answer: Message) -> Message:
     answer.refresh_from_db()
     return answer
 
@@ -38,9 +57,24 @@ def close_abandoned(answer: Message, *, now: datetime) -> bool:
         return False
     closed = Message.objects.filter(
         pk=answer.pk, status=MessageStatus.STREAMING, attempt=answer.attempt, beat_at=answer.beat_at
-    ).update(**as_interrupted(is_whole=answer.steps.filter(kind=StepKind.CHECK).exists(), now=now))
+    ).update(**_as_abandoned(answer, now))
     answer.steps.filter(outcome="").update(outcome=StepOutcome.STOPPED, finished_at=now)
     return bool(closed)
+
+
+def show_abandoned(answers: Iterable[Message], *, now: datetime) -> None:
+    """Let abandoned answers read as they will be closed, for a reader that writes nothing."""
+    for answer in answers:
+        if answer.is_abandoned(now):
+            for name, value in _as_abandoned(answer, now).items():
+                setattr(answer, name, value)
+
+
+def _as_abandoned(answer: Message, now: datetime) -> dict[str, Any]:
+    is_whole = answer.steps.filter(kind=StepKind.CHECK).exists()
+    if answer.stop_requested and not is_whole:
+        return {"status": MessageStatus.STOPPED, "finished_at": now}
+    return as_interrupted(is_whole=is_whole, now=now)
 
 
 def as_interrupted(*, is_whole: bool, now: datetime) -> dict[str, Any]:

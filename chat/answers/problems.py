@@ -47,7 +47,7 @@ def advice_for(code: str) -> str:
         "model_bad_request": f"{put_right} {elsewhere}",
         "model_rate_limited": _("Retry after a while.") + f" {elsewhere}",
         "model_unavailable": _("It has already been retried. Retry in a moment.") + f" {elsewhere}",
-        "model_timeout": _("It has already been retried. Retry when it is less busy.") + f" {elsewhere}",
+        "model_timeout": _("Retry when it is less busy.") + f" {elsewhere}",
         "model_cut": _("Retry regenerates the answer."),
         "model_bad_reply": _("Retry.") + f" {elsewhere}",
         "content_filtered": _("Rephrase it: the same message will most likely be filtered again.")

@@ -9,18 +9,20 @@ from typing import Any
 
 from asgiref.sync import async_to_sync, sync_to_async
 from django.http import StreamingHttpResponse
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from rest_framework import status
 from rest_framework.response import Response
 
 from chat.access import get_message
+from chat.answers.answer_state import show_abandoned
 from chat.api.serializers import MessageJson
 from chat.models import Chat, Message, MessageStatus
 from chat.modes.shown_steps import steps_of
 from chat.tools.shown_calls import calls_of
 from chat.turns.answer_sources import sources_for_reader
 from chat.turns.begin import Turn
-from chat.turns.stream import follow, follow_for
+from chat.turns.stream import follow_for
 from memories.recalling.receipts import receipts_for
 from memoryhub.database.locks import release_connection
 from memoryhub.errors import NotFound
@@ -32,7 +34,10 @@ from workspaces.rest.views import ApiView
 
 
 def messages_json(messages: list[Message], user: User) -> list[Any]:
-    """These messages with what they recalled and had done, as far as this person may see it. Seven queries at most."""
+    """These messages with what they recalled and had done, as far as this person may see it. Seven queries at most, and
+    one for each answer that was abandoned.
+    """
+    show_abandoned(messages, now=timezone.now())
     receipts = receipts_for([message.public_id for message in messages], user)
     keys = [message.pk for message in messages]
     context = {"receipts": receipts, "calls": calls_of(keys, user), "steps": steps_of(messages, user)}
@@ -76,10 +81,12 @@ def turn_response(
     """
     if place is not None:
         return EventStream(_events(message, answer, user), place=place)
+    chat_id = answer.chat.public_id
     release_connection()
     with aside():
-        async_to_sync(_wait)(answer.public_id)
-    return Response(turn_json(message, load(answer), user), status=status.HTTP_201_CREATED)
+        async_to_sync(_wait)(answer.public_id, chat_id, user)
+    answer = get_message(user, chat_id, answer.public_id)[1]  # who was removed meanwhile is not given it
+    return Response(turn_json(message, answer, user), status=status.HTTP_201_CREATED)
 
 
 def load(answer: Message) -> Message:
@@ -90,8 +97,8 @@ def load(answer: Message) -> Message:
     return stored
 
 
-async def _wait(answer_id: str) -> None:
-    async with aclosing(follow(answer_id)) as events:
+async def _wait(answer_id: str, chat_id: str, user: User) -> None:
+    async with aclosing(follow_for(user, chat_id, answer_id)) as events:
         async for event in events:
             if event.kind in {"done", "error"}:
                 return
@@ -112,7 +119,7 @@ async def _events(message: Message, answer: Message, user: User) -> AsyncGenerat
 
 
 def _final(answer: Message, user: User) -> Any:
-    return messages_json([load(answer)], user)[0]
+    return messages_json([get_message(user, answer.chat.public_id, answer.public_id)[1]], user)[0]
 
 
 def _reading(function: Any) -> Any:

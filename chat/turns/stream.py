@@ -99,11 +99,13 @@ async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEven
 async def follow_for(
     user: User, chat_id: str, answer_id: str, *, after: int = 0
 ) -> AsyncGenerator[StreamEvent, None]:
-    """``follow`` for as long as this person may see the chat: members are removed and chats made private meanwhile."""
+    """``follow`` for as long as this person may see the chat: members are removed and chats made private meanwhile.
+    Looked at every two seconds, and before the answer is said to be done.
+    """
     looked = time.monotonic()
     async with aclosing(follow(answer_id, after=after)) as found:
         async for event in found:
-            if time.monotonic() - looked >= RECHECK_SECONDS:
+            if event.kind in LAST or time.monotonic() - looked >= RECHECK_SECONDS:
                 if not await in_thread(_may_see, user.pk, chat_id):
                     yield StreamEvent(
                         "error", {"code": "not_found", "message": str(NotFound.default_message)}, after

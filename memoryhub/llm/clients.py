@@ -168,5 +168,8 @@ def _key(endpoint: Endpoint) -> str:
 
 
 def timeout_of(seconds: float) -> httpx2.Timeout:
-    """Longest silence on the wire; connecting and waiting for a free connection get less."""
+    """Longest silence on the wire; connecting and waiting for a free connection get less. Where nothing is left of the
+    seconds it is next to none: 0 would be an error.
+    """
+    seconds = max(seconds, 0.05)
     return httpx2.Timeout(seconds, connect=min(seconds, CONNECT_TIMEOUT_SECONDS))

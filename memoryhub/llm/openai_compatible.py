@@ -15,7 +15,7 @@ import openai.resources.embeddings
 
 from memoryhub.kept import kept
 from memoryhub.llm.addresses import AddressRange
-from memoryhub.llm.attempts import tried
+from memoryhub.llm.attempts import Patience, tried
 from memoryhub.llm.base import Capabilities, Delta, Message, Tool, ToolChoice
 from memoryhub.llm.chat_chunks import Chunk, checked, chunks_of, error_text
 from memoryhub.llm.clients import Clients, Endpoint, EndpointSource, timeout_of
@@ -92,16 +92,15 @@ class OpenAIChatModel:
         """See ChatModel.stream."""
         request = _request(messages, max_tokens, temperature) | _offer(tools, tool_choice)
         request["stream_options"] = {"include_usage": True}
-        attempt = 0
+        attempt, patience = 0, Patience(timeout or self._timeout)
         while True:
             answer = StreamedAnswer()
             endpoint, accepted = self._ready_endpoint(), self._accepted(request)
             with call_of(endpoint.model) as call:
                 try:
-                    async with aclosing(
-                        self._texts(endpoint, accepted, answer, timeout or self._timeout)
-                    ) as texts:
+                    async with aclosing(self._texts(endpoint, accepted, answer, patience.left)) as texts:
                         async for delta in texts:
+                            patience.hear()
                             self._sees_what_it_answered(accepted)
                             yield delta
                     yield _last(answer)
@@ -114,7 +113,11 @@ class OpenAIChatModel:
                         continue
                     failure = _failure(error, endpoint, streaming=answer.has_begun)
                     may_retry = not answer.has_text
-                    delay = delay_before_retry(failure, attempt, after_silence=True) if may_retry else None
+                    delay = (
+                        delay_before_retry(failure, attempt, left=patience.left, after_silence=True)
+                        if may_retry
+                        else None
+                    )
                     if delay is None:
                         raise failure from error
                     call.note({"error.type": type(failure).__name__}, failed=True)
@@ -163,10 +166,10 @@ class OpenAIChatModel:
             request["response_format"] = {"type": "json_object"}
         sent: dict[str, Any] = {}
 
-        def ask(endpoint: Endpoint, call: Span) -> str:
+        def ask(endpoint: Endpoint, call: Span, seconds: float) -> str:
             nonlocal sent
             sent = self._accepted(request)
-            client, limit = self._clients.blocking(endpoint), timeout_of(timeout or self._timeout)
+            client, limit = self._clients.blocking(endpoint), timeout_of(seconds)
             raw = client.chat.completions.with_raw_response.create(
                 model=endpoint.model, timeout=limit, **sent
             )
@@ -177,7 +180,13 @@ class OpenAIChatModel:
                 raise ModelBadReply(EMPTY, detail="nothing but thoughts")
             return text
 
-        return tried(self._ready_endpoint, ask, lambda error: self._learn_from(error, sent), _failure)
+        return tried(
+            self._ready_endpoint,
+            ask,
+            lambda error: self._learn_from(error, sent),
+            _failure,
+            limit=timeout or self._timeout,
+        )
 
     async def aclose(self) -> None:
         """Let go of its connections, where it was made for a moment only."""

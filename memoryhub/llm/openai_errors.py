@@ -108,21 +108,23 @@ def _retry_after(headers: httpx2.Headers) -> float | None:
 
 
 def delay_before_retry(
-    error: errors.ModelError, attempt: int, *, after_silence: bool = False
+    error: errors.ModelError, attempt: int, *, left: float = math.inf, after_silence: bool = False
 ) -> float | None:
     """Seconds to wait before trying again, or None where that is no use or a person would wait too long.
 
-    `attempt` counts from 0. Only for calls of which nothing was passed on yet. `after_silence`: a call that took too
-    long is made once more; not for workers, whose own time would be over.
+    `attempt` counts from 0. Only for calls of which nothing was passed on yet. `left`: seconds of silence that all
+    attempts together still have. `after_silence`: a call that its server gave up is made once more; not for workers,
+    whose own time would be over.
     """
     if isinstance(error, errors.ModelTimeout):
-        return RETRY_DELAYS_SECONDS[0] if after_silence and attempt == 0 else None
+        delay = RETRY_DELAYS_SECONDS[0]
+        return delay if after_silence and attempt == 0 and delay < left else None
     if attempt >= len(RETRY_DELAYS_SECONDS):
         return None
     if not isinstance(error, errors.ModelUnavailable | errors.ModelRateLimited | errors.ModelCut):
         return None
     delay = RETRY_DELAYS_SECONDS[attempt] if error.retry_after is None else error.retry_after
-    return delay if delay <= MAX_WAIT_SECONDS else None
+    return delay if delay <= MAX_WAIT_SECONDS and delay < left else None
 
 
 def embedder_error(error: errors.ModelError) -> errors.EmbedderError:

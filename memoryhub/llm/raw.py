@@ -12,7 +12,7 @@ from typing import Any
 import openai
 
 from memoryhub.llm.addresses import AddressRange
-from memoryhub.llm.attempts import tried
+from memoryhub.llm.attempts import Patience, tried
 from memoryhub.llm.base import INSERTED
 from memoryhub.llm.chat_chunks import checked, chunks_of, error_text
 from memoryhub.llm.clients import Clients, Endpoint, timeout_of
@@ -46,19 +46,21 @@ class RawChat:
     def whole(self, body: Reply) -> Reply:
         """The answer to a request that is not streamed. Blocks. Raises a ModelError."""
 
-        def ask(endpoint: Endpoint, call: Span) -> Reply:
+        def ask(endpoint: Endpoint, call: Span, seconds: float) -> Reply:
             client, sent = self.clients.blocking(endpoint), self._sent(body, endpoint)
-            raw = client.chat.completions.with_raw_response.create(**self._options(sent))
+            raw = client.chat.completions.with_raw_response.create(**self._options(sent, seconds))
             answer = _checked(checked(raw.http_response.json(), raw.http_response))
             said = usage_said(answer.get("usage"))
             report(said or guessed(body["messages"], _text_in(answer, "message")), call)
             return answer
 
-        return tried(self.endpoint, ask, lambda error: self._learns_from(error, body), _failure)
+        return tried(
+            self.endpoint, ask, lambda error: self._learns_from(error, body), _failure, limit=self.timeout
+        )
 
     async def stream(self, body: Reply) -> AsyncGenerator[Reply, None]:
         """The chunks of a streamed answer. Raises a ModelError, also in the middle. Close it to stop the model."""
-        attempt, has_begun = 0, False
+        attempt, has_begun, patience = 0, False, Patience(self.timeout)
         while True:
             endpoint = self.endpoint()
             read = _Read()
@@ -69,7 +71,7 @@ class RawChat:
                     if not self.is_silent:
                         sent.setdefault("stream_options", {"include_usage": True})
                     async with client.chat.completions.with_streaming_response.create(
-                        **self._options(sent), stream=True
+                        **self._options(sent, patience.left), stream=True
                     ) as response:
                         async for chunk in chunks_of(response.http_response):
                             if not isinstance(chunk.get("choices"), list):
@@ -84,7 +86,7 @@ class RawChat:
                     if not has_begun and self._learns_from(error, body):
                         continue
                     failure = _failure(error, endpoint, streaming=has_begun)
-                    delay = None if has_begun else delay_before_retry(failure, attempt)
+                    delay = None if has_begun else delay_before_retry(failure, attempt, left=patience.left)
                     if delay is None:
                         raise failure from error
                     call.note({"error.type": type(failure).__name__}, failed=True)
@@ -94,9 +96,9 @@ class RawChat:
             attempt += 1
             await asyncio.sleep(delay)
 
-    def _options(self, sent: Reply) -> dict[str, Any]:
+    def _options(self, sent: Reply, seconds: float) -> dict[str, Any]:
         """The request, of which the library knows two fields and passes on the rest as they are."""
-        known = {"model": sent["model"], "messages": sent["messages"], "timeout": timeout_of(self.timeout)}
+        known = {"model": sent["model"], "messages": sent["messages"], "timeout": timeout_of(seconds)}
         return known | {"extra_body": {name: value for name, value in sent.items() if name not in known}}
 
     def _sent(self, body: Reply, endpoint: Endpoint) -> Reply:

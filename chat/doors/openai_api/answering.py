@@ -137,6 +137,8 @@ def whole(answering: Answering, place: Place) -> Body:
         runner.submit(in_thread(answering.keep, read))  # who asked need not wait for it
     else:
         answering.keep(read)  # before the program comes back with what its tool said
+    if (key := answering.caller.key) is not None and not still_opens(key, now=timezone.now()):
+        raise Forbidden(_("This API key may not be used any more."))
     return {**reply, "memoryhub": answering.note}
 
 

@@ -7,9 +7,11 @@ from contextlib import aclosing
 import pytest
 
 from memoryhub.llm import errors
+from memoryhub.llm.attempts import tried
 from memoryhub.llm.base import Capabilities, Delta, Message, ToolCall
 from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.openai_compatible import OpenAIChatModel
+from memoryhub.llm.openai_errors import delay_before_retry
 from tests.fakes.openai_failures import NOT_RETRIED, RETRIED
 from tests.fakes.openai_server import HOLD, Answer, Failure, Hang, Raw, Reply, ScriptedOpenAI
 
@@ -318,7 +320,7 @@ def test_errors_say_what_a_person_can_do_and_keep_the_rest_for_the_log() -> None
     assert "key-1" not in repr(Endpoint("http://localhost/v1", "key-1", "model"))
 
 
-@pytest.mark.parametrize("slow", [Hang(), Failure(408, "Took too long."), Failure(504, "Gateway time-out.")])
+@pytest.mark.parametrize("slow", [Failure(408, "Took too long."), Failure(504, "Gateway time-out.")])
 async def test_who_took_too_long_is_asked_once_more(
     model: OpenAIChatModel, scripted_openai: ScriptedOpenAI, slow: Reply
 ) -> None:
@@ -326,11 +328,28 @@ async def test_who_took_too_long_is_asked_once_more(
     assert await text_of(model.stream(QUESTION, timeout=0.3)) == "Fine."
 
 
-async def test_silence_twice_is_enough(model: OpenAIChatModel, scripted_openai: ScriptedOpenAI) -> None:
-    scripted_openai.script(Hang(), Hang(), Answer("Too late."))
+async def test_silence_for_the_whole_limit_is_not_waited_for_again(
+    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI
+) -> None:
+    scripted_openai.script(Hang(), Answer("Too late."))
     with pytest.raises(errors.ModelTimeout):
         await text_of(model.stream(QUESTION, timeout=0.3))
-    assert len(scripted_openai.chat_requests) == 2
+    assert len(scripted_openai.chat_requests) == 1
+
+
+def test_attempts_share_the_limit_on_silence() -> None:
+    given: list[float] = []
+
+    def ask(endpoint: Endpoint, call: object, seconds: float) -> str:
+        given.append(seconds)
+        if len(given) == 1:
+            raise ValueError
+        return "Fine."
+
+    late, at = errors.ModelUnavailable(), Endpoint("http://localhost/v1", "key-1", "model")
+    answer = tried(lambda: at, ask, lambda error: False, lambda error, at: late, limit=60)
+    assert answer == "Fine." and given[1] < given[0] <= 60
+    assert delay_before_retry(late, 0, left=30) is not None and delay_before_retry(late, 0, left=-0.1) is None
 
 
 async def test_silence_in_the_middle_of_an_answer_is_not_begun_again(
