@@ -1,0 +1,29 @@
+"""A person who is invited reads so in the sidebar, and accepts there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from tests.functional.conftest import shoot, sign_up
+from tests.functional.test_accessibility import faults
+
+
+def test_an_invited_person_accepts_in_the_sidebar(open_page: Callable[..., Page]) -> None:
+    guest = open_page("desktop", "dark")
+    sign_up(guest, "invited_guest")
+    owner = open_page("phone", "light")
+    sign_up(owner, "inviting_owner")
+    owner.goto(owner.url.split("?")[0].rstrip("/") + "/settings/#members")
+    form = owner.locator("form[action$='/members/']")
+    form.locator("input[name=username]").fill("invited_guest")
+    form.get_by_role("button", name="Invite").click()
+    expect(owner.get_by_text("Invited, has not accepted yet")).to_be_visible()
+    shoot(owner, "invited-1-owner-phone-light")
+    guest.reload()
+    expect(guest.locator(".sidebar__invitation")).to_contain_text("inviting_owner invites you to")
+    shoot(guest, "invited-2-guest-desktop-dark")
+    assert not faults(guest) and not faults(owner)
+    guest.locator(".sidebar__invitation").get_by_role("button", name="Accept").click()
+    expect(guest.get_by_text("You are now a member of")).to_be_visible()
