@@ -43,7 +43,8 @@ class ChatMemoryCreate(ApiView):
 
         Send `messageId`, `content` or both. The memory belongs to the chat's workspace. 200 with `duplicate: true` if
         it is already known; 422 with code `secret` for a credential, or with code `sensitive` for a personal number
-        sent without `confirm: true`; 422 for a question sent without `content`, for which `proposal` suggests one. With
+        sent without `confirm: true`; 422 for a message with nothing to remember ("OK."). Of a message that also asks,
+        the statement is taken; a pure question is stored as it is, and `proposal` suggests a better `content`. With
         `synthesize` the model first rewrites the text as one statement, and you wait for it; if the model is too small
         for that, or fails, the text is stored unchanged and `synthesized` is false.
         """

@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from chat.chats.personal_memories import home_of
-from chat.chats.proposing import is_question
+from chat.chats.proposing import says_nothing, statement_in
 from chat.models import Chat, Message, MessageRole
 from chat.prompting.excerpts import excerpt_around
 from chat.turns.chosen_model import chosen_for_chat
@@ -38,16 +38,20 @@ def remember_message(
 
     With ``synthesize`` the model rewrites the text into one statement first. A model that cannot at the moment gets
     a second chance in the background; where none can, the text is stored as it is. ``confirmed``: see ``Draft``.
-    Raises Invalid for a question that nobody rewrote: there is ``chat.chats.proposing`` for it.
+    Of a message of a person the part that states something is taken, if there is one. Raises Invalid where there is
+    nothing to remember ("OK.").
     """
-    said = cut_at_word(message.content) if content is None else content
-    text = message.content if content is None else content
+    text = content
+    if text is None:
+        is_users = message.role == MessageRole.USER
+        text = (statement_in(message.content) if is_users else "") or message.content
+        if says_nothing(text):
+            raise Invalid(
+                _("There is nothing to remember in this message."),
+                fields={"content": _("is required, as the message says nothing by itself")},
+            )
+    said = cut_at_word(text) if content is None else content
     written = statement_of(text, _completer(message.chat, by)) if synthesize else None
-    if content is None and written is None and is_question(message):
-        raise Invalid(
-            _("This message asks something. Say what to remember of it."),
-            fields={"content": _("is required, as the message is a question")},
-        )
     draft = Draft(
         content=said if written is None else cut_at_word(written),
         **_kept_for(message.chat, by),

@@ -17,7 +17,7 @@ from chat.access import get_message
 from chat.agents.runs import get_run
 from chat.answers.answer_state import stop_answer
 from chat.answers.threads import in_thread
-from chat.chats.proposing import is_question, proposal_for
+from chat.chats.proposing import is_question, proposal_for, says_nothing
 from chat.chats.remembering import remember_message
 from chat.models import Chat, Message, MessageRole
 from chat.models.runs import Run, RunStatus
@@ -27,9 +27,10 @@ from chat.turns.growing import with_html
 from chat.turns.planned import go_on_with
 from chat.turns.retry import continue_answer, retry_answer
 from chat.turns.stream import StreamEvent, follow_for, to_sse
+from memories.models.memory import CONTENT_LENGTH
 from memories.usage import count_live
 from memoryhub.database.locks import release_connection
-from memoryhub.errors import Conflict, Sensitive
+from memoryhub.errors import Conflict, Invalid, Sensitive
 from workspaces.event_streams import EventStream, Place
 from workspaces.models import Role, User
 from workspaces.pages.page_request import PageRequest
@@ -85,14 +86,26 @@ def start_research(request: PageRequest, chat_id: str, message_id: str) -> HttpR
 def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """“Remember this”: the button becomes the confirmation, the badge counts on, the panel looks again.
 
-    Of a question or an answer a statement is proposed first, to be edited. A number of their own is asked about: the
-    button becomes the question.
+    Of a question or an answer a statement is proposed first, to be edited: at once by rule, then by the model where it
+    can (``improve``). A message that is too long for a memory is to be edited, too. A number of their own is asked
+    about: the button becomes the question.
     """
     found, wanted = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     user, content = request.user, request.POST.get("content")
     asked: dict[str, object] = {"chat_id": chat_id, "message_id": message_id}
-    if content is None and (wanted.role == MessageRole.ASSISTANT or is_question(wanted)):
-        asked |= {"state": "proposes", "content": proposal_for(wanted, by=user).content}
+    needs_an_edit = wanted.role == MessageRole.ASSISTANT or is_question(wanted)
+    if content is None and (needs_an_edit or len(wanted.content) > CONTENT_LENGTH):
+        if request.POST.get("improve") == "on":
+            better = proposal_for(wanted, by=user)
+            asked |= {"content": better.content, "most": CONTENT_LENGTH}
+            return render(
+                request, "chat/remember_text.html", asked, status=200 if better.synthesized else 204
+            )
+        if says_nothing(wanted.content):
+            raise Invalid(_("There is nothing to remember in this message."))
+        proposed = proposal_for(wanted, by=user, by_model=False).content if needs_an_edit else wanted.content
+        asked |= {"state": "proposes", "content": proposed, "may_improve": needs_an_edit}
+        asked |= {"most": CONTENT_LENGTH, "over": max(0, len(proposed) - CONTENT_LENGTH)}
         return render(request, "chat/remember_slot.html", asked)
     try:
         confirmed = request.POST.get("confirm") == "true"

@@ -95,6 +95,8 @@ document.addEventListener("htmx:beforeRequest", (event) => {
 });
 
 document.addEventListener("htmx:beforeSwap", (event) => {
+  const text = event.detail.target; // a better proposal does not replace what was typed meanwhile
+  if (text.localName === "textarea" && text.value !== text.defaultValue) event.detail.shouldSwap = false;
   const asked = event.detail.requestConfig.elt;
   if (asked.id === "messages" && asked === event.detail.target && leaveAlone()) event.detail.shouldSwap = false;
 });

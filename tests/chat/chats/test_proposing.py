@@ -38,7 +38,14 @@ def proposed(cast: Cast, message: Message) -> dict[str, object]:
     ("text", "asks"),
     [
         ("When is Falcon due?", True),
-        ("I am vegetarian. What can I cook?", True),
+        ("I am vegetarian. What can I cook?", False),
+        ("I'm allergic to peanuts, okay?", False),
+        ("\u6771\u4eac\u306b\u4f4f\u3093\u3067\u3044\u307e\u3059\u304b", True),
+        (
+            "\u59b9\u306e\u540d\u524d\u306f\u3055\u3084\u304b",
+            False,
+        ),  # a name that ends with the particle's sign
+        ("Our wiki is at https://example.org/?", False),
         ("什么时候到期\uff1f", True),
         ("你吃素吗", True),
         ("متى الموعد؟", True),
@@ -51,20 +58,61 @@ def test_what_asks(chat: Chat, text: str, asks: bool) -> None:
     assert is_question(make_message(chat, text)) is asks
 
 
-def test_rest_stores_no_question_and_proposes_a_statement(cast: Cast, chat: Chat) -> None:
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("I'm allergic to peanuts, okay?", "I'm allergic to peanuts"),
+        ("I am vegetarian. What can I cook?", "I am vegetarian."),
+        ("Our wiki is at https://example.org/?", "Our wiki is at https://example.org/?"),
+        ("When is Falcon due?", "When is Falcon due?"),  # by its id a message is always stored
+    ],
+)
+def test_rest_stores_the_part_that_states_something(cast: Cast, chat: Chat, said: str, kept: str) -> None:
+    question, _ = turn(chat, said)
+    stored = Api(cast.editor).post(f"{chat.public_id}/memory", {"messageId": question.public_id})
+    assert (stored.status_code, stored.json()["content"]) == (201, kept)
+
+
+def test_what_says_nothing_is_not_stored_and_said(cast: Cast, chat: Chat) -> None:
+    client = Client()
+    client.force_login(cast.editor)
+    for message in turn(chat, "OK.", "Okay!"):
+        refused = Api(cast.editor).post(f"{chat.public_id}/memory", {"messageId": message.public_id})
+        assert (refused.status_code, list(refused.json()["error"]["fields"])) == (422, ["content"])
+        page = client.post(reverse("chat:remember", args=[chat.public_id, message.public_id]))
+        assert page.status_code == 422 and "nothing to remember" in page.content.decode()
+    assert not Memory.objects.exists()
+
+
+def test_rest_proposes_a_statement_for_a_question(cast: Cast, chat: Chat) -> None:
     question, answer = turn(chat, "When is Falcon due?")
-    refused = Api(cast.editor).post(f"{chat.public_id}/memory", {"messageId": question.public_id})
-    assert (refused.status_code, list(refused.json()["error"]["fields"])) == (422, ["content"])
     for message in (question, answer):
         assert proposed(cast, message) == {"content": "Falcon is due on March 15.", "synthesized": False}
-    asked, _ = turn(chat, "I am vegetarian. What can I cook?", "Try dal.")
-    assert "vegetarian" in str(proposed(cast, asked)["content"])
-    assert "cook" not in str(proposed(cast, asked)["content"])
     assert not Memory.objects.exists(), "a proposal stores nothing"
-    stored = Api(cast.editor).post(
-        f"{chat.public_id}/memory", {"messageId": question.public_id, "content": "Falcon is due on March 15"}
-    )
-    assert (stored.status_code, stored.json()["content"]) == (201, "Falcon is due on March 15")
+
+
+def test_the_page_shows_the_limit_of_a_message_that_is_too_long(cast: Cast, chat: Chat) -> None:
+    message, _ = turn(chat, "We ship on Fridays. " * 120)
+    client = Client()
+    client.force_login(cast.editor)
+    asked = client.post(reverse("chat:remember", args=[chat.public_id, message.public_id])).content.decode()
+    assert "A memory has at most 2,000 characters: 400 are too many." in asked
+    assert not Memory.objects.exists()
+
+
+def test_the_page_offers_a_better_proposal_when_the_model_has_one(
+    cast: Cast, chat: Chat, scripted_model: ScriptedOpenAI
+) -> None:
+    question, _ = turn(chat, "When is Falcon due?")
+    client = Client()
+    client.force_login(cast.editor)
+    url = reverse("chat:remember", args=[chat.public_id, question.public_id])
+    assert "Falcon is due on March 15." in client.post(url).content.decode()
+    assert not scripted_model.chat_requests, "nobody waits for a model"
+    scripted_model.respond = lambda request: Answer("Falcon is due on March 15.")
+    assert "</textarea>" in client.post(url, {"improve": "on"}).content.decode()
+    scripted_model.respond = lambda request: Failure(401, "no")
+    assert client.post(url, {"improve": "on"}).status_code == 204
 
 
 def test_the_model_writes_it_of_question_and_answer(
