@@ -12,9 +12,7 @@ class MemoryHubConfig(AppConfig):
         from memoryhub.jobs import follow_traces
         from memoryhub.management.database import note_what_older_may_run_with, refuse_to_serve_newer_database
         from memoryhub.monitoring import tracing
-        from memoryhub.quick_i18n import install
 
-        install()
         if tracing.is_wanted():
             follow_traces()
         for migrates in (pre_migrate, post_migrate):

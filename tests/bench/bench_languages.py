@@ -1,7 +1,7 @@
 """What it costs a page that it can be said in seven languages: pytest tests/bench/bench_languages.py -s
 
 A chat of forty messages beside a list of thirty chats, rendered by turns: with translation switched off (Django's
-``USE_I18N``), on and in English, on and in German, and with Django's own ``translate`` tag in the place of ours. CPU of
+``USE_I18N``), on and in English, and on and in German. CPU of
 this process, the lowest tenth of ``TIMES``, each as often first as any other; what is printed is the ratio to off. It
 asserts no time, but that all of them say what they should.
 """
@@ -12,7 +12,7 @@ import gc
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -23,7 +23,6 @@ from django.utils import translation
 from django.utils.translation import trans_real
 
 from memoryhub.management.translations import compile_translations
-from memoryhub.quick_i18n import Translated
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message
 
@@ -44,16 +43,6 @@ def switched(on: bool) -> Iterator[None]:
         translation._trans.__dict__.clear()
 
 
-@contextmanager
-def djangos_tag() -> Iterator[None]:
-    ours = Translated.render
-    Translated.render = lambda self, context: self.node.render(context)  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        Translated.render = ours  # type: ignore[method-assign]
-
-
 @pytest.mark.django_db
 def test_what_languages_cost_a_page(cast: Cast, client: Client) -> None:
     compile_translations()
@@ -68,8 +57,8 @@ def test_what_languages_cost_a_page(cast: Cast, client: Client) -> None:
     client.force_login(cast.owner)
     took: dict[str, list[float]] = {}
 
-    def ask(name: str, said: str, *, on: bool, ours: bool = True, **headers: str) -> None:
-        with switched(on=on), nullcontext() if ours else djangos_tag():
+    def ask(name: str, said: str, *, on: bool, **headers: str) -> None:
+        with switched(on=on):
             gc.collect()
             began = time.process_time()
             page = client.get(reverse("chat:chat", args=[chat.public_id]), headers=headers)
@@ -81,8 +70,6 @@ def test_what_languages_cost_a_page(cast: Cast, client: Client) -> None:
         lambda: ask("off", "New chat", on=False),
         lambda: ask("on, English", "New chat", on=True),
         lambda: ask("on, German", "Neuer Chat", on=True, **german),
-        lambda: ask("off, Django's tag", "New chat", on=False, ours=False),
-        lambda: ask("on, English, Django's tag", "New chat", on=True, ours=False),
     ]
     for number in range(WARM + TIMES):
         if number == WARM:
