@@ -29,7 +29,7 @@ MOST_CALLS = 8  # of one round
 LEAST_RESULT = 200  # tokens of a tool's result that are passed on however little room there is
 LONGEST_PLAIN = 60_000  # characters of a result in plain text
 INTERRUPTED = "Error: this call was interrupted, and may have had its effect. Check before you repeat it."
-NOT_FINISHED = kept("The model did not finish this step in the number of replies allowed.")
+NOT_FINISHED = kept("The model couldn't finish this step. Try again or use a stronger model.")
 MISFIT = kept("The model's results for this step did not have the required form.")
 ONLY_FINISH = "Error: not done, little of the budget is left. Finish now with what you have."
 

@@ -27,7 +27,7 @@ class RunMode(models.TextChoices):
 
 class RunStatus(models.TextChoices):
     RUNNING = "running", _("Running")
-    WAITING = "waiting", _("Plan waits for you")
+    WAITING = "waiting", _("Needs your approval")
     STOPPED = "stopped", _("Stopped")
     DONE = "done", _("Done")
     FAILED = "failed", _("Failed")

@@ -42,5 +42,5 @@ def keep(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
             "problem": error,
         }
         return beside_chat(render(request, "chat/keep_anyway.html", asking, status=error.status))
-    told = _("Kept for you alone.") if made.owner_id else _("Kept.")
+    told = _("Saved to Artifacts, only for you.") if made.owner_id else _("Saved to Artifacts.")
     return show(request, made, {"toast": told})

@@ -46,7 +46,7 @@ ENTRIES = 200  # of its newest, as the model sees them
 LONGEST_RESULT = 60_000  # characters of a result that a page shows: all of one in words
 LONGEST_VALUE = 20_000  # characters of a value that a page shows
 MODES = [
-    (RunMode.PLAN, later("Plan it and work on the tasks")),
+    (RunMode.PLAN, later("Plan, then work")),
     (RunMode.LOOP, later("One step, without a plan")),
     (RunMode.TEAM, later("A team of three")),
     (RunMode.RESEARCH, later("Research, with a report that names its sources")),
@@ -58,7 +58,7 @@ class RunForm(DomainForm):
         label=later("Task"),
         max_length=LONGEST_OBJECTIVE,
         widget=forms.Textarea(attrs={"rows": 4}),
-        help_text=later("Describe it so that somebody who knows only this workspace could do it."),
+        help_text=later("Describe the task in full."),
     )
     mode = forms.ChoiceField(label=later("Method"), choices=MODES)
     tokens = forms.IntegerField(

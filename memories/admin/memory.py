@@ -289,7 +289,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
             yield f"{keyless} came back without a key, since another memory has it by now.", messages.WARNING
 
     @action(
-        "Embed anew",
+        "Rebuild embeddings",
         "change",
         asks="Their vectors are made anew in the background. Their text stays as it is.",
     )

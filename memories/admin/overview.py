@@ -50,8 +50,8 @@ def overview(user: Any, now: datetime, workspace_id: int | None = None) -> list[
     """What this member of staff may see, in the order in which they would ask. Of one workspace, what lies in it."""
     within = Within(user, now, workspace_id)
     groups = [
-        Group("Waiting for somebody", list(_waiting(within))),
-        Group("Worth a look", list(_worth_a_look(within))),
+        Group("Needs attention", list(_waiting(within))),
+        Group("Suggestions", list(_worth_a_look(within))),
         Group("In the background", list(_background(within))),
         Group("Growing", list(_growing(within))),
     ]
@@ -119,7 +119,7 @@ def _worth_a_look(within: Within) -> Iterator[Figure]:
     more = "or more " if equal == EXACT_COUNT_UP_TO else ""
     yield Figure("texts stored twice", f"{more}{equal:,}", url, "The same words, saved more than once.")
     for which, label, note in (
-        ("never-30", "never recalled", "Saved over 30 days ago, and never of use since."),
+        ("never-30", "never recalled", "Saved over 30 days ago, never used"),
         ("stale-90", "not recalled for long", "Of use once, but not in the last 90 days."),
     ):
         rows = unrecalled(within.memories(), which, within.now)

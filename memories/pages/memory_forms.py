@@ -58,7 +58,7 @@ class WhoseField(forms.ChoiceField):
 class AddForm(MemoryForm):
     """Of a new one: it also asks whose it is to be."""
 
-    whose = WhoseField(label=_("Recalled for"))
+    whose = WhoseField(label=_("Visible to"))
 
     def __init__(self, *args: Any, agents: Iterable[Agent], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs | {"prefix": "new"})

@@ -43,7 +43,7 @@ def test_signing_up_makes_an_account_and_a_workspace() -> None:
     response = client.post("/accounts/signup/", data, follow=True)
     assert response.status_code == 200
     assert Workspace.objects.get(default_of__username="nina")
-    assert "A new chat in Personal" in response.content.decode()
+    assert "What's on your mind?" in response.content.decode()
 
 
 def test_field_errors_stand_at_their_fields() -> None:

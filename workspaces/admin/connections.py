@@ -57,7 +57,7 @@ class ConnectionAdminForm(forms.ModelForm):
         help_texts = {
             "base_url": "Of any endpoint compatible with the OpenAI API, up to and including /v1. Redirects "
             "are not followed.",
-            "model": "Its name, as the endpoint knows it.",
+            "model": "Model ID",
         }
 
     def values(self, *, change: bool) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class ConnectionForm(DomainForm):
         label=_("Model"),
         max_length=MODEL_LENGTH,
         widget=_plain(),
-        help_text=_("Its name, as the endpoint knows it."),
+        help_text=_("Model ID"),
     )
     api_key = forms.CharField(
         label=_("Key"),
@@ -92,7 +92,7 @@ class ConnectionForm(DomainForm):
     sees = forms.NullBooleanField(
         label=_("Can see pictures"),
         required=False,
-        help_text=_("If you do not know, leave it: it is found out when a picture is sent."),
+        help_text=_("Leave as Unknown to detect automatically."),
     )
 
     price_in = _price(_("Price per million input tokens"))
@@ -139,7 +139,7 @@ class NewConnectionForm(ConnectionForm):
         max_length=NAME_LENGTH,
         required=False,
         widget=_plain(),
-        help_text=_("Left empty, it is the model's."),
+        help_text=_("Defaults to the model's name."),
     )
     shared = forms.BooleanField(label=_("For everyone here, not for me alone"), required=False, initial=True)
     FIRST = ("base_url", "api_key", "model", "shared")

@@ -79,7 +79,7 @@ def test_the_page_of_a_new_chat_begins_with_the_one_asked_for(cast: Cast) -> Non
     assert "A new chat with Planner" in html
     assert f'value="{agent.public_id}" selected' in " ".join(html.split())
     for other in ("", "agent_x", "<script>"):
-        assert "A new chat in Shared" in client.get(page, {"agent": other}).content.decode()
+        assert "on your mind" in client.get(page, {"agent": other}).content.decode()
     viewed = signed_in(cast.viewer).get(page).content.decode()
     assert "A new chat" not in viewed and "Choose a chat in the list" in viewed
 

@@ -63,7 +63,7 @@ def test_a_new_chat_is_private_from_its_first_message_if_that_was_chosen(cast: C
 
 def test_nobody_else_is_there_yet(cast: Cast) -> None:
     own = default_workspace(cast.owner)
-    assert "Only you so far" in header(cast.owner, make_chat(cast.owner, own))
+    assert "Only you" in header(cast.owner, make_chat(cast.owner, own))
 
 
 def test_a_temporary_chat_never_shows_memory_or_a_summary(cast: Cast) -> None:

@@ -90,7 +90,7 @@ def test_starters_are_offered_only_where_they_come_true(cast: Cast, settings: An
 
 def test_who_signed_up_first_is_told_so_until_there_is_a_chat(cast: Cast) -> None:
     client, page = signed_in(cast.owner), url("workspace", cast.workspace.public_id)
-    said = "Yours is the first account"
+    said = "You're the administrator"
     assert said not in client.get(page).content.decode()
     session = client.session
     session[first_account.TOLD] = True
@@ -110,4 +110,4 @@ def test_who_may_only_read_is_not_asked_what_to_remember_and_the_page_is_named_f
     assert question in editors and new in editors
     assert question not in viewers and new not in viewers and f">{cast.workspace.name}</h1>" in viewers
     temporary = signed_in(cast.editor).get(page, {"temporary": "on"}).content.decode()
-    assert ">Temporary chat</h1>" in temporary and "A new chat in" not in temporary
+    assert ">Temporary chat</h1>" in temporary and "on your mind" not in temporary
