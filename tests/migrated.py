@@ -9,15 +9,12 @@ import fcntl
 import hashlib
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from memoryhub.local.data_folder import make_data_folders
-from memoryhub.local.postgres import USER, EmbeddedPostgres
-from memoryhub.local.postgres_programs import MAJOR_VERSION, c_locale
+from memoryhub.local.postgres import EmbeddedPostgres
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".pytest_cache" / "migrated"
@@ -35,14 +32,14 @@ def environment(data_dir: Path, **more: str) -> dict[str, str]:
     )
 
 
-def lend_to(data_dir: Path, major: str = MAJOR_VERSION) -> None:
-    """Put the database where an ``EmbeddedPostgres`` of this folder, and of this version, looks for one."""
+def lend_to(data_dir: Path) -> None:
+    """Put the database where an ``EmbeddedPostgres`` of this folder, looks for one."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        made = CACHE / f"{_name()}-{major}"
+        made = CACHE / _name()
         if not made.exists():
-            _make(made, major)
+            _make(made)
         _copy(made, data_dir / "postgres")
 
 
@@ -55,16 +52,14 @@ def _name() -> str:
     return digest.hexdigest()[:16]
 
 
-def _make(place: Path, major: str) -> None:
+def _make(place: Path) -> None:
     for older in CACHE.glob("*/"):
         if not older.name.startswith(_name()) or older.suffix:  # or it is one whose copying was killed
             shutil.rmtree(older)
     with tempfile.TemporaryDirectory(prefix="memoryhub-migrated-") as name:
         folder = Path(name)
         folder.chmod(0o755)  # the server may run as another user
-        server = EmbeddedPostgres(folder, major=major)
-        if major != MAJOR_VERSION:
-            _make_older(server)
+        server = EmbeddedPostgres(folder)
         server.initialise()
         server.start()
         try:
@@ -75,17 +70,6 @@ def _make(place: Path, major: str) -> None:
         unfinished = place.with_suffix(".unfinished")
         _copy(server.cluster, unfinished)
         unfinished.rename(place)
-
-
-def _make_older(server: EmbeddedPostgres) -> None:
-    """A cluster as the MemoryHub that brought this version made it, which our options for initdb do not."""
-    make_data_folders(server.data_dir, passable=True)
-    for each in (server.socket_folder, server.cluster):
-        server._make_folder(each)
-    options = [f"--pgdata={server.cluster}", f"--username={USER}", "--auth=trust", "--encoding=UTF8"]
-    options += ["--no-sync", f"--locale={c_locale()}"]
-    command = server._launch("initdb", *options, death_signal=signal.SIGKILL)
-    subprocess.run(command, env=server.environment(), cwd="/", check=True, stdout=subprocess.DEVNULL)
 
 
 def _copy(cluster: Path, place: Path) -> None:

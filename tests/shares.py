@@ -44,7 +44,6 @@ TOGETHER = {
     ),
     "fuzz": ("tests/test_api_fuzz_command.py",),
     # Few tests and long ones: begun late, they would go on where the other processes have ended.
-    "upgrade of PostgreSQL": ("tests/memoryhub/local/test_major_upgrade.py",),
     "backups": (
         "tests/memoryhub/test_backup.py",
         "tests/memoryhub/test_backup_in_store.py",

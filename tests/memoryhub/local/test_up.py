@@ -12,22 +12,18 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import psutil
 import psycopg
 import pytest
-from django.core.management import call_command
 
 from memoryhub.local.model_server import free_port, is_ready, read_endpoint
-from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
-from memoryhub.local.postgres_programs import MAJOR_VERSION, is_brought
+from memoryhub.local.postgres import connection_settings
 from tests.memoryhub.local.processes import is_running, named_in_command, running, wait_until
 from tests.migrated import lend_to
 from tests.stack import prepared_in
 
 BASE_DIR = Path(__file__).resolve().parents[3]
-OLDER = "16"  # a version of PostgreSQL that the wheel brings beside ours
 MARKS = {
     "postgres": "pginstall18/bin/postgres",
     "model": "memoryhub.local.model_server",
@@ -159,10 +155,9 @@ def installed() -> Iterator[Installation]:
 
 @pytest.fixture(scope="module")
 def installation() -> Iterator[Installation]:
-    """Of before: its database is of the older PostgreSQL, where the wheel brings that."""
     with installed() as found:
         prepared_in(found.data_dir)
-        lend_to(found.data_dir, OLDER if is_brought(OLDER) else MAJOR_VERSION)
+        lend_to(found.data_dir)
         yield found
 
 
@@ -179,21 +174,6 @@ def test_a_first_start_makes_the_database_from_nothing_and_can_be_stopped_meanwh
         fresh.is_stopped_as_it_says("Bringing the database up to date, ")
         fresh.start()
         assert fresh.page_answers()
-
-
-@pytest.mark.skipif(not is_brought(OLDER), reason="the wheel brings one version")
-def test_make_run_upgrades_says_so_and_can_be_stopped_meanwhile(
-    installation: Installation, settings: Any
-) -> None:
-    """And no command does it beside: only who starts everything knows that nobody else works on the cluster."""
-    settings.DATA_DIR, settings.EMBEDDED_DATABASE = installation.data_dir, True
-    with pytest.raises(SystemExit, match=r"Start MemoryHub \(`make run`\)"):
-        call_command("backup", installation.data_dir.parent / "one.zip")
-    installation.is_stopped_as_it_says("upgrade   | The database is of PostgreSQL 16")
-    assert EmbeddedPostgres(installation.data_dir).version() == OLDER
-    installation.start()
-    assert installation.page_answers()
-    assert "upgrade   | PostgreSQL 18 has taken over." in installation.output.read_text()
 
 
 def test_it_serves_pages_and_says_where_and_how(up: Installation) -> None:
