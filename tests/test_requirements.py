@@ -53,7 +53,7 @@ def pinned(requirement: str) -> tuple[str, str | None]:
 def test_each_list_has_its_lock_and_nothing_else_lies_there() -> None:
     assert NAMES == ["base", "dev", "models", "programs", "tools", "tracing"]
     files = {path.name for path in FOLDER.iterdir()}
-    assert files == {f"{name}.{kind}" for name in NAMES for kind in ("in", "txt")}
+    assert files == {f"{name}.{kind}" for name in NAMES for kind in ("in", "txt")} | {"install.py"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -113,14 +113,15 @@ def test_make_installs_by_hash_and_wheels_alone() -> None:
     assert "INSTALL := install --require-hashes --only-binary :all:" in makefile
     installing = [line for line in makefile.splitlines() if re.search(r"\binstall\b.* -r ", line)]
     assert [line for line in installing if "$(INSTALL)" not in line] == []
-    assert re.findall(r"\$\(INSTALL\).*-r requirements/(\w+)\.txt", makefile) == [
+    assert re.findall(r"\$\(INSTALL\).*-r requirements/(\w+)\.txt", makefile) == ["programs", "tools"]
+    assert re.findall(r"install\.py requirements/(\w+)\.txt", makefile) == [
         "base",
         "models",
         "tracing",
         "dev",
-        "programs",
-        "tools",
     ]
+    assert '"--require-hashes"' in (FOLDER / "install.py").read_text()
+    assert '"--only-binary", ":all:"' in (FOLDER / "install.py").read_text()
     assert not re.search(r"pip\S* install(?! )", makefile.replace("pip) $(INSTALL)", ""))
 
 

@@ -16,7 +16,6 @@ WHERE r.memory_id = m.id AND r.by_id IS NOT NULL AND r.by_id IS DISTINCT FROM m.
 class Migration(migrations.Migration):
 
     atomic = False  # the index is built beside readers and writers
-    older_may_run = True
     dependencies = [
         ('memories', '0027_receipt_mentions'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),

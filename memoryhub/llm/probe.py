@@ -7,7 +7,7 @@ from django.conf import settings
 
 from memoryhub.llm.clients import Endpoint, ask_for_models
 from memoryhub.llm.errors import EmbedderError
-from memoryhub.llm.registry import embedded_endpoint, get_embedder
+from memoryhub.llm.registry import embedded_endpoint, embedded_trouble, get_embedder
 
 SECONDS = 2.0
 MOST_LISTED = 1024 * 1024  # bytes of a list of models
@@ -20,7 +20,13 @@ def chat_model_trouble() -> str:
     if not settings.EMBEDDED_MODEL:
         return "none is set up"
     endpoint = embedded_endpoint()
-    return _trouble_at(endpoint) if endpoint else "the embedded one is still starting"
+    if endpoint is None:
+        return (
+            "the built-in one cannot be loaded"
+            if embedded_trouble()
+            else "the built-in one is still starting"
+        )
+    return _trouble_at(endpoint)
 
 
 def embedder_trouble() -> str:

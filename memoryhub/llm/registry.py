@@ -17,6 +17,7 @@ from memoryhub.llm.base import Capabilities, ChatModel, Embedder
 from memoryhub.llm.clients import Endpoint
 
 # By dotted path, as this package and memoryhub.local stand side by side and do not import one another.
+EMBEDDED_TROUBLE_READER = "memoryhub.local.model_server.read_trouble"
 EMBEDDED_ENDPOINT_READER = "memoryhub.local.model_server.read_endpoint"
 EMBEDDED_CAPABILITIES = Capabilities(
     has_tools=False,
@@ -201,6 +202,11 @@ def _large_answers() -> bool:
         return False
     endpoint = embedded_endpoint()
     return endpoint is not None and endpoint.model == LARGE_NAME
+
+
+def embedded_trouble() -> str:
+    """Why the built-in model cannot be served here, as a sentence; empty where nothing is known against it."""
+    return str(import_string(EMBEDDED_TROUBLE_READER)(settings.DATA_DIR))
 
 
 def embedded_endpoint() -> Endpoint | None:

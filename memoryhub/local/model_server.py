@@ -100,6 +100,19 @@ def remove_endpoint(data_dir: Path, profile: Profile | None = None) -> None:
         endpoint_file(data_dir, each).unlink(missing_ok=True)
 
 
+def trouble_file(data_dir: Path) -> Path:
+    """The file that says why the small model cannot be served; there is none while it can."""
+    return data_dir / "run" / "model-server-trouble"
+
+
+def read_trouble(data_dir: Path) -> str:
+    """Why the small model cannot be served, as a sentence; empty where nothing is known against it."""
+    try:
+        return trouble_file(data_dir).read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
 def free_port() -> int:
     """A port of the loopback address that nobody uses at this moment."""
     with socket.socket() as probe:
@@ -253,8 +266,15 @@ def main() -> None:
         sys.exit(f"{KEY_VARIABLE} must hold the API key.")
     if options.large:
         fetch_and_serve(options.data_dir, options.port, api_key, anyway=options.anyway)
-    else:
+        return
+    trouble = trouble_file(options.data_dir)
+    try:
+        trouble.unlink(missing_ok=True)
         serve(options.host, options.port, api_key)
+    except SystemExit as error:
+        if isinstance(error.code, str) and trouble.parent.is_dir():
+            trouble.write_text(error.code, encoding="utf-8")
+        raise
 
 
 if __name__ == "__main__":

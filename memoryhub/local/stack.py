@@ -153,8 +153,13 @@ def _welcome(stack: Stack) -> None:
     first = "set MEMORYHUB_ADMIN_USERNAME and MEMORYHUB_ADMIN_PASSWORD, then start again"
     if stack.sign_up_open and stack.first_is_administrator:
         first = f"sign up at {stack.address}/accounts/signup/, it is the administrator's"
+    trouble = model_server.read_trouble(stack.data_dir) if "model" in stack.parts else ""
     if "web" in stack.parts:
-        say(NAME, f"MemoryHub is ready: {stack.address}")
+        if trouble:
+            say(NAME, f"MemoryHub is up without a model that answers: {stack.address}")
+            say(NAME, trouble)
+        else:
+            say(NAME, f"MemoryHub is ready: {stack.address}")
         if not stack.has_administrator():
             say(NAME, f"first account: {first}")
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import time
 from operator import itemgetter
 from pathlib import Path
@@ -18,10 +19,25 @@ from django.db.migrations.executor import MigrationExecutor
 
 from memoryhub.database.locks import alone
 from memoryhub.management.database import NewerDatabase, psycopg_settings, refuse_newer_database
+from memoryhub.management.progress import Progress
 from memoryhub.management.translations import compile_translations
 
 CONNECT_SECONDS = 10
 WAIT_SECONDS = 0.5
+
+
+class _Steps(io.StringIO):
+    """Takes what `migrate` prints, and shows how many of the steps are done."""
+
+    def __init__(self, progress: Progress, steps: int) -> None:
+        super().__init__()
+        self.progress, self.steps, self.done = progress, steps, 0
+
+    def write(self, text: str) -> int:
+        if "Applying" in text:
+            self.done += 1
+            self.progress.show(f"database: step {self.done} of {self.steps}")
+        return len(text)
 
 
 class Command(BaseCommand):
@@ -56,7 +72,7 @@ class Command(BaseCommand):
         steps = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
         if steps:
             self.stdout.write(f"Bringing the database up to date, {steps} steps …")
-        call_command("migrate", interactive=False, verbosity=0)
+        call_command("migrate", interactive=False, verbosity=1, stdout=_Steps(Progress(self.stdout), steps))
 
     def _collect_static_files(self) -> None:
         """Only when one of them has changed: hashing and compressing all of them takes seconds."""

@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pytest_django.fixtures import Settings
 
+from memoryhub.llm.probe import chat_model_trouble
 from memoryhub.local.data_folder import make_data_folders
 from memoryhub.local.model_server import (
     KEY_VARIABLE,
@@ -22,7 +24,9 @@ from memoryhub.local.model_server import (
     endpoint_file,
     free_port,
     is_ready,
+    main,
     read_endpoint,
+    read_trouble,
     remove_endpoint,
     serve,
     write_endpoint,
@@ -106,3 +110,18 @@ def test_without_its_library_it_says_what_to_install(monkeypatch: pytest.MonkeyP
     )  # importing it raises ImportError, as on a bare Debian
     with pytest.raises(SystemExit, match="apt-get install libgomp1"):
         serve("127.0.0.1", 1, "sesame")
+
+
+def test_why_it_cannot_be_served_is_known_to_other_processes(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    """Without it the start said "ready", nothing answered, and /readyz said "still starting" for ever."""
+    make_data_folders(data_dir)
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    monkeypatch.setenv(KEY_VARIABLE, "sesame")
+    monkeypatch.setattr(sys, "argv", ["model_server", "--data-dir", str(data_dir), "--port", "1"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "apt-get install libgomp1" in read_trouble(data_dir)
+    settings.DATA_DIR, settings.EMBEDDED_MODEL, settings.LLM_BASE_URL = data_dir, True, None
+    assert chat_model_trouble() == "the built-in one cannot be loaded"

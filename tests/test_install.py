@@ -1,0 +1,61 @@
+"""Installing says in one sentence what is wrong, and keeps what pip said in a file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parent.parent / "requirements" / "install.py"
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The interpreter of an environment of its own, whose pip is ours."""
+    folder = tmp_path_factory.mktemp("install") / "env"
+    venv.create(folder, with_pip=False, symlinks=True, system_site_packages=False)
+    site = next((folder / "lib").glob("python*/site-packages"))
+    import pip
+
+    site.joinpath("pip").symlink_to(Path(pip.__file__).parent)
+    yield folder / "bin" / "python"
+    shutil.rmtree(folder)
+
+
+def installed(
+    python: Path, text: str, tmp_path: Path, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    requirements = tmp_path / "some.txt"
+    requirements.write_text(text)
+    return subprocess.run(
+        [python, SCRIPT, requirements],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PIP_RETRIES": "0", **environment},
+    )
+
+
+def test_without_a_network_it_says_what_is_needed(python: Path, tmp_path: Path) -> None:
+    text = f"memoryhub-no-such-package==1.0 --hash=sha256:{'0' * 64}\n"
+    ended = installed(python, text, tmp_path, PIP_NO_INDEX="1")
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("The packages could not be downloaded. The first start needs a network")
+    assert ended.stderr.count("\n") == 1 and "Traceback" not in ended.stderr
+    assert "No matching distribution" in (python.parents[2] / "install.log").read_text()
+
+
+def test_a_failure_of_another_kind_still_names_the_log(python: Path, tmp_path: Path) -> None:
+    ended = installed(python, "no requirement at all !\n", tmp_path)
+    assert ended.returncode == 1 and "What pip said: " in ended.stderr
+
+
+def test_nothing_to_do_is_done_in_silence(python: Path, tmp_path: Path) -> None:
+    ended = installed(python, "\n", tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, ""), sys.version
