@@ -7,9 +7,9 @@ from typing import Any
 
 from chat.agents.plan import PlannedTask, TaskPlan
 from chat.agents.run_memory import AgentMemory, MemoryEntry, MemoryKind, memory_keys
-from chat.agents.step import Outcome, StepContext
+from chat.agents.step import Outcome
 from chat.agents.task import TaskExecutor, seed_inputs, skip_what_waits
-from chat.agents.units import State, States, Unit, drive
+from chat.agents.units import State, States, Unit
 
 
 class ParallelTaskExecutor:
@@ -60,11 +60,6 @@ class ParallelTaskExecutor:
     def is_over(self) -> bool:
         ends = (State.DONE, State.FAILED, State.SKIPPED)
         return all(self.task_states.get(task.id) in ends for task in self.plan.tasks)
-
-    def execute(self, context: StepContext) -> Any:
-        """All of it, in this process; the final result."""
-        drive(self, context)
-        return self.final_result()
 
     def final_result(self) -> Any:
         """Of the last task; None where it has none."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from chat.agents.plan import PlannedStep, PlannedTask
 from chat.agents.run_memory import AgentMemory, MemoryKind, memory_keys
-from chat.agents.step import Outcome, StepContext
-from chat.agents.units import State, States, Unit, drive
+from chat.agents.step import Outcome
+from chat.agents.units import State, States, Unit
 
 MOST_ITEMS = 100  # of a list that a step is done for
 ITEMS_AT_ONCE = 4  # of one step
@@ -76,11 +76,6 @@ class TaskExecutor:
     def ok(self) -> bool:
         """Whether the task has its result, once it is over."""
         return self.states.get(self.final_step) == State.DONE
-
-    def execute(self, context: StepContext) -> bool:
-        """All of it, in this process; whether it has its result."""
-        drive(self, context)
-        return self.ok
 
     def _may_begin(self, step: PlannedStep) -> bool:
         """Not begun yet, or more of its items can be; and what it builds on is done."""

@@ -17,7 +17,7 @@ from chat.agents.run_memory import AgentMemory, MemoryKind, memory_keys
 from chat.agents.step import Outcome, Released, StepContext
 from chat.agents.step_tools import KEPT, StepTool, Word, step_tool
 from chat.agents.task import seed_inputs
-from chat.agents.units import Unit, drive
+from chat.agents.units import Unit
 from chat.tools.base import Arguments, ToolTrouble, at_most
 
 Opened = Callable[[], AbstractContextManager[TaskBoard]]
@@ -95,15 +95,6 @@ class TeamExecutor:
     def final_result(self) -> Any:
         """Of the task that was put up last."""
         return self.memory.get_value(memory_keys.task(next(reversed(self.board.tasks))))
-
-    def execute(self, context: StepContext) -> Any:
-        """All of it, in this process; the final result."""
-        drive(self, {member.name: self.context_of(member.name, context) for member in self.members})
-        return self.final_result()
-
-    def context_of(self, name: str, context: StepContext) -> StepContext:
-        member = next(member for member in self.members if member.name == name)
-        return context_of_member(member, context, self.members, self.opened)
 
     def _unit(self, task_id: str, member: str) -> Unit:
         task = self.board.tasks[task_id]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import MutableMapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
 from chat.agents.plan import PlannedStep
-from chat.agents.step import Outcome, StepContext, StepExecutor
-
-AT_ONCE = 4  # units of one executor in one process
+from chat.agents.step import Outcome
 
 
 class State(StrEnum):
@@ -56,35 +53,3 @@ class Executor(Protocol):
 
     @property
     def is_over(self) -> bool: ...
-
-
-def execute(unit: Unit, context: StepContext) -> Outcome:
-    """One unit, in this process."""
-    executor = StepExecutor(
-        unit.step,
-        context,
-        upstream=unit.upstream,
-        task_id=unit.task_id,
-        task_title=unit.task_title,
-        finishes_task=unit.finishes_task,
-    )
-    try:
-        return executor.execute()
-    except Exception as error:
-        return Outcome(False, error=str(error) or type(error).__name__)
-
-
-def drive(executor: Executor, context_of: Mapping[str, StepContext] | StepContext) -> None:
-    """Do everything that there is to do, in threads of this process. ``context_of`` each member, or one for all."""
-    with ThreadPoolExecutor(AT_ONCE) as threads:
-        running: dict[Future[Outcome], Unit] = {}
-        while True:
-            for unit in executor.ready()[: AT_ONCE - len(running)]:
-                executor.begin(unit)
-                context = context_of if isinstance(context_of, StepContext) else context_of[unit.member]
-                running[threads.submit(execute, unit, context)] = unit
-            if not running:
-                return
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                executor.finish(running.pop(future), future.result())

@@ -21,6 +21,7 @@ from chat.agents.task import TaskExecutor
 from chat.agents.team import TeamExecutor
 from chat.agents.units import State
 from memoryhub.llm.base import ToolCall
+from tests.chat.agents.driving import drive
 
 Said = Callable[[str], Any]  # what the model says to a user message: words, or a call
 
@@ -73,14 +74,14 @@ def step(name: str = "s", **more: Any) -> PlannedStep:
 def test_namespace_step_is_written_by_step_executor_and_process_mode(memory: AgentMemory) -> None:
     StepExecutor(step(), context(memory)).execute()
     assert keys(memory) == {memory_keys.step("s"): "step_result"}
-    TaskExecutor(FAN_OUT, memory).execute(context(memory, lambda asked: ["x"] if asked == "Find." else "X"))
+    drive(TaskExecutor(FAN_OUT, memory), context(memory, lambda asked: ["x"] if asked == "Find." else "X"))
     assert memory.get_value("step:each") == ["X"] and keys(memory)["step:each"] == "step_result"
 
 
 def test_namespace_task_is_written_by_finishing_steps_plans_and_teams(memory: AgentMemory) -> None:
     StepExecutor(step(), context(memory), finishes_task=True, task_id="one").execute()
-    ParallelTaskExecutor(plan({"id": "two"}), memory).execute(context(memory))
-    TeamExecutor(plan({"id": "three"}), memory).execute(context(memory))
+    drive(ParallelTaskExecutor(plan({"id": "two"}), memory), context(memory))
+    drive(TeamExecutor(plan({"id": "three"}), memory), context(memory))
     found = [entry.key for entry in memory.list(kind="task_result")]
     assert found == [memory_keys.task(name) for name in ("one", "two", "three")]
 
@@ -112,8 +113,9 @@ def test_step_writes_always_its_step_result(memory: AgentMemory) -> None:
 
 def test_step_writes_the_task_result_where_it_is_the_last_of_its_task(memory: AgentMemory) -> None:
     steps = [{"id": name, "instructions": "Do it."} for name in ("first", "last")]
-    TaskExecutor(plan({"id": "t", "steps": steps}).tasks[0], memory).execute(
-        context(memory, lambda asked: "Done.")
+    drive(
+        TaskExecutor(plan({"id": "t", "steps": steps}).tasks[0], memory),
+        context(memory, lambda asked: "Done."),
     )
     assert keys(memory) == {"step:first": "step_result", "step:last": "step_result", "task:t": "task_result"}
     entry = memory.get("task:t")
@@ -157,7 +159,7 @@ def test_task_forwards_the_keys_of_its_plan_to_every_step_as_they_are(memory: Ag
         TaskExecutor(plan({"id": "t", "steps": steps}).tasks[0], memory, upstream=["task:a", "odd"]),
         [],
     )
-    executor.execute(context(memory, lambda asked: seen.append(asked) or "Done."))
+    drive(executor, context(memory, lambda asked: seen.append(asked) or "Done."))
     hint = "# Builds on (`memory_read` these)"
     assert seen == [f"Do it.\n\n{hint}\n{own}- task:a\n- odd" for own in ("", "- step:x — t\n")]
 
@@ -178,7 +180,7 @@ def test_plan_writes_a_task_result_only_where_none_is_present(memory: AgentMemor
 @pytest.fixture
 def executed(memory: AgentMemory) -> ParallelTaskExecutor:
     executor = ParallelTaskExecutor(plan(*TWO), memory)
-    executor.execute(context(memory, lambda asked: asked.splitlines()[0]))
+    drive(executor, context(memory, lambda asked: asked.splitlines()[0]))
     return executor
 
 

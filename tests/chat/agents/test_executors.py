@@ -29,12 +29,13 @@ from chat.agents.step import (
 )
 from chat.agents.step_tools import step_tool
 from chat.agents.task import TaskExecutor
-from chat.agents.team import TeamExecutor
+from chat.agents.team import TeamExecutor, context_of_member
 from chat.agents.units import State
 from chat.prompting.text import tokens
 from chat.tools.base import Arguments
 from memoryhub.llm.base import ToolCall
 from memoryhub.llm.registry import get_chat_model
+from tests.chat.agents.driving import drive
 from tests.fakes.openai_server import HOLD, Answer, Call, Failure, Received, ScriptedOpenAI
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -145,7 +146,8 @@ def test_results_propagate_from_research_to_summary_to_report(
         }
     )
     executor = ParallelTaskExecutor(PLAN, memory, inputs={"topic": "cats"})
-    assert executor.execute(context) == "Report: ZEBRA-ONE and ZEBRA-TWO"
+    drive(executor, context)
+    assert executor.final_result() == "Report: ZEBRA-ONE and ZEBRA-TWO"
     assert {entry.key for entry in memory.snapshot()} == {
         "input:topic", "step:search", "step:sift", "task:research", "step:prices", "task:prices",
         "step:summary", "task:summary", "step:write", "task:report",
@@ -180,7 +182,7 @@ def test_a_failure_stops_what_depends_on_it_and_nothing_else(
         return Reply("Done.")
 
     executor = ParallelTaskExecutor(PLAN, memory)
-    executor.execute(StepContext(memory, ask))
+    drive(executor, StepContext(memory, ask))
     assert executor.is_over and executor.task_states == states
     assert memory.has("task:research") == (states["research"] == "done")
 
@@ -385,7 +387,8 @@ def test_a_list_is_worked_on_item_by_item_and_comes_back_in_order(
     offers = [f"offer {n}" for n in range(count)]
     scripted_model.respond = by_task({"Find": lambda _: finish({"facts": offers}), "Judge": judge})
     executor = TaskExecutor(fan_out(count).tasks[0], memory)
-    assert executor.execute(context)
+    drive(executor, context)
+    assert executor.ok
     expected = [f"judged {offer}" for offer in offers]
     result = memory.get_value("task:t")
     if count > 3:
@@ -466,7 +469,8 @@ def test_a_team_of_three_shares_its_work(
         }
     )
     team = TeamExecutor(TEAM, memory)
-    assert team.execute(context) == "checked" and team.ok
+    drive(team, context)
+    assert team.final_result() == "checked" and team.ok
     assert memory.get_value("task:figures") == 7 and memory.get_value("task:story") == "The story."
     assert team.board.tasks["story"].member == "cleo" and team.board.tasks["figures"].member in (
         "ben",
@@ -486,7 +490,7 @@ def test_a_team_ends_when_nobody_can_go_on(
         }
     )
     team = TeamExecutor(TEAM, memory)
-    team.execute(context)
+    drive(team, context)
     assert team.is_over and not team.ok
     assert set(team.board.tasks["facts"].refused_by) == {"ada", "ben", "cleo"}
     assert team.board.tasks["figures"].state == TaskState.FAILED
@@ -511,6 +515,6 @@ def test_each_teammate_is_told_who_they_are(memory: AgentMemory, context: StepCo
     team = TeamExecutor(TEAM, memory)
     assert team.members[1] == Teammate("ben", "You know numbers.")
     assert (
-        team.context_of("ben", context).preamble
+        context_of_member(team.members[1], context, team.members, team.opened).preamble
         == "You are ben. You know numbers. Your teammates: ada, cleo."
     )
