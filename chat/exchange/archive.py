@@ -97,21 +97,24 @@ def _of_archive(archive: zipfile.ZipFile) -> Iterator[Part]:
         ):  # broken, with a password, or packed oddly
             raise Invalid(NO_ARCHIVE) from None
         with file:
-            part = Part(PurePosixPath(info.filename).name, file, info.file_size, room=room)
+            part = Part(_name(info), file, info.file_size, room=room)
             yield part
             room -= part.read_count
 
 
 def _known(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    """In the order of their names, each name once; wherever in the archive they lie."""
+    """In the order of their names, in whatever folders of the archive they lie."""
     found: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
-        name = PurePosixPath(info.filename).name
-        if KNOWN.fullmatch(name) and name not in found:
-            found[name] = info
+        if KNOWN.fullmatch(_name(info)):
+            found.setdefault(info.filename, info)
     if not found:
         raise Invalid(_("There is no conversations.json or memories.json in this .zip file."))
-    return [found[name] for name in sorted(found)]
+    return sorted(found.values(), key=lambda info: (_name(info), info.filename))
+
+
+def _name(info: zipfile.ZipInfo) -> str:
+    return PurePosixPath(info.filename.replace("\\", "/")).name
 
 
 def _refuse_long_directory(path: Path) -> None:

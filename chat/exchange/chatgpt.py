@@ -1,7 +1,7 @@
 """ChatGPT's ``conversations.json``: an array of conversations, each a tree of messages under ``mapping``.
 
-Read is the branch that ends in ``current_node``, as the page shows it: what the person and the assistant said to each
-other, not system messages, tool calls or hidden thoughts.
+Read is the branch that ends in ``current_node``, as the page shows it, or else the longest branch: what the person
+and the assistant said to each other, not system messages, tool calls or hidden thoughts.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ def transcript_of(conversation: dict[str, Any]) -> Transcript | None:
     parents = {name: str(node.get("parent") or "") for name, node in nodes.items()}
     leaf = conversation.get("current_node")
     if not isinstance(leaf, str) or leaf not in nodes:
-        leaf = max(nodes, key=lambda name: _at(nodes[name]), default="")
-    said = [_said(name, nodes[name].get("message")) for name in path_to(leaf, parents)]
+        lengths = _lengths(parents)
+        leaf = max(nodes, key=lambda name: (lengths[name], _at(nodes[name])), default="")
+    model = text_of(conversation.get("default_model_slug"))
+    said = [_said(name, nodes[name].get("message"), model) for name in path_to(leaf, parents)]
     return Transcript(
         id=str(conversation.get("conversation_id") or conversation.get("id") or leaf),
         title=text_of(conversation.get("title")),
@@ -36,7 +38,18 @@ def transcript_of(conversation: dict[str, Any]) -> Transcript | None:
     )
 
 
-def _said(name: str, message: Any) -> Said | None:
+def _lengths(parents: dict[str, str]) -> dict[str, int]:
+    """Of the branch that ends in each node. Each node is visited once."""
+    lengths: dict[str, int] = {}
+    for name in parents:
+        branch = path_to(name, parents, known=lengths)
+        length = lengths.get(parents[branch[0]], 0) if branch else 0
+        for each in branch:
+            lengths[each] = length = length + 1
+    return lengths
+
+
+def _said(name: str, message: Any, usual_model: str) -> Said | None:
     if not isinstance(message, dict):
         return None
     author, content, metadata = (_dict(message.get(key)) for key in ("author", "content", "metadata"))
@@ -49,7 +62,7 @@ def _said(name: str, message: Any) -> Said | None:
         is_user=author["role"] == "user",
         text=_text(content),
         at=moment_of(message.get("create_time")),
-        model=text_of(metadata.get("model_slug")),
+        model=text_of(metadata.get("model_slug")) or (usual_model if author["role"] == "assistant" else ""),
     )
 
 

@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from chat.exchange.statements import without_bullet
+from chat.exchange.statements import is_statement, without_bullet
 from chat.exchange.transcripts import Line, Said, Transcript, moment_of, path_to, text_of
 from memories.writing.drafts import cut_at_word
 
-HEADING = re.compile(r"\s*(#|\*\*[^*]+\*\*:?\s*$)")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
 
@@ -47,8 +46,8 @@ def statements_of(memory: dict[str, Any]) -> Iterator[Line]:
     texts = [memory.get("conversations_memory"), *(projects.values() if isinstance(projects, dict) else ())]
     for text in texts:
         for line in text_of(text).splitlines():
-            for sentence in () if HEADING.match(line) else SENTENCE_END.split(without_bullet(line)):
-                if sentence.strip():
+            for sentence in SENTENCE_END.split(without_bullet(line) if is_statement(line) else ""):
+                if is_statement(sentence):
                     yield {
                         "type": "memory",
                         "scope": "user",
@@ -77,4 +76,15 @@ def _said(name: str, message: dict[str, Any]) -> Said | None:
         is_user=message["sender"] == "human",
         text="\n\n".join(text for text in texts if text) or text_of(message.get("text")),
         at=moment_of(message.get("created_at")),
+        pasted="\n\n".join(filter(None, _attached(message))),
     )
+
+
+def _attached(message: dict[str, Any]) -> Iterator[str]:
+    """Pasted texts and attached files: their text where the export has it, else their names."""
+    for key in ("attachments", "files"):
+        given = message.get(key)
+        for each in given if isinstance(given, list) else ():
+            if isinstance(each, dict):
+                name, text = text_of(each.get("file_name")), text_of(each.get("extracted_content"))
+                yield "\n".join(filter(None, (name, text)))

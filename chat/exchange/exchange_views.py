@@ -19,7 +19,7 @@ from chat.exchange.chunk import ROW_FOR_EACH
 from chat.exchange.export import export_response
 from chat.exchange.one_chat import chat_response
 from chat.exchange.personal_copy import copy_response
-from chat.exchange.preview import with_texts
+from chat.exchange.preview import refusals, with_texts
 from chat.exchange.upload import refuse_too_large
 from chat.exchange.upload_form import UploadForm
 from chat.models.imports import Import, ImportStatus, Outcome
@@ -176,6 +176,7 @@ def _context(imported: Import) -> dict[str, Any]:
         "counts": [
             {"label": label, **counts[kind], "kind": kind} for kind, label in KINDS.items() if kind in counts
         ],
+        "refusals": [{**each, "label": KINDS[each["kind"]]} for each in refusals(imported)],
         "has_chats": "chat" in imported.foreseen,
         "has_memories": "memory" in imported.foreseen,
         "is_at_work": imported.is_checking or imported.status == ImportStatus.RUNNING,

@@ -21,8 +21,17 @@ MAX_LINE = 16 * 2**20  # bytes; a memory's line holds its history
 ROWS = 500
 ROWS_BYTES = 4 * 2**20  # no more lines are read into a chunk that has so much
 FORGOTTEN = kept("it was forgotten for good here")
+EMPTY = kept("the entry is empty")
+NO_MESSAGES = kept("the chat has no messages")
+NO_STATEMENT = kept("a heading or a number is not a statement")
+UNKNOWN = kept("entries of this kind are not known here")
 GONE = b'{"type":"forgotten"}'  # in the place of a memory's line; shorter than any
 KINDS = {"workspace", "agent", "chat", "message", "memory", "document", "artifact", "receipt"}
+
+
+def left_out(reason: str, *, of: str = "other") -> dict[str, Any]:
+    """The line of an entry of another program's export that nothing is made of; the preview counts it."""
+    return {"type": "left_out", "of": of, "reason": reason}
 
 
 @dataclass(eq=False)
@@ -60,6 +69,12 @@ class Record:
             self.refuse(f"{error.code}: {', '.join(error.fields)}", error)
         else:
             self.refuse(error.message, error)
+
+    def leave_out(self) -> None:
+        """Refuse what ``left_out`` made a line of."""
+        of, reason = self.line.get("of"), self.line.get("reason")
+        self.kind = of if of in KINDS else ""
+        self.refuse(reason if reason in (EMPTY, NO_MESSAGES, NO_STATEMENT, UNKNOWN) else UNKNOWN)
 
     def is_known(self, of: str, reason: str = "") -> None:
         self.outcome, self.duplicate_of, self.reason = Outcome.DUPLICATE, of, reason
@@ -146,6 +161,8 @@ def _understand(record: Record, raw: bytes) -> None:
     elif kind == "forgotten":
         record.kind = "memory"
         record.refuse(FORGOTTEN, WasForgotten())
+    elif kind == "left_out":
+        record.leave_out()
     elif record.offset == 0 and kind == "memoryhub":
         record.kind = "header"
     else:

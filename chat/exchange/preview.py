@@ -7,19 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from django.db.models import Count
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from chat.exchange import run
 from chat.exchange.lines import MAX_LINE, parse_line
 from chat.models import Chat
-from chat.models.imports import Import, ImportRow, ImportStatus
+from chat.models.imports import Import, ImportRow, ImportStatus, Outcome
 from memories.models import Memory
 from memories.writing.drafts import cut_at_word, is_delicate
 from memories.writing.field_rules import UNSTORABLE
 from memoryhub.errors import Invalid
 from workspaces.models import Agent, Artifact, Document, User, Workspace
 
+REASONS = 20  # of refusals, that the page lists
 SHOWN = 300  # characters of a line's text
 TEXT_IN = {
     "memory": "content",
@@ -76,6 +78,14 @@ def with_texts(imported: Import, rows: Iterable[ImportRow]) -> list[Shown]:
             return found
     except FileNotFoundError:
         return [shown(row, gone=True) for row in rows]
+
+
+def refusals(imported: Import) -> list[dict[str, Any]]:
+    """How many lines were left out for the same reason, with the kind and the reason; the most frequent first."""
+    rows = imported.rows.filter(outcome=Outcome.REFUSED).order_by()
+    return list(
+        rows.values("kind", "reason").annotate(count=Count("id")).order_by("-count", "reason")[:REASONS]
+    )
 
 
 def _here(imported: Import, ids: set[str]) -> dict[str, tuple[str, str]]:

@@ -71,6 +71,7 @@ def begin(
     path = upload_files.keep_upload(public_id, pieces)
     try:
         require_room("bytes", user, path.stat().st_size)
+        upload_formats.make_utf8(path)
         imported = Import.objects.create(
             public_id=public_id,
             user=user,

@@ -9,11 +9,16 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from chat.exchange.archive import Part
+from chat.exchange.lines import EMPTY, UNKNOWN, left_out
+from chat.exchange.lines import NO_STATEMENT as HEADING
 from chat.exchange.transcripts import Line
 from memoryhub.errors import Invalid
 
 LONGEST = 65_536  # bytes of a line of text; what is longer is refused as too long for a memory
-BULLET = re.compile(r"^\s*[-*•\u2013]\s+")
+BULLET = re.compile(r"^\s*([-*•\u2013]|\d{1,3}[.)])\s+")
+NO_STATEMENT = re.compile(
+    r"\s*(#{1,6}(\s.*)?|\*\*[^*]+\*\*:?|[^.!?]{1,80}:|[-*•\u2013]?\s*\d{0,3}[.)]?|[-=_*~]+)\s*"
+)
 FIELDS = ("content", "summary", "key", "category", "tags", "importance", "pinned", "expires_at", "created_at")
 
 
@@ -29,14 +34,25 @@ def lines_in(file: Part) -> Iterator[str]:
         while not raw.endswith(b"\n") and (raw := file.readline(LONGEST)):
             pass
         if text.strip():
-            yield without_bullet(text)
+            yield text
 
 
 def line_of(statement: Any, *, importer: str) -> Line:
     """What is wrong with a statement is found where every line is checked."""
     given = statement if isinstance(statement, dict) else {"content": statement}
+    if statement is None or given.get("content") is None:
+        return left_out(EMPTY if not given.get("content") and len(given) < 2 else UNKNOWN)
+    if isinstance(given["content"], str):
+        if not is_statement(given["content"]):
+            return left_out(EMPTY if not given["content"].strip() else HEADING)
+        given = given | {"content": without_bullet(given["content"])}
     fields = {name: given[name] for name in FIELDS if name in given}
     return {"type": "memory", "author": importer, "source_type": "import", **fields}
+
+
+def is_statement(text: str) -> bool:
+    """Not a heading, a number of a list or a rule."""
+    return NO_STATEMENT.fullmatch(text) is None
 
 
 def without_bullet(text: str) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from chat.exchange.lines import NO_MESSAGES, left_out
 from chat.exchange.local_ids import derived_id
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH
 from memories.judging.extraction.rules import extract_with_rules
@@ -27,6 +28,7 @@ class Said:
     text: str
     at: datetime | None = None
     model: str = ""
+    pasted: str = ""  # what came with it, and is not the person's own words
 
 
 @dataclass
@@ -40,8 +42,9 @@ class Transcript:
 
 def lines_of(transcript: Transcript, *, source: str, importer: User) -> Iterator[Line]:
     """The chat, its messages, and the statements that the rules of extraction find in the person's own words."""
-    said = [each for each in transcript.said if each.text]
+    said = [each for each in transcript.said if each.text or each.pasted]
     if not said:
+        yield left_out(NO_MESSAGES, of="chat")
         return
     mine, name = importer.public_id, importer.get_username()
     chat = derived_id("chat", mine, source, transcript.id)
@@ -60,13 +63,14 @@ def lines_of(transcript: Transcript, *, source: str, importer: User) -> Iterator
     for each in said:
         at = each.at or at
         message = derived_id("msg", mine, source, transcript.id, each.id)
+        content = "\n\n".join(filter(None, (each.text, each.pasted)))
         yield {
             "type": "message",
             "id": message,
             "chat": chat,
             "role": "user" if each.is_user else "assistant",
             "author": name if each.is_user else None,
-            "content": cut_at_word(each.text, MESSAGE_LENGTH) if each.is_user else each.text,
+            "content": cut_at_word(content, MESSAGE_LENGTH) if each.is_user else content,
             "reply_to": None if each.is_user else question,
             "model": each.model[:200],
             "created_at": _iso(at),
@@ -112,12 +116,15 @@ def moment_of(value: Any) -> datetime | None:
     return None
 
 
-def path_to(leaf: str, parents: dict[str, str]) -> list[str]:
-    """From the first to ``leaf``: one branch of a tree of messages, whatever loops it may have."""
+def path_to(leaf: str, parents: dict[str, str], *, known: Container[str] = ()) -> list[str]:
+    """From the first to ``leaf``: one branch of a tree of messages, whatever loops it may have.
+
+    Begins after the last one that is ``known``.
+    """
     path: list[str] = []
     seen: set[str] = set()
     at = leaf
-    while at in parents and at not in seen:
+    while at in parents and at not in seen and at not in known:
         seen.add(at)
         path.append(at)
         at = parents[at]

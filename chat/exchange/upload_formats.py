@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +17,15 @@ from chat.exchange import chatgpt, claude, statements
 from chat.exchange.archive import Part, is_archive, parts_of, unpacked_size
 from chat.exchange.export import FORMAT, VERSION
 from chat.exchange.json_stream import items
-from chat.exchange.lines import MAX_LINE, ROWS, Chunk, Record, parse_line
+from chat.exchange.lines import EMPTY, MAX_LINE, NO_MESSAGES, ROWS, Chunk, Record, left_out, parse_line
+from chat.exchange.lines import UNKNOWN as UNKNOWN_ENTRY
 from chat.exchange.transcripts import Line, Transcript
 from chat.exchange.transcripts import lines_of as lines_of_transcript
 from chat.exchange.upload_files import lines_of, upload_of
 from chat.models.imports import Import, ImportKind
 from memoryhub.errors import Invalid
+from workspaces.documents.reading.kinds import utf_16
+from workspaces.documents.reading.plain import LOOKED_AT, guessed
 from workspaces.models import User
 
 PEEK = 4096
@@ -51,8 +55,7 @@ class Entry:
 def recognise(path: Path) -> str:
     """Raises Invalid for a file that is none of those we read."""
     if is_archive(path):
-        with parts_of(path) as parts:
-            return _kind_of(next(items(next(parts)), None))
+        return _kind_in(path)
     with path.open("rb") as file:
         beginning = file.read(PEEK).removeprefix(b"\xef\xbb\xbf").lstrip()
         if not beginning:
@@ -60,11 +63,40 @@ def recognise(path: Path) -> str:
         if beginning.startswith(b"{") and _is_ours(path):
             return ImportKind.MEMORYHUB
     if beginning[:1] in b"[{":
-        with parts_of(path) as parts:
-            return _kind_of(next(items(next(parts)), None))
+        return _kind_in(path)
     if b"\0" in beginning or not _is_utf8(beginning):
         raise Invalid(UNKNOWN)
     return ImportKind.STATEMENTS
+
+
+def make_utf8(path: Path) -> None:
+    """Write a text in UTF-16 or an older code page over in UTF-8. Another file stays as it is."""
+    if is_archive(path):
+        return
+    with path.open("rb") as file:
+        beginning = file.read(LOOKED_AT)
+    code = utf_16(beginning)
+    if not code:
+        if b"\0" in beginning or _is_text(path, "utf-8"):
+            return
+        code = guessed(beginning) or ""
+    if not code or not _is_text(path, code):
+        return
+    new = path.with_suffix(".utf8")
+    with path.open(encoding=code, newline="") as old, new.open("w", encoding="utf-8", newline="") as file:
+        shutil.copyfileobj(old, file)
+    new.chmod(0o600)
+    new.replace(path)
+
+
+def _is_text(path: Path, code: str) -> bool:
+    try:
+        with path.open(encoding=code, newline="") as file:
+            while file.read(LOOKED_AT):
+                pass
+    except ValueError:
+        return False
+    return True
 
 
 def prepare(imported: Import) -> Iterator[Chunk]:
@@ -85,6 +117,8 @@ def prepare(imported: Import) -> Iterator[Chunk]:
                 raw = json.dumps(line).encode() + b"\n"
                 number += 1
                 record = Record(number, offset, kind=line["type"], line=line)
+                if record.kind == "left_out":
+                    record.leave_out()
                 if len(raw) > MAX_LINE:
                     raise Invalid(_("One entry of this file is too large."))
                 out.write(raw)
@@ -127,25 +161,41 @@ def _values(kind: str, part: Part, path: Path) -> Iterator[Any]:
 def _lines(kind: str, value: Any, importer: User) -> list[Line]:
     if kind == ImportKind.STATEMENTS:
         return [statements.line_of(value, importer=importer.get_username())]
-    if not isinstance(value, dict):
-        return []
+    if value is None or value in ({}, [], ""):
+        return [left_out(EMPTY)]
+    kind = _kind_of(value) or ""
     if kind == ImportKind.CLAUDE and "chat_messages" not in value:
         return list(claude.statements_of(value))
+    if kind not in READERS:
+        return [left_out(NO_MESSAGES, of="chat") if _is_shell(value) else left_out(UNKNOWN_ENTRY)]
     transcript = READERS[kind].transcript_of(value)
-    return list(lines_of_transcript(transcript, source=kind, importer=importer)) if transcript else []
+    if transcript is None:
+        return [left_out(NO_MESSAGES, of="chat")]
+    return list(lines_of_transcript(transcript, source=kind, importer=importer))
 
 
-def _kind_of(first: Any) -> str:
-    if first is None:
-        raise Invalid(_("This file is empty."))
-    if isinstance(first, str):
-        return ImportKind.STATEMENTS
-    if isinstance(first, dict):
-        if found := next((kind for kind, reader in READERS.items() if reader.is_entry(first)), None):
-            return found
-        if "content" in first:
-            return ImportKind.STATEMENTS
-    raise Invalid(UNKNOWN)
+def _kind_in(path: Path) -> str:
+    """That of the first entry that has one. Raises Invalid where none has."""
+    is_empty = True
+    with parts_of(path) as parts:
+        for part in parts:
+            for value in items(part):
+                if kind := _kind_of(value):
+                    return kind
+                is_empty = False
+    raise Invalid(_("This file is empty.") if is_empty else UNKNOWN)
+
+
+def _kind_of(entry: Any) -> str | None:
+    if isinstance(entry, dict):
+        found = next((kind for kind, reader in READERS.items() if reader.is_entry(entry)), None)
+        return found or (ImportKind.STATEMENTS if "content" in entry else None)
+    return ImportKind.STATEMENTS if isinstance(entry, str) and entry.strip() else None
+
+
+def _is_shell(entry: Any) -> bool:
+    """A conversation of which only what is around the messages was exported."""
+    return isinstance(entry, dict) and bool({"conversation_id", "uuid", "title", "name"} & entry.keys())
 
 
 def _is_ours(path: Path) -> bool:

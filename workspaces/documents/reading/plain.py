@@ -29,10 +29,11 @@ def decoded(data: bytes, named: str = "") -> str:
                 return data.decode(code)
         except (LookupError, ValueError):
             continue
-    return data.decode(order or _guessed(data), "replace")
+    return data.decode(order or guessed(data) or "cp1252", "replace")
 
 
-def _guessed(data: bytes) -> str:
+def guessed(data: bytes) -> str | None:
+    """The code page that fits best; None where none does."""
     from charset_normalizer import from_bytes
 
     sample = data[:LOOKED_AT]
@@ -45,7 +46,7 @@ def _guessed(data: bytes) -> str:
         matches = from_bytes(sample, cp_isolation=["koi8_r", "cp1251", "iso8859_5", "cp866", "mac_cyrillic"])
         best = matches.best() or best
     if best is None:
-        return "cp1252"
+        return None
     if _LATIN.match(best.encoding):
         fitting = {name for match in matches for name in match.could_be_from_charset}
         return next((code for code in _LIKELY if code in fitting), best.encoding)
