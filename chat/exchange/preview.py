@@ -82,10 +82,9 @@ def with_texts(imported: Import, rows: Iterable[ImportRow]) -> list[Shown]:
 
 def refusals(imported: Import) -> list[dict[str, Any]]:
     """How many lines were left out for the same reason, with the kind and the reason; the most frequent first."""
-    rows = imported.rows.filter(outcome=Outcome.REFUSED).order_by()
-    return list(
-        rows.values("kind", "reason").annotate(count=Count("id")).order_by("-count", "reason")[:REASONS]
-    )
+    rows = imported.rows.filter(outcome=Outcome.REFUSED).order_by().values("kind", "reason")
+    counted = rows.annotate(count=Count("id")).order_by("-count", "reason")
+    return [dict(each) for each in counted[:REASONS]]
 
 
 def _here(imported: Import, ids: set[str]) -> dict[str, tuple[str, str]]:
