@@ -175,8 +175,8 @@ audit: $(TOOLS)/.installed
 	@$(TOOLS)/bin/pip-audit $(AUDIT) --strict --require-hashes --disable-pip \
 		-r requirements/base.txt -r requirements/tracing.txt -r requirements/dev.txt -r requirements/models.txt -r requirements/tools.txt -r requirements/programs.txt
 
-licences: install
-	@$(PY) -m memoryhub.licences
+licences: install-dev
+	@$(VENV)/bin/pip-licenses
 
 clean:
 	rm -rf $(VENV) $(TOOLS) $(PROGRAMS) $(NODE_PROGRAMS) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

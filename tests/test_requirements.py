@@ -14,8 +14,8 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from packaging.utils import canonicalize_name
 
-from memoryhub.licences import canonical
 from tests.test_architecture import ROOT, SOURCES
 
 FOLDER = ROOT / "requirements"
@@ -47,7 +47,7 @@ def locked(name: str) -> dict[str, tuple[str | None, list[str]]]:
 def pinned(requirement: str) -> tuple[str, str | None]:
     match = LINE.fullmatch(requirement)
     assert match, f"{requirement!r} is no name with an exact version"
-    return canonical(match[1]), match[2]
+    return canonicalize_name(match[1]), match[2]
 
 
 def test_each_list_has_its_lock_and_nothing_else_lies_there() -> None:
@@ -67,11 +67,11 @@ def test_every_line_has_an_exact_version_and_hashes(name: str) -> None:
 
 
 def test_what_is_installed_for_the_product_is_used() -> None:
-    named = {name for path in SOURCES if path.name != "licences.py" for name in _named(path)}
+    named = {name for path in SOURCES for name in _named(path)}
     of: dict[str, set[str]] = {}
     for module, names in packages_distributions().items():
         for name in names:
-            of.setdefault(canonical(name), set()).add(module)
+            of.setdefault(canonicalize_name(name), set()).add(module)
     assert {name for name in written("base") if not of[name] & named} == UNNAMED
 
 
