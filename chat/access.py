@@ -32,8 +32,10 @@ def get_chat(user: User, public_id: str, *, need: Role = Role.VIEWER, include_de
 def get_message(
     user: User, chat_id: str, public_id: str, *, need: Role = Role.VIEWER
 ) -> tuple[Chat, Message]:
+    """A message that this person may read. NotFound, or Forbidden below ``need``."""
     chat = get_chat(user, chat_id, need=need)
-    message = chat.messages.select_related("author", "reply_to").filter(public_id=public_id).first()
+    readable = chat.messages.readable_by(user).select_related("author", "reply_to")
+    message = readable.filter(public_id=public_id).first()
     if message is None:
         raise NotFound(_("There is no such message in this chat."))
     message.chat = chat

@@ -9,6 +9,7 @@ from typing import Any
 from django.contrib.auth.hashers import make_password
 from django.utils import timezone
 
+from chat.chats.personal_memories import PromptPolicy
 from chat.models import Chat, Message, MessageRole, SavedPrompt
 from chat.saved_prompts.saved_prompts import save_prompt
 from memories.assets.assets import attach
@@ -93,6 +94,11 @@ def make_message(chat: Chat, content: str, role: str = MessageRole.USER, **field
     if role == MessageRole.USER:
         fields.setdefault("author", chat.created_by)
     return Message.objects.create(chat=chat, content=content, role=role, **fields)
+
+
+def shown_to(user: User) -> PromptPolicy:
+    """What a prompt may hold of a chat that this person alone reads, for a model on this machine."""
+    return PromptPolicy(user, since=None, leaves=False)
 
 
 def make_memory(

@@ -5,7 +5,7 @@ on to whatever recalls, embeds or puts text before a model. It has no defaults.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from django.db.models import Q
 
@@ -13,6 +13,14 @@ from memoryhub.llm.errors import ModelNotLocal
 from workspaces.models import OwnedQuerySet, User, Workspace
 
 Rows = TypeVar("Rows", bound=OwnedQuerySet[Any])
+
+
+class Placed(Protocol):
+    @property
+    def workspace_id(self) -> int: ...
+
+    @property
+    def workspace(self) -> Workspace: ...
 
 
 @dataclass(frozen=True)
@@ -46,3 +54,8 @@ def in_reach(rows: Rows, workspace: Workspace, user: User, reach: Reach) -> Rows
     if reach.personal:
         found |= Q(owner=user, workspace__local_only=False) if reach.leaves else Q(owner=user)
     return rows.filter(found)
+
+
+def stays_elsewhere(row: Placed, workspace: Workspace) -> bool:
+    """Whether it lies in another workspace than this one, whose texts never leave this machine."""
+    return row.workspace_id != workspace.pk and row.workspace.local_only

@@ -57,7 +57,7 @@ def _links(run: Run, sources: set[str], reader: User) -> dict[str, str]:
     ):
         found[name] = f"{home}?{urlencode({'find': name})}"
     chats = Chat.objects.visible_to(reader).live().filter(workspace=run.workspace_id)
-    said = Message.objects.filter(chat__in=chats, public_id__in=ids)
+    said = Message.objects.filter(chat__in=chats, public_id__in=ids).readable_by(reader)
     for name, chat in said.values_list("public_id", "chat__public_id"):
         found[name] = f"{reverse('chat:chat', args=[chat])}?at={name}#{name}"
     rows = Document.objects.live().filter(public_id__in=ids)

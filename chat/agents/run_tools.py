@@ -20,7 +20,9 @@ from chat.prompting.provenance import MOST_SHOWN, Shown, provenance_of_run
 from chat.tools.base import ChatTool, Result, ToolCaller, ToolTrouble, read_arguments
 from chat.tools.documents import READ_DOCUMENT
 from chat.tools.memory import X_RECALL_MEMORY, X_SAVE_MEMORY, X_WORKSPACE_SEARCH
+from chat.turns.rests_on import RestsOn, mark
 from memories.judging.extraction.provenance import Provenance
+from memories.models import Memory
 from memoryhub.llm.base import Speaker
 from workspaces.access import get_workspace
 from workspaces.leaving_machine import Reach, in_reach
@@ -66,6 +68,7 @@ def _step_tool(run: Run, tool: ChatTool, *, is_local: bool) -> StepTool:
         if result.outcome == ToolOutcome.SAVED:
             note_saved(run, result.memory_ids)
         note_shown(run, result)
+        note_told(run, result)
         return result.text
 
     # What a call has stored is known by its name when it comes again.
@@ -87,6 +90,17 @@ def caller_of(run: Run, *, is_local: bool) -> ToolCaller:
         return provenance_of_run(run)
 
     return ToolCaller(run.user, workspace, workspace.role, reach, timezone.now(), provenance=provenance)
+
+
+def note_told(run: Run, result: Result) -> None:
+    """Mark a run, and the answer it is made for, by what one of its calls was told."""
+    told = RestsOn()
+    told.add(held=result.personal, stays_here=result.stays_here)
+    told.add_given(run.workspace_id, list(Memory.objects.filter(public_id__in=result.memory_ids)))
+    if told.personal:
+        Run.objects.filter(pk=run.pk).update(held_personal=True)
+    if run.answer_id is not None:
+        mark(run.answer_id, told)
 
 
 def note_saved(run: Run, memory_ids: Sequence[str]) -> None:

@@ -11,7 +11,8 @@ from rest_framework.response import Response
 
 from chat.access import get_chat
 from chat.models import SUMMARY_LENGTH, ShortTermMemory
-from chat.prompting.short_term import live_memory, set_summary
+from chat.prompting.other_chats import live_memory
+from chat.prompting.short_term import set_summary
 from workspaces.api.serializers import PersonJson
 from workspaces.models import Role
 from workspaces.rest.docs import documented_under
@@ -42,7 +43,7 @@ class ShortTermView(ApiView):
         What the chat is about right now. The model keeps it up to date if it can call tools, and other recent chats are
         told about it.
         """
-        found = live_memory(get_chat(self.person, chat_id), now=timezone.now())
+        found = live_memory(get_chat(self.person, chat_id), self.person, now=timezone.now())
         return Response(ShortTermJson(found or ShortTermMemory()).data)
 
     @documented("short_term_update", ShortTermJson, body=ShortTermChanges, errors=[409])

@@ -122,11 +122,11 @@ class ChatList(ApiView):
         if found is not None and "tag" in query:
             found = tagged(found, query["tag"], by=self.person)
         if found is not None and q:
-            found = matching(found, q, within=places.values_list("pk", flat=True))
+            found = matching(found, q, reader=self.person, within=places.values_list("pk", flat=True))
         ready = LISTED_HERE if "workspace" in asked else LISTED
 
         def shape(rows: list[Chat]) -> list[dict[str, Any]]:
-            matches = matches_in(rows, q) if q else {}
+            matches = matches_in(rows, q, reader=self.person) if q else {}
             said = {pk: MatchJson(match).data for pk, match in matches.items()}
             return [{**chat_json(chat), "match": said.get(chat.pk)} for chat in rows]
 
@@ -240,7 +240,7 @@ class MessageList(ApiView):
         """
         chat = get_chat(self.person, chat_id)
         return self.page(
-            chat.messages.current().select_related("author", "reply_to"),
+            chat.messages.readable_by(self.person).current().select_related("author", "reply_to"),
             keys=["id"],
             list_name=f"messages of {chat.public_id}",
             shape=lambda rows: messages_json(rows, self.person),

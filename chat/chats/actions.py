@@ -103,9 +103,12 @@ def set_private(chat: Chat, *, is_private: bool, by: User, now: datetime) -> Cha
         place = audit_place(chat)
         if chat.is_private and not is_private:  # whoever reads it now, nobody was asked about them
             chat.personal_of.clear()
+            chat.opened_at = now
         chat.is_private = is_private
-        chat.save(update_fields=["is_private"])
-        chat.runs.update(is_private=is_private)
+        chat.save(update_fields=["is_private", "opened_at"])
+        # What a run was told while its person alone read it stays theirs.
+        runs = chat.runs.all() if is_private else chat.runs.filter(held_personal=False)
+        runs.update(is_private=is_private)
         if is_private:  # whoever has a link to it is not among those who read it now
             if closed := ShareLink.objects.filter(chat=chat).delete()[0]:
                 words = {"links": closed}

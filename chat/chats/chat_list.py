@@ -82,7 +82,7 @@ def _page(
     if not (q or tag):
         chats = marked(chats, ChatMark.Kind.ARCHIVED if archived else "", by=user)
     found = list(_narrowed(chats, workspace, user, q, before)[: PAGE_SIZE + 1])
-    matches = matches_in(found[:PAGE_SIZE], q) if q else {}
+    matches = matches_in(found[:PAGE_SIZE], q, reader=user) if q else {}
     more = found[PAGE_SIZE - 1].public_id if len(found) > PAGE_SIZE else ""
     days = _by_day(found[:PAGE_SIZE], timezone.localdate(now))
     if pinned:
@@ -94,7 +94,7 @@ def _page(
 
 def _narrowed(chats: ChatQuerySet, workspace: Workspace, user: User, q: str, before: str) -> ChatQuerySet:
     if q:
-        chats = matching(chats, q, within=[workspace.pk])
+        chats = matching(chats, q, reader=user, within=[workspace.pk])
     if not before:
         return chats
     last = (

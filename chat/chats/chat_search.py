@@ -14,6 +14,7 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 
 from chat.models import Chat, ChatQuerySet, Message, MessageStatus
+from workspaces.models import User
 
 LONGEST = 200  # characters of a question that are looked at
 NEWEST = 5_000  # of the messages with the words, these are looked at
@@ -30,7 +31,7 @@ WORDS = r"""
     ORDER BY message_id + 0 DESC LIMIT %(most)s
 """
 _SAID = f"""
-SELECT {{what}} FROM ({WORDS}) found JOIN chat_message message ON message.id = found.message_id
+SELECT message.id FROM ({WORDS}) found JOIN chat_message message ON message.id = found.message_id
 WHERE message.superseded_by_id IS NULL AND message.status <> 'streaming'
 """  # noqa: S608  constants only
 
@@ -61,28 +62,29 @@ class Match:
         return found
 
 
-def matching(chats: ChatQuerySet, question: str, *, within: Iterable[int]) -> ChatQuerySet:
-    """Those of ``chats``, which are all that the person may see, with every word of the question in the title or in
-    one message. ``within`` are the keys of the workspaces that they may lie in. Three queries at
+def matching(chats: ChatQuerySet, question: str, *, reader: User, within: Iterable[int]) -> ChatQuerySet:
+    """Those of ``chats``, which are all that the ``reader`` may see, with every word of the question in the title or in
+    one message that they may read. ``within`` are the keys of the workspaces that they may lie in. Three queries at
     most beside the list's.
     """
     question = _clean(question)
     titled = Q()
     for word in question.split():
         titled &= Q(title__icontains=word)
-    by_words = chats.filter(titled | Q(pk__in=_said("DISTINCT message.chat_id", question, within)))
+    said = Message.objects.filter(pk__in=_said(question, within)).readable_by(reader)
+    by_words = chats.filter(titled | Q(pk__in=said.values("chat")))
     if by_words.exists():
         return by_words
-    return chats.filter(pk__in=_with_parts(chats, question).values("chat"))
+    return chats.filter(pk__in=_with_parts(chats, question, reader).values("chat"))
 
 
-def matches_in(chats: Sequence[Chat], question: str) -> dict[int, Match]:
+def matches_in(chats: Sequence[Chat], question: str, *, reader: User) -> dict[int, Match]:
     """Where in these chats it was said, by key; nothing for those found by their title alone. Three queries at most."""
     question = _clean(question)
     here = Chat.objects.filter(pk__in=[chat.pk for chat in chats])
-    keys = _said("message.id", question, {chat.workspace_id for chat in chats})
-    by_words = Message.objects.filter(pk__in=keys, chat__in=here)
-    for messages in (by_words, _with_parts(here, question)):
+    keys = _said(question, {chat.workspace_id for chat in chats})
+    by_words = Message.objects.filter(pk__in=keys, chat__in=here).readable_by(reader)
+    for messages in (by_words, _with_parts(here, question, reader)):
         newest = messages.order_by("chat_id", "-pk").distinct("chat_id")
         rows = newest.values_list("chat_id", "public_id", "content")
         found = {chat: Match(message, pieces_of(content, question)) for chat, message, content in rows}
@@ -123,18 +125,19 @@ def _window(text: str, begins: int, ends: int) -> tuple[int, int]:
     return start, end
 
 
-def _said(what: str, question: str, places: Iterable[int]) -> list[int]:
-    """Of the messages of these workspaces with the question's words, whoever may see them."""
+def _said(question: str, places: Iterable[int]) -> list[int]:
+    """The keys of the messages of these workspaces with the question's words, whoever may see them."""
     at = " | ".join(f"'at:{place}'" for place in places)
     if not at:
         return []
     with connection.cursor() as cursor:
-        cursor.execute(_SAID.format(what=what), {"places": at, "question": question, "most": NEWEST})
+        cursor.execute(_SAID, {"places": at, "question": question, "most": NEWEST})
         return [key for (key,) in cursor.fetchall()]
 
 
-def _with_parts(chats: QuerySet[Chat], question: str) -> QuerySet[Message]:
+def _with_parts(chats: QuerySet[Chat], question: str, reader: User) -> QuerySet[Message]:
     said = Message.objects.current().filter(chat__in=chats.order_by()).exclude(status=MessageStatus.STREAMING)
+    said = said.readable_by(reader)
     newest = said.order_by("-pk").values("pk")[:PARTS_AMONG_NEWEST]
     found = Message.objects.filter(pk__in=newest)
     for word in question.split():

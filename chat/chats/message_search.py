@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from django.db import connection
 
-from chat.models import Chat, Message, MessageStatus
+from chat.models import Chat, Message, MessageStatus, PersonalUse
 from memories.recalling.workspace_search import Found
 from memoryhub.llm.errors import ModelNotLocal
 from workspaces.index.scores import FLOOR, excerpt, score_of
@@ -41,8 +41,8 @@ SELECT message_id, ARRAY(SELECT number FROM terms WHERE words @@ term), (SELECT 
 def find_messages(
     query: str, workspace: Workspace, user: User, *, limit: int, reach: Reach, private_chats: bool
 ) -> list[Found]:
-    """Of this workspace's chats those that the person may see; of their private ones only with ``private_chats``, and
-    not where others read along; never of temporary chats, nor what an edit set aside. Four queries.
+    """Of this workspace's chats what the person may read; of their private ones only with ``private_chats``, and
+    nothing personal where others read along; never of temporary chats, nor what an edit set aside. Four queries.
     """
     if reach.leaves and workspace.local_only:
         raise ModelNotLocal
@@ -51,6 +51,11 @@ def find_messages(
     if not private_chats or not reach.personal:
         chats = chats.filter(is_private=False)
     said = Message.objects.current().filter(chat__in=chats).exclude(status=MessageStatus.STREAMING)
+    said = said.readable_by(user)
+    if not reach.personal:
+        said = said.filter(personal=PersonalUse.NONE)
+    if reach.leaves:
+        said = said.filter(stays_here=False)
     matched, terms = _candidates(query, workspace)
     visible = set(said.filter(pk__in=matched).values_list("pk", flat=True))
     if not visible or limit < 1:
@@ -92,5 +97,6 @@ def _shown(message: Message, score: float, query: str) -> Found:
         message.created_at,
         str(message.chat),
         chat_id=message.chat.public_id,
-        personal=message.chat.is_private,
+        personal=message.chat.is_private or message.personal != PersonalUse.NONE,
+        stays_here=message.stays_here,
     )

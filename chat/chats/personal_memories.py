@@ -3,15 +3,19 @@ a prompt.
 
 What is personal is not put before the model in a chat that others read, unless its person said so for that chat.
 What it says of other chats follows it: without that, a turn hears of those alone that all its readers may open.
+
+An answer that rests on something personal is marked (``Message.personal``). Links leave it out, people who could not
+read the chat when it was written never read it, and no later prompt of the chat holds it while such people read along.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, Subquery
 
-from chat.models import Chat, ChatQuerySet, Message
+from chat.models import Chat, ChatQuerySet, Message, MessageQuerySet, PersonalUse
 from memories.models import ReceiptItem
 from workspaces.access import personal_place
 from workspaces.models import Membership, User, Workspace
@@ -19,10 +23,13 @@ from workspaces.models import Membership, User, Workspace
 
 @dataclass(frozen=True)
 class Personal:
-    """Where one person stands in one chat. ``said_so``: they let their own be used though others read it."""
+    """Where one person stands in one chat. ``said_so``: they let their own be used though others read it. ``since``:
+    from when on everybody reads it who reads it now; None where nobody else does.
+    """
 
     read_by_others: bool
     said_so: bool
+    since: datetime | None = None
 
     @property
     def allowed(self) -> bool:
@@ -39,14 +46,46 @@ def personal_in(chat: Chat, user: User) -> Personal:
     hidden = Q(is_private=True) | Q(is_temporary=True)
     alone = (hidden & Q(created_by=user)) | (~hidden & ~Exists(others))
     said = Chat.personal_of.through.objects.filter(chat=OuterRef("pk"), user=user)
-    found = Chat.objects.filter(pk=chat.pk).annotate(said=Exists(said), alone=Q(alone))
-    is_alone, said_so = found.values_list("alone", "said").first() or (False, False)
-    return Personal(read_by_others=not is_alone, said_so=said_so)
+    joined = Subquery(others.order_by("-created_at").values("created_at")[:1])
+    found = Chat.objects.filter(pk=chat.pk).annotate(said=Exists(said), alone=Q(alone), joined=joined)
+    row = found.values_list("alone", "said", "joined", "opened_at").first()
+    if row is None:
+        return Personal(read_by_others=True, said_so=False)
+    is_alone, said_so, last_joined, opened_at = row
+    moments = [moment for moment in (last_joined, opened_at) if moment is not None and not is_alone]
+    return Personal(not is_alone, said_so, since=max(moments, default=None))
 
 
 def personal_allowed(chat: Chat, user: User) -> bool:
     """Whether what this person's turn is shown may hold their personal memories. One query."""
     return personal_in(chat, user).allowed
+
+
+@dataclass(frozen=True)
+class PromptPolicy:
+    """What of a chat a prompt of this person's turn may hold: what all who read the chat now may read, and what may
+    reach the model. ``leaves``: the model is not on this machine.
+    """
+
+    user: User
+    since: datetime | None
+    leaves: bool
+
+    @classmethod
+    def in_turn(cls, chat: Chat, user: User, *, leaves: bool) -> PromptPolicy:
+        """As things stand now. One query."""
+        return cls(user, personal_in(chat, user).since, leaves)
+
+    def of(self, messages: MessageQuerySet) -> MessageQuerySet:
+        found = messages.readable_by(self.user)
+        if self.since is not None:
+            found = found.filter(Q(personal=PersonalUse.NONE) | Q(created_at__gte=self.since))
+        return found.filter(stays_here=False) if self.leaves else found
+
+    def has_all(self, messages: MessageQuerySet) -> bool:
+        """Whether it may hold all of these. Two queries."""
+        marked = messages.marked()
+        return marked.count() == self.of(marked).count()
 
 
 def home_of(chat: Chat, user: User) -> tuple[Workspace, bool]:
@@ -59,13 +98,13 @@ def home_of(chat: Chat, user: User) -> tuple[Workspace, bool]:
 
 
 def with_personal_of(user: User, workspace: Workspace) -> ChatQuerySet:
-    """The chats of a workspace that all its members may open, whoever joins later among them, in which an answer used
-    what is this person's own: while nobody else was a member, or since they said so.
+    """The chats of a workspace that all its members may open, in which an answer used what is this person's own: while
+    nobody else was a member, or since they said so.
     """
     used = ReceiptItem.objects.filter(used=True, memory__owner=user, receipt__workspace=workspace)
     given = Q(public_id__in=used.values("receipt__message_id")) | Q(sources__document__owner=user)
-    read = Q(tool_calls__held_personal=True, reply_to__author=user)
-    answers = Message.objects.current().filter(given | read)
+    turn = Q(personal=PersonalUse.HELD, reply_to__author=user)
+    answers = Message.objects.current().filter(given | turn)
     chats = Chat.objects.visible_to(user).live().listed().filter(workspace=workspace, is_private=False)
     return chats.filter(pk__in=answers.values("chat"))
 

@@ -77,9 +77,13 @@ def proposal_for(message: Message, *, by: User, by_model: bool = True) -> Propos
 
     Where none is able enough, or without ``by_model``: what a question says of who asks, else how its answer begins.
     """
-    question, answer = _turn(message)
+    question, answer = _turn(message, by)
     said = [(each.role, each.content) for each in (question, answer) if each is not None and each.content]
-    complete = completer(chosen_for_chat(message.chat, by), message.chat.workspace, by) if by_model else None
+    complete = None
+    if by_model:
+        stays_here = any(each is not None and each.stays_here for each in (question, answer))
+        place = message.chat.workspace
+        complete = completer(chosen_for_chat(message.chat, by), place, by, stays_here=stays_here)
     if complete is not None:
         try:
             if statement := propose(complete, said):
@@ -96,7 +100,7 @@ def proposal_for(message: Message, *, by: User, by_model: bool = True) -> Propos
     return Proposal(cut_at_word(" ".join(first.split()), PROPOSED_LENGTH))
 
 
-def _turn(message: Message) -> tuple[Message | None, Message | None]:
+def _turn(message: Message, reader: User) -> tuple[Message | None, Message | None]:
     if message.role == MessageRole.ASSISTANT:
         return message.reply_to, message
-    return message, message.answers.filter(superseded_by=None).order_by("pk").last()
+    return message, message.answers.readable_by(reader).current().order_by("pk").last()

@@ -51,7 +51,7 @@ def remember_message(
                 fields={"content": _("is required, as the message says nothing by itself")},
             )
     said = cut_at_word(text) if content is None else content
-    written = statement_of(text, _completer(message.chat, by)) if synthesize else None
+    written = statement_of(text, _completer(message.chat, by, message)) if synthesize else None
     draft = Draft(
         content=said if written is None else cut_at_word(written),
         **_kept_for(message.chat, by),
@@ -115,9 +115,10 @@ def _written_by(message: Message, content: str | None, *, by: User, now: datetim
     return {"author": author} | ({} if is_quoted else {"edited_by": by, "edited_at": now})
 
 
-def _completer(chat: Chat, by: User) -> Complete | None:
-    """The model of this person's turns in this chat, where it is able enough to rewrite a text."""
-    return completer(chosen_for_chat(chat, by), chat.workspace, by)
+def _completer(chat: Chat, by: User, message: Message | None = None) -> Complete | None:
+    """The model of this person's turns in this chat, where it is able enough to rewrite a text, and may read it."""
+    stays_here = message is not None and message.stays_here
+    return completer(chosen_for_chat(chat, by), chat.workspace, by, stays_here=stays_here)
 
 
 def _how_written(asked: bool, written: str | None) -> dict[str, bool]:

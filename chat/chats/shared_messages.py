@@ -17,6 +17,7 @@ from chat.models import (
     MessageQuerySet,
     MessageRole,
     MessageStatus,
+    PersonalUse,
     Run,
     ShareLink,
     Step,
@@ -26,6 +27,7 @@ from memories.models import Memory, ReceiptItem, Review
 from memories.models.memory import RevisionAction
 from memoryhub.errors import Invalid
 from memoryhub.languages import grouped
+from workspaces.models import User
 
 MOST_MESSAGES = 10_000  # of one link
 NEVER_SHARED = (MessageStatus.STREAMING, MessageStatus.FAILED)
@@ -51,24 +53,27 @@ class Shareable:
 def messages_of(link: ShareLink) -> list[int]:
     """The keys of what is left of it to show, in order. Three queries, whatever its length."""
     gone = gone_since([link])[link.pk]
-    rows = standing(link.chat).filter(pk__in=link.message_ids).exclude(pk__in=gone)
+    rows = standing(link.chat, None).filter(pk__in=link.message_ids).exclude(pk__in=gone)
     rows = rows.filter(Q(finished_at=None) | Q(finished_at__lte=link.shared_at))  # else it was written on
     return list(rows.values_list("pk", flat=True))
 
 
-def shareable(chat: Chat) -> Shareable:
-    """Answers for which something of somebody's own was used are left out, whosever it was. Nine queries."""
-    rows = list(standing(chat).values_list("pk", "public_id", "role")[: MOST_MESSAGES + 1])
+def shareable(chat: Chat, by: User) -> Shareable:
+    """Of what ``by`` may read. Answers for which something of somebody's own was used are left out, whosever it was.
+    Nine queries.
+    """
+    rows = list(standing(chat, by).values_list("pk", "public_id", "role", "personal")[: MOST_MESSAGES + 1])
     if len(rows) > MOST_MESSAGES:
         raise Invalid(
             _("This chat is too long to be shared: more than %s messages.") % grouped(MOST_MESSAGES)
         )
-    keys = {public_id: pk for pk, public_id, _role in rows}
+    keys = {public_id: pk for pk, public_id, *_rest in rows}
     memories: dict[str, set[int]] = defaultdict(set)
     for memory, pk in _used_in(keys):
         memories[memory].add(pk)
     owned = Memory.objects.filter(public_id__in=memories).exclude(owner=None)
-    personal = {pk for each in owned.values_list("public_id", flat=True) for pk in memories[each]}
+    personal = {pk for pk, _id, _role, use in rows if use == PersonalUse.HELD}
+    personal |= {pk for each in owned.values_list("public_id", flat=True) for pk in memories[each]}
     told = AnswerSource.objects.filter(message__in=keys.values(), document__owner__isnull=False)
     read = ToolCall.objects.filter(message__in=keys.values(), held_personal=True)
     personal |= {*told.values_list("message", flat=True), *read.values_list("message", flat=True)}
@@ -80,14 +85,22 @@ def shareable(chat: Chat) -> Shareable:
         memories[memory].add(keys[message])
     known = Memory.objects.filter(public_id__in=memories, deleted_at=None).values_list("public_id", flat=True)
     memories_used = {each: sorted(memories[each]) for each in known}
-    answers = [pk for pk, _id, role in rows if role == MessageRole.ASSISTANT and pk not in personal]
-    later = [pk for pk in answers if personal and pk > min(personal)]
+    later = [
+        pk
+        for pk, _id, role, use in rows
+        if role == MessageRole.ASSISTANT and pk not in personal
+        if use == PersonalUse.SEEN or (personal and pk > min(personal))
+    ]
     return Shareable([pk for pk in keys.values() if pk not in personal], memories_used, len(personal), later)
 
 
-def standing(chat: Chat) -> MessageQuerySet:
-    """What a reader reads: the conversation as it goes now, without what is being written, failed or is empty."""
+def standing(chat: Chat, reader: User | None) -> MessageQuerySet:
+    """What this person reads: the conversation as it goes now, without what is being written, failed or is empty.
+    None reads what somebody shared with them.
+    """
     rows = Message.objects.filter(chat=chat).current()
+    if reader is not None:
+        rows = rows.readable_by(reader)
     return rows.exclude(status__in=NEVER_SHARED).exclude(content="").order_by("pk")
 
 

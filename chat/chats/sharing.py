@@ -74,7 +74,7 @@ def make_link(
             raise Invalid(_("A chat can have at most %s links. Turn one off first.") % MOST_LINKS)
         link = ShareLink(chat=chat, made_by=by, token_hash=hashed(token), created_at=now)
         link.expires_at = now + timedelta(days=days) if days else None
-        _take(link, shareable(chat), now, with_later=with_later)
+        _take(link, shareable(chat, by), now, with_later=with_later)
         link.save()
         record(Verb.LINK_MADE, by=by, workspace=audit_place(chat), target=chat.public_id)
     return link, token
@@ -88,7 +88,7 @@ def bring_up_to_date(link: ShareLink, *, by: User, now: datetime) -> ShareLink:
         raise Forbidden(_("Only the person who created a link can update it."))
     with transaction.atomic():
         link.chat = _locked(link.chat, by)
-        found = shareable(link.chat)
+        found = shareable(link.chat, by)
         _take(link, found, now, with_later=not set(found.later).isdisjoint(link.message_ids))
         link.save(update_fields=["message_ids", "memories_used", "shared_at"])
         record(Verb.LINK_CHANGED, by=by, workspace=audit_place(link.chat), target=link.chat.public_id)

@@ -23,10 +23,10 @@ MEDIA_TYPES = {"md": "text/markdown; charset=utf-8", "json": "application/json"}
 
 def chat_response(chat: Chat, *, kind: str, by: User, now: datetime) -> StreamingHttpResponse:
     """The conversation as it goes now, as a download; ``kind`` is one of MEDIA_TYPES. An answer that is being written
-    is left out.
+    is left out, and what ``by`` may not read.
     """
     record(Verb.EXPORTED, by=by, workspace=audit_place(chat), target=chat.public_id)
-    made = (_markdown if kind == "md" else _json)(chat)
+    made = (_markdown if kind == "md" else _json)(chat, by)
     response = StreamingHttpResponse(in_pieces(made), content_type=MEDIA_TYPES[kind])
     filename = f"{slugify(str(chat))[:60] or 'chat'}-{now:%Y-%m-%d}.{kind}"
     response["Content-Disposition"] = f'attachment; filename="{filename}"'
@@ -34,10 +34,15 @@ def chat_response(chat: Chat, *, kind: str, by: User, now: datetime) -> Streamin
     return response
 
 
-def _messages(chat: Chat) -> Iterator[list[Message]]:
+def _messages(chat: Chat, reader: User) -> Iterator[list[Message]]:
     last = 0
     while True:
-        rows = chat.messages.current().exclude(status=MessageStatus.STREAMING).select_related("author")
+        rows = (
+            chat.messages.readable_by(reader)
+            .current()
+            .exclude(status=MessageStatus.STREAMING)
+            .select_related("author")
+        )
         found = list(rows.filter(pk__gt=last).defer("html").order_by("pk")[:AT_ONCE])
         if not found:
             return
@@ -51,19 +56,19 @@ def _said_by(message: Message) -> str:
     return message.author.shown_name if message.author else _("Somebody who has left")
 
 
-def _markdown(chat: Chat) -> Iterator[bytes]:
+def _markdown(chat: Chat, reader: User) -> Iterator[bytes]:
     yield f"# {chat}\n".encode()
-    for messages in _messages(chat):
+    for messages in _messages(chat, reader):
         for message in messages:
             head = f"\n## {_said_by(message)}, {message.created_at:%Y-%m-%d %H:%M} UTC\n\n"
             yield (head + message.content + "\n").encode()
 
 
-def _json(chat: Chat) -> Iterator[bytes]:
+def _json(chat: Chat, reader: User) -> Iterator[bytes]:
     head = {"id": chat.public_id, "title": str(chat), "created_at": iso(chat.created_at)}
     yield (json.dumps(head, ensure_ascii=False)[:-1] + ', "messages": [').encode()
     between = "\n"
-    for messages in _messages(chat):
+    for messages in _messages(chat, reader):
         for message in messages:
             line = {
                 "id": message.public_id,

@@ -22,6 +22,7 @@ from chat.models.imports import (
 from chat.models.marks import ChatMark, ChatTag
 from chat.models.program_turn import PassingTurn
 from chat.models.ratings import AnswerRating
+from chat.models.readers import PersonalUse, was_reader
 from chat.models.runs import (
     Run,
     RunEntry,
@@ -68,6 +69,7 @@ __all__ = [
     "MessageWords",
     "Mode",
     "PassingTurn",
+    "PersonalUse",
     "Run",
     "RunEntry",
     "RunEvent",
@@ -86,4 +88,5 @@ __all__ = [
     "ToolCall",
     "ToolOutcome",
     "ToolStatus",
+    "was_reader",
 ]

@@ -12,6 +12,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from chat.models.readers import PersonalUse, was_reader
 from chat.models.steps import Mode
 from memoryhub.ids import PublicIdField
 from workspaces.models import Agent, User, Workspace
@@ -84,6 +85,12 @@ class Chat(models.Model):
         blank=True,
         help_text="Who lets their personal memories be used here though others read it (chat.chats.personal_memories).",
     )
+    opened_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="When it was last a private chat that its creator opened to the workspace. Empty: never.",
+    )
     created_at = models.DateTimeField(default=timezone.now)
     active_at = models.DateTimeField(default=timezone.now)
     deleted_at = models.DateTimeField(null=True, blank=True)
@@ -124,6 +131,17 @@ class MessageQuerySet(models.QuerySet["Message"]):
     def current(self) -> MessageQuerySet:
         """The conversation as it goes now, without what an edited question or another answer took the place of."""
         return self.filter(superseded_by=None)
+
+    def readable_by(self, user: User) -> MessageQuerySet:
+        """Of messages in chats that this person sees, all but the personal answers written before they could read the
+        chat. Their own turns stay theirs.
+        """
+        is_theirs = Q(personal=PersonalUse.NONE) | Q(reply_to__author=user)
+        return self.filter(is_theirs | was_reader(user, at="created_at"))
+
+    def marked(self) -> MessageQuerySet:
+        """Those that not every reader of the chat, or not every model, may be shown."""
+        return self.filter(~Q(personal=PersonalUse.NONE) | Q(stays_here=True))
 
 
 class Message(models.Model):
@@ -171,6 +189,26 @@ class Message(models.Model):
         default=False,
         db_default=False,
         help_text="Whether its model showed what it thought: a step has that.",
+    )
+    other_chats = ArrayField(
+        models.CharField(max_length=32),
+        default=list,
+        blank=True,
+        editable=False,
+        help_text="Of an answer: the public ids of the other chats that it was shown in short.",
+    )
+    personal = models.CharField(
+        max_length=4,
+        choices=PersonalUse.choices,
+        blank=True,
+        default=PersonalUse.NONE,
+        editable=False,
+        help_text="Of an answer: whether it rests on something of somebody's own. Later readers do not see it.",
+    )
+    stays_here = models.BooleanField(
+        default=False,
+        editable=False,
+        help_text="Of an answer: whether it rests on another workspace's text that never leaves this machine.",
     )
     model = models.CharField(max_length=200, blank=True)
     seen_from = models.PositiveBigIntegerField(

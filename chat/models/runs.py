@@ -106,6 +106,11 @@ class Run(models.Model):
         blank=True,
         help_text="What it saved to long-term memory.",
     )
+    held_personal = models.BooleanField(
+        default=False,
+        editable=False,
+        help_text="It was told of something personal: it stays its person's own when its chat is opened.",
+    )
     web_urls = ArrayField(
         models.TextField(),
         default=list,

@@ -40,6 +40,17 @@ class ShortTermMemory(models.Model):
         blank=True,
         help_text="[role, text] of the last messages of turns with memory on, cut short.",
     )
+    personal_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="When the first personal answer that it tells of was written. Empty: it tells of none.",
+    )
+    stays_here = models.BooleanField(
+        default=False,
+        editable=False,
+        help_text="Whether it tells of another workspace's text that never leaves this machine.",
+    )
     touched_at = models.DateTimeField(help_text="The last turn with memory on, or change of the summary.")
     expires_at = models.DateTimeField(db_index=True)
 
@@ -62,6 +73,11 @@ class Compaction(models.Model):
         help_text="The last message that it summarises; it speaks for all before, too.",
     )
     summary = models.TextField()
+    is_marked = models.BooleanField(
+        default=False,
+        editable=False,
+        help_text="Whether an answer is in it that not every reader, or not every model, may be shown.",
+    )
     model = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
 

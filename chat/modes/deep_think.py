@@ -23,6 +23,7 @@ from chat.modes.mode import AnswerMode
 from chat.modes.steps import begin, end
 from chat.prompting.text import BYTES_PER_TOKEN, cut_to, escape, prompt_text, tokens
 from chat.tools.loop import Plan, replied, write
+from chat.turns.rests_on import RestsOn, mark
 from memories.models import Memory, SourceType
 from memoryhub.kept import kept
 from memoryhub.llm.base import Capabilities, ChatModel, Speaker, Tool
@@ -169,7 +170,11 @@ def _what_to_compare(live: LiveAnswer, user_pk: int) -> tuple[Message, list[Memo
     user = User.objects.get(pk=user_pk)
     personal = personal_allowed(answer.chat, user)
     reach = Reach.to_model(answer.chat.workspace, is_local=live.model_is_local, personal=personal)
-    return answer, memories_beside(answer, live.text, user, reach=reach, now=timezone.now())
+    memories = memories_beside(answer, live.text, user, reach=reach, now=timezone.now())
+    compared = RestsOn()
+    compared.add_given(answer.chat.workspace_id, memories)
+    mark(answer.pk, compared)
+    return answer, memories
 
 
 async def _reply(

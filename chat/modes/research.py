@@ -20,12 +20,13 @@ from chat.agents.runs import resume_run, start_run, stop_run
 from chat.agents.stored_run import run_channel
 from chat.answers.live import LiveAnswer
 from chat.answers.threads import in_thread
-from chat.models import Message
+from chat.models import Message, PersonalUse
 from chat.models.runs import STUCK, Run, RunMode, RunStatus
 from chat.models.steps import Mode, Step, StepKind, StepOutcome
 from chat.modes.mode import AnswerMode
 from chat.modes.steps import begin, end, tell
 from chat.tools.loop import Plan
+from chat.turns.rests_on import RestsOn, mark
 from memories.models import SourceType
 from memoryhub import events
 from memoryhub.errors import Conflict, DomainError
@@ -94,7 +95,10 @@ def _start(answer_pk: int, user_pk: int) -> Run:
     workspace = get_workspace(user, chat.workspace.public_id)
     if run := _begun(answer, user):
         return run
-    last = Run.objects.filter(answer__chat=chat, status=RunStatus.DONE).order_by("-pk").first()
+    told = chat.messages.filter(stays_here=False)  # whichever model the new run has
+    if not chat.is_private:  # else the new run, which others read, would tell of what is personal
+        told = told.filter(personal=PersonalUse.NONE)
+    last = Run.objects.filter(answer__in=told, status=RunStatus.DONE).order_by("-pk").first()
     wanted = RunRequest(
         answer.reply_to.content,
         RunMode.RESEARCH,
@@ -103,7 +107,11 @@ def _start(answer_pk: int, user_pk: int) -> Run:
         answer=answer,
         web_urls=last.web_urls if last else (),
     )
-    return start_run(workspace, wanted, by=user, now=timezone.now())
+    run = start_run(workspace, wanted, by=user, now=timezone.now())
+    if last and last.held_personal:
+        Run.objects.filter(pk=run.pk).update(held_personal=True)
+        mark(answer.pk, RestsOn(personal=PersonalUse.HELD))
+    return run
 
 
 def _begun(answer: Message, user: User) -> Run | None:

@@ -82,7 +82,7 @@ def workspace_links(request: PageRequest, ws_id: str) -> HttpResponse:
 def paper(request: PageRequest, chat_id: str) -> HttpResponse:
     """The chat as a page for printing: the conversation as it goes now, the latest ``PRINTED`` messages of it."""
     chat = get_chat(request.user, chat_id)
-    keys = list(standing(chat).values_list("pk", flat=True))
+    keys = list(standing(chat, request.user).values_list("pk", flat=True))
     reading = read(keys[-PRINTED:], most=PRINTED)
     context = {
         "chat": chat,
@@ -153,7 +153,7 @@ def _menu(request: PageRequest, chat: Chat, **more: Any) -> HttpResponse:
     why_not, found = sharing.why_not(chat), None
     if not why_not:
         try:
-            found = shareable(chat)
+            found = shareable(chat, request.user)
         except Invalid as refused:
             why_not = refused.message
     context = {

@@ -9,7 +9,8 @@ from django.views.decorators.http import require_http_methods
 
 from chat.access import get_chat
 from chat.models import SUMMARY_LENGTH
-from chat.prompting.short_term import live_memory, set_summary
+from chat.prompting.other_chats import live_memory
+from chat.prompting.short_term import set_summary
 from chat.turns.chosen_model import chosen_for_chat
 from memories.consent import memory_on
 from memoryhub.errors import Invalid
@@ -37,7 +38,7 @@ def short_term(request: PageRequest, chat_id: str) -> HttpResponse:
             context |= {"error": error.message}
         else:
             context["saved"] = True
-    memory = live_memory(chat, now=timezone.now())
+    memory = live_memory(chat, request.user, now=timezone.now())
     stored = memory.summary if memory else ""
     context |= {"memory": memory, "summary": stored, "draft": text if "error" in context else stored}
     response = render(request, "chat/short_term.html", context)

@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from chat.answers.problems import CUT, PLAN, advice_for
+from chat.chats.personal_memories import PromptPolicy
 from chat.chats.rating import ratings_of
 from chat.models import AnswerRating, AnswerSource, Chat, Compaction, Message, MessageRole, MessageStatus
 from chat.modes.shown_steps import ShownStep, steps_of
@@ -174,10 +175,11 @@ def load_transcript(
 
     ``around`` may name a message of an earlier version: it is shown under what took its place.
     """
-    messages = chat.messages.current().select_related("author").order_by("-id")
+    readable = chat.messages.readable_by(user)
+    messages = readable.current().select_related("author").order_by("-id")
     if before:
         messages = messages.filter(pk__lt=_key(chat, before))
-    named = chat.messages.filter(public_id=around).first() if around else None
+    named = readable.filter(public_id=around).first() if around else None
     later = False
     if named is not None:
         shown = standing_for(named)
@@ -197,7 +199,7 @@ def load_transcript(
     for entry in entries:
         entry.shows_versions = named is not None and named != shown and entry.message == shown
     if not before and not later:
-        _mark_what_the_model_sees(entries, chat)
+        _mark_what_the_model_sees(entries, chat, user)
     return Transcript(entries, earlier, later)
 
 
@@ -211,14 +213,14 @@ def fitting(messages: list[Message]) -> list[Message]:
     return messages
 
 
-def _mark_what_the_model_sees(entries: Sequence[Entry], chat: Chat) -> None:
+def _mark_what_the_model_sees(entries: Sequence[Entry], chat: Chat, user: User) -> None:
     """Where the messages end that the model reads as a summary, and those that it is not shown. One query.
 
     The chat's latest answer is among the entries.
     """
     if not entries:
         return
-    compaction = latest_compaction(chat)
+    compaction = latest_compaction(chat, PromptPolicy(user, since=None, leaves=False))
     answers = [entry.message for entry in entries if entry.message.role == MessageRole.ASSISTANT]
     seen_from = answers[-1].seen_from if answers else None
     upto = compaction.upto_id if compaction else 0

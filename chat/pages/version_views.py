@@ -39,7 +39,7 @@ def edit(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
 def versions(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """The earlier versions of a question, with all that followed it then, or of an answer."""
     chat, message = get_message(request.user, chat_id, message_id)
-    earlier = versions_of(message)
+    earlier = versions_of(message, request.user)
     messages = [each for version in earlier for each in version.messages]
     entries = iter(entries_for(messages, chat, request.user, now=timezone.now(), ends=False))
     found = [(version, list(islice(entries, len(version.messages)))) for version in earlier]
@@ -63,7 +63,7 @@ def back(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
 def step(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """``?to=older`` or newer: the version beside this one takes its place."""
     chat, message = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
-    beside = step_to(message, back=request.GET.get("to") == "older")
+    beside = step_to(message, back=request.GET.get("to") == "older", by=request.user)
     beside.chat = chat
     bring_back(beside, by=request.user, now=timezone.now())
     return _conversation(request, chat)

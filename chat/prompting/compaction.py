@@ -9,6 +9,7 @@ from datetime import datetime
 from django.db import transaction
 from django_q.tasks import async_task
 
+from chat.chats.personal_memories import PromptPolicy
 from chat.models import Chat, Compaction, Message, MessageRole, MessageStatus
 from chat.prompting.context import history_room, room_beside_answer, system_text
 from chat.prompting.text import cut_to, escaped_lines, prompt_text, tokens
@@ -44,9 +45,15 @@ def can_compact(capabilities: Capabilities) -> bool:
     return capabilities.can_extract
 
 
-def latest_compaction(chat: Chat) -> Compaction | None:
-    """Of the conversation as it goes now: not one of messages that were set aside."""
-    return Compaction.objects.filter(chat=chat, upto__superseded_by=None).first()
+def latest_compaction(chat: Chat, shown: PromptPolicy) -> Compaction | None:
+    """Of the conversation as it goes now: not one of messages that were set aside, nor of answers that may not be
+    ``shown``. One query, and two for each summary of answers that are personal or stay here.
+    """
+    for found in Compaction.objects.filter(chat=chat, upto__superseded_by=None):
+        summarised = Message.objects.filter(chat=chat, pk__lte=found.upto_id).current()
+        if not found.is_marked or shown.has_all(summarised):
+            return found
+    return None
 
 
 def compact(answer: Message, user: User, *, now: datetime) -> str:
@@ -62,10 +69,11 @@ def compact(answer: Message, user: User, *, now: datetime) -> str:
     account = Account(answer.chat.workspace_id, user.pk, Purpose.SUMMARY, rate_of(chosen))
     if not has_budget(account, now=now):
         return "the budget of the month is used up"
+    shown = PromptPolicy.in_turn(answer.chat, user, leaves=not model.capabilities.local)
     stored = 0
     for _ in range(MOST_ROUNDS):
-        previous = latest_compaction(answer.chat)
-        older = _older(answer.chat, previous, model)
+        previous = latest_compaction(answer.chat, shown)
+        older = _older(answer.chat, previous, model, shown)
         if not older:
             break
         try:
@@ -74,23 +82,23 @@ def compact(answer: Message, user: User, *, now: datetime) -> str:
         except ModelError as error:
             logger.warning("A summary failed: %s", error.code)
             return f"failed: {error.code}"
-        if made is None or not _store(made, previous, answer, user, now=now):
+        if made is None or not _store(made, previous, answer, shown, now=now):
             break
         stored += 1
     return f"stored {stored}"
 
 
-def _older(chat: Chat, previous: Compaction | None, model: ChatModel) -> list[Message]:
+def _older(chat: Chat, previous: Compaction | None, model: ChatModel, shown: PromptPolicy) -> list[Message]:
     """What does not belong to the newest messages, from its beginning, as much as one summary can take in."""
     capabilities = model.capabilities
     whole = room_beside_answer(capabilities)
     system = tokens(system_text(chat.agent, now=chat.active_at, has_tools=capabilities.has_tools, room=whole))
     beside = whole - system - SUMMARY_TOKENS
     room = history_room(capabilities, beside, has_tools=capabilities.has_tools)
-    said = chat.messages.current().filter(pk__gt=previous.upto_id if previous else 0)
+    said = shown.of(chat.messages.current()).filter(pk__gt=previous.upto_id if previous else 0)
     said = said.exclude(content="").exclude(status=MessageStatus.STREAMING)
     kept = 0
-    newest_first = list(said.only("role", "content").order_by("-pk")[:1000])
+    newest_first = list(said.only("role", "content", "personal", "stays_here").order_by("-pk")[:1000])
     for number, message in enumerate(newest_first):
         kept += tokens(message.content)
         if kept > room * KEPT_SHARE:
@@ -143,17 +151,23 @@ def _summarise(
     summary = UNSTORABLE.sub("", reply).strip()
     if len(summary) < LEAST_SUMMARY:
         return None
-    return Compaction(chat=chat, upto=older[-1], summary=summary, model=model.name[:200])
+    return Compaction(
+        chat=chat,
+        upto=older[-1],
+        summary=summary,
+        is_marked=bool(previous and previous.is_marked) or any(m.personal or m.stays_here for m in older),
+        model=model.name[:200],
+    )
 
 
 def _store(
-    made: Compaction, previous: Compaction | None, answer: Message, user: User, *, now: datetime
+    made: Compaction, previous: Compaction | None, answer: Message, shown: PromptPolicy, *, now: datetime
 ) -> bool:
     """False when another worker was first."""
     chat = made.chat
     with transaction.atomic():
         Chat.objects.select_for_update(of=("self",)).get(pk=chat.pk)
-        if latest_compaction(chat) != previous:
+        if latest_compaction(chat, shown) != previous:
             return False
         made.created_at = now
         made.save(force_insert=True)
@@ -161,7 +175,7 @@ def _store(
         if answer.memory_enabled:
             queue_distillation(
                 workspace=chat.workspace,
-                user=user,
+                user=shown.user,
                 chat_id=chat.public_id,
                 message_id=made.public_id,
                 source_type=SourceType.AUTO_COMPACTION,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chat.models import Message, MessageRole
+from chat.models import Message, MessageRole, PersonalUse
 from memories.writing.drafts import cut_at_word
 
 BEFORE, AFTER = 2, 1
@@ -12,12 +12,13 @@ PART_LENGTH = 1000
 def excerpt_around(message: Message) -> str:
     """Two messages before, the message, one after, a line each with who spoke. Secrets are taken out by the gate.
 
-    Nothing of a private or temporary chat: an excerpt is shown to whoever sees the memory, and is kept when the
-    chat is not.
+    Nothing of a private or temporary chat, nor of a personal answer: an excerpt is shown to whoever sees the memory,
+    and is kept when the chat is not.
     """
-    if message.chat.is_private or message.chat.is_temporary:
+    if message.chat.is_private or message.chat.is_temporary or message.personal:
         return ""
-    siblings = Message.objects.filter(chat_id=message.chat_id).exclude(content="").select_related("author")
+    siblings = Message.objects.filter(chat_id=message.chat_id, personal=PersonalUse.NONE)
+    siblings = siblings.exclude(content="").select_related("author")
     if message.superseded_by_id is None:
         siblings = siblings.current()
     before = list(siblings.filter(pk__lt=message.pk).order_by("-pk")[:BEFORE])[::-1]

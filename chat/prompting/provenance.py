@@ -17,7 +17,7 @@ from chat.chats.personal_memories import personal_allowed
 from chat.models import AnswerSource, Chat, Message, MessageRole, ToolCall, ToolOutcome
 from chat.models.runs import Run
 from chat.models.steps import Step
-from chat.prompting.short_term import recent
+from chat.prompting.other_chats import recent
 from memories.judging.extraction.provenance import Provenance, Source, confirmed
 from memories.models import Memory, ReceiptItem
 from memoryhub.llm.base import Speaker

@@ -12,12 +12,19 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
-from django.db.models import BooleanField, ExpressionWrapper, Q
 from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 from django.utils.translation import override
 
-from chat.models import SUMMARY_LENGTH, Chat, Message, MessageRole, MessageStatus, ShortTermMemory
+from chat.models import (
+    SUMMARY_LENGTH,
+    Chat,
+    Message,
+    MessageRole,
+    MessageStatus,
+    ShortTermMemory,
+)
+from chat.prompting.other_chats import recent
 from chat.prompting.text import BYTES_PER_TOKEN, escape, prompt_text
 from memories.judging.extraction.courtesy import says_nothing
 from memories.judging.secret_filter import find_secret
@@ -62,10 +69,15 @@ RECALLING = re.compile(
 
 @dataclass(frozen=True)
 class ShortTerm:
-    """What a turn is shown: items in the person's role before the question, and a directive of lower priority."""
+    """What a turn is shown: items in the person's role before the question, and a directive of lower priority.
+
+    ``own`` and ``others`` are the rows that the items tell of: of this chat and of other ones.
+    """
 
     items: tuple[PromptMessage, ...] = ()
     directive: str = ""
+    own: ShortTermMemory | None = None
+    others: tuple[ShortTermMemory, ...] = ()
 
 
 def short_term_for(
@@ -118,6 +130,8 @@ def _gather(
     return ShortTerm(
         tuple(PromptMessage("user", item, speaker=speaker) for item, speaker in items),
         _expanded("short_term_first") if first else "",
+        own=own if summary else None,
+        others=tuple(others),
     )
 
 
@@ -141,40 +155,6 @@ def _has_enough_messages(question: Message) -> bool:
     least = settings.SHORT_TERM_MIN_MESSAGES
     said = Message.objects.filter(chat_id=question.chat_id, pk__lte=question.pk).current().exclude(content="")
     return len(said.values_list("pk")[:least]) >= least
-
-
-def live_memory(chat: Chat, *, now: datetime) -> ShortTermMemory | None:
-    return ShortTermMemory.objects.filter(chat=chat, expires_at__gte=now).first()
-
-
-def recent(
-    chat: Chat, user: User, *, reach: Reach, now: datetime
-) -> tuple[ShortTermMemory | None, list[ShortTermMemory]]:
-    """This chat's own, and those of up to three other chats that this person may see, the one touched last first.
-
-    Those of the same workspace, and of all their workspaces if they chose so. Private chats only where their
-    workspace allows it, and then to their own person alone. None of a workspace whose memories never leave this
-    machine where ``reach`` does. Where others read along, only what they may all open: chats of this workspace that
-    are not private. One query.
-    """
-    seen = Chat.objects.visible_to(user).live().filter(is_temporary=False)
-    seen = seen.filter(Q(is_private=False) | Q(workspace__private_short_term=True))
-    if reach.leaves:
-        seen = seen.filter(workspace__local_only=False)
-    if not reach.personal:
-        seen = seen.filter(is_private=False)
-    if not (reach.personal and user.short_term_everywhere):
-        seen = seen.filter(workspace_id=chat.workspace_id)
-    is_own = ExpressionWrapper(Q(chat_id=chat.pk), BooleanField())
-    something = ~Q(summary="") | ~Q(last_said=[])
-    rows = list(
-        ShortTermMemory.objects.filter(Q(chat_id=chat.pk) | Q(chat__in=seen), something, expires_at__gte=now)
-        .select_related("chat")
-        .only("summary", "last_said", "touched_at", "chat__title")
-        .order_by(is_own.desc(), "-touched_at", "-id")[: settings.SHORT_TERM_OTHER_CHATS + 1]
-    )
-    own = rows.pop(0) if rows and rows[0].chat_id == chat.pk else None
-    return own, rows[: settings.SHORT_TERM_OTHER_CHATS]
 
 
 def _line(row: ShortTermMemory, longest: int, now: datetime) -> str:
@@ -201,8 +181,9 @@ def touch(answer: Message, *, now: datetime) -> None:
             )
             if row.expires_at < now:  # what the chat was about then is over
                 row.summary, row.summarised_by, row.summarised_in, row.summarised_at = "", None, "", None
-                row.last_said = []
+                row.last_said, row.personal_at, row.stays_here = [], None, False
             row.last_said = _with_turn(row.last_said, answer)
+            _mark(row, answer)
             _keep(row, now)
             row.save()
     except DatabaseError:
@@ -225,11 +206,21 @@ def retell(chat: Chat, *, now: datetime) -> None:
                 row.summary, row.summarised_in, row.summarised_at = "", "", None
             kept = answers.filter(memory_enabled=True, finished_at__gt=now - KEPT).exclude(content="")
             row.last_said = []
+            if not row.summary:  # else it still tells of what it was written from
+                row.personal_at, row.stays_here = None, False
             for answer in reversed(kept.select_related("reply_to").order_by("-pk")[: SNIPPETS // 2]):
                 row.last_said = _with_turn(row.last_said, answer)
+                _mark(row, answer)
             row.save()
     except DatabaseError:
         logger.exception("A chat's short-term memory could not be told anew")
+
+
+def _mark(row: ShortTermMemory, answer: Message) -> None:
+    """What is personal in an answer is so in what its chat tells of it."""
+    if answer.personal:
+        row.personal_at = min(row.personal_at or answer.created_at, answer.created_at)
+    row.stays_here = row.stays_here or answer.stays_here
 
 
 def _with_turn(earlier: list[list[str]], answer: Message) -> list[list[str]]:
@@ -240,12 +231,15 @@ def _with_turn(earlier: list[list[str]], answer: Message) -> list[list[str]]:
     return [*kept, *turn][-SNIPPETS:]
 
 
-def set_summary(chat: Chat, summary: str, *, by: User, now: datetime, answer: str = "") -> ShortTermMemory:
+def set_summary(
+    chat: Chat, summary: str, *, by: User, now: datetime, answer: Message | None = None
+) -> ShortTermMemory:
     """Write the chat's running summary; an empty one takes it away. Editors only.
 
     ``answer`` says that the model writes it, in which answer: once in each, else Conflict. Raises Invalid or
     SecretRefused for a text that may not be stored.
     """
+    attempt = f"{answer.public_id}:{answer.attempt}" if answer else ""
     require(chat.role, Role.EDITOR)
     if chat.is_temporary:
         raise Conflict(_("Nothing in a temporary chat is kept."))
@@ -254,10 +248,12 @@ def set_summary(chat: Chat, summary: str, *, by: User, now: datetime, answer: st
         row, _created = ShortTermMemory.objects.select_for_update().get_or_create(
             chat=chat, defaults={"touched_at": now, "expires_at": now + KEPT}
         )
-        if answer and row.summarised_in == answer:
+        if answer and row.summarised_in == attempt:
             raise Conflict(_("This answer has already updated the summary."), code="once")
         row.summary, row.summarised_at = summary, now if summary else None
-        row.summarised_by, row.summarised_in = None if answer else by, answer
+        row.summarised_by, row.summarised_in = None if answer else by, attempt
+        if answer:
+            _mark(row, answer)
         _keep(row, now)
         row.save()
     return row

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 from typing import Literal
 
+from chat.chats.personal_memories import PromptPolicy
 from chat.models import Compaction, Message, MessageRole
 from chat.prompting.conversation import LOOKED_AT, Conversation, Line
 from chat.prompting.prompt_pictures import ByMessage, pictures_of
 from workspaces.leaving_machine import Reach, in_reach
-from workspaces.models import Document, User
+from workspaces.models import Document
 
 
 def conversation_of(
-    question: Message, compaction: Compaction | None, *, user: User, reach: Reach, shows_pictures: bool = True
+    question: Message,
+    compaction: Compaction | None,
+    *,
+    shown: PromptPolicy,
+    reach: Reach,
+    shows_pictures: bool = True,
 ) -> Conversation:
-    """What is not set aside and not in the ``compaction`` that stands for the older part. One query, and two more where
-    messages name documents. Without ``shows_pictures`` these are only named.
+    """What is not set aside, may be ``shown``, and is not in the ``compaction`` that stands for the older part. One
+    query, and two more where messages name documents. Without ``shows_pictures`` these are only named.
     """
     earlier = Message.objects.filter(
         chat_id=question.chat_id, pk__lt=question.pk, pk__gt=compaction.upto_id if compaction else 0
     )
-    shown = earlier.current().exclude(content="").only("role", "content", "only_documents")
-    newest = list(shown.order_by("-pk")[: LOOKED_AT + 1])
-    there = in_reach(Document.objects.live(), question.chat.workspace, user, reach)
+    said = shown.of(earlier).current().exclude(content="").only("role", "content", "only_documents")
+    newest = list(said.order_by("-pk")[: LOOKED_AT + 1])
+    there = in_reach(Document.objects.live(), question.chat.workspace, shown.user, reach)
     pictures = pictures_of([question, *newest], there, shows=shows_pictures)
     return Conversation(
         question=_line(question, pictures),

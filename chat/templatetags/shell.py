@@ -77,7 +77,8 @@ def given_sources(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
         return {}
     chats = Chat.objects.visible_to(context["request"].user).live()
     found = {chat.public_id: chat for chat in chats.filter(public_id__in=ids)}
-    messages = Message.objects.filter(public_id__in=ids, chat__in=chats).select_related("chat")
+    messages = Message.objects.filter(public_id__in=ids, chat__in=chats).readable_by(context["request"].user)
+    messages = messages.select_related("chat")
     return found | {message.public_id: message.chat for message in messages.defer("content")}
 
 

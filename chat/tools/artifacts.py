@@ -15,7 +15,7 @@ from chat.tools.portion import READ_AT_ONCE, ToRead, portion, require_in_reach
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.ids import PATTERN
 from memoryhub.llm.base import Speaker
-from workspaces.access import require
+from workspaces.access import personal_place, require
 from workspaces.artifacts.artifacts import Source, Stale, change, get_artifact, keep, version_of
 from workspaces.artifacts.written import Written
 from workspaces.models import Artifact, Role
@@ -56,13 +56,17 @@ def write(caller: ToolCaller, asked: ToWrite) -> Result:
 
 
 def _write_new(caller: ToolCaller, asked: ToWrite) -> Result:
-    """In a private chat for its person alone. A kind that is none is a language: the text is code."""
+    """In a private chat, and in an answer that rests on something personal, for its person alone.
+
+    A kind that is none is a language: the text is code."""
     if asked.title is None or not asked.content:
         raise ToolTrouble("a new artifact needs a title and content; to change one, give its id")
     require(caller.role, Role.EDITOR)
     workspace, personal, source = caller.workspace, False, Source()
     if caller.turn is not None:
         workspace, personal = home_of(caller.turn.chat, caller.person)
+        if caller.turn.answer.personal:
+            workspace, personal = personal_place(caller.person, said_in=workspace), True
         source = Source(caller.turn.chat.public_id, caller.turn.answer.public_id)
     is_code = asked.kind not in ArtifactKind.values
     written = Written(asked.title, asked.content, asked.kind if is_code else "")
@@ -101,7 +105,7 @@ def read(caller: ToolCaller, asked: ToRead) -> Result:
     title = f"{escape(found.title)} ({found.language or found.kind}, {version_of(found)})"
     text = found.content[asked.start : asked.start + READ_AT_ONCE]
     shown = Shown(Speaker.ARTIFACT, found.public_id, asked.start, asked.start + len(text))
-    return portion(title, text, shown, of=len(found.content), personal=found.is_personal)
+    return portion(caller, found, title, text, shown, of=len(found.content))
 
 
 def _artifact(caller: ToolCaller, public_id: str, need: Role) -> Artifact:

@@ -66,7 +66,8 @@ class ToolCaller(Caller):
 class Result:
     """``text`` is what the model reads. ``output`` is what may be mined for memories later; most have none. ``noted``
     stays with the call beside its arguments: ids and numbers for its readers. ``personal``: something of the person's
-    own, beside memories, is in it. ``shown``: what of documents, artifacts and other chats it quotes.
+    own, beside memories, is in it. ``stays_here``: text of another workspace that never leaves this machine is.
+    ``shown``: what of documents, artifacts and other chats it quotes.
     """
 
     text: str
@@ -76,6 +77,7 @@ class Result:
     output: str = ""
     noted: Mapping[str, object] = field(default_factory=dict)
     personal: bool = False
+    stays_here: bool = False
     shown: tuple[Shown, ...] = ()
 
 

@@ -47,16 +47,15 @@ def piece_of(caller: ToolCaller, document_id: str, start: int, *, most: int = RE
 def read(caller: ToolCaller, asked: ToRead) -> Result:
     """The text from there on, as data. Of another workspace there is no document."""
     try:
-        return as_result(piece_of(caller, asked.id, asked.start))
+        return as_result(caller, piece_of(caller, asked.id, asked.start))
     except NotFound:
         raise ToolTrouble("there is no document with this id in the workspace") from None
 
 
-def as_result(piece: Piece) -> Result:
+def as_result(caller: ToolCaller, piece: Piece) -> Result:
     document = piece.document
-    title, personal = escape(document.title), document.is_personal
     shown = Shown(Speaker.DOCUMENT, document.public_id, piece.begins, piece.ends)
-    return portion(title, piece.text, shown, of=document.characters, personal=personal)
+    return portion(caller, document, escape(document.title), piece.text, shown, of=document.characters)
 
 
 # Of runs, whose steps are given the tools that they need by name; in a chat x_workspace_search reads, too.

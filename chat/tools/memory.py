@@ -27,6 +27,7 @@ from memoryhub.errors import Invalid, SecretRefused
 from memoryhub.llm.base import Speaker
 from memoryhub.llm.reader import get_reader
 from workspaces.access import personal_place, require
+from workspaces.leaving_machine import stays_elsewhere
 from workspaces.models import Agent, Role
 from workspaces.quotas import QuotaReached
 
@@ -73,7 +74,9 @@ def store(
     importance: float = 0.5,
     agent: Agent | None = None,
 ) -> Result:
-    """Through the gate, as the person. What is said in a private chat becomes personal, as with extraction."""
+    """Through the gate, as the person. What is said in a private chat becomes personal, as with extraction, and so does
+    what waits for review in an answer that rests on something personal.
+    """
     turn, person = caller.turn, caller.person
     require(caller.role, Role.EDITOR)
     workspace, scope = caller.workspace, Scope.WORKSPACE if agent is None else Scope.AGENT
@@ -95,6 +98,9 @@ def store(
     draft = _resting(draft, caller)
     if turn is not None:
         draft = replace(draft, **_origin(turn, draft))
+        if draft.for_review and turn.answer.personal:
+            place = personal_place(person, said_in=workspace)
+            draft = replace(draft, workspace=place, scope=Scope.USER, agent=None)
     try:
         saved = save_memory(draft, by=person, now=caller.now)
     except (SecretRefused, WasForgotten):
@@ -149,7 +155,8 @@ def _origin(turn: InChat, draft: Draft) -> dict[str, Any]:
 
 def look_up(caller: ToolCaller, asked: ToRecall) -> Result:
     found = recall_for(caller, asked.query, limit=asked.limit, offset=asked.offset, floor=True)
-    return recalled(found, first=asked.offset + 1)
+    stays_here = any(stays_elsewhere(item.memory, caller.workspace) for item in found.items)
+    return replace(recalled(found, first=asked.offset + 1), stays_here=stays_here)
 
 
 def recalled(found: Recall, *, first: int = 1) -> Result:
@@ -197,8 +204,15 @@ def searched(found: Sequence[Found]) -> Result:
     ids = tuple(item.id for item in found if item.type == "memory")
     # How much there is of what nobody else sees is not for those who read the chat later.
     personal = sum(item.personal for item in found)
-    shown = tuple(_shown(item) for item in found if item.type != "memory")
-    return Result(text, ToolOutcome.FOUND, ids, len(found) - personal, personal=personal > 0, shown=shown)
+    return Result(
+        text,
+        ToolOutcome.FOUND,
+        ids,
+        len(found) - personal,
+        personal=personal > 0,
+        stays_here=any(item.stays_here for item in found),
+        shown=tuple(_shown(item) for item in found if item.type != "memory"),
+    )
 
 
 def _shown(item: Found) -> Shown:

@@ -12,6 +12,7 @@ from chat.prompting.text import escape
 from chat.tools.base import Arguments, Result, ToolCaller, at_most, within
 from memoryhub.errors import NotFound
 from memoryhub.llm.errors import ModelNotLocal
+from workspaces.leaving_machine import stays_elsewhere
 from workspaces.models import Artifact, Document
 
 READ_AT_ONCE = 6000  # characters
@@ -37,8 +38,8 @@ def require_in_reach(caller: ToolCaller, found: Owned) -> Owned:
     return found
 
 
-def portion(title: str, text: str, shown: Shown, *, of: int, personal: bool) -> Result:
-    """The text of what is ``shown``, of so many characters, and where to go on."""
+def portion(caller: ToolCaller, found: Owned, title: str, text: str, shown: Shown, *, of: int) -> Result:
+    """The text of what is ``shown`` of this one, which has so many characters, and where to go on."""
     start = shown.begins
     if not text:
         return Result("There is no text from there on.", ToolOutcome.FOUND)
@@ -46,4 +47,11 @@ def portion(title: str, text: str, shown: Shown, *, of: int, personal: bool) -> 
     go_on = f"\n(go on from {ends} of {of})" if ends < of else ""
     lines = "\n".join(map(escape, text.splitlines()))
     said = f"# {title}, characters {start} to {ends}\n{lines}{go_on}"
-    return Result(said, ToolOutcome.FOUND, count=1, personal=personal, shown=(shown,))
+    return Result(
+        said,
+        ToolOutcome.FOUND,
+        count=1,
+        personal=found.is_personal,
+        stays_here=stays_elsewhere(found, caller.workspace),
+        shown=(shown,),
+    )

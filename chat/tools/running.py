@@ -18,6 +18,7 @@ from chat.models import Message, ToolCall, ToolOutcome, ToolStatus
 from chat.prompting.provenance import provenance_until
 from chat.tools.base import Arguments, ChatTool, InChat, Result, ToolCaller, ToolTrouble, read_arguments
 from chat.tools.shown_calls import event_of
+from chat.turns.rests_on import note_tool_call
 from memories.models import SourceType
 from memories.writing.drafts import is_delicate
 from memories.writing.extracting import queue_distillation
@@ -167,6 +168,7 @@ def _end(live: LiveAnswer, row: ToolCall, result: Result) -> None:
     try:
         with transaction.atomic():
             row.save(force_update=True)
+            note_tool_call(row, stays_here=result.stays_here)
             events.publish(message_channel(live.public_id), "grown")
     except DatabaseError:  # its chat was deleted meanwhile
         logger.warning("A finished tool call could not be stored")

@@ -25,14 +25,13 @@ def update(caller: ToolCaller, asked: Summary) -> Result:
     turn = caller.turn
     if turn is None:
         raise ToolTrouble("there is no chat whose summary could be kept")
-    attempt = f"{turn.answer.public_id}:{turn.answer.attempt}"
     try:
         row = set_summary(
             turn.chat,
             cut_at_word(asked.summary, SUMMARY_LENGTH),
             by=caller.person,
             now=caller.now,
-            answer=attempt,
+            answer=turn.answer,
         )
     except SecretRefused:
         raise ToolTrouble("not stored", ToolOutcome.REFUSED) from None

@@ -59,9 +59,12 @@ def take_the_place_of(question: Message, message: Message, *, by: User, now: dat
     retell(question.chat, now=now)
 
 
-def versions_of(message: Message) -> list[Version]:
-    """What this message took the place of, the oldest first; an attempt that came to nothing is none. One query."""
-    rows = message.supersedes.select_related("author", "reply_to").order_by("superseded_at", "pk")
+def versions_of(message: Message, reader: User) -> list[Version]:
+    """What this message took the place of, as far as this person may read it, the oldest first; an attempt that came to
+    nothing is none. One query.
+    """
+    rows = message.supersedes.readable_by(reader).select_related("author", "reply_to")
+    rows = rows.order_by("superseded_at", "pk")
     found = [Version(list(group), at) for at, group in groupby(rows, key=_when)]
     return sorted((each for each in found if _is_something(each)), key=lambda each: each.first.pk)
 
@@ -87,9 +90,9 @@ def count_versions(messages: Iterable[Message]) -> dict[int, Place]:
     }
 
 
-def step_to(message: Message, *, back: bool) -> Message:
+def step_to(message: Message, *, back: bool, by: User) -> Message:
     """The first message of the version before this one, or of the one after it. Conflict where there is none."""
-    firsts = [version.first for version in versions_of(message)]
+    firsts = [version.first for version in versions_of(message, by)]
     on_that_side = [first for first in firsts if (first.pk < message.pk) == back]
     if not on_that_side:
         raise Conflict(_("There are no further versions on this side."))

@@ -39,7 +39,7 @@ def load_turn(public_id: str, source_type: str, by: User | None) -> TurnText | N
     if source_type in THOUGHT:
         web = answer.runs.filter(web_urls__len__gt=0).first()
         strangers = [Source(Speaker.WEB, None, web.public_id)] if web else []
-        return _output(answer.content, answer, answer.chat, by, *strangers, source=question)
+        return _output(answer.content, answer, by, *strangers, source=question)
     said = (("user", question.content), ("assistant", answer.content))
     return TurnText(
         said,
@@ -51,6 +51,7 @@ def load_turn(public_id: str, source_type: str, by: User | None) -> TurnText | N
         said_before=_said_before(question),
         earlier=_earlier(question),
         provenance=provenance_until(answer, by),
+        stays_here=answer.stays_here,
         **_place(answer.chat),
     )
 
@@ -59,13 +60,20 @@ def load_message(message_id: str, reader: User | None) -> TurnText | None:
     """Any message by its id; None also where this person may not see its chat (any more)."""
     if reader is None:
         return None
-    seen = _messages().filter(chat__in=Chat.objects.visible_to(reader))
+    seen = _messages().filter(chat__in=Chat.objects.visible_to(reader)).readable_by(reader)
     message = seen.filter(public_id=message_id).first()
     if message is None:
         return None
     said = ((message.role, message.content),)
     chat = message.chat
-    return TurnText(said, message.public_id, excerpt_around(message), chat.is_private, **_place(chat))
+    return TurnText(
+        said,
+        message.public_id,
+        excerpt_around(message),
+        chat.is_private,
+        stays_here=message.stays_here,
+        **_place(chat),
+    )
 
 
 def _tool_output(call_id: str, by: User | None) -> TurnText | None:
@@ -80,7 +88,7 @@ def _tool_output(call_id: str, by: User | None) -> TurnText | None:
         return None
     speaker = Speaker.MODEL if call.outcome == ToolOutcome.NOTED else Speaker.TOOL
     output = Source(speaker, call.output, call.public_id)
-    return _output(call.output, call.message, call.message.chat, by, output, source=call.message.reply_to)
+    return _output(call.output, call.message, by, output, source=call.message.reply_to)
 
 
 def _summary(compaction_id: str, by: User | None) -> TurnText | None:
@@ -91,22 +99,32 @@ def _summary(compaction_id: str, by: User | None) -> TurnText | None:
         .filter(public_id=compaction_id)
         .first()
     )
-    return _output(found.summary, found.upto, found.chat, by, source=found.upto) if found else None
+    if found is None:
+        return None
+    found.upto.chat = found.chat
+    marked = (
+        Message.objects.filter(chat=found.chat, pk__lte=found.upto_id).marked() if found.is_marked else ()
+    )
+    for each in marked:
+        found.upto.personal = found.upto.personal or each.personal
+        found.upto.stays_here = found.upto.stays_here or each.stays_here
+    return _output(found.summary, found.upto, by, source=found.upto)
 
 
-def _output(
-    text: str, until: Message, chat: Chat, by: User | None, *said: Source, source: Message
-) -> TurnText:
+def _output(text: str, until: Message, by: User | None, *said: Source, source: Message) -> TurnText:
     """Without an excerpt: what it came from is longer ago, or all around. ``said``: by whom it is, beside all that
-    stood before the model ``until`` then.
+    stood before the model ``until`` then. What rests on something personal is personal, as what is said in a private
+    chat.
     """
+    chat = until.chat
     return TurnText(
         (("assistant", text),),
         source.public_id,
         "",
-        chat.is_private,
+        chat.is_private or bool(until.personal),
         is_output=True,
         provenance=provenance_until(until, by).plus(*said),
+        stays_here=until.stays_here,
         **_place(chat),
     )
 
@@ -120,6 +138,7 @@ def _said_before(question: Message) -> str:
 def _earlier(question: Message) -> tuple[tuple[str, str], ...]:
     """Where several people spoke, each of their messages begins with the name of who wrote it."""
     before = question.chat.messages.current().filter(pk__lt=question.pk).exclude(content="").order_by("-pk")
+    before = before.filter(stays_here=False)
     known = list(before.select_related("author")[:EARLIER])[::-1]
     people = {message.author for message in [*known, question] if message.role == MessageRole.USER}
     return tuple(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from datetime import datetime
 
 from django.db import DatabaseError
 from django.utils import timezone
 
-from chat.chats.personal_memories import personal_allowed
-from chat.models import Message
+from chat.chats.personal_memories import PromptPolicy, personal_in
+from chat.models import Compaction, Message
 from chat.models.steps import Mode
 from chat.modes.registry import get_mode
 from chat.prompting.compaction import latest_compaction
@@ -26,11 +27,13 @@ from chat.tools import tools_for
 from chat.tools.loop import Plan
 from chat.turns.answer_sources import sources_for
 from chat.turns.chosen_model import chosen_for_chat
+from chat.turns.rests_on import RestsOn
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import Recall
 from memories.recalling.receipts import drop_receipt, store_receipt
 from memoryhub.llm.base import Capabilities, Speaker
 from memoryhub.llm.base import Message as PromptMessage
+from memoryhub.llm.errors import ModelNotLocal
 from workspaces.connections.choice import Chosen
 from workspaces.connections.sight import find_out
 from workspaces.leaving_machine import Reach
@@ -58,8 +61,13 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
     offered = [tool.tool for tool in tools]
     goes_on = _to_go_on(answer.content, model.capabilities) if answer.content else []
     reserve = tokens_of(goes_on) if goes_on else get_mode(answer.mode).reserve()
-    personal = personal_allowed(answer.chat, user)
-    reach = Reach.to_model(answer.chat.workspace, is_local=model.capabilities.local, personal=personal)
+    personal = personal_in(answer.chat, user)
+    reach = Reach.to_model(
+        answer.chat.workspace, is_local=model.capabilities.local, personal=personal.allowed
+    )
+    if goes_on and answer.stays_here and reach.leaves:
+        raise ModelNotLocal
+    shown = PromptPolicy(user, personal.since, reach.leaves)
     room = room_for_recalled(answer.chat.agent, model.capabilities, offered, reserve=reserve, now=now)
     used = _recall_for(answer, question, user, room=room, reach=reach, now=now)
     passages = sources_for(answer, question, user, room=room, reach=reach)
@@ -69,8 +77,9 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
     if answer.memory_enabled:
         room = room_beside_answer(model.capabilities)
         short_term = short_term_for(question, user, can_update=bool(tools), room=room, reach=reach, now=now)
+    compaction = latest_compaction(answer.chat, shown)
     built = build_prompt(
-        _conversation(question, chosen, user, reach),
+        _conversation(question, compaction, chosen, shown, reach),
         used,
         model.capabilities,
         now=now,
@@ -80,7 +89,14 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
         names_people=bool(used) and answer.chat.workspace.memberships.count() > 1,
         documents=documents_block(passages),
     )
-    Message.objects.filter(pk=answer_pk).update(model=model.name[:200], seen_from=built.seen_from)
+    rests_on = RestsOn.stored_with(answer) if goes_on else RestsOn()
+    rests_on.add_given(answer.chat.workspace_id, [item.memory for item in used], passages)
+    if any(item in built.messages for item in short_term.items):
+        rests_on.add_short_term(answer.chat, short_term)
+    rests_on.add_history(built.history, compaction)
+    Message.objects.filter(pk=answer_pk).update(
+        model=model.name[:200], seen_from=built.seen_from, **asdict(rests_on)
+    )
     return Plan(
         model,
         [*built.messages, *goes_on],
@@ -102,11 +118,12 @@ def _opening(question: str, used: Sequence[Recalled], capabilities: Capabilities
     return used[0].memory.content
 
 
-def _conversation(question: Message, chosen: Chosen, user: User, reach: Reach) -> Conversation:
+def _conversation(
+    question: Message, compaction: Compaction | None, chosen: Chosen, shown: PromptPolicy, reach: Reach
+) -> Conversation:
     """With its pictures, unless the model is known not to see; where nobody knows, it is found out."""
     shows = chosen.model.sees is not False
-    compaction = latest_compaction(question.chat)
-    found = conversation_of(question, compaction, user=user, reach=reach, shows_pictures=shows)
+    found = conversation_of(question, compaction, shown=shown, reach=reach, shows_pictures=shows)
     if any(line.pictures for line in (found.question, *found.earlier)):
         find_out(chosen)
     return found

@@ -149,10 +149,11 @@ def for_everyone(memory_ids: Sequence[str]) -> set[str]:
 
 
 def receipt_for(message_id: str, user: User) -> Receipt | None:
-    """The receipt of one answer, None where the person may not see the chat it stands in."""
-    # By name: who may see a chat is a rule of the room above this one, which must not be imported here.
+    """The receipt of one answer, None where the person may not read that answer."""
+    # By name: who may read a message is a rule of the app above this one, which must not be imported here.
     chats = apps.get_model("chat", "Chat").objects.visible_to(user).live()
-    if not chats.filter(messages__public_id=message_id).exists():
+    answers = apps.get_model("chat", "Message").objects.filter(chat__in=chats, public_id=message_id)
+    if not answers.readable_by(user).exists():
         return None
     return receipts_for([message_id], user).get(message_id)
 

@@ -11,7 +11,7 @@ from memories.recalling.recall import MAX_LIMIT, recall
 from memoryhub.database.replicas.reading import read
 from workspaces.artifacts.finding import find_artifacts
 from workspaces.documents.finding import find_passages
-from workspaces.leaving_machine import Reach
+from workspaces.leaving_machine import Reach, stays_elsewhere
 from workspaces.models import Agent, User, Workspace
 
 TYPES = ("memory", "document", "artifact", "message")
@@ -41,7 +41,8 @@ class Found:
     number: int = 0  # of a document's passage
     chat_id: str = ""  # of a message
     workspace_id: str = ""  # of a document or an artifact
-    personal: bool = False  # of those or a message: nobody else sees it
+    personal: bool = False  # of those or a message: not everybody sees it
+    stays_here: bool = False  # it is, or rests on, another workspace's text that never leaves this machine
 
 
 class Finder(Protocol):
@@ -98,7 +99,14 @@ def search_workspace(
 def _memories(query: str, workspace: Workspace, user: User, **how: Any) -> list[Found]:
     recalled = recall(query, workspace, user, floor=True, **how)
     return [
-        Found("memory", item.memory.public_id, item.memory.content, item.score, item.memory.created_at)
+        Found(
+            "memory",
+            item.memory.public_id,
+            item.memory.content,
+            item.score,
+            item.memory.created_at,
+            stays_here=stays_elsewhere(item.memory, workspace),
+        )
         for item in recalled.items
     ]
 
@@ -114,6 +122,7 @@ def _artifacts(query: str, workspace: Workspace, user: User, limit: int, reach: 
             each.artifact.title,
             workspace_id=each.artifact.workspace.public_id,
             personal=each.artifact.is_personal,
+            stays_here=stays_elsewhere(each.artifact, workspace),
         )
         for each in find_artifacts(query, workspace, user, limit=limit, reach=reach)
     ]
@@ -137,6 +146,7 @@ def _passages(query: str, workspace: Workspace, user: User, limit: int, reach: R
                 passage.number,
                 workspace_id=document.workspace.public_id,
                 personal=document.is_personal,
+                stays_here=stays_elsewhere(document, workspace),
             )
         )
     return found

@@ -26,14 +26,22 @@ MOST_REPLY = 2000  # tokens: eight statements, and what a reasoning model thinks
 
 
 def completer(
-    chosen: Chosen, workspace: Workspace, user: User | None, *, json: bool = False
+    chosen: Chosen,
+    workspace: Workspace,
+    user: User | None,
+    *,
+    json: bool = False,
+    stays_here: bool = False,
 ) -> Complete | None:
     """The chosen model as a plain function, or None where it is too small to extract, or may not be asked here, or the
     month's budget is used up. What it takes is put on this person in this workspace.
 
     ``json``: it is held to JSON where its connection can do that; one that says nothing then is asked without.
+    ``stays_here``: what it is to read never leaves this machine.
     """
     model = chosen.model
+    if stays_here and not model.capabilities.local:
+        return None
     if chosen.trouble is not None or not model.capabilities.can_extract:
         return None
     account = Account(workspace.pk, user.pk if user else None, Purpose.MEMORY, rate_of(chosen))
@@ -58,7 +66,8 @@ def completer_for(
 ) -> Complete | None:
     """The model that answers this person where the turn was taken: what is said in a chat goes to no other."""
     said_in = turn.workspace or workspace
-    return completer(chosen_for(said_in, user, first=turn.connection), said_in, user, json=json)
+    chosen = chosen_for(said_in, user, first=turn.connection)
+    return completer(chosen, said_in, user, json=json, stays_here=turn.stays_here)
 
 
 def candidates_of(

@@ -27,6 +27,7 @@ class TurnText:
     said_at: datetime | None = None
     said_before: str = ""  # the message before, if the same person said it
     provenance: Provenance = NOTHING  # all that the model had before it: never mined, only compared with
+    stays_here: bool = False  # it rests on text that never leaves this machine: no model elsewhere reads it
     connection: Connection | None = None  # the one chosen for its chat
     workspace: Workspace | None = None  # of its chat; None: the extraction's own
 

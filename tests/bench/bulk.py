@@ -44,9 +44,10 @@ FROM memories_memory WHERE id %% (%(rows)s / %(rare)s) <> 9
 _MESSAGES = """
 INSERT INTO chat_message (
     public_id, chat_id, role, content, status, error_code, error, memory_enabled, model, attempt, stop_requested,
-    created_at)
+    other_chats, personal, stays_here, created_at)
 SELECT 'msg_' || substr(md5('message' || n), 1, 24), %(chat)s, (ARRAY['user', 'assistant'])[1 + n %% 2],
-    repeat('A long answer about kettles. ', 40), 'done', '', '', false, '', 1, false, now()
+    repeat('A long answer about kettles. ', 40), 'done', '', '', false, '', 1, false,
+    '{}', '', false, now()
 FROM generate_series(1, %(rows)s) n
 """
 

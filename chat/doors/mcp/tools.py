@@ -133,7 +133,7 @@ def read_document(asked: ToRead) -> Said:
         characters=piece.document.characters,
         next_from=piece.next,
     )
-    return as_result(piece).text, shape
+    return as_result(who, piece).text, shape
 
 
 TOOLS: dict[str, Offered[Any]] = {

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db
 
 def found(user: User, question: str) -> list[str]:
     within = Workspace.objects.visible_to(user).values_list("pk", flat=True)
-    chats = matching(Chat.objects.visible_to(user).live().listed(), question, within=within)
+    chats = matching(Chat.objects.visible_to(user).live().listed(), question, reader=user, within=within)
     return [chat.title for chat in chats]
 
 
@@ -114,7 +114,7 @@ def test_the_newest_place_is_shown_with_what_was_found_marked_and_nothing_execut
     chat = make_chat(cast.owner, cast.workspace, title="Markup")
     make_message(chat, "zebra of old")
     newest = make_message(chat, f"{'word ' * 40}<script>alert(1)</script> the Zebra & zebras {'more ' * 60}")
-    match = matches_in([chat], "zebra")[chat.pk]
+    match = matches_in([chat], "zebra", reader=chat.created_by)[chat.pk]
     assert match.message_id == newest.public_id
     assert [match.text[start:end] for start, end in match.highlights] == ["Zebra", "zebra"]
     assert match.text.startswith("…") and match.text.endswith("…") and len(match.text) < 160

@@ -12,14 +12,16 @@ from django.db import OperationalError
 from django.utils import timezone
 from django_q.models import OrmQ
 
+from chat.access import get_chat
 from chat.models import PassingTurn
+from chat.prompting.short_term import set_summary
 from chat.turns import program_turns, runner
 from memories.models import Extraction, Memory
 from memories.writing.extracting import extract
 from memoryhub.llm.registry import get_embedder
 from tests.chat.doors.conftest import client_of
 from tests.conftest import Cast
-from tests.factories import make_agent, make_connection, make_memory, make_workspace
+from tests.factories import make_agent, make_chat, make_connection, make_memory, make_workspace
 from tests.fakes.openai_server import HOLD, Answer, Call, Failure, ScriptedOpenAI
 from workspaces.access import default_workspace
 from workspaces.accounts.keys import end_keys
@@ -451,3 +453,18 @@ def test_calls_are_counted_and_limited(client: openai.OpenAI, settings: Any) -> 
 def test_a_role_that_is_none_is_refused_and_no_failure(client: openai.OpenAI, role: Any) -> None:
     with pytest.raises(openai.BadRequestError):
         ask(client, [{"role": role, "content": "Hello"}])
+
+
+def test_a_program_is_told_of_no_chat(
+    client: openai.OpenAI, people: Cast, scripted_model: ScriptedOpenAI
+) -> None:
+    """Its conversation is in no chat: what chats tell one another is told to none that others may keep."""
+    people.editor.short_term_everywhere = True
+    people.editor.save()
+    for place, is_private in ((people.workspace, True), (default_workspace(people.editor), False)):
+        chat = make_chat(people.editor, place, is_private=is_private)
+        loaded = get_chat(people.editor, chat.public_id)
+        set_summary(loaded, "The diagnosis is walnuts", by=people.editor, now=timezone.now())
+    ask(client, [{"role": "user", "content": "What went on in my other chats?"}])
+    assert "other chats" in str(scripted_model.chat_requests[-1].body)
+    assert "walnuts" not in str(scripted_model.chat_requests[-1].body)

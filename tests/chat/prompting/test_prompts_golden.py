@@ -32,7 +32,15 @@ from memories.recalling.ranked_search import Recalled
 from memoryhub.llm.base import Capabilities, Picture, Tool
 from memoryhub.llm.base import Message as Prompt
 from tests.conftest import Cast
-from tests.factories import HERE, make_chat, make_document, make_memory, make_message, make_workspace
+from tests.factories import (
+    HERE,
+    make_chat,
+    make_document,
+    make_memory,
+    make_message,
+    make_workspace,
+    shown_to,
+)
 from workspaces.models import Agent, Document, DocumentPicture, User, Workspace
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -123,7 +131,7 @@ class Scene:
         chosen = tools_for(self.chat, capabilities, memory_enabled=True)
         tools = [tool.tool for tool in chosen]
         built = build_prompt(
-            conversation_of(question, self.compaction, user=question.chat.created_by, reach=HERE),
+            conversation_of(question, self.compaction, shown=shown_to(question.chat.created_by), reach=HERE),
             [Recalled(memory, 0.9, {}) for memory in self.used],
             capabilities,
             now=NOW,

@@ -325,10 +325,12 @@ class TestWriting:
 
     def test_once_in_an_answer(self, here: Chat, cast: Cast) -> None:
         chat = get_chat(cast.owner, here.public_id)
-        set_summary(chat, "One", by=cast.owner, now=NOW, answer="msg_1:1")
+        answer = make_message(chat, "", "assistant")
+        set_summary(chat, "One", by=cast.owner, now=NOW, answer=answer)
         with pytest.raises(Conflict):
-            set_summary(chat, "Two", by=cast.owner, now=NOW, answer="msg_1:1")
-        set_summary(chat, "Three", by=cast.owner, now=NOW, answer="msg_1:2")
+            set_summary(chat, "Two", by=cast.owner, now=NOW, answer=answer)
+        answer.attempt = 2
+        set_summary(chat, "Three", by=cast.owner, now=NOW, answer=answer)
         assert ShortTermMemory.objects.get().summary == "Three"
 
     def test_nothing_of_a_temporary_chat(self, cast: Cast) -> None:

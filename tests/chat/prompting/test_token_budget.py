@@ -38,6 +38,7 @@ from tests.factories import (
     make_memory,
     make_message,
     make_user,
+    shown_to,
 )
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 from workspaces.models import Agent
@@ -100,7 +101,7 @@ def test_a_prompt_fits_beside_its_answer(
     kept = leave_out_what_does_not_fit(found, verdicts, for_recalled)
     used = [item for item, (fits, _) in zip(found, kept, strict=True) if fits]
     built = build_prompt(
-        conversation_of(asked, compaction, user=asked.chat.created_by, reach=HERE),
+        conversation_of(asked, compaction, shown=shown_to(asked.chat.created_by), reach=HERE),
         used,
         capabilities,
         now=now,

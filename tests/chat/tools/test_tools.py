@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from chat.answers.answer_state import stop_answer
 from chat.models import Chat, Message, MessageStatus, ToolCall, ToolOutcome, ToolStatus
-from chat.prompting.short_term import live_memory
+from chat.prompting.other_chats import live_memory
 from chat.tools import memory as memory_tools
 from chat.tools import running as tool_run
 from chat.tools.loop import NO_MORE, ROUNDS
@@ -235,7 +235,7 @@ def test_a_personal_number_is_stored_by_no_tool_whatever_the_model_says(
     scripted_model.script(Answer(calls=calls), Answer("It was not stored."))
     ask(chat, f"Remember my card {card}")
     assert told(scripted_model)[:2] == ["not stored", "not stored"]
-    kept = live_memory(chat, now=timezone.now())
+    kept = live_memory(chat, chat.created_by, now=timezone.now())
     assert not Memory.objects.exists() and (kept is None or card not in kept.summary)
     assert all(card not in str(row.arguments) + row.output for row in ToolCall.objects.all())
 

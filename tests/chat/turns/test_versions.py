@@ -29,7 +29,7 @@ from memoryhub.errors import Conflict, Forbidden, Invalid
 from tests.api import Api
 from tests.chat.exchange.test_exchange import imported_whole
 from tests.conftest import Cast
-from tests.factories import make_chat, make_memory, make_message, make_user
+from tests.factories import make_chat, make_memory, make_message, make_user, shown_to
 from tests.fakes.openai_server import HOLD, Answer, ScriptedOpenAI
 from tests.races import Work
 from workspaces.models import User
@@ -86,7 +86,7 @@ def test_an_edited_question_goes_on_from_there_and_loses_nothing(
         part["content"] for part in scripted_model.chat_requests[-1].messages if part["role"] != "system"
     ]
     assert prompt == ["First", "One.", "Second, in other words"]
-    (version,) = versions_of(edited)
+    (version,) = versions_of(edited, edited.chat.created_by)
     assert [message.content for message in version.messages] == ["Second", "Two.", "Third", "Three."]
     assert count_versions([edited, second]) == {edited.pk: Place(1, older=1)}
 
@@ -98,15 +98,19 @@ def test_versions_gather_at_the_newest_and_each_can_be_brought_back(
     first, _ = ask(chat, "One")
     second, _ = edit(first, "Two")
     third, _ = edit(second, "Three")
-    assert [version.first.content for version in versions_of(third)] == ["One", "Two"]
+    assert [version.first.content for version in versions_of(third, third.chat.created_by)] == ["One", "Two"]
 
     assert back(first) == first
     assert said(chat) == ["One", "Answer 1."]
-    assert [version.first.content for version in versions_of(first)] == ["Two", "Three"]
+    assert [version.first.content for version in versions_of(first, first.chat.created_by)] == [
+        "Two",
+        "Three",
+    ]
     ask(chat, "And then")
     back(third)
     assert said(chat) == ["Three", "Answer 3."]
-    whole = {version.first.content: len(version.messages) for version in versions_of(third)}
+    by = third.chat.created_by
+    whole = {version.first.content: len(version.messages) for version in versions_of(third, by)}
     assert whole == {"One": 4, "Two": 2}
     ask(chat, "On from here")
     assert said(chat) == ["Three", "Answer 3.", "On from here", "Answer 5."]
@@ -120,12 +124,15 @@ def test_an_answer_given_anew_keeps_the_one_before(chat: Chat, scripted_model: S
     green = retry(red)
     blue = retry(green)
     assert said(chat) == ["Which colour?", "Blue."]
-    assert [version.first.content for version in versions_of(blue)] == ["Red.", "Green."]
+    assert [version.first.content for version in versions_of(blue, blue.chat.created_by)] == [
+        "Red.",
+        "Green.",
+    ]
     with pytest.raises(Conflict, match="last answer"):
         retry_answer(red, by=chat.created_by, now=timezone.now())
     back(red)
     assert said(chat) == ["Which colour?", "Red."]
-    assert [version.first.content for version in versions_of(red)] == ["Green.", "Blue."]
+    assert [version.first.content for version in versions_of(red, red.chat.created_by)] == ["Green.", "Blue."]
 
 
 def test_an_answer_the_conversation_went_on_from_stays(chat: Chat, scripted_model: ScriptedOpenAI) -> None:
@@ -138,7 +145,7 @@ def test_an_answer_the_conversation_went_on_from_stays(chat: Chat, scripted_mode
     edited, _ = edit(question, "Which shape?")
     with pytest.raises(Conflict, match="belongs to an earlier version"):
         back(red)
-    assert [len(version.messages) for version in versions_of(edited)] == [4]
+    assert [len(version.messages) for version in versions_of(edited, edited.chat.created_by)] == [4]
 
 
 def test_only_ones_own_words_are_edited_and_only_when_nothing_is_being_written(
@@ -263,12 +270,12 @@ def test_a_summary_of_what_was_set_aside_is_not_used(chat: Chat) -> None:
     question = make_message(chat, "Once upon a time")
     answer = make_message(chat, "there was", role="assistant", reply_to=question)
     made = Compaction.objects.create(chat=chat, upto=answer, summary="A tale begins")
-    assert latest_compaction(chat) == made
+    assert latest_compaction(chat, shown_to(chat.created_by)) == made
     instead = make_message(chat, "Now")
     set_aside(chat.messages.filter(pk__lte=answer.pk), first=question, by=instead, now=timezone.now())
-    assert latest_compaction(chat) is None
+    assert latest_compaction(chat, shown_to(chat.created_by)) is None
     back(question)
-    assert latest_compaction(chat) == made
+    assert latest_compaction(chat, shown_to(chat.created_by)) == made
 
 
 def test_the_page_edits_shows_earlier_versions_and_brings_them_back(
@@ -363,7 +370,7 @@ def test_earlier_versions_go_out_and_come_in_again(cast: Cast, tmp_path: Any, se
     assert imported.status == "done"
     again = Chat.objects.get(title="Versions")
     assert said(again) == ["One", "Answer one"]
-    found = versions_of(again.messages.current().earliest("pk"))
+    found = versions_of(again.messages.current().earliest("pk"), again.created_by)
     assert [version.first.content for version in found] == ["Two", "Three"]
 
 

@@ -220,7 +220,10 @@ def test_a_turn_is_given_it_where_nobody_reads_along_or_its_person_let_it_in(
         assert (escape(path) in html, "Mine" in html) == (sees, sees)
         items = Api(person).get(f"{chat.public_id}/messages").json()["items"]
         assert any(each["sources"] for each in items) is sees
-    assert answer.pk not in shareable(chat).message_ids and shareable(chat).personal == 1
+    assert (
+        answer.pk not in shareable(chat, chat.created_by).message_ids
+        and shareable(chat, chat.created_by).personal == 1
+    )
     assert [[*with_personal_of(person, cast.workspace)] for person in (cast.editor, cast.owner)] == [
         [chat],
         [],
@@ -257,7 +260,7 @@ def test_tools_and_searches_reach_it_as_far_as_the_chat_does(cast: Cast, make: C
     chat = make_chat(cast.editor, cast.workspace)
     _question, answer = turn(chat)
     ToolCall.objects.create(message=answer, name="x_workspace_search", held_personal=True)
-    assert answer.pk not in shareable(chat).message_ids
+    assert answer.pk not in shareable(chat, chat.created_by).message_ids
 
 
 def test_it_is_moved_to_oneself_and_to_a_workspace(cast: Cast, make: Callable[..., Made]) -> None:
