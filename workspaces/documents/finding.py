@@ -15,9 +15,18 @@ from pgvector.django import CosineDistance
 from memoryhub.database import prepared
 from memoryhub.llm.registry import get_embedder
 from workspaces.documents.kind import DOCUMENTS
-from workspaces.index.candidates import area_within
+from workspaces.index.candidates import SearchArea, area_within
 from workspaces.index.reembedding import missing
-from workspaces.index.scores import CANDIDATES, FLOOR, Arm, above_floor, embedded_query, found, score_of
+from workspaces.index.scores import (
+    CANDIDATES,
+    FLOOR,
+    Arm,
+    Scored,
+    above_floor,
+    embedded_query,
+    found,
+    score_of,
+)
 from workspaces.index.words import bm25
 from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import (
@@ -33,6 +42,7 @@ from workspaces.models.document import DOCUMENT
 
 QUERY_LENGTH = 4000
 MOST = 100
+WORDS_FLOOR = 0.25  # of a passage without a vector: a third of the question's weight in words
 EMBEDDED_WITHIN = timedelta(days=1)  # of being brought; those before are not looked at
 # What a passage adds to those one, two and three places from it in the order: of how far it is above the mean of what
 # was found (docs/recall.md).
@@ -75,6 +85,8 @@ def find_passages(
         return []
     scored = found(DOCUMENTS, query, where, arm=arm)
     wanted = above_floor(scored, where, floor=floor, by_words=by_words)
+    if arm == "hybrid":
+        wanted |= _not_embedded([each for each in scored if each.ref not in wanted], where)
     if not wanted:
         return []
     worth: dict[int, float] = {}
@@ -85,6 +97,19 @@ def find_passages(
         worth = _among(prepared.rows(_PLACES, given), scores)
     rows = in_reach(DocumentPassage.objects.live(), workspace, user, reach)
     return _best(rows, wanted, worth, min(limit, MOST))
+
+
+def _not_embedded(scored: list[Scored], where: SearchArea) -> dict[int, float]:
+    """Of those that words alone brought in the ones that have no vector yet: they answer questions meanwhile.
+
+    One query, where there are any.
+    """
+    scores = {each.ref: each.score for each in scored if each.cosine is None and each.score >= WORDS_FLOOR}
+    if not scores or where.active is None:
+        return scores if where.active is None and get_embedder() is not None else {}
+    vectors = PassageVector.objects.filter(place__in=where.places, kind=DOCUMENT, ref__in=list(scores))
+    embedded = set(vectors.filter(model=where.active.label).values_list("ref", flat=True))
+    return {ref: score for ref, score in scores.items() if ref not in embedded}
 
 
 def find_in(

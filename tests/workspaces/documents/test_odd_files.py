@@ -13,8 +13,10 @@ from tests.conftest import Cast
 from tests.workspaces.documents.odd import odd_files, pdf_with_picture, picture_file
 from tests.workspaces.documents.odd_office import DOCX, changed
 from workspaces.documents import documents, media, reading_jobs
+from workspaces.documents.finding import find_passages
 from workspaces.documents.reading.process import CouldNotRead, Read, read_file
 from workspaces.documents.reading.shown import shown
+from workspaces.leaving_machine import Reach
 from workspaces.models import Document
 
 FOLDER = Path(__file__).parent / "cases"
@@ -143,6 +145,21 @@ def test_document_has_the_type_that_is_found_inside(cast: Cast) -> None:
     reading_jobs.read(made.pk, now=now)
     made.refresh_from_db()
     assert (made.status, made.media_type) == ("ready", media.WORD)
+
+
+@pytest.mark.django_db
+def test_words_answer_questions_about_what_has_no_vectors_yet(cast: Cast) -> None:
+    now = timezone.now()
+    text = b"The eastern warehouse: its keeper is Morag Tulloch.\n\nThe harbour office opens at nine."
+    made = documents.bring(cast.workspace, name="a.txt", content=[text], by=cast.editor, now=now).document
+    reading_jobs.read(made.pk, now=now)
+
+    def ask(question: str) -> list[str]:
+        given = {"limit": 3, "reach": Reach.here(cast.workspace), "floor": 0.57, "by_words": False}
+        return [each.passage.text for each in find_passages(question, cast.workspace, cast.editor, **given)]
+
+    assert "Morag Tulloch" in "".join(ask("Who keeps the eastern warehouse?"))
+    assert ask("Which train goes to Prague?") == []
 
 
 @pytest.mark.parametrize(
