@@ -60,10 +60,12 @@ def rerun(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:
 
 
 def _kept(run: Run, redone: Mapping[str, set[str]]) -> list[MemoryEntry]:
+    """Return the entries of what is not done again; what a kept step published under ``shared:`` is its own."""
     found = []
     for row in run.entries.all():
         kind, _colon, name = row.key.partition(":")
-        of = {"step": "steps", "task": "tasks", "input": "steps"}.get(kind)
+        of = {"step": "steps", "task": "tasks", "input": "steps", "shared": "steps"}.get(kind)
+        name = row.source or "" if kind == "shared" else name
         if of and name.partition("[")[0] not in redone[of]:
             found.append(entry_of(row))
     return found

@@ -311,6 +311,28 @@ def test_a_run_is_done_again_from_a_step(model: ScriptedOpenAI, place: Workspace
         rerun(run, by=cast.owner, now=timezone.now(), from_step="nothing")
 
 
+def test_kept_steps_keep_what_they_published(model: ScriptedOpenAI, place: Workspace, cast: Cast) -> None:
+    answers = model.respond
+
+    def respond(request: Received) -> Answer | Failure:
+        asked = request.messages[1]["content"].split()[0]
+        if asked in {"Find", "Check"} and not request.tool_results:
+            return Answer(calls=[Call("memory_write", {"key": asked.lower(), "value": asked, "title": "It"})])
+        assert answers is not None
+        return answers(request)
+
+    model.respond = respond
+    run = go(begin(place, cast.owner))
+    assert set(run.entries.filter(kind="shared").values_list("key", flat=True)) == {
+        "shared:find",
+        "shared:check",
+    }
+    model.respond = answers
+    again = go(rerun(run, by=cast.owner, now=timezone.now(), from_step="check"))
+    kept = again.entries.get(kind="shared")
+    assert (kept.key, kept.json, kept.title) == ("shared:find", '"Find"', "It")
+
+
 def test_a_list_is_fanned_out_over_workers(model: ScriptedOpenAI, place: Workspace, cast: Cast) -> None:
     steps = [
         {"id": "list", "instructions": "List.", "schema": {"type": "array", "items": {}}},
