@@ -46,12 +46,14 @@ def large(tmp_path: Path, settings: Settings) -> Iterator[Path]:
         [*command, "--data-dir", str(tmp_path), "--port", str(port)],
         env={**os.environ, model_server.KEY_VARIABLE: "sesame"},
     ) as process:
-        wait_until(lambda: model_server.is_ready(port), "the larger model is loaded")
-        endpoint = model_server.Endpoint(f"http://127.0.0.1:{port}/v1", "sesame", large_model.NAME)
-        model_server.write_endpoint(tmp_path, endpoint, model_server.LARGE)
-        settings.LLM_BASE_URL, settings.EMBEDDED_MODEL, settings.DATA_DIR = None, True, tmp_path
-        yield tmp_path
-        process.kill()
+        try:
+            wait_until(lambda: model_server.is_ready(port), "the larger model is loaded")
+            endpoint = model_server.Endpoint(f"http://127.0.0.1:{port}/v1", "sesame", large_model.NAME)
+            model_server.write_endpoint(tmp_path, endpoint, model_server.LARGE)
+            settings.LLM_BASE_URL, settings.EMBEDDED_MODEL, settings.DATA_DIR = None, True, tmp_path
+            yield tmp_path
+        finally:
+            process.kill()
 
 
 def test_the_file_is_the_publishers() -> None:

@@ -190,11 +190,13 @@ def test_two_processes_do_not_fetch_at_once(small: Path, data_dir: Path) -> None
     """
     large_model.folder(data_dir).mkdir(parents=True)
     with subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE) as other:
-        assert other.stdout is not None
-        other.stdout.readline()
-        with pytest.raises(FetchFailed, match="Another process"):
-            fetch(data_dir, on_progress=nothing, hub_url=NOBODY)
-        other.kill()
+        try:
+            assert other.stdout is not None
+            other.stdout.readline()
+            with pytest.raises(FetchFailed, match="Another process"):
+                fetch(data_dir, on_progress=nothing, hub_url=NOBODY)
+        finally:
+            other.kill()
     assert fetch(data_dir, on_progress=nothing, hub_url=NOBODY).read_bytes() == CONTENT
 
 
