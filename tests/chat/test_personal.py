@@ -501,7 +501,7 @@ class TestWhoJoinsLater:
         assert not with_personal_of(cast.owner, cast.workspace).exists()
         use_personal(chat, allowed=True, by=cast.owner)
         ask(chat)
-        told = "Answers in these chats used your personal memories or files."
+        told = "Answers in these chats used your personal memories, files or other chats."
         for person, sees in ((cast.owner, True), (cast.editor, False), (cast.viewer, False)):
             client = Client()
             client.force_login(person)

@@ -74,9 +74,10 @@ def test_left_out_let_in_and_nothing_for_others(
     expect(again.locator(".receipt summary").first).to_contain_text("Used 2 memories")
     assert any(own in str(request.messages) for request in scripted_hub.server.chat_requests)
     page.goto(f"/workspaces/{place}/settings/#members")
-    expect(page.get_by_text("Answers in these chats used your personal memories or files.")).to_be_visible()
+    told = "Answers in these chats used your personal memories, files or other chats."
+    expect(page.get_by_text(told)).to_be_visible()
     assert not faults(page)
     page.get_by_text(
-        "Answers in these chats used your personal memories or files."
+        "Answers in these chats used your personal memories, files or other chats."
     ).scroll_into_view_if_needed()
     shoot(page, f"personal-settings-{name}")

@@ -236,10 +236,10 @@ def test_short_term_memory_of_such_a_place_is_not_told_elsewhere(cast: Cast, kep
     place: dict[str, Any] = {"touched_at": now, "expires_at": now + timezone.timedelta(hours=1)}
     ShortTermMemory.objects.create(chat=there, summary=f"About the {SECRET}", **place)
     question = make_message(here, "Hello?")
-    for leaves, told in ((True, False), (False, True)):
-        found = short_term_for(
-            question, owner, can_update=False, room=8000, reach=replace(HERE, leaves=leaves), now=now
-        )
+    for local_only, leaves, told in ((False, True, False), (False, False, False), (True, False, True)):
+        question.chat.workspace.local_only = local_only
+        reach = replace(HERE, local_only=local_only, leaves=leaves)
+        found = short_term_for(question, owner, can_update=False, room=8000, reach=reach, now=now)
         assert (SECRET in str(found.items)) is told
 
 
