@@ -10,8 +10,8 @@ from django.db.models import F
 from django.utils import timezone
 
 from memories.assets.assets import ASSET_FILES
-from memories.forgetting import forget, secret_scan
-from memories.models import Memory
+from memories.forgetting import clear, forget, secret_scan
+from memories.models import Clearing, Memory
 from memories.recalling import recall_test
 from memories.writing import eviction, extracting, late_vectors
 from memoryhub.jobs import job
@@ -114,3 +114,14 @@ def ask_recall_questions() -> str:
     """Every five minutes: the questions that workspaces keep, where what answers them has changed."""
     asked = recall_test.run_changed(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 3)
     return f"{asked} questions asked"
+
+
+@job
+def clear_memories(*, clearing_id: int) -> str:
+    """Go on with a clearing, or the undo of one."""
+    rows = Clearing.objects.select_related("workspace", "agent", "by")
+    clearing = rows.filter(pk=clearing_id).first()
+    if clearing is None:
+        return "gone"
+    clear.work_on(clearing, seconds=settings.JOB_TIMEOUT / 3)
+    return f"{clearing.status}: {clearing.done} of {clearing.total}"

@@ -167,7 +167,7 @@ LONG = {
     "chat/modes": {"deep_think", "research", "steps"},
     "chat/tools": {"running"},
     "chat/turns": {"prepare", "stream", "turn"},
-    "memories/forgetting": {"restored"},
+    "memories/forgetting": {"clear", "restored"},
     "memoryhub/backup": {"archive"},
     "memoryhub/monitoring": {"metrics"},
     "workspaces/accounts": {"mailing"},

@@ -15,7 +15,7 @@ from chat.exchange import run
 from chat.models import Chat, Message, MessageRole, Run
 from chat.models.imports import Import
 from chat.turns.earlier_versions import set_aside
-from memories.models import CopyKind, KeptCopy, Receipt, ReceiptItem
+from memories.models import Clearing, ClearingStatus, CopyKind, KeptCopy, Receipt, ReceiptItem, Scope
 from memories.recalling.recall_test import keep_question
 from memories.tidying.deciding import keep
 from memories.writing.gate import Draft, delete_memory, save_memory
@@ -152,6 +152,11 @@ def _remembered(cast: Cast, chat: Chat, question: Message, answer: Message) -> I
     }
 
 
+def _cleared(cast: Cast) -> Clearing:
+    scope = {"scope": Scope.USER, "place": -cast.owner.pk, "status": ClearingStatus.CLEARED}
+    return Clearing.objects.create(workspace=cast.workspace, by=cast.owner, **scope)
+
+
 def _brought_and_run(cast: Cast) -> Ids:
     owner, workspace, now = cast.owner, cast.workspace, timezone.now()
     brought = run.begin(owner, workspace=workspace, filename="list.txt", pieces=[b"Cats purr"], now=now)
@@ -159,6 +164,7 @@ def _brought_and_run(cast: Cast) -> Ids:
     said = {"mode": "loop", "objective": "Compare the offers", "status": "done", "deadline_at": now}
     done = Run.objects.create(workspace=workspace, user=owner, **said)
     return {
+        "clearing_id": _cleared(cast).public_id,
         "import_id": brought.public_id,
         "run_id": done.public_id,
         "template_id": save_template(done, "Compared", by=owner, now=now).public_id,

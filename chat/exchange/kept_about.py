@@ -32,6 +32,7 @@ ABOUT = {
     "workspaces.Budget": ("user", ""),
     "workspaces.DataRequest": ("user", ""),
     "memories.MemoryNode": ("created_by", "workspace"),
+    "memories.Clearing": ("by", "workspace"),
     "memories.RecallQuestion": ("owner", "workspace"),
     "chat.SavedPrompt": ("owner", ""),
     "chat.AnswerRating": ("user", "message__chat__workspace"),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from django.urls import path
 
 import workspaces.rest.ids  # noqa: F401  registers the path converters
-from memories.api import copies, forgetting, proposals, recall_test, tidy, views
+from memories.api import clearings, copies, forgetting, proposals, recall_test, tidy, views
 
 MEMORIES = "workspaces/<ws_id:workspace_id>/memories"
 MEMORY = f"{MEMORIES}/<mem_id:memory_id>"
 PROPOSALS = "workspaces/<ws_id:workspace_id>/proposals"
+CLEARINGS = "workspaces/<ws_id:workspace_id>/clearings"
 COPIES = "workspaces/<ws_id:workspace_id>/copies"
 QUESTIONS = "workspaces/<ws_id:workspace_id>/recall-questions"
 TIDY = "workspaces/<ws_id:workspace_id>/tidy"
@@ -25,6 +26,9 @@ urlpatterns = [
     path(PROPOSALS, proposals.ProposalList.as_view(), name="proposals"),
     path(f"{PROPOSAL}/approve", proposals.ProposalApprove.as_view(), name="approve"),
     path(f"{PROPOSAL}/reject", proposals.ProposalReject.as_view(), name="reject"),
+    path(CLEARINGS, clearings.ClearingList.as_view(), name="clearings"),
+    path(f"{CLEARINGS}/<clr_id:clearing_id>", clearings.ClearingDetail.as_view(), name="clearing"),
+    path(f"{CLEARINGS}/<clr_id:clearing_id>/undo", clearings.ClearingUndo.as_view(), name="clearing_undo"),
     path(COPIES, copies.CopyList.as_view(), name="copies"),
     path(f"{COPIES}/<mem_id:memory_id>/forget", copies.CopyForget.as_view(), name="copies_forget"),
     path(f"{COPIES}/<mem_id:memory_id>/keep", copies.CopyKeep.as_view(), name="copies_keep"),

@@ -1,4 +1,5 @@
 from memories.models.asset import Asset
+from memories.models.clearing import Clearing, ClearingStatus
 from memories.models.extraction import Extraction
 from memories.models.kept import KeptAsIs
 from memories.models.kept_copy import CopyKind, KeptCopy
@@ -12,6 +13,8 @@ from memories.models.tombstone import Tombstone
 
 __all__ = [
     "Asset",
+    "Clearing",
+    "ClearingStatus",
     "CopyKind",
     "ExpectedMemory",
     "Extraction",

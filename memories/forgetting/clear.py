@@ -1,0 +1,157 @@
+"""Clearing a scope: all its memories are deleted in one act, softly with undo, or for good.
+
+A job does it in batches through ``gate.delete_memory``, ``forget_memories`` and ``restore_memory``. It goes on where
+it was if it is run again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import datetime
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import F, Q
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django_q.tasks import async_task
+
+from memories.forgetting.forget import forget_memories
+from memories.models import Clearing, ClearingStatus, Memory, Review, Scope
+from memories.models.clearing import in_scope
+from memories.models.memory import MemoryQuerySet, place_of
+from memories.writing.gate import delete_memory
+from memories.writing.undoing import restore_memory
+from memoryhub.errors import Conflict, DomainError, Invalid, NotFound
+from workspaces.access import get_workspace
+from workspaces.agents.agents import choose_agent
+from workspaces.models import Agent, Role, User, Workspace
+
+logger = logging.getLogger(__name__)
+BATCH = 100  # memories of one transaction for good, and of one step of the progress
+
+
+def scope_of(
+    user: User, workspace_id: str, scope: str, agent_id: str | None
+) -> tuple[Workspace, Agent | None]:
+    """Load a scope that this person may clear: their own memories, or as an owner those of all members.
+
+    Raises NotFound, Forbidden, or Invalid if ``agent_id`` does not fit the scope.
+    """
+    need = Role.VIEWER if scope == Scope.USER else Role.OWNER
+    workspace = get_workspace(user, workspace_id, need=need)
+    if (scope == Scope.AGENT) != (agent_id is not None):
+        raise Invalid(fields={"agent_id": _("Name it with the scope agent, and only then.")})
+    return workspace, choose_agent(workspace, agent_id) if agent_id is not None else None
+
+
+def count_in(workspace: Workspace, scope: str, agent: Agent | None, *, by: User) -> tuple[int, int]:
+    """How many memories a soft clearing deletes, and how many one for good removes (deleted and proposed ones too)."""
+    rows = in_scope(workspace, scope, by, agent)
+    return rows.filter(deleted_at=None).count(), rows.count()
+
+
+def begin(
+    workspace: Workspace, scope: str, agent: Agent | None, *, by: User, for_good: bool, now: datetime
+) -> Clearing:
+    """Queue a clearing of a scope from ``scope_of``. Raises Conflict if one is at work there."""
+    live, whole = count_in(workspace, scope, agent, by=by)
+    place = place_of(
+        workspace.pk,
+        owner_id=by.pk if scope == Scope.USER else None,
+        agent_id=agent.pk if agent else None,
+    )
+    try:
+        with transaction.atomic():
+            clearing = Clearing.objects.create(
+                workspace=workspace, scope=scope, agent=agent, by=by, place=place,
+                for_good=for_good, total=whole if for_good else live, started_at=now,
+            )  # fmt: skip
+            _queue(clearing)
+    except IntegrityError:
+        raise Conflict(_("These memories are being cleared already."), code="clearing") from None
+    return clearing
+
+
+def get_clearing(user: User, workspace: Workspace, public_id: str) -> Clearing:
+    """Return a clearing in this workspace: a personal one for its person alone, others for owners. Raises NotFound."""
+    shared = ~Q(scope=Scope.USER) & Q(
+        workspace__memberships__user=user, workspace__memberships__role=Role.OWNER
+    )
+    rows = Clearing.objects.filter(workspace=workspace, public_id=public_id)
+    found = (
+        rows.filter(Q(by=user, scope=Scope.USER) | shared).select_related("workspace", "agent", "by").first()
+    )
+    if found is None:
+        raise NotFound(_("This does not exist, or you do not have access to it."))
+    return found
+
+
+def undo(clearing: Clearing) -> Clearing:
+    """Queue the undo of a soft clearing. Twice does nothing more. Raises Conflict while one is at work."""
+    try:
+        with transaction.atomic():
+            locked = Clearing.objects.select_for_update(of=("self",)).get(pk=clearing.pk)
+            if locked.for_good or locked.status == ClearingStatus.CLEARING:
+                raise Conflict(_("This clearing cannot be undone, or not yet."), code="clearing")
+            if locked.status == ClearingStatus.CLEARED:
+                locked.status, locked.done, locked.finished_at = ClearingStatus.UNDOING, 0, None
+                locked.save(update_fields=["status", "done", "finished_at"])
+                _queue(locked)
+    except IntegrityError:
+        raise Conflict(_("These memories are being cleared already."), code="clearing") from None
+    return locked
+
+
+def work_on(clearing: Clearing, *, seconds: float) -> None:
+    """Go on with a clearing for about so many seconds, and queue the rest. Run twice at once, it does no more."""
+    until = time.monotonic() + seconds
+    while clearing.is_at_work:
+        rows = _left(clearing).select_related("workspace", "owner", "agent")
+        batch = list(rows.order_by("pk")[:BATCH])
+        if not batch:
+            undone = clearing.status == ClearingStatus.UNDOING
+            status = ClearingStatus.UNDONE if undone else ClearingStatus.CLEARED
+            _advance(clearing, status=status, after=0, finished_at=timezone.now())
+            return
+        _change(clearing, batch)
+        _advance(clearing, after=batch[-1].pk, done=F("done") + len(batch))
+        if time.monotonic() > until:
+            _queue(clearing)
+            return
+
+
+def _change(clearing: Clearing, batch: list[Memory]) -> None:
+    if clearing.status == ClearingStatus.CLEARING and clearing.for_good:
+        forget_memories(batch, by=clearing.by, now=timezone.now())
+        return
+    for memory in batch:
+        try:
+            if clearing.status == ClearingStatus.UNDOING:
+                restore_memory(memory, by=clearing.by, now=timezone.now())
+            else:
+                delete_memory(memory, by=clearing.by, now=clearing.started_at)
+        except (
+            DomainError
+        ) as error:  # forgotten for good since, or refused by today's rules: it stays as it is
+            logger.info("A memory was left out of %s: %s", clearing.public_id, error.code)
+
+
+def _left(clearing: Clearing) -> MemoryQuerySet:
+    rows = clearing.memories().filter(pk__gt=clearing.after)
+    if clearing.status == ClearingStatus.UNDOING:
+        return rows.filter(deleted_at=clearing.started_at, review=Review.NONE)
+    rows = rows.filter(created_at__lte=clearing.started_at)  # what is saved from then on stays
+    return rows if clearing.for_good else rows.filter(deleted_at=None)
+
+
+def _advance(clearing: Clearing, **values: Any) -> None:
+    """Store a step forward, unless another worker has stored it."""
+    Clearing.objects.filter(pk=clearing.pk, status=clearing.status, after=clearing.after).update(**values)
+    clearing.refresh_from_db(fields=["status", "after", "done", "finished_at"])
+
+
+def _queue(clearing: Clearing) -> None:
+    job = {"clearing_id": clearing.pk, "task_name": "clear memories"}
+    transaction.on_commit(lambda: async_task("memories.tasks.clear_memories", **job))

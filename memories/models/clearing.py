@@ -1,0 +1,70 @@
+"""A clearing: one act that empties a scope of its memories, and how far it is."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from memories.models.memory import Memory, MemoryQuerySet, Scope
+from memoryhub.ids import PublicIdField
+from workspaces.models import Agent, User, Workspace
+
+
+class ClearingStatus(models.TextChoices):
+    CLEARING = "clearing", "Clearing"
+    CLEARED = "cleared", "Cleared"
+    UNDOING = "undoing", "Undoing"
+    UNDONE = "undone", "Undone"
+
+
+class Clearing(models.Model):
+    """Written by ``memories.forgetting.clear``. It deleted the memories of its scope whose ``deleted_at`` is its
+    ``started_at``.
+    """
+
+    public_id = PublicIdField(prefix="clr")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
+    scope = models.CharField(max_length=10, choices=Scope.choices)
+    agent = models.ForeignKey(Agent, on_delete=models.CASCADE, null=True, blank=True, related_name="+")
+    by = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    place = models.BigIntegerField(help_text="As of a memory.")
+    for_good = models.BooleanField(default=False)
+    status = models.CharField(max_length=10, choices=ClearingStatus.choices, default=ClearingStatus.CLEARING)
+    total = models.PositiveIntegerField(default=0, help_text="Memories in the scope when it began.")
+    done = models.PositiveIntegerField(default=0, help_text="Of the step at work: cleared or brought back.")
+    after = models.BigIntegerField(
+        default=0, help_text="The last memory's key that the step at work has handled."
+    )
+    started_at = models.DateTimeField(default=timezone.now)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["place"],
+                condition=Q(status__in=["clearing", "undoing"]),
+                name="clearing_one_at_a_time",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.public_id
+
+    @property
+    def is_at_work(self) -> bool:
+        return self.status in {ClearingStatus.CLEARING, ClearingStatus.UNDOING}
+
+    def memories(self) -> MemoryQuerySet:
+        """All of its scope, deleted ones too."""
+        return in_scope(self.workspace, self.scope, self.by, self.agent)
+
+
+def in_scope(workspace: Workspace, scope: str, by: User, agent: Agent | None) -> MemoryQuerySet:
+    """The memories of a workspace, of one of its assistants, or the personal ones of a person in any workspace."""
+    if scope == Scope.USER:
+        return Memory.objects.filter(scope=scope, owner=by)
+    if scope == Scope.AGENT:
+        return Memory.objects.filter(scope=scope, workspace=workspace, agent=agent)
+    return Memory.objects.filter(scope=scope, workspace=workspace, owner=None)
