@@ -38,6 +38,7 @@ from tests.factories import (
     make_webhook,
     make_workspace,
 )
+from workspaces.invitations.invited import invite
 from workspaces.models import Agent, ApiKey, DataRequest, Membership, Role
 from workspaces.models.artifact import Artifact
 from workspaces.models.connection import Connection
@@ -94,6 +95,24 @@ class Members(Listed):
 
     def name(self, row: Membership) -> str:
         return row.user.public_id
+
+
+class Invitations(Listed):
+    """Those to the workspace's owner, into other people's workspaces."""
+
+    address = f"{API}/invitations"
+
+    def add(self) -> Any:
+        host = make_user()
+        return invite(
+            make_workspace(owner=host), user=self.cast.owner, role=Role.VIEWER, by=host, now=timezone.now()
+        )
+
+    def name(self, row: Any) -> str:
+        return str(row.workspace.public_id)
+
+    def listed_name(self, item: dict[str, Any]) -> str:
+        return str(item["workspace_id"])
 
 
 class Agents(Listed):
@@ -526,6 +545,7 @@ LISTS: list[type[Listed]] = [
     Prompts,
     Workspaces,
     Members,
+    Invitations,
     Agents,
     Connections,
     OrganisationAgents,

@@ -176,7 +176,7 @@ def _context(imported: Import) -> dict[str, Any]:
         "counts": [
             {"label": label, **counts[kind], "kind": kind} for kind, label in KINDS.items() if kind in counts
         ],
-        "refusals": [{**each, "label": KINDS[each["kind"]]} for each in refusals(imported)],
+        "refusals": [{**each, "label": KINDS.get(each["kind"], each["kind"])} for each in refusals(imported)],
         "has_chats": "chat" in imported.foreseen,
         "has_memories": "memory" in imported.foreseen,
         "is_at_work": imported.is_checking or imported.status == ImportStatus.RUNNING,
