@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from memories.judging.duplicates import may_merge
 from memoryhub.llm.e5.encoder import MultilingualEncoder
-from tests.bench.judging_data import Pair, pairs
+from tests.bench.judging_data import Pair, pairs, swaps
 
 KINDS = {"=": "rewordings", "!": "edits", "r": "roles", "-": "edits inside rewordings"}
 
@@ -38,6 +38,13 @@ def main() -> None:
         for language in sorted({pair.language for pair in known}):
             cells = [_cell(judged, split, language, kind) for kind in KINDS]
             print(f"{language:10}" + "".join(f"{cell:>26}" for cell in cells))
+    exchanged = {pair: may_merge(pair.a, pair.b, encoder) for pair in swaps()}
+    for split in ("open", "counted"):
+        for kind in "!=":
+            of = [
+                is_merged for pair, is_merged in exchanged.items() if (pair.split, pair.kind) == (split, kind)
+            ]
+            print(f"sixteen languages, {split}, {KINDS[kind]} merged: {sum(of)} of {len(of)}")
     if show:
         for pair, is_merged in merged.items():
             if is_merged != pair.same and pair.split == "held back":

@@ -14,6 +14,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from memories.judging.duplicates import alignment
+from memories.judging.duplicates.roles import roles_differ, states_differ
 from memories.judging.duplicates.values import values_differ, values_of
 from memories.judging.nets import logits
 from memoryhub.llm.base import Vectors
@@ -72,7 +73,8 @@ def main() -> None:
 def _is_asked(pair: Pair, words: dict[str, alignment.Words]) -> bool:
     """Whether the rules before the head let it through."""
     differ = values_differ(values_of(pair.a), values_of(pair.b))
-    return not differ and not alignment.roles_differ(words[pair.a], words[pair.b])
+    differ = differ or states_differ(pair.a, pair.b)
+    return not differ and not roles_differ(words[pair.a], words[pair.b])
 
 
 def show(known: list[Pair], caught: Vectors) -> None:

@@ -96,6 +96,18 @@ def pairs() -> Iterator[Pair]:
                 yield Pair(path.stem[:2], own, a, b, split, bucket(rest))
 
 
+def swaps() -> Iterator[Pair]:
+    """Return the pairs of `data/swaps`, written before the rules that they measure.
+
+    Half of them, by a hash, were looked at while those rules were written ("open"); the others were only counted.
+    """
+    for name, kind in (("edits", "!"), ("rewordings", "=")):
+        for line in (DATA / "swaps" / f"{name}.tsv").read_text(encoding="utf-8").splitlines():
+            language, _, a, b = line.split("\t")
+            is_counted = hashlib.sha256((a + b).encode()).digest()[0] % 2
+            yield Pair(language, kind, a, b, "counted" if is_counted else "open", bucket(a))
+
+
 def _three(line: str) -> Iterator[tuple[str, str, str]]:
     """A statement, its rewording, and that with another value: alike, an edit inside a rewording, an edit."""
     said, other = line.split(" || ")

@@ -6,7 +6,6 @@ name stands it is far. What is measured says nothing of any language.
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -21,7 +20,6 @@ from memoryhub.llm.base import Vectors
 
 _APOSTROPHES = "'\u2019"
 _SAME = 0.98  # likeness of a word to itself, wherever it stands
-_FEW = 3  # words beside which an exchange of roles is taken for one
 _LOWEST = 4  # of the likenesses that are looked at one by one
 MEASURES = 30  # of a pair, before what is measured in each dimension
 
@@ -32,6 +30,7 @@ class Words:
     vectors: Vectors  # (words, 384), of length 1, without what all texts have in common
     whole: Vectors  # the mean of the states
     names: list[str]  # as far as capitals tell
+    capitals: frozenset[str]  # words that begin with one, the first of a sentence and German nouns among them
 
     @property
     def direction(self) -> Vectors:
@@ -47,6 +46,7 @@ def words_of(read: Read) -> Words:
     words: list[str] = []
     groups: list[list[int]] = []
     joins = False
+    starts: list[bool] = []
     for place, piece in enumerate(read.pieces):
         word = "".join(sign for sign in piece.casefold() if _is_of_a_word(sign)).replace("\u2019", "'")
         if not word.strip("'"):
@@ -59,18 +59,22 @@ def words_of(read: Read) -> Words:
             groups[-1].append(place)
         else:
             words.append(word)
+            starts.append(piece.lstrip("▁")[:1].isupper())
             groups.append([place])
-        joins = piece[-1].isalnum() or piece[-1] in _APOSTROPHES
+        joins = _is_of_a_word(piece[-1])
+    capitals = {value_of(word) for word, starts_so in zip(words, starts, strict=True) if starts_so}
     states = read.vectors.astype(np.float32)
     rows = [states[group].mean(axis=0) - centre for group in groups]
     vectors = np.stack(rows) if rows else np.empty((0, len(centre)), np.float32)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-6)
     whole = states.mean(axis=0) if len(states) else centre
-    return Words([value_of(word) for word in words], vectors, whole, _names_in(read))
+    return Words([value_of(word) for word in words], vectors, whole, _names_in(read), frozenset(capitals))
 
 
 def _is_of_a_word(sign: str) -> bool:
-    return sign.isalnum() or sign in _APOSTROPHES or unicodedata.combining(sign) > 0
+    return (
+        sign.isalnum() or sign in _APOSTROPHES or unicodedata.category(sign)[0] == "M"
+    )  # vowel signs of Hindi
 
 
 def _stands_alone(word: str) -> bool:
@@ -80,7 +84,7 @@ def _stands_alone(word: str) -> bool:
 
 def same_words(a: Words, b: Words) -> bool:
     """The same words in the same order, but for an end put first."""
-    return a.words == b.words or _moved(a.words, b.words)
+    return a.words == b.words or is_moved(a.words, b.words)
 
 
 def measure(a: Words, b: Words) -> Vectors:
@@ -142,40 +146,13 @@ def _alike_where_they_stand(equal: Vectors, likeness: Vectors) -> list[float]:
 
 def _order(a: list[str], b: list[str], *, same: bool) -> list[float]:
     """How far the common words stand in another order; ``same``: they are all that is there."""
-    turned, moved = _turned(a, b), _moved(a, b)
+    turned, moved = count_turned(a, b), is_moved(a, b)
     return [min(turned, 8) / 8, turned > 0, turned > 0 and same and not moved, moved]
-
-
-def roles_differ(a: Words, b: Words) -> bool:
-    """True for "my boss trusts me" and "I trust my boss": few other words, but I or me, active or passive, or the order
-    differ. An end put first is no other order.
-    """
-    left, right, forms = set(a.words), set(b.words), _forms()
-    acting, acted, by = (bool(each & left) != bool(each & right) for each in forms.values())
-    persons = forms["acting"] | forms["acted_upon"]
-    others = _without_kin(left - right, right - left)
-    turned = _turned(a.words, b.words) > 0 and not _moved(a.words, b.words)
-    if not others - persons:
-        return turned or acting or bool(others)
-    return len(others - persons - forms["by"]) <= _FEW and (acted or (by and not turned))
-
-
-def _without_kin(left: set[str], right: set[str]) -> set[str]:
-    """The words of one side only, but for forms of one word: looks and look."""
-    kin = {(x, y) for x in left for y in right if x[:4] == y[:4] and min(len(x), len(y)) >= 4}
-    return (left | right) - {word for pair in kin for word in pair}
 
 
 def _names_exchanged(a: Words, b: Words) -> bool:
     """Whether who is named first differs."""
     return [name for name in a.names if name in b.names] != [name for name in b.names if name in a.names]
-
-
-@cache
-def _forms() -> dict[str, frozenset[str]]:
-    """The words of many languages for who acts, who is acted upon, and for "by"."""
-    stored = json.loads(Path(__file__).with_name("roles.json").read_text(encoding="utf-8"))
-    return {role: frozenset(words.split()) for role, words in stored.items()}
 
 
 def _names_in(read: Read) -> list[str]:
@@ -201,13 +178,13 @@ def _slots(a: list[str], b: list[str]) -> tuple[int, int]:
     return len(found), max((max(a2 - a1, b2 - b1) for _, a1, a2, b1, b2 in found), default=0)
 
 
-def _turned(a: list[str], b: list[str]) -> int:
+def count_turned(a: list[str], b: list[str]) -> int:
     """How many pairs of common words stand in another order; numbers have been compared before."""
     places = [b.index(word) for word in a if a.count(word) == b.count(word) == 1 and not word.isdigit()]
     return sum(earlier > later for at, later in enumerate(places) for earlier in places[:at])
 
 
-def _moved(a: list[str], b: list[str]) -> bool:
+def is_moved(a: list[str], b: list[str]) -> bool:
     """True when b is a with its end put first: "In March I moved", "I moved in March"."""
     return a != b and len(a) == len(b) > 3 and any(a[at:] + a[:at] == b for at in range(2, len(a) - 1))
 

@@ -71,6 +71,11 @@ def value_of(word: str) -> str:
     return word if value is None else str(value)
 
 
+def is_date(word: str) -> bool:
+    """Return True for the name of a month or a day of the week."""
+    return word in _names()["months"] or word in _names()["days"] or word == "may"
+
+
 def _together(values: list[int]) -> list[int]:
     """Two, hundred: 200; twenty, five: 25. Words that are no number are 0, and end one."""
     found: list[int] = []

@@ -5,7 +5,7 @@ import pytest
 from memories.judging.duplicates import may_merge, normalise
 from memoryhub.llm.e5.encoder import MultilingualEncoder
 from memoryhub.llm.reader import Reader
-from tests.bench.judging_data import Pair, pairs
+from tests.bench.judging_data import Pair, pairs, swaps
 
 READER = Reader(MultilingualEncoder())
 
@@ -33,6 +33,17 @@ def test_rewordings_are_caught_and_edits_are_not_merged(
     assert sum(rewordings) / len(rewordings) >= caught
     assert sum(edits) / len(edits) <= mistaken
     assert sum(inside) / len(inside) <= 0.12
+
+
+@pytest.mark.parametrize("split", ["open", "counted"])
+def test_people_who_change_places_and_what_is_over_stay_apart_in_sixteen_languages(split: str) -> None:
+    """Rewordings of the same roles, passives and symmetric sentences among them, are still merged."""
+    merged = {pair: same(pair.a, pair.b) for pair in swaps() if pair.split == split}
+    assert len({pair.language for pair in merged}) == 16
+    edits = [is_merged for pair, is_merged in merged.items() if not pair.same]
+    rewordings = [is_merged for pair, is_merged in merged.items() if pair.same]
+    assert sum(edits) / len(edits) <= 0.01
+    assert sum(rewordings) / len(rewordings) >= (0.85 if split == "counted" else 0.8)
 
 
 def test_the_guard_is_symmetric(both_ways: dict[Pair, tuple[bool, bool]]) -> None:
@@ -71,6 +82,9 @@ def test_whom_extraction_names_is_left_aside_in_each_language(named: str, plain:
         ("I get up at 6:30 am", "I get up at 06:30"),
         ("Ann wrote the report", "The report was written by Ann"),
         ("In Paris I met Ann", "I met Ann in Paris"),
+        ("Ben's work is admired by Anna", "Anna admires Ben's work"),
+        ("Anna and Ben are married", "Ben and Anna are married"),
+        ("Anna met Ben", "Ben met Anna"),
         ("\uff29\uff21\uff2d vegan", "iam vegan"),
     ],
 )
@@ -85,6 +99,9 @@ def test_the_same_said_otherwise_may_merge(a: str, b: str) -> None:
         ("Tom lent me money", "I lent Tom money"),
         ("My brother taught me chess", "I taught my brother chess"),
         ("Ann was hired by Bob", "Ann hired Bob"),
+        ("Anna admires Ben's work", "Ben admires Anna's work"),
+        ("Ben's work is admired by Anna", "Ben admires Anna's work"),
+        ("Carla is an employee", "Carla is a former employee"),
         ("I like tea but not coffee", "I like coffee but not tea"),
         ("She is a nurse", "He is a nurse"),
         ("I lived in Rome", "I no longer live in Rome"),

@@ -1,0 +1,247 @@
+"""Compare who does what to whom in two statements, and whether it still holds.
+
+Embeddings of "Anna admires Ben's work" and "Ben admires Anna's work" are almost equal. These rules compare the order
+of the people instead, turned around where one statement is passive. The words they need are data (roles.json).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import cache
+from itertools import combinations, pairwise
+from pathlib import Path
+
+from memories.judging.duplicates.alignment import Words, count_turned, is_moved
+from memories.judging.duplicates.values import is_date
+
+_FEW = 3  # words of one side only, up to which a change of voice or person is taken for a change of roles
+_SHORT = 3  # letters of a word, such as "do" and "da", of which one is enough
+_REPLACED = 2  # words of one side only, beside two that have changed places
+_MOST_WORDS = 60  # of a statement in which exchanged parties are searched: the search is quadratic
+_KOREAN_PARTICLES = (
+    (re.compile(r"(?<=[가-힣])(?:은|는)(?![가-힣])"), "는"),
+    (re.compile(r"(?<=[가-힣])(?:이|가)(?![가-힣])"), "가"),
+)
+
+
+def with_parties_in_order(a: str, b: str) -> str:
+    """Return `a` with its two parties in the order of `b`, where their order means nothing: "X and Y", "X met Y"."""
+    if max(len(a), len(b)) > 400:
+        return a
+    plain_a, plain_b = _plain(a), _plain(b)
+    for link, other in ((x, y) for x in _links(plain_a) for y in _links(plain_b)):
+        left, right = plain_a[: link.start()], plain_a[link.end() :]
+        other_left, other_right = plain_b[: other.start()], plain_b[other.end() :]
+        for start in range(_shared(left, other_left) + 1):
+            first, second = left[start:], other_left[start:]
+            if not first or not second or first == second or not _begins_word(left, start):
+                continue
+            if _starts_with(right, second) and _starts_with(other_right, first):
+                return left[:start] + second + other[0] + first + right[len(second) :]
+    return a
+
+
+def _plain(text: str) -> str:
+    text = unicodedata.normalize("NFC", text)
+    for pattern, particle in _KOREAN_PARTICLES:
+        text = pattern.sub(particle, text)
+    return text
+
+
+def _links(text: str) -> Iterator[re.Match[str]]:
+    return _patterns()["symmetric"].finditer(text)
+
+
+def _begins_word(text: str, at: int) -> bool:
+    return at == 0 or _is_unspaced(text[at]) or not (text[at - 1].isalnum() and text[at].isalnum())
+
+
+def _starts_with(text: str, start: str) -> bool:
+    if not text.startswith(start):
+        return False
+    rest = text[len(start) :]
+    return not rest or not rest[0].isalnum() or _is_unspaced(rest[0]) or "가" <= rest[0] <= "힣"
+
+
+def _is_unspaced(sign: str) -> bool:
+    """Return True for Han and kana, which are written without blanks."""
+    return "\u3040" <= sign <= "\u9fff"
+
+
+def states_differ(a: str, b: str) -> bool:
+    """Return True if only one says that something is over ("former", "no longer"), or if they name opposite
+    directions or times (left and right, before and after).
+    """
+    a, b = _folded(a), _folded(b)
+    patterns = _patterns()
+    if bool(patterns["over"].search(a)) != bool(patterns["over"].search(b)):
+        return True
+    for one, other in (("left", "right"), ("before", "after")):
+        in_a = [bool(patterns[side].search(a)) for side in (one, other)]
+        in_b = [bool(patterns[side].search(b)) for side in (one, other)]
+        if sorted((in_a, in_b)) == [[False, True], [True, False]]:
+            return True
+    return False
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFC", text).replace("\u2019", "'").replace("İ", "i").casefold()
+
+
+def roles_differ(a: Words, b: Words) -> bool:
+    """Return True for "my boss trusts me" and "I trust my boss", and for two names that have changed places.
+
+    A passive turns the order of its parties around, so there the same order is the difference.
+    """
+    if _parties_exchanged(a, b):
+        return True
+    left, right, forms = set(a.words), set(b.words), _forms()
+    acting, acted, by = (
+        bool(forms[role] & left) != bool(forms[role] & right) for role in ("acting", "acted_upon", "by")
+    )
+    persons = forms["acting"] | forms["acted_upon"]
+    others = _without_kin(left - right, right - left)
+    is_turned = count_turned(a.words, b.words) > 0 and not is_moved(a.words, b.words)
+    if not others - persons:
+        return (is_turned and not _is_fronted(a.words, b.words)) or acting or bool(others)
+    return len(others - persons - forms["by"]) <= _FEW and (acted or (by and not is_turned))
+
+
+def _is_fronted(a: list[str], b: list[str]) -> bool:
+    """Return True if `b` is `a` with two neighbouring parts exchanged, one of them of several words."""
+    if len(a) != len(b) or len(a) < 3:
+        return False
+    start = next((at for at, (x, y) in enumerate(zip(a, b, strict=True)) if x != y), len(a))
+    end = next((at for at, (x, y) in enumerate(zip(a[::-1], b[::-1], strict=True)) if x != y), 0)
+    inner_a, inner_b = a[start : len(a) - end], b[start : len(b) - end]
+    cuts = [at for at in range(1, len(inner_a)) if inner_a[at:] + inner_a[:at] == inner_b]
+    return len(inner_a) > 2 and bool(cuts)
+
+
+def without_speaker(words: list[str]) -> list[str]:
+    """Return the words without an "I" that the verb's own form says too, as in Spanish, Russian and Arabic."""
+    return [word for word in words if word not in _forms()["self"]]
+
+
+def _parties_exchanged(a: Words, b: Words) -> bool:
+    """Return True if two words or names have changed places, and no passive explains it."""
+    if max(len(a.words), len(b.words)) > _MOST_WORDS:
+        return False
+    matched = _matched(a.words, b.words)
+    by = _forms()["by"]
+    left = [word for at, word in enumerate(a.words) if at not in {x for x, _ in matched}]
+    left += [word for at, word in enumerate(b.words) if at not in {y for _, y in matched}]
+    voiced = sum(word in by for word in a.words) != sum(word in by for word in b.words)
+    if voiced and any(word not in by for word in left):
+        return False
+    names = _names(a) | _names(b)
+    for one, other in combinations(matched, 2):
+        if one[1] < other[1] or (a.words[one[0]] == b.words[one[1]]) != (
+            a.words[other[0]] == b.words[other[1]]
+        ):
+            continue  # in order, or only one in another form: a case that shows who acts
+        if all(
+            {a.words[x], b.words[y]} & names and a.words[x] in a.capitals and b.words[y] in b.capitals
+            for x, y in (one, other)
+        ):
+            return True
+        apart = other[0] - one[0] > 1 and one[1] - other[1] > 1
+        changed = a.words[one[0]] != b.words[one[1]]
+        if (
+            len(left) <= _REPLACED
+            and (apart or changed or _is_caseless(a.words[one[0]]))
+            and _restores(matched, one, other)
+        ):
+            return True
+    return False
+
+
+def _is_caseless(word: str) -> bool:
+    """Return True for a script without capitals, whose names stand side by side: "Amit Neha ko" in Hindi."""
+    return not word.isdecimal() and word.upper() == word.lower()
+
+
+def _restores(matched: list[tuple[int, int]], one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Return True if exchanging the two puts all words in the same order."""
+    back = {one: other[1], other: one[1]}
+    order = [back.get(pair, pair[1]) for pair in matched]
+    return order == sorted(order)
+
+
+def _names(words: Words) -> set[str]:
+    """Return the capitalised words, without "I", months and days, and nouns that follow a German article."""
+    forms = _forms()
+    after = {word for before, word in pairwise(words.words) if before in forms["determiners"]}
+    common = forms["acting"] | forms["acted_upon"] | forms["determiners"] | after
+    return {
+        word for word in words.names if word in words.capitals and word not in common and not is_date(word)
+    }
+
+
+def _matched(a: list[str], b: list[str]) -> list[tuple[int, int]]:
+    """Return the places of words that both have once, in the same or another form, in the order of `a`."""
+    pairs = [(at, b.index(word)) for at, word in enumerate(a) if a.count(word) == b.count(word) == 1]
+    free_b = [at for at, word in enumerate(b) if word not in a]
+    for at, word in enumerate(a):
+        if word in b:
+            continue
+        kin = [other for other in free_b if _are_kin(word, b[other])]
+        if len(kin) == 1:
+            pairs.append((at, kin[0]))
+            free_b.remove(kin[0])
+    return sorted(pairs)
+
+
+def _are_kin(x: str, y: str) -> bool:
+    """Return True for forms of one word, as far as their beginnings tell: Ola and Oli, admires and admired."""
+    same = _shared(x, y)
+    if max(len(x), len(y)) <= _SHORT:
+        return same > 0
+    return same >= 2 and 2 * same >= max(len(x), len(y))
+
+
+def _shared(x: str, y: str) -> int:
+    """Return how many characters two texts have in common at their start."""
+    pairs = enumerate(zip(x, y, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(x), len(y)))
+
+
+def _without_kin(left: set[str], right: set[str]) -> set[str]:
+    """Return the words of one side only, without forms of one word: looks and look."""
+    kin = {(x, y) for x in left for y in right if x[:4] == y[:4] and min(len(x), len(y)) >= 4}
+    return (left | right) - {word for pair in kin for word in pair}
+
+
+@cache
+def _data() -> dict[str, str]:
+    stored: dict[str, str] = json.loads(Path(__file__).with_name("roles.json").read_text(encoding="utf-8"))
+    return stored
+
+
+@cache
+def _forms() -> dict[str, frozenset[str]]:
+    """Return the words of many languages for who acts, who is acted upon, for "I" and for "by"."""
+    return {
+        role: frozenset(_data()[role].split())
+        for role in ("acting", "acted_upon", "self", "by", "determiners")
+    }
+
+
+@cache
+def _patterns() -> dict[str, re.Pattern[str]]:
+    """Return a pattern for each list of phrases: whole words, in Han, kana, hangul and Arabic also parts of them."""
+    found = {}
+    for name in ("over", "left", "right", "before", "after"):
+        spaced = [phrase for phrase in _data()[name].split("|") if not _is_joined(phrase)]
+        joined = [phrase for phrase in _data()[name].split("|") if _is_joined(phrase)]
+        found[name] = re.compile("|".join([rf"(?<![^\W_])(?:{'|'.join(spaced)})(?![^\W_])", *joined]))
+    spaced = [phrase for phrase in _data()["symmetric"].split("|") if not _is_joined(phrase)]
+    found["symmetric"] = re.compile(rf" (?:{'|'.join(spaced)}) | و|[와과] |하고 |[和与跟與と]")
+    return found
+
+
+def _is_joined(phrase: str) -> bool:
+    return any(map(_is_unspaced, phrase)) or "가" <= phrase[0] <= "힣"
