@@ -42,10 +42,11 @@ def normalise(text: str) -> str:
 def may_merge(a: str, b: str, encoder: Encoder | None, *, least: float = 0.0, likely: bool = False) -> bool:
     """True when `a` and `b`, near by their vectors, may be kept as one statement.
 
-    False when they differ in a number, a date, a day, who does what to whom or whether it still holds; otherwise a small head, fitted on rewordings and edits in
-    seven languages, weighs how their words lie beside each other. Without an encoder only the same words merge, and
-    with one only what has a cosine of `least` in its eyes. `likely`: what is rather the same than not is enough, for
-    a person who sees both and decides. Costs two readings by the encoder. Raises EmbedderError.
+    False when they differ in a number, a date, a day, who does what to whom or whether it still holds; otherwise a
+    small head, fitted on rewordings and edits in seven languages, weighs how their words lie beside each other.
+    Without an encoder only the same words merge, and with one only what has a cosine of `least` in its eyes.
+    `likely`: what is rather the same than not is enough, for a person who sees both and decides. Costs two readings
+    by the encoder. Raises EmbedderError.
     """
     if bool(_USER.match(a)) != bool(_USER.match(b)):
         a, b = _USER.sub("", a, count=1), _USER.sub("", b, count=1)

@@ -132,11 +132,17 @@ def _parties_exchanged(a: Words, b: Words) -> bool:
         return False
     matched = _matched(a.words, b.words)
     by = _forms()["by"]
-    left = [word for at, word in enumerate(a.words) if at not in {x for x, _ in matched}]
-    left += [word for at, word in enumerate(b.words) if at not in {y for _, y in matched}]
+    left = [
+        word for at, word in enumerate(a.words) if word not in b.words and at not in {x for x, _ in matched}
+    ]
+    left += [
+        word for at, word in enumerate(b.words) if word not in a.words and at not in {y for _, y in matched}
+    ]
     voiced = sum(word in by for word in a.words) != sum(word in by for word in b.words)
     if voiced and any(word not in by for word in left):
         return False
+    if not left and _parts_exchanged([at for _, at in matched]):
+        return True
     names = _names(a) | _names(b)
     for one, other in combinations(matched, 2):
         if one[1] < other[1] or (a.words[one[0]] == b.words[one[1]]) != (
@@ -162,6 +168,18 @@ def _parties_exchanged(a: Words, b: Words) -> bool:
 def _is_caseless(word: str) -> bool:
     """Return True for a script without capitals, whose names stand side by side: "Amit Neha ko" in Hindi."""
     return not word.isdecimal() and word.upper() == word.lower()
+
+
+def _parts_exchanged(order: list[int]) -> bool:
+    """Return True if two parts, one of them of several words, have changed places around a third: Li Wei, Zhang Min."""
+    ranks = sorted(order)
+    moved = [(at, ranks.index(place)) for at, place in enumerate(order) if ranks[at] != place]
+    if not moved:
+        return False
+    inner = [ranks.index(place) for place in order[moved[0][0] : moved[-1][0] + 1]]
+    cuts = [0, *(at for at, (x, y) in enumerate(pairwise(inner), start=1) if y != x + 1), len(inner)]
+    sizes = [end - start for start, end in pairwise(cuts)]
+    return len(sizes) == 3 and inner[0] > inner[cuts[1]] > inner[-1] and max(sizes[0], sizes[2]) > 1
 
 
 def _restores(matched: list[tuple[int, int]], one: tuple[int, int], other: tuple[int, int]) -> bool:
