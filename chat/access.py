@@ -34,7 +34,7 @@ def get_message(
 ) -> tuple[Chat, Message]:
     """A message that this person may read. NotFound, or Forbidden below ``need``."""
     chat = get_chat(user, chat_id, need=need)
-    readable = chat.messages.readable_by(user).select_related("author", "reply_to")
+    readable = chat.messages.readable_by(user).select_related("author", "imported_by", "reply_to")
     message = readable.filter(public_id=public_id).first()
     if message is None:
         raise NotFound(_("There is no such message in this chat."))

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
+from unicodedata import bidirectional
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
@@ -34,6 +35,8 @@ FIELD = re.compile(r"(\w+): (.+)\.", re.DOTALL)  # as an error names what is wro
 SHARED = "/shared/"  # the same to everybody, whoever is signed in
 LONGEST = 500  # characters of a header that are looked at, and so remembered
 SENTENCES_END = re.compile(r"(?<=[.!?]) ")
+# What may turn a line round, as Unicode calls it.
+TURNS = {"R", "AL", "RLE", "LRE", "RLO", "LRO", "RLI", "LRI", "FSI", "PDI", "PDF"}
 
 
 class LanguageMiddleware:
@@ -49,6 +52,13 @@ class LanguageMiddleware:
         response.headers.setdefault("Content-Language", language)
         patch_vary_headers(response, ["Accept-Language"])
         return response
+
+
+def isolated(name: str) -> str:
+    """A name within a sentence, kept from turning what stands beside it round: in its marks where anything could."""
+    if translation.get_language_bidi() or any(bidirectional(letter) in TURNS for letter in name):
+        return f"\u2068{name}\u2069"
+    return name
 
 
 def language_for(request: HttpRequest) -> str:

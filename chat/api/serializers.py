@@ -141,6 +141,14 @@ class MessageJson(serializers.Serializer[Any]):
     content = serializers.CharField()
     status = serializers.ChoiceField(choices=MessageStatus.choices)
     author = PersonJson(allow_null=True, help_text="null for answers.")
+    imported = serializers.BooleanField(
+        source="is_imported",
+        read_only=True,
+        help_text="Whether somebody imported these words under another person's name: they need not be that person's.",
+    )
+    imported_by = PersonJson(
+        allow_null=True, read_only=True, help_text="Who imported them; null also once that person has left."
+    )
     reply_to = serializers.SerializerMethodField(help_text="For answers: the id of the message answered.")
     model = serializers.CharField(help_text="For answers: the model that wrote it.")
     memory_enabled = serializers.BooleanField(help_text="Whether automatic memory was on in this turn.")

@@ -91,7 +91,11 @@ def turn_response(
 
 def load(answer: Message) -> Message:
     """An answer as it is stored now. NotFound when its workspace was deleted while it was written."""
-    stored = Message.objects.select_related("author", "reply_to", "chat").filter(pk=answer.pk).first()
+    stored = (
+        Message.objects.select_related("author", "imported_by", "reply_to", "chat")
+        .filter(pk=answer.pk)
+        .first()
+    )
     if stored is None:
         raise NotFound(_("This answer no longer exists."))
     return stored

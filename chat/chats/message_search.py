@@ -66,7 +66,7 @@ def find_messages(
         for pk in visible
     }
     best = sorted((pk for pk in visible if scores[pk] >= FLOOR), key=lambda pk: (-scores[pk], -pk))[:limit]
-    rows = said.select_related("chat").in_bulk(best)
+    rows = said.select_related("chat", "author", "imported_by").in_bulk(best)
     return [_shown(rows[pk], scores[pk], query) for pk in best if pk in rows]
 
 
@@ -99,4 +99,7 @@ def _shown(message: Message, score: float, query: str) -> Found:
         chat_id=message.chat.public_id,
         personal=message.chat.is_private or message.personal != PersonalUse.NONE,
         stays_here=message.stays_here,
+        is_imported=message.is_imported,
+        imported_by=message.imported_by,
+        written_by=message.written_by,
     )

@@ -112,7 +112,9 @@ def _written_by(message: Message, content: str | None, *, by: User, now: datetim
     if author is not None and role_in(author, message.chat.workspace) is None:
         author = None
     is_quoted = content is None or " ".join(content.split()) in " ".join(message.content.split())
-    return {"author": author} | ({} if is_quoted else {"edited_by": by, "edited_at": now})
+    if not is_quoted:
+        return {"author": author, "edited_by": by, "edited_at": now}
+    return {"author": author, "imported_by": message.imported_by, "imported_at": message.imported_at}
 
 
 def _completer(chat: Chat, by: User, message: Message | None = None) -> Complete | None:

@@ -16,7 +16,7 @@ from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, MessageRole
 from memories.models import Memory, Receipt, ReceiptItem
 from memories.models.receipt import Strength
 from memories.writing.field_rules import UNSTORABLE
-from memories.writing.portable import read_moment, refuse_hidden_secrets, storable
+from memories.writing.portable import import_marks, read_moment, refuse_hidden_secrets, storable
 from memoryhub.errors import DomainError, Invalid
 from memoryhub.kept import kept
 from memoryhub.languages import grouped
@@ -169,12 +169,14 @@ def _message(line: dict[str, Any], local: str, chat: Chat, places: Places) -> Me
         raise Invalid(fields={"content": _("must have 1 to %s characters") % grouped(MESSAGE_LENGTH)})
     created_at = _past(line, "created_at", places) or places.now
     name = text_of(line, "author", 150)
+    author = _who(line, name, places) if name else None
     attempt = line.get("attempt", 1)
     return Message(
         public_id=local,
         chat=chat if chat.pk else None,
         role=role,
-        author=_who(line, name, places) if name else None,
+        author=author,
+        **_marks(line, role, author, places),
         content=content,
         status=MessageStatus.STOPPED if status == MessageStatus.STREAMING else status,
         error_code=text_of(line, "error_code", 30),
@@ -186,6 +188,14 @@ def _message(line: dict[str, Any], local: str, chat: Chat, places: Places) -> Me
         finished_at=_past(line, "finished_at", places),
         superseded_at=_past(line, "superseded_at", places),
     )
+
+
+def _marks(line: dict[str, Any], role: str, author: User | None, places: Places) -> dict[str, Any]:
+    if role != MessageRole.USER:
+        return {}
+    name = text_of(line, "imported_by", 150)
+    at = read_moment("imported_at", line.get("imported_at"))
+    return import_marks(author, places.user, at, lambda: _who(line, name, places), now=places.now)
 
 
 def _link_answers(wanted: dict[Record, tuple[str, str]], made: dict[str, Message], places: Places) -> None:

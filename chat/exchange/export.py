@@ -100,11 +100,13 @@ def _of_workspace(user: User, workspace: Workspace, now: datetime) -> Iterator[l
     if not role.allows(Role.EDITOR):
         memories = memories.filter(deleted_at=None)
     said = Message.objects.filter(chat__in=chats).readable_by(user)
-    messages = with_versions(said.select_related("chat__workspace", "author", "reply_to"))
+    messages = with_versions(said.select_related("chat__workspace", "author", "imported_by", "reply_to"))
     yield from _in_pieces(agents, _agent_line)
     yield from _in_pieces(chats.select_related("workspace", "created_by", "agent"), _chat_line)
     yield from _in_pieces(messages, _message_line)
-    loaded = memories.select_related("workspace", "owner", "author", "edited_by", "agent", "may_replace")
+    loaded = memories.select_related(
+        "workspace", "owner", "author", "edited_by", "imported_by", "agent", "may_replace"
+    )
     revisions = Prefetch("revisions", Revision.objects.select_related("by"))
     yield from _in_pieces(loaded.prefetch_related("sources", revisions), memory_line)
     answer = said.filter(public_id=OuterRef("message_id"))
@@ -188,6 +190,8 @@ def _message_line(message: Message) -> Line:
         "chat": message.chat.public_id,
         "role": message.role,
         "author": _who(message.author),
+        "imported_by": _who(message.imported_by),
+        "imported_at": _at(message.imported_at),
         "content": message.content,
         "status": message.status,
         "error_code": message.error_code,

@@ -54,7 +54,7 @@ class Places:
 
     def sort(self, records: list[Record]) -> list[tuple[Record, Workspace]]:
         """Those whose workspace is known, with it; the others are refused."""
-        names = ("author", "created_by", "user")
+        names = ("author", "created_by", "imported_by", "user")
         self.meet(str(record.line.get(name) or "") for record in records for name in names)
         placed = []
         for record in records:

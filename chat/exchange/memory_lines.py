@@ -115,7 +115,14 @@ def take_memories(
 
 def _settle(read: list[Read], places: Places) -> None:
     places.meet(
-        name for each in read for name in (each.memory.author, each.memory.edited_by, *each.memory.revisers)
+        name
+        for each in read
+        for name in (
+            each.memory.author,
+            each.memory.edited_by,
+            each.memory.imported_by,
+            *each.memory.revisers,
+        )
     )
     chats: dict[Read, tuple[str, str]] = {}
     for each in read:
@@ -134,6 +141,7 @@ def _settle(read: list[Read], places: Places) -> None:
             importer=places.user,
             person=places.person(workspace),
             agent=agent,
+            now=places.now,
         )
         if PATTERN.fullmatch(each.draft.source_chat_id):
             chats[each] = (each.draft.source_chat_id, workspace.public_id)

@@ -11,6 +11,7 @@ from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
 from chat.chats.actions import audit_place
+from chat.chats.attribution import imported
 from chat.exchange.export import in_pieces
 from chat.models import Chat, Message, MessageRole, MessageStatus
 from workspaces.audit import Verb, record
@@ -41,7 +42,7 @@ def _messages(chat: Chat, reader: User) -> Iterator[list[Message]]:
             chat.messages.readable_by(reader)
             .current()
             .exclude(status=MessageStatus.STREAMING)
-            .select_related("author")
+            .select_related("author", "imported_by")
         )
         found = list(rows.filter(pk__gt=last).defer("html").order_by("pk")[:AT_ONCE])
         if not found:
@@ -53,6 +54,8 @@ def _messages(chat: Chat, reader: User) -> Iterator[list[Message]]:
 def _said_by(message: Message) -> str:
     if message.role == MessageRole.ASSISTANT:
         return _("Answer")
+    if message.is_imported:
+        return imported(message)
     return message.author.shown_name if message.author else _("Somebody who has left")
 
 
@@ -74,6 +77,8 @@ def _json(chat: Chat, reader: User) -> Iterator[bytes]:
                 "id": message.public_id,
                 "role": message.role,
                 "author": message.author.get_username() if message.author else None,
+                "imported": message.is_imported,
+                "imported_by": message.imported_by.get_username() if message.imported_by else None,
                 "content": message.content,
                 "created_at": iso(message.created_at),
             }

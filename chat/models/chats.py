@@ -151,6 +151,16 @@ class Message(models.Model):
     chat = models.ForeignKey(Chat, on_delete=models.CASCADE, related_name="messages")
     role = models.CharField(max_length=10, choices=MessageRole.choices)
     author = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    imported_by = models.ForeignKey(
+        User,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        db_index=False,  # message_imported has those few that have one
+        related_name="+",
+        help_text="Who imported it under its author's name, where that is another person.",
+    )
+    imported_at = models.DateTimeField(null=True, blank=True, editable=False)  # kept when that person leaves
     content = models.TextField(blank=True)
     html = models.TextField(
         blank=True,
@@ -255,6 +265,9 @@ class Message(models.Model):
                 name="message_superseded",
                 condition=Q(superseded_by__isnull=False),
             ),
+            models.Index(
+                fields=["imported_by"], name="message_imported", condition=Q(imported_by__isnull=False)
+            ),
         ]
         constraints = [
             # Two sends at once must not make two answers that overwrite each other's context.
@@ -265,6 +278,16 @@ class Message(models.Model):
 
     def __str__(self) -> str:
         return f"{self.role} {self.public_id}"
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether somebody else imported these words under the author's name."""
+        return self.imported_at is not None
+
+    @property
+    def written_by(self) -> User | None:
+        """The author, as a memory calls it."""
+        return self.author
 
     @property
     def has_steps(self) -> bool:

@@ -12,7 +12,8 @@ from datetime import datetime
 from django.conf import settings
 
 from chat.models import Message, ToolCall
-from chat.prompting.context import category_label, room_beside_answer
+from chat.prompting.context import room_beside_answer
+from chat.prompting.labels import category_label, imported_label
 from chat.prompting.text import cut_to, escape, prompt_text, tokens
 from memories.judging.extraction.candidates import render_conversation
 from memories.models import Memory, ReceiptItem
@@ -95,8 +96,8 @@ def build_check(
     room -= tokens(said)
     lines: list[str] = []
     for number, memory in enumerate(memories, start=1):
-        label = f"{category_label(memory) or 'memory'}, {memory.created_at:%Y-%m-%d}"
-        line = f"{number}. ({escape(label)}) {escape(memory.content)}"
+        label = [category_label(memory) or "memory", f"{memory.created_at:%Y-%m-%d}", imported_label(memory)]
+        line = f"{number}. ({', '.join(filter(None, label))}) {escape(memory.content)}"
         room -= tokens(line)
         if room < 0:
             break

@@ -21,6 +21,7 @@ from chat.models.steps import Mode, Step, StepKind, StepOutcome
 from chat.modes.check import build_check, memories_beside, read_verdict
 from chat.modes.mode import AnswerMode
 from chat.modes.steps import begin, end
+from chat.prompting.labels import text_of
 from chat.prompting.text import BYTES_PER_TOKEN, cut_to, escape, prompt_text, tokens
 from chat.tools.loop import Plan, replied, write
 from chat.turns.rests_on import RestsOn, mark
@@ -147,7 +148,7 @@ async def _compare(live: LiveAnswer, model: ChatModel, user_pk: int, step: Step)
         return StepOutcome.NOTHING, ""
     if not model.capabilities.can_extract:
         return StepOutcome.ERROR, _TOO_SMALL
-    question = answer.reply_to.content if answer.reply_to else ""
+    question = text_of(answer.reply_to) if answer.reply_to else ""
     text = live.text
     asked, count = build_check(question, text, memories, model.capabilities)
     if not count:
@@ -164,7 +165,8 @@ async def _compare(live: LiveAnswer, model: ChatModel, user_pk: int, step: Step)
 
 
 def _what_to_compare(live: LiveAnswer, user_pk: int) -> tuple[Message, list[Memory]]:
-    answer = Message.objects.select_related("chat__workspace", "chat__agent", "reply_to").get(pk=live.pk)
+    people = ("reply_to__author", "reply_to__imported_by")
+    answer = Message.objects.select_related("chat__workspace", "chat__agent", *people).get(pk=live.pk)
     if not answer.memory_enabled:
         return answer, []
     user = User.objects.get(pk=user_pk)

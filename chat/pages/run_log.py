@@ -15,8 +15,7 @@ from django.utils.translation import ngettext
 from chat.agents.run_overview import title_shown
 from chat.agents.run_progress import PLANNING
 from chat.models.runs import RunEntry, RunEvent, RunStatus, RunStepStatus
-from chat.templatetags.ui import isolated
-from memoryhub.languages import grouped
+from memoryhub.languages import grouped, isolated
 
 RUN_IS: dict[str, str | Promise] = {
     RunStatus.RUNNING: later("The run goes on"),

@@ -176,7 +176,7 @@ def load_transcript(
     ``around`` may name a message of an earlier version: it is shown under what took its place.
     """
     readable = chat.messages.readable_by(user)
-    messages = readable.current().select_related("author").order_by("-id")
+    messages = readable.current().select_related("author", "imported_by").order_by("-id")
     if before:
         messages = messages.filter(pk__lt=_key(chat, before))
     named = readable.filter(public_id=around).first() if around else None

@@ -12,6 +12,7 @@ from django_q.tasks import async_task
 from chat.chats.personal_memories import PromptPolicy
 from chat.models import Chat, Compaction, Message, MessageRole, MessageStatus
 from chat.prompting.context import history_room, room_beside_answer, system_text
+from chat.prompting.labels import text_of, with_labels
 from chat.prompting.text import cut_to, escaped_lines, prompt_text, tokens
 from chat.turns.chosen_model import chosen_for_chat
 from memories.judging.extraction.candidates import render_conversation
@@ -98,7 +99,7 @@ def _older(chat: Chat, previous: Compaction | None, model: ChatModel, shown: Pro
     said = shown.of(chat.messages.current()).filter(pk__gt=previous.upto_id if previous else 0)
     said = said.exclude(content="").exclude(status=MessageStatus.STREAMING)
     kept = 0
-    newest_first = list(said.only("role", "content", "personal", "stays_here").order_by("-pk")[:1000])
+    newest_first = list(with_labels(said, "personal", "stays_here").order_by("-pk")[:1000])
     for number, message in enumerate(newest_first):
         kept += tokens(message.content)
         if kept > room * KEPT_SHARE:
@@ -131,12 +132,9 @@ def _summarise(
 ) -> Compaction | None:
     room = max(200, model.capabilities.context_tokens - 3 * SUMMARY_TOKENS - tokens(prompt_text("compact")))
     each = room // len(older)
-    said = [
-        (message.role, message.content if tokens(message.content) <= each else cut_to(message.content, each))
-        for message in older
-    ]
-    if sum(tokens(message.content) for message in older) <= room:
-        said = [(message.role, message.content) for message in older]
+    said = [(message.role, text_of(message)) for message in older]
+    if sum(tokens(text) for _role, text in said) > room:
+        said = [(role, cut_to(text, each)) for role, text in said]
     asked = render_conversation(said, limit=None)
     if previous is not None:
         asked = f"<summary>\n{escaped_lines(previous.summary)}\n</summary>\n{asked}"

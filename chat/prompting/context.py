@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -11,15 +10,14 @@ from datetime import datetime
 from django.conf import settings
 
 from chat.prompting.conversation import LOOKED_AT, Conversation, Line
+from chat.prompting.labels import category_label, imported_label, named
 from chat.prompting.short_term import ShortTerm
 from chat.prompting.text import cut_to, escape, escaped_lines, prompt_text, tokens
-from memories.models import Memory
-from memories.models.memory import CATEGORIES
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.receipts import NO_ROOM
 from memoryhub.llm.base import Capabilities, Picture, Speaker, Tool
 from memoryhub.llm.base import Message as PromptMessage
-from workspaces.models import Agent, User
+from workspaces.models import Agent
 
 TOOLS_SHARE = 0.25  # of the room beside the answer, kept free for what tools return
 TIGHT = 0.8  # of the history's room: from here on the older part is summarised
@@ -30,7 +28,6 @@ SUMMARY_SHARE = 0.3  # the summary of older messages
 RECALLED_SHARE = 0.4  # the recalled memories
 SHORT_TERM_SHARE = 0.5  # short-term memory; if it needs more it is left out
 PICTURES_SHARE = 0.5  # pictures of the question; those before it that share of the history's room
-SIGNS_OF_NAMES = ".@+_'\u2019-"
 LEAST_QUESTION = 64  # tokens of the question that are shown however little room there is
 
 
@@ -93,7 +90,8 @@ def build_prompt(
     asked = cut_to(conversation.question.content, max(LEAST_QUESTION, room - 16))
     room = history_room(capabilities, room - tokens(asked), has_tools=bool(tools))
     shown = _history(conversation, room)
-    question = PromptMessage("user", asked, pictures=pictures, speaker=Speaker.PERSON)
+    speaker = conversation.question.speaker
+    question = PromptMessage("user", asked, pictures=pictures, speaker=speaker)
     messages = [*system, *shown.messages, *tail, question]
     is_tight = shown.left_out or shown.tokens > room * TIGHT
     seen_from = shown.first if shown.left_out else None
@@ -187,35 +185,13 @@ def recalled_block(used: Sequence[Recalled], *, names_people: bool = False) -> s
 def _recalled_line(item: Recalled, *, names_people: bool = True, is_older: bool = True) -> str:
     memory = item.memory
     label = [category_label(memory) or "memory", f"{memory.created_at:%Y-%m-%d}"]
-    if names_people:
-        label.append(f"{'from' if memory.edited_at is None else 'edited by'} {_named(memory.written_by)}")
+    if memory.is_imported:
+        label.append(imported_label(memory))
+    elif names_people:
+        label.append(f"{'from' if memory.edited_at is None else 'edited by'} {named(memory.written_by)}")
     if is_older:
         label.append("older: a newer line here may replace it")
     return f"- ({', '.join(label)}) {escape(memory.content)}"
-
-
-def _named(user: User | None) -> str:
-    """Return a person's shown name, with the user name where that is another: two people may share a shown name."""
-    if user is None:
-        return name_of(None)
-    username = _quoted(user.get_username())
-    return username if user.shown_name == user.get_username() else f"{_quoted(user.shown_name)} {username}"
-
-
-def _quoted(text: str) -> str:
-    """Return a person's text for a label: in quotes, without the signs that could end a quote, a field or a label."""
-    signs = (" " if unicodedata.category(s)[0] in "PS" and s not in SIGNS_OF_NAMES else s for s in text)
-    return f'"{escape("".join(signs))}"'
-
-
-def category_label(memory: Memory) -> str:
-    """Return the category for a label: a usual one as it is, one that a person made up in quotes."""
-    category = memory.category or ""
-    return category if category in ("", *CATEGORIES) else f"category {_quoted(category)}"
-
-
-def name_of(user: User | None) -> str:
-    return user.shown_name if user else "somebody who left"
 
 
 def leave_out_what_does_not_fit(

@@ -22,9 +22,12 @@ class Line:
     content: str
     key: int
     pictures: tuple[Picture, ...] = ()
+    is_imported: bool = False  # under somebody's name, as its content says
 
     @property
     def speaker(self) -> Speaker:
+        if self.is_imported:
+            return Speaker.IMPORT
         return Speaker.PERSON if self.role == "user" else Speaker.MODEL
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chat.models import Message, MessageRole, PersonalUse
+from chat.prompting.labels import imported_label
 from memories.writing.drafts import cut_at_word
 
 BEFORE, AFTER = 2, 1
@@ -18,7 +19,7 @@ def excerpt_around(message: Message) -> str:
     if message.chat.is_private or message.chat.is_temporary or message.personal:
         return ""
     siblings = Message.objects.filter(chat_id=message.chat_id, personal=PersonalUse.NONE)
-    siblings = siblings.exclude(content="").select_related("author")
+    siblings = siblings.exclude(content="").select_related("author", "imported_by")
     if message.superseded_by_id is None:
         siblings = siblings.current()
     before = list(siblings.filter(pk__lt=message.pk).order_by("-pk")[:BEFORE])[::-1]
@@ -31,4 +32,6 @@ def excerpt_around(message: Message) -> str:
 def _speaker(message: Message) -> str:
     if message.role == MessageRole.ASSISTANT:
         return "Assistant"
+    if message.is_imported:
+        return imported_label(message)
     return message.author.get_username() if message.author else "User"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.db.models import Q
@@ -50,13 +51,13 @@ class _Turn:
     last: Message
     by: User | None
     lines: Sequence[
-        tuple[int, str, str, str, list[str] | None]
-    ]  # newest first: key, role, text, id, documents
+        tuple[int, str, str, str, list[str] | None, datetime | None]
+    ]  # newest first: key, role, text, id, documents, when it was imported under somebody's name
 
     @property
     def answers(self) -> dict[int, str]:
         """The public ids of the last answers, by their keys."""
-        found = [(pk, name) for pk, role, _text, name, _docs in self.lines if role == MessageRole.ASSISTANT]
+        found = [(pk, name) for pk, role, _text, name, *_rest in self.lines if role == MessageRole.ASSISTANT]
         return dict(found[:ANSWERS])
 
     @property
@@ -70,7 +71,7 @@ class _Turn:
 def provenance_until(last: Message, by: User | None) -> Provenance:
     """Everything that stood before the model up to this message, whose turn it is of. Some fifteen queries at most."""
     before = Message.objects.filter(chat_id=last.chat_id, pk__lte=last.pk).order_by("-pk")
-    fields = ("pk", "role", "content", "public_id", "only_documents")
+    fields = ("pk", "role", "content", "public_id", "only_documents", "imported_at")
     turn = _Turn(last, by, list(before.values_list(*fields)[: 2 * MESSAGES]))
     return Provenance(tuple(source for route in ROUTES for source in route(turn)))
 
@@ -85,9 +86,11 @@ def provenance_of_run(run: Run) -> Provenance:
 
 
 def _people(turn: _Turn) -> Iterator[Source]:
-    """Their own words, and what they confirmed of the answer before."""
-    for at, (_pk, role, text, _name, _docs) in enumerate(turn.lines):
-        if role == MessageRole.USER:
+    """Their own words, what they confirmed of the answer before, and what was imported under somebody's name."""
+    for at, (_pk, role, text, name, _docs, imported_at) in enumerate(turn.lines):
+        if imported_at is not None:
+            yield Source(Speaker.IMPORT, text, name)
+        elif role == MessageRole.USER:
             yield Source(Speaker.PERSON, text)
             earlier = next((line[2] for line in turn.lines[at + 1 :] if line[1] == MessageRole.ASSISTANT), "")
             if said := confirmed(text, earlier):
@@ -95,7 +98,7 @@ def _people(turn: _Turn) -> Iterator[Source]:
 
 
 def _answers(turn: _Turn) -> Iterator[Source]:
-    for pk, _role, text, name, _docs in turn.lines:
+    for pk, _role, text, name, *_rest in turn.lines:
         if pk in turn.answers:
             yield Source(Speaker.MODEL, text, name)
 

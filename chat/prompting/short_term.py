@@ -24,6 +24,7 @@ from chat.models import (
     MessageStatus,
     ShortTermMemory,
 )
+from chat.prompting.labels import text_of
 from chat.prompting.other_chats import recent
 from chat.prompting.text import BYTES_PER_TOKEN, escape, prompt_text
 from memories.judging.extraction.courtesy import says_nothing
@@ -225,7 +226,7 @@ def _mark(row: ShortTermMemory, answer: Message) -> None:
 
 def _with_turn(earlier: list[list[str]], answer: Message) -> list[list[str]]:
     """The last messages, this turn's among them; a question that was answered again stands there once."""
-    said = [("User", answer.reply_to.content if answer.reply_to else ""), ("Assistant", answer.content)]
+    said = [("User", text_of(answer.reply_to) if answer.reply_to else ""), ("Assistant", answer.content)]
     turn = [[role, cut_at_word(" ".join(text.split()), SNIPPET_LENGTH)] for role, text in said]
     kept = earlier[:-2] if earlier[-2:-1] == turn[:1] else earlier
     return [*kept, *turn][-SNIPPETS:]

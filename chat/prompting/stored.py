@@ -7,6 +7,7 @@ from typing import Literal
 from chat.chats.personal_memories import PromptPolicy
 from chat.models import Compaction, Message, MessageRole
 from chat.prompting.conversation import LOOKED_AT, Conversation, Line
+from chat.prompting.labels import text_of, with_labels
 from chat.prompting.prompt_pictures import ByMessage, pictures_of
 from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Document
@@ -26,7 +27,7 @@ def conversation_of(
     earlier = Message.objects.filter(
         chat_id=question.chat_id, pk__lt=question.pk, pk__gt=compaction.upto_id if compaction else 0
     )
-    said = shown.of(earlier).current().exclude(content="").only("role", "content", "only_documents")
+    said = with_labels(shown.of(earlier).current().exclude(content=""), "only_documents")
     newest = list(said.order_by("-pk")[: LOOKED_AT + 1])
     there = in_reach(Document.objects.live(), question.chat.workspace, shown.user, reach)
     pictures = pictures_of([question, *newest], there, shows=shows_pictures)
@@ -40,4 +41,5 @@ def conversation_of(
 
 def _line(message: Message, pictures: ByMessage) -> Line:
     role: Literal["user", "assistant"] = "user" if message.role == MessageRole.USER else "assistant"
-    return Line(role, message.content, message.pk, pictures.get(message.pk, ()) if role == "user" else ())
+    shown = pictures.get(message.pk, ()) if role == "user" else ()
+    return Line(role, text_of(message), message.pk, shown, is_imported=message.is_imported)

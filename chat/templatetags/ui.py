@@ -6,7 +6,6 @@ from datetime import datetime
 from decimal import Decimal
 from functools import cache
 from typing import Any
-from unicodedata import bidirectional
 from zlib import crc32
 
 from django import template
@@ -19,10 +18,11 @@ from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
-from django.utils.translation import get_language_bidi, gettext_lazy
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
-from memoryhub.languages import file_size, translated
+from chat.chats.attribution import imported
+from memoryhub.languages import file_size, isolated, translated
 from workspaces.documents.reading.drawing import FACE_SIDE
 from workspaces.spending.money import amount
 
@@ -30,8 +30,6 @@ register = template.Library()
 
 
 AVATAR_COLOURS = 5  # as many as the series of a chart, which are told apart on every surface (tokens.css)
-# What may turn a line round, as Unicode calls it.
-TURNS = {"R", "AL", "RLE", "LRE", "RLO", "LRO", "RLI", "LRI", "FSI", "PDI", "PDF"}
 DIRECTIONAL = {
     "chevron-left",
     "chevron-right",
@@ -107,12 +105,8 @@ def money(value: Decimal) -> str:
 register.filter("file_size", file_size)
 
 
-@register.filter
-def isolated(name: str) -> str:
-    """A name within a sentence, kept from turning what stands beside it round: in its marks where anything could."""
-    if get_language_bidi() or any(bidirectional(letter) in TURNS for letter in name):
-        return f"\u2068{name}\u2069"
-    return name
+register.filter("isolated", isolated)
+register.filter("imported", imported)
 
 
 @register.filter

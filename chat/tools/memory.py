@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from chat.models import ToolOutcome
-from chat.prompting.context import category_label
 from chat.prompting.excerpts import excerpt_around
+from chat.prompting.labels import category_label, imported_label
 from chat.prompting.provenance import Shown
 from chat.prompting.text import escape
 from chat.tools import artifacts, documents
@@ -222,13 +222,14 @@ def _shown(item: Found) -> Shown:
 
 def _what(item: Found) -> str:
     if item.place is None:
-        return f"{item.type} “{escape(item.title)}”" if item.title else item.type
+        what = f"{item.type} “{escape(item.title)}”" if item.title else item.type
+        return ", ".join(filter(None, [what, imported_label(item)]))
     page = f", page {item.place.page}" if item.place.page else ""
     return f"{item.type} “{escape(item.title)}”{page}, from character {item.place.characters[0]}"
 
 
 def _entry(number: int, memory: Memory, score: float) -> str:
-    label = ", ".join(filter(None, [category_label(memory), f"score {score:.2f}"]))
+    label = ", ".join(filter(None, [category_label(memory), imported_label(memory), f"score {score:.2f}"]))
     return f"{number}. **{memory.public_id}** ({label})\n{escape(memory.content)}"
 
 

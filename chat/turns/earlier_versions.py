@@ -63,7 +63,7 @@ def versions_of(message: Message, reader: User) -> list[Version]:
     """What this message took the place of, as far as this person may read it, the oldest first; an attempt that came to
     nothing is none. One query.
     """
-    rows = message.supersedes.readable_by(reader).select_related("author", "reply_to")
+    rows = message.supersedes.readable_by(reader).select_related("author", "imported_by", "reply_to")
     rows = rows.order_by("superseded_at", "pk")
     found = [Version(list(group), at) for at, group in groupby(rows, key=_when)]
     return sorted((each for each in found if _is_something(each)), key=lambda each: each.first.pk)

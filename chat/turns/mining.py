@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from chat.models import Chat, Compaction, Message, MessageQuerySet, MessageRole, ToolCall, ToolOutcome
-from chat.prompting.context import name_of
 from chat.prompting.excerpts import excerpt_around
+from chat.prompting.labels import imported_label, name_of
 from chat.prompting.provenance import provenance_until
 from chat.turns import program_turns
 from memories.judging.extraction.provenance import Source
@@ -46,7 +46,7 @@ def load_turn(public_id: str, source_type: str, by: User | None) -> TurnText | N
         question.public_id,
         excerpt_around(question),
         answer.chat.is_private,
-        said_by=question.author,
+        said_by=None if question.is_imported else question.author,
         said_at=question.created_at,
         said_before=_said_before(question),
         earlier=_earlier(question),
@@ -131,19 +131,21 @@ def _output(text: str, until: Message, by: User | None, *said: Source, source: M
 
 def _said_before(question: Message) -> str:
     asked = question.chat.messages.current().filter(pk__lt=question.pk, role=MessageRole.USER)
-    before = asked.order_by("-pk").values_list("author", "public_id").first()
-    return before[1] if before and before[0] == question.author_id else ""
+    before = asked.order_by("-pk").values_list("author", "public_id", "imported_at").first()
+    same = before is not None and before[0] == question.author_id and before[2] == question.imported_at
+    return before[1] if before is not None and same else ""
 
 
 def _earlier(question: Message) -> tuple[tuple[str, str], ...]:
-    """Where several people spoke, each of their messages begins with the name of who wrote it."""
+    """Where several people spoke, each of their messages begins with the name of who wrote or imported it."""
     before = question.chat.messages.current().filter(pk__lt=question.pk).exclude(content="").order_by("-pk")
     before = before.filter(stays_here=False)
-    known = list(before.select_related("author")[:EARLIER])[::-1]
-    people = {message.author for message in [*known, question] if message.role == MessageRole.USER}
+    known = list(before.select_related("author", "imported_by")[:EARLIER])[::-1]
+    said = [message for message in [*known, question] if message.role == MessageRole.USER]
+    several = len({message.author for message in said}) > 1 or any(message.is_imported for message in said)
     return tuple(
-        (message.role, f"{name_of(message.author)}: {message.content}")
-        if message.role == MessageRole.USER and len(people) > 1
+        (message.role, f"{imported_label(message) or name_of(message.author)}: {message.content}")
+        if message.role == MessageRole.USER and several
         else (message.role, message.content)
         for message in known
     )

@@ -81,6 +81,8 @@ class Memory(TypedDict):
     source_message_id: str | None
     author: Person | None
     edited_by: Person | None
+    imported: bool
+    imported_by: Person | None
     may_replace: str | None
     searchable: bool
     created_at: str
@@ -143,6 +145,8 @@ class Found(TypedDict):
     score: float
     created_at: str
     chat_id: str | None
+    imported: bool
+    imported_by: Person | None
 
 
 class Results(TypedDict):
@@ -222,6 +226,8 @@ class Message(TypedDict):
     content: str
     status: Literal["streaming", "done", "stopped", "failed"]
     author: Person | None
+    imported: bool
+    imported_by: Person | None
     reply_to: str | None
     model: str
     memory_enabled: bool

@@ -28,6 +28,7 @@ _SHOWN = (
     "source_type", "source_chat_id", "source_message_id", "created_at", "updated_at",
     "last_accessed_at", "agent__public_id", "workspace__public_id", "author__public_id", "author__username",
     "edited_by__public_id", "edited_by__username", "edited_at",
+    "imported_by__public_id", "imported_by__username", "imported_at",
     "may_replace__public_id", "may_replace__deleted_at", "may_replace__expires_at",
 )
 # fmt: on
@@ -71,6 +72,8 @@ def memory_json(memory: Memory) -> dict[str, Any]:
         "workspace_id": memory.workspace.public_id,
         "author": person_json(memory.written_by) if memory.written_by else None,
         "edited_by": person_json(memory.edited_by) if memory.edited_by else None,
+        "imported": memory.is_imported,
+        "imported_by": person_json(memory.imported_by) if memory.imported_by else None,
         "may_replace": older.public_id if older is not None and older.is_live else None,
         "searchable": by_meaning and get_embedder() is not None,
         "created_at": iso(memory.created_at),

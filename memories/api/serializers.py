@@ -57,6 +57,14 @@ class MemoryJson(serializers.Serializer[Any]):
         help_text="Who wrote the words: the author of the message they come from, or the last person who changed them.",
     )
     edited_by = PersonJson(allow_null=True, help_text="Who last changed another's words, else null.")
+    imported = serializers.BooleanField(
+        source="is_imported",
+        read_only=True,
+        help_text="Whether somebody imported these words under another person's name: they need not be that person's.",
+    )
+    imported_by = PersonJson(
+        allow_null=True, read_only=True, help_text="Who imported them; null also once that person has left."
+    )
     may_replace = serializers.SerializerMethodField(
         help_text="The id of an older memory that says nearly the same with another value, or null."
     )
@@ -138,6 +146,14 @@ class FoundJson(serializers.Serializer[Any]):
     )
     chat_id = serializers.SerializerMethodField(help_text="Of a message; null otherwise.")
     place = PassagePlaceJson(allow_null=True, help_text="Where in a document it stands.")
+    imported = serializers.BooleanField(
+        source="is_imported",
+        read_only=True,
+        help_text="Whether somebody imported these words under another person's name: they need not be that person's.",
+    )
+    imported_by = PersonJson(
+        allow_null=True, read_only=True, help_text="Who imported them; null also once that person has left."
+    )
 
     def get_chat_id(self, found: Found) -> str | None:
         return found.chat_id or None
@@ -163,6 +179,11 @@ class ReceiptItemJson(serializers.Serializer[Any]):
     memory_id = serializers.CharField(source="memory.public_id")
     position = serializers.IntegerField(min_value=0)
     content = serializers.CharField(help_text="As it read at that moment.")
+    imported = serializers.BooleanField(
+        source="memory.is_imported",
+        read_only=True,
+        help_text="Whether somebody imported the memory under another person's name.",
+    )
     score = serializers.FloatField()
     score_parts = serializers.DictField(child=serializers.FloatField())
     strength = serializers.ChoiceField(

@@ -104,7 +104,7 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
 
     def listed(self) -> MemoryQuerySet:
         """Newest first, with what a row on a page shows."""
-        rows = self.select_related("author", "edited_by", "workspace", "agent", "may_replace")
+        rows = self.select_related("author", "edited_by", "imported_by", "workspace", "agent", "may_replace")
         return rows.order_by("-created_at", "-id")
 
     def without_vector(self, model: str) -> MemoryQuerySet:
@@ -153,6 +153,16 @@ class Memory(models.Model):
         help_text="Who last changed the text, where that is not its author.",
     )
     edited_at = models.DateTimeField(null=True, blank=True, editable=False)  # kept when that person leaves
+    imported_by = models.ForeignKey(
+        User,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        db_index=False,  # memory_imported has those few that have one
+        related_name="+",
+        help_text="Who imported these words under another person's name.",
+    )
+    imported_at = models.DateTimeField(null=True, blank=True, editable=False)  # kept when that person leaves
     brought_by = models.BigIntegerField(
         null=True,
         blank=True,
@@ -201,6 +211,9 @@ class Memory(models.Model):
         indexes = [
             models.Index(fields=["brought_by"], name="memory_brought", condition=Q(brought_by__isnull=False)),
             models.Index(fields=["edited_by"], name="memory_edited", condition=Q(edited_by__isnull=False)),
+            models.Index(
+                fields=["imported_by"], name="memory_imported", condition=Q(imported_by__isnull=False)
+            ),
             models.Index(
                 fields=["workspace", "-created_at", "-id"], name="memory_list", condition=Q(deleted_at=None)
             ),
@@ -295,6 +308,11 @@ class Memory(models.Model):
     def written_by(self) -> User | None:
         """Who wrote the words as they are now: the last person who changed them, else the author."""
         return self.author if self.edited_at is None else self.edited_by
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether somebody else imported these words under the name of who wrote them."""
+        return self.imported_at is not None
 
     @property
     def is_live(self) -> bool:

@@ -39,6 +39,10 @@ ON_CARD = (
     "author__first_name",
     "author__last_name",
     "edited_at",
+    "imported_at",
+    "imported_by__username",
+    "imported_by__first_name",
+    "imported_by__last_name",
     "edited_by__username",
     "edited_by__first_name",
     "edited_by__last_name",
@@ -74,7 +78,9 @@ class PanelPage:
 
 def for_cards(memories: MemoryQuerySet) -> MemoryQuerySet:
     """Newest first, with what a card shows and no more; the rest of it is from ``on_cards``."""
-    shown = memories.select_related("author", "edited_by", "agent", "may_replace").only(*ON_CARD)
+    shown = memories.select_related("author", "edited_by", "imported_by", "agent", "may_replace").only(
+        *ON_CARD
+    )
     return shown.annotate(has_vector=searchable(MEMORY)).order_by("-created_at", "-id")
 
 
@@ -130,6 +136,7 @@ def assistants(workspace: Workspace) -> list[Agent]:
 
 # Whose words a proposal rests on (``Draft.resting_on``). A person's do not wait.
 SPEAKER_LABELS = {
+    Speaker.IMPORT: later("Imported"),
     Speaker.MODEL: later("Model"),
     Speaker.ASSISTANT: later("Assistant"),
     Speaker.MEMORY: later("Memory"),

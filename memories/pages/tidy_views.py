@@ -60,7 +60,9 @@ def page(request: PageRequest, ws_id: str) -> HttpResponse:
         "show": show,
         "partly": pairs.partly,
         "pairs": getattr(pairs, show)[:SHOWN] if show in PAIRS else [],
-        "memories": list(lists[show].select_related("author", "edited_by")[:SHOWN]) if show in lists else [],
+        "memories": list(lists[show].select_related("author", "edited_by", "imported_by")[:SHOWN])
+        if show in lists
+        else [],
     }
     part = request.GET.get("part") == "list"
     return render(request, "memories/tidy/region.html" if part else "memories/tidy/page.html", context)

@@ -25,7 +25,8 @@ logger = logging.getLogger(__name__)
 BUMPED_EVERY = timedelta(minutes=1)
 RECHECKED_EVERY = 10  # seconds: rows of older rules are few, and a job for each recall of them would be many
 # A memory without what is large and nobody asks of a recalled one; whether its vector is there, and the last that may
-# replace it; who wrote it and the older one that it may replace, as a page shows them.
+# replace it; who wrote it, who
+# imported it, and the older one that it may replace, as a page shows them.
 _NAMES = [f.attname for f in Memory._meta.concrete_fields if f.name not in {"search", "source_excerpt"}]
 
 
@@ -43,8 +44,10 @@ SELECT {", ".join(f"m.{name}" for name in _NAMES)}, EXISTS (
        ), (SELECT max(n.id) FROM memories_memory n WHERE n.may_replace_id = m.id AND n.deleted_at IS NULL
            AND n.workspace_id = ANY(%(workspaces)s::bigint[])
            AND (n.expires_at IS NULL OR n.expires_at > %(now)s::timestamptz)),
-       {", ".join(f"u.{name}" for name in _AUTHOR)}, {", ".join(f"o.{name}" for name in _OLDER)}
+       {", ".join(f"u.{name}" for name in _AUTHOR)}, {", ".join(f"i.{name}" for name in _AUTHOR)},
+       {", ".join(f"o.{name}" for name in _OLDER)}
 FROM memories_memory m LEFT JOIN workspaces_user u ON u.id = {WRITTEN_BY}
+LEFT JOIN workspaces_user i ON i.id = m.imported_by_id
 LEFT JOIN (
     SELECT {", ".join(_OLDER)} FROM memories_memory WHERE workspace_id = ANY(%(workspaces)s::bigint[])
 ) o ON o.id = m.may_replace_id
@@ -107,7 +110,8 @@ def _try(write: Callable[[], object]) -> None:
 
 def _memory(row: tuple[Any, ...], people: dict[int, User]) -> Memory:
     """One row of ``_LOAD``; ``people`` are the writers met so far."""
-    at, after = len(_NAMES), len(_NAMES) + 2 + len(_AUTHOR)
+    at, writer = len(_NAMES), len(_NAMES) + 2
+    importer, after = writer + len(_AUTHOR), writer + 2 * len(_AUTHOR)
     memory = Memory.from_db(DEFAULT_DB_ALIAS, _NAMES, row[:at])
     memory.searchable = row[at]  # type: ignore[attr-defined]  # as in workspaces.index.embedding.searchable
     memory.newer = row[at + 1]  # type: ignore[attr-defined]
@@ -115,8 +119,10 @@ def _memory(row: tuple[Any, ...], people: dict[int, User]) -> Memory:
         memory.source_details = json.loads(memory.source_details)
     is_edited = memory.edited_at is not None
     key = memory.edited_by_id if is_edited else memory.author_id
-    if key is not None and key not in people:
-        people[key] = User.from_db(DEFAULT_DB_ALIAS, _AUTHOR, row[at + 2 : after])
+    for person, begins in ((key, writer), (memory.imported_by_id, importer)):
+        if person is not None and person not in people:
+            people[person] = User.from_db(DEFAULT_DB_ALIAS, _AUTHOR, row[begins : begins + len(_AUTHOR)])
+    memory.imported_by = people[memory.imported_by_id] if memory.imported_by_id is not None else None
     setattr(memory, "edited_by" if is_edited else "author", people[key] if key is not None else None)
     older = memory.may_replace_id is not None
     memory.may_replace = Memory.from_db(DEFAULT_DB_ALIAS, _OLDER, row[after:]) if older else None

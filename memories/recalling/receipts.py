@@ -132,7 +132,9 @@ def receipts_for(message_ids: Iterable[str], user: User) -> dict[str, Receipt]:
     there = {receipt.workspace_id for receipt in receipts} | {receipt.home for receipt in receipts}
     visible = Memory.objects.visible_to(user).filter(deleted_at=None, workspace__in=there)
     items = ReceiptItem.objects.filter(memory__in=visible, memory__workspace__in=there)
-    items = items.select_related("memory", "memory__workspace")
+    items = items.select_related(
+        "memory", "memory__workspace", "memory__author", "memory__edited_by", "memory__imported_by"
+    )
     prefetch_related_objects(receipts, Prefetch("items", queryset=items))
     for receipt in receipts:
         for position, item in enumerate(receipt.items.all(), start=1):

@@ -43,6 +43,9 @@ class Found:
     workspace_id: str = ""  # of a document or an artifact
     personal: bool = False  # of those or a message: not everybody sees it
     stays_here: bool = False  # it is, or rests on, another workspace's text that never leaves this machine
+    is_imported: bool = False  # of a memory or a message: under the name of ``written_by``
+    imported_by: User | None = None
+    written_by: User | None = None
 
 
 class Finder(Protocol):
@@ -106,6 +109,9 @@ def _memories(query: str, workspace: Workspace, user: User, **how: Any) -> list[
             item.score,
             item.memory.created_at,
             stays_here=stays_elsewhere(item.memory, workspace),
+            is_imported=item.memory.is_imported,
+            imported_by=item.memory.imported_by,
+            written_by=item.memory.written_by,
         )
         for item in recalled.items
     ]

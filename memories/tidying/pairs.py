@@ -139,7 +139,7 @@ def _loaded(workspace: Workspace, user: User, keys: list[tuple[int, int]]) -> li
     return list(
         live_in(workspace, user)
         .filter(pk__in=ids)
-        .select_related("author", "edited_by", "workspace", "agent")
+        .select_related("author", "edited_by", "imported_by", "workspace", "agent")
     )
 
 

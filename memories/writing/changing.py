@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from memories.models import Memory, Revision
 from memories.models.memory import KEY_IS_UNIQUE, RevisionAction
 from memories.writing.announcing import announce
-from memories.writing.drafts import content_hash
+from memories.writing.drafts import Draft, content_hash
 from memories.writing.indexed import index_words, put_in_index, unindex_words
 from memories.writing.versions import next_update
 from memoryhub.database.ready import Ready
@@ -30,7 +30,7 @@ MOST_WORDINGS = 50  # of one memory: what says the same a hundred times in other
 
 def _rows_to_lock(pk: int, workspace: int, *, deleted: bool | None) -> QuerySet[Memory]:
     rows = Memory.objects.select_for_update(of=("self",)).select_related(
-        "workspace", "author", "edited_by", "may_replace"
+        "workspace", "author", "edited_by", "imported_by", "may_replace"
     )
     if deleted is not None:
         rows = rows.filter(deleted_at__isnull=not deleted)
@@ -58,12 +58,14 @@ def change(
     by: User | None,
     now: datetime,
     writer: User | None = None,
+    imported_by: User | None = None,
+    imported_at: datetime | None = None,
     embedded: Embedded | None = None,
     action: str = RevisionAction.EDIT,
     note: Mapping[str, Any] | None = None,
 ) -> None:
     """Apply checked changes to a locked row, with a revision. New content takes with it what came from the old;
-    ``embedded`` is its vector, ``writer`` the person who wrote it.
+    ``embedded`` is its vector, ``writer`` the person who wrote it, or in whose name ``imported_by`` imported it.
     """
     if "content" in changes:
         changes = {"summary": None, **changes, "source_excerpt": "", "may_replace": None}
@@ -71,6 +73,7 @@ def change(
     if "content" in changes:
         is_own = writer is not None and writer.pk == memory.author_id
         changes |= {"edited_by": None if is_own else writer, "edited_at": None if is_own else now}
+        changes |= {"imported_by": imported_by, "imported_at": imported_at}
     unindex_words([memory])
     for name, value in changes.items():
         setattr(memory, name, value)
@@ -92,16 +95,25 @@ def update_in_place(
     *,
     giver: Memory | None,
     by: User | None,
-    writer: User | None,
+    words: Draft | Memory,
     now: datetime,
 ) -> Memory:
-    """Same id, with these changes: a draft's content and key, and what else its caller named."""
+    """Same id, with these changes: the content and key of ``words``, and what else its caller named."""
     locked = locked_row(memory, deleted=False)
     if giver is not None:
         give_key_up(giver, to=locked, by=by, now=now)
     changes = {name: value for name, value in changes.items() if getattr(locked, name) != value}
     if changes:
-        change(locked, changes, by=by, now=now, writer=writer, embedded=embedded)
+        change(
+            locked,
+            changes,
+            by=by,
+            now=now,
+            writer=words.written_by,
+            imported_by=words.imported_by,
+            imported_at=words.imported_at,
+            embedded=embedded,
+        )
         announce(locked, "edit")
     return locked
 

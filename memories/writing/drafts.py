@@ -43,7 +43,8 @@ PERSONAL = {
 @dataclass(frozen=True)
 class Draft:
     """A memory that is not one yet. ``author`` is the person behind it; personal scope makes it theirs alone, or
-    ``owned_by``'s, who keeps another's words. ``edited_by`` changed these words at ``edited_at``.
+    ``owned_by``'s, who keeps another's words. ``edited_by`` changed these words at ``edited_at``; ``imported_by``
+    imported them under another person's name at ``imported_at``.
 
     ``agent`` is the assistant in whose chats it is recalled, and comes with the scope of that name.
     """
@@ -72,6 +73,8 @@ class Draft:
     owned_by: User | None = None
     edited_by: User | None = None
     edited_at: datetime | None = None
+    imported_by: User | None = None
+    imported_at: datetime | None = None
     named: Collection[str] | None = None  # the fields its caller gave; None: those unlike a new memory's
 
     @property

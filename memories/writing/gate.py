@@ -120,7 +120,7 @@ def save_embedded(
             case Update(memory, giver):
                 try:
                     changed = update_in_place(
-                        memory, draft.changes, embedded, giver=giver, by=by, writer=draft.written_by, now=now
+                        memory, draft.changes, embedded, giver=giver, by=by, words=draft, now=now
                     )
                 except NotFound:  # deleted at this very moment: without it there is another answer
                     return save_embedded(
@@ -223,6 +223,8 @@ def new_row(
         author=draft.author,
         edited_by=draft.edited_by,
         edited_at=draft.edited_at,
+        imported_by=draft.imported_by,
+        imported_at=draft.imported_at,
         brought_by=brought_by,
         content=draft.content,
         summary=draft.summary,

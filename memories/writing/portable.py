@@ -23,7 +23,15 @@ from workspaces.models import Agent, User, Workspace
 
 PLAIN = ("content", "summary", "key", "category", "tags", "importance", "pinned", "scope", "source_type")
 SOURCE = ("source_chat_id", "source_message_id", "source_excerpt", "source_details")
-DATES = ("expires_at", "created_at", "updated_at", "edited_at", "last_accessed_at", "deleted_at")
+DATES = (
+    "expires_at",
+    "created_at",
+    "updated_at",
+    "edited_at",
+    "imported_at",
+    "last_accessed_at",
+    "deleted_at",
+)
 DERIVED = (
     "id",
     "content_hash",
@@ -72,6 +80,7 @@ def memory_line(memory: Memory) -> dict[str, Any]:
     line["owner"] = memory.owner.get_username() if memory.owner else None
     line["author"] = memory.author.get_username() if memory.author else None
     line["edited_by"] = memory.edited_by.get_username() if memory.edited_by else None
+    line["imported_by"] = memory.imported_by.get_username() if memory.imported_by else None
     line["agent"] = memory.agent.public_id if memory.agent else None
     line["review"] = memory.review
     line["sources"] = [source.source_id for source in memory.sources.all()]
@@ -97,6 +106,7 @@ class ReadMemory:
     workspace: str
     author: str
     edited_by: str
+    imported_by: str
     agent: str
     revisers: tuple[str, ...]
 
@@ -105,7 +115,7 @@ def read_memory(line: Mapping[str, Any]) -> ReadMemory:
     """Understand and clean a line. Raises Invalid naming what is wrong, or SecretRefused."""
     given = {name: line[name] for name in CLEANERS if name in line and name != "expires_at"}
     named = frozenset(name for name in CLEANERS if name in line)
-    given |= {name: read_moment(name, line.get(name)) for name in ("expires_at", "edited_at")}
+    given |= {name: read_moment(name, line.get(name)) for name in ("expires_at", "edited_at", "imported_at")}
     scope = line.get("scope", Scope.WORKSPACE)
     nowhere = Workspace()
     draft = Draft(
@@ -138,16 +148,23 @@ def read_memory(line: Mapping[str, Any]) -> ReadMemory:
         workspace=_text("workspace", line.get("workspace", "")),
         author=_name("author", line.get("author")),
         edited_by=_name("edited_by", line.get("edited_by")),
+        imported_by=_name("imported_by", line.get("imported_by")),
         agent=_text("agent", line.get("agent") or ""),
         revisers=tuple(_name("revisions.by", revision.get("by")) for revision in revisions),
     )
 
 
 def settle(
-    read: ReadMemory, *, workspace: Workspace, importer: User, person: Find, agent: Agent | None
+    read: ReadMemory,
+    *,
+    workspace: Workspace,
+    importer: User,
+    person: Find,
+    agent: Agent | None,
+    now: datetime,
 ) -> tuple[Draft, Past]:
     """The draft and past in this place. A personal memory is always the importer's; an author who is not here is
-    kept in the source details.
+    kept in the source details. Words of anybody but the importer are marked.
     """
     draft = read.draft
     author = person(read.author) if read.author else None
@@ -162,11 +179,36 @@ def settle(
         agent=agent,
         source_details=details,
     )
+    marks = import_marks(
+        draft.written_by, importer, draft.imported_at, lambda: person(read.imported_by), now=now
+    )
+    draft = replace(draft, **marks)
     revisions = tuple(
         replace(revision, by=person(name) if name else None)
         for revision, name in zip(read.past.revisions, read.revisers, strict=True)
     )
     return draft, replace(read.past, revisions=revisions)
+
+
+def import_marks(
+    written_by: User | None,
+    importer: User,
+    imported_at: datetime | None,
+    imported_by: Callable[[], User | None],
+    *,
+    now: datetime,
+) -> dict[str, Any]:
+    """Return ``imported_by`` and ``imported_at`` of a row: none for the importer's own words, unless the file has them.
+
+    The importer answers for what their file says, so they are named; an administrator's file is believed about it.
+    """
+    if imported_at is None and written_by == importer:
+        return {"imported_by": None, "imported_at": None}
+    is_kept = imported_at is not None and importer.is_superuser
+    return {
+        "imported_by": imported_by() if is_kept else importer,
+        "imported_at": min(imported_at, now) if imported_at else now,
+    }
 
 
 def _revision(given: Any) -> PastRevision:

@@ -54,13 +54,15 @@ def save_or_propose(draft: Draft, *, by: User, now: datetime, dedupe: str = "key
 def proposals(workspace: Workspace, user: User) -> MemoryQuerySet:
     """What waits here, oldest first; of personal ones only their owner's."""
     waiting = Memory.objects.visible_to(user).filter(workspace=workspace, review=Review.PENDING)
-    return waiting.select_related("author", "edited_by", "workspace", "agent").order_by("created_at", "pk")
+    return waiting.select_related("author", "edited_by", "imported_by", "workspace", "agent").order_by(
+        "created_at", "pk"
+    )
 
 
 def get_proposal(user: User, public_id: str, *, workspace: Workspace, need: Role = Role.EDITOR) -> Memory:
     """One that waits, or was rejected. NotFound outside what this person may see, Forbidden below ``need``."""
     rows = Memory.objects.visible_to(user).exclude(review=Review.NONE).filter(workspace=workspace)
-    rows = rows.select_related("author", "edited_by", "workspace", "agent", "owner")
+    rows = rows.select_related("author", "edited_by", "imported_by", "workspace", "agent", "owner")
     found = rows.filter(public_id=public_id).first()
     if found is None:
         raise NotFound(_("This proposal does not exist, or someone has already decided about it."))
@@ -92,7 +94,7 @@ def approve(memory: Memory, *, by: User, now: datetime) -> Saved:
             case Update(known, giver):
                 changes = {"content": locked.content, "key": locked.key}
                 known = changing.update_in_place(
-                    known, changes, embedded, giver=giver, by=by, writer=locked.written_by, now=now
+                    known, changes, embedded, giver=giver, by=by, words=locked, now=now
                 )
                 _decide(locked, RevisionAction.REJECT, Review.REJECTED, by, now)
                 return Saved(known, created=False, duplicate=True)

@@ -28,6 +28,8 @@ class Speaker(StrEnum):
 
     PERSON = "person"
     """A member of the workspace, in this conversation."""
+    IMPORT = "import"
+    """Words that somebody imported under another person's name."""
     MODEL = "model"
     """The model itself: earlier answers, plans, summaries of this conversation."""
     SYSTEM = "system"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
@@ -15,6 +15,9 @@ from workspaces.actions.workspaces import lock
 from workspaces.audit import Verb, record
 from workspaces.invitations.invitations import LONGEST
 from workspaces.models import Invitation, Membership, Role, User, Workspace
+from workspaces.throttles import spend
+
+PAUSE = timedelta(days=1)  # after a person declined
 
 
 def invited(workspace: Workspace, *, now: datetime) -> QuerySet[Invitation]:
@@ -35,12 +38,14 @@ def invitations_of(user: User, *, now: datetime) -> QuerySet[Invitation]:
 def invite(workspace: Workspace, *, user: User, role: str, by: User, now: datetime) -> Invitation:
     """Invite a person to become a member. Owners only.
 
-    Raises Invalid for a wrong role or an inactive person, Conflict for a member or one who is invited already.
+    Raises Invalid for a wrong role or an inactive person, Conflict for a member, one who is invited already or who
+    declined within a day, TooManyRequests.
     """
     if role not in Role.values:
         raise Invalid(fields={"role": _("Must be one of %s.") % ", ".join(Role.values)})
     if not user.is_active:
         raise Invalid(fields={"username": _("There is no person with this username.")})
+    spend("invitations", by, now=now)
     with transaction.atomic():
         lock(workspace)
         get_workspace(by, workspace.public_id, need=Role.OWNER)
@@ -48,6 +53,10 @@ def invite(workspace: Workspace, *, user: User, role: str, by: User, now: dateti
             raise Conflict(_("%s is already a member.") % user.get_username(), code="already_member")
         if invited(workspace, now=now).filter(user=user).exclude(used_by__contains=[user.pk]).exists():
             raise Conflict(_("%s is already invited.") % user.get_username(), code="already_invited")
+        declined = Invitation.objects.filter(workspace=workspace, user=user, declined_at__gt=now - PAUSE)
+        if declined.exists():
+            message = _("%s declined an invitation. You can invite them again a day later.")
+            raise Conflict(message % user.get_username(), code="declined")
         made = Invitation.objects.create(
             workspace=workspace, user=user, role=role, created_by=by, created_at=now, expires_at=now + LONGEST
         )
@@ -73,9 +82,9 @@ def end_invited(*, by: User, now: datetime, **which: Any) -> None:
         found = _open(now).filter(**which).select_for_update(of=("self",)).select_related("workspace").first()
         if found is None or (found.user_id != by.pk and not _owns(found.workspace, by)):
             raise _none()
-        found.revoked_at = now
-        found.save(update_fields=["revoked_at"])
         mine = found.user_id == by.pk
+        found.revoked_at, found.declined_at = now, now if mine else None
+        found.save(update_fields=["revoked_at", "declined_at"])
         _note(Verb.INVITATION_DECLINED if mine else Verb.INVITATION_REVOKED, found, by)
 
 

@@ -39,6 +39,7 @@ class Invitation(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True, blank=True)
+    declined_at = models.DateTimeField(null=True, blank=True)  # by the person it is for
 
     class Meta:
         ordering = ["-created_at", "-id"]

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from chat.doors.mcp.session import caller
 from chat.doors.mcp.shapes import in_sight, page
 from chat.prompting.context import recalled_block
+from chat.prompting.labels import text_of
 from chat.prompting.text import escape
 from chat.tools.base import ToolCaller
 from chat.tools.documents import piece_of
@@ -72,7 +73,7 @@ def read_resource(uri: str) -> types.ReadResourceResult:
         raise missing
     if scheme == "memory":
         memory = in_sight(who).live(who.now).filter(public_id=public_id).first()
-        text = memory.content if memory else None
+        text = text_of(memory) if memory else None
     elif scheme == "document":
         text = _text_of(who, public_id)
     else:
@@ -90,7 +91,7 @@ def get_prompt(name: str) -> types.GetPromptResult:
     best = (
         in_sight(who)
         .live(who.now)
-        .select_related("author", "edited_by")
+        .select_related("author", "edited_by", "imported_by")
         .order_by("-pinned", "-importance", "-updated_at", "-pk")[:INTRODUCED]
     )
     about = [_("This is the workspace “%s”.") % escape(who.workspace.name), escape(who.workspace.description)]

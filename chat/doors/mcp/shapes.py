@@ -67,6 +67,10 @@ class MemoryShape(BaseModel):
     category: str | None
     created_at: str
     personal: bool = Field(description="Of the person alone, in every workspace.")
+    imported: bool = Field(
+        description="Imported under another person's name: need not be that person's words."
+    )
+    imported_by: str | None = Field(None, description="The user name of who imported it.")
     score: float | None = None
 
 
@@ -96,6 +100,8 @@ class FoundShape(BaseModel):
     begins: int | None = Field(
         None, description="Where in a document it stands; read_document reads from there."
     )
+    imported: bool = Field(False, description="Of a memory or message: imported under another person's name.")
+    imported_by: str | None = Field(None, description="The user name of who imported it.")
 
 
 class FoundShapes(BaseModel):
@@ -109,6 +115,8 @@ def shape_of(memory: Memory, score: float | None = None) -> MemoryShape:
         category=memory.category,
         created_at=memory.created_at.isoformat(),
         personal=memory.owner_id is not None,
+        imported=memory.is_imported,
+        imported_by=memory.imported_by.get_username() if memory.imported_by else None,
         score=None if score is None else round(score, 3),
     )
 
@@ -123,6 +131,8 @@ def found_shape(found: Found) -> FoundShape:
         score=round(found.score, 3),
         page=place.page if place else None,
         begins=place.characters[0] if place else None,
+        imported=found.is_imported,
+        imported_by=found.imported_by.get_username() if found.imported_by else None,
     )
 
 
@@ -137,6 +147,7 @@ def page(
 ) -> tuple[list[Memory], str | None]:
     """Newest first. The cursor is the last id of the page before, which may be deleted since. Raises Invalid."""
     rows = rows.live(caller.now).order_by("-created_at", "-pk").defer("search", "source_excerpt")
+    rows = rows.select_related("imported_by")
     if cursor:
         last = in_sight(caller).filter(public_id=cursor).first() if PATTERN.fullmatch(cursor) else None
         if last is None:

@@ -106,6 +106,12 @@ def by_message(chat: Chat, server: ScriptedOpenAI) -> str:
     return message.public_id
 
 
+def by_import(chat: Chat, server: ScriptedOpenAI) -> str:
+    message = make_message(chat, PLANTED, imported_at=timezone.now())
+    make_message(chat, "I see.", MessageRole.ASSISTANT, reply_to=message)
+    return message.public_id
+
+
 def by_tool(chat: Chat, server: ScriptedOpenAI) -> str:
     call = ToolCall.objects.create(message=answered(chat), name="fetch", outcome="found", output=PLANTED)
     return call.public_id
@@ -134,6 +140,7 @@ def by_web(chat: Chat, server: ScriptedOpenAI) -> str:
 
 
 ROUTES: dict[str, tuple[Speaker, Callable[[Chat, ScriptedOpenAI], str]]] = {
+    "a message imported under somebody's name": (Speaker.IMPORT, by_import),
     "an earlier answer": (Speaker.MODEL, by_model),
     "an assistant's instructions": (Speaker.ASSISTANT, by_assistant),
     "a recalled memory": (Speaker.MEMORY, by_memory),

@@ -13,6 +13,7 @@ from tests.api import Api
 from tests.conftest import Cast
 from tests.factories import make_memory
 from workspaces.actions.workspaces import change_role, remove_member
+from workspaces.invitations import invited
 from workspaces.invitations.invitations import LONGEST, link_token
 from workspaces.models import Invitation, Membership, User, Workspace
 
@@ -114,3 +115,15 @@ def test_it_has_no_link_and_does_not_let_a_removed_person_back_in(cast: Cast) ->
     assert Api(cast.stranger).get("invitations").json()["items"] == []
     remove_member(cast.workspace, user=cast.stranger, by=cast.owner)
     assert Api(cast.stranger).post(f"{at(cast)}/members/accept").status_code == 404
+
+
+def test_who_declined_is_not_asked_again_for_a_day(cast: Cast) -> None:
+    now = timezone.now()
+    first = invited.invite(cast.workspace, user=cast.stranger, role="editor", by=cast.owner, now=now)
+    invited.end_invited(by=cast.owner, now=now, pk=first.pk)  # withdrawn, as for another role
+    second = invited.invite(cast.workspace, user=cast.stranger, role="viewer", by=cast.owner, now=now)
+    invited.end_invited(by=cast.stranger, now=now, pk=second.pk)
+    again = invite(cast)
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "declined")
+    later = now + timedelta(days=1, seconds=1)
+    assert invited.invite(cast.workspace, user=cast.stranger, role="viewer", by=cast.owner, now=later)

@@ -1,0 +1,71 @@
+"""Labels in prompts that say whose words a text is. What people typed can neither close a label nor imitate one."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Protocol
+
+from chat.models import Message, MessageQuerySet
+from chat.prompting.text import escape
+from memories.models import Memory
+from memories.models.memory import CATEGORIES
+from workspaces.models import User
+
+SIGNS_OF_NAMES = ".@+_'\u2019-"
+_NAME = ("username", "first_name", "last_name")
+
+
+class Attributed(Protocol):
+    """A message, a memory or a search result."""
+
+    @property
+    def is_imported(self) -> bool: ...
+    @property
+    def imported_by(self) -> User | None: ...
+    @property
+    def written_by(self) -> User | None: ...
+
+
+def imported_label(row: Attributed) -> str:
+    """Return who imported a row and under whose name; empty where its words are of the person it names."""
+    if not row.is_imported:
+        return ""
+    return f"imported by {named(row.imported_by)}, said to be from {named(row.written_by)}"
+
+
+def text_of(row: Message | Memory) -> str:
+    """Return a text for a prompt; one that was imported under somebody's name says so first."""
+    label = imported_label(row)
+    return f"[{label}]\n{row.content}" if label else row.content
+
+
+def with_labels(messages: MessageQuerySet, *more: str) -> MessageQuerySet:
+    """Load what ``text_of`` reads of messages, the fields ``more``, and nothing else."""
+    names = (f"{person}__{name}" for person in ("author", "imported_by") for name in _NAME)
+    return messages.select_related("author", "imported_by").only(
+        "role", "content", "imported_at", *names, *more
+    )
+
+
+def named(user: User | None) -> str:
+    """Return a person's shown name, with the user name where that is another: two people may share a shown name."""
+    if user is None:
+        return name_of(None)
+    username = quoted(user.get_username())
+    return username if user.shown_name == user.get_username() else f"{quoted(user.shown_name)} {username}"
+
+
+def quoted(text: str) -> str:
+    """Return a person's text for a label: in quotes, without the signs that could end a quote, a field or a label."""
+    signs = (" " if unicodedata.category(s)[0] in "PS" and s not in SIGNS_OF_NAMES else s for s in text)
+    return f'"{escape("".join(signs))}"'
+
+
+def category_label(memory: Memory) -> str:
+    """Return the category for a label: a usual one as it is, one that a person made up in quotes."""
+    category = memory.category or ""
+    return category if category in ("", *CATEGORIES) else f"category {quoted(category)}"
+
+
+def name_of(user: User | None) -> str:
+    return user.shown_name if user else "somebody who left"
