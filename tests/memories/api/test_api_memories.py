@@ -41,6 +41,8 @@ FIELDS = {
     "workspace_id",
     "author",
     "edited_by",
+    "imported",
+    "imported_by",
     "may_replace",
     "searchable",
     "created_at",

@@ -34,6 +34,8 @@ def test_what_matters_comes_first(cast: Cast) -> None:
         "title": "",
         "chat_id": None,
         "place": None,
+        "imported": False,
+        "imported_by": None,
         "created_at": deadline.created_at.isoformat(timespec="microseconds").replace("+00:00", "Z"),
     }
 
