@@ -50,7 +50,9 @@ class MessageVersions(MessageView):
         """
         message = self.message(chat_id, message_id, Role.VIEWER)
         return self.page(
-            message.supersedes.readable_by(self.person).select_related("author", "imported_by", "reply_to", "superseded_by"),
+            message.supersedes.readable_by(self.person).select_related(
+                "author", "imported_by", "reply_to", "superseded_by"
+            ),
             keys=["id"],
             list_name=f"versions of {message.public_id}",
             shape=lambda rows: messages_json(rows, self.person),

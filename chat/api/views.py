@@ -240,7 +240,9 @@ class MessageList(ApiView):
         """
         chat = get_chat(self.person, chat_id)
         return self.page(
-            chat.messages.readable_by(self.person).current().select_related("author", "imported_by", "reply_to"),
+            chat.messages.readable_by(self.person)
+            .current()
+            .select_related("author", "imported_by", "reply_to"),
             keys=["id"],
             list_name=f"messages of {chat.public_id}",
             shape=lambda rows: messages_json(rows, self.person),

@@ -29,7 +29,7 @@ from memoryhub.llm.base import Speaker
 from tests.api import Api
 from tests.chat.exchange.test_exchange import empty_installation, exported, imported_whole, lines_of
 from tests.conftest import Cast
-from tests.factories import HERE, make_chat, make_memory, make_message
+from tests.factories import HERE, make_chat, make_memory, make_message, shown_to
 from workspaces.invitations.invited import invite
 from workspaces.models import User, Workspace
 
@@ -151,10 +151,10 @@ class TestRest:
 class TestPrompt:
     def test_the_conversation_labels_the_message(self, cast: Cast, chat: Chat) -> None:
         asked = make_message(chat, "Did I approve it?", author=cast.editor)
-        history = conversation_of(asked, None, user=cast.editor, reach=HERE).earlier
+        history = conversation_of(asked, None, shown=shown_to(cast.editor), reach=HERE).earlier
         said = next(line for line in history if line.role == "user")
         assert said.content == f"[{LABEL}]\n{SAID}" and said.speaker is Speaker.IMPORT
-        again = conversation_of(question(chat), None, user=cast.editor, reach=HERE).question
+        again = conversation_of(question(chat), None, shown=shown_to(cast.editor), reach=HERE).question
         assert LABEL in again.content, "also as the question of an answer that is written again"
 
     def test_recall_labels_the_memory_with_or_without_names(self, cast: Cast, chat: Chat) -> None:
