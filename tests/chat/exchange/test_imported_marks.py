@@ -247,6 +247,6 @@ class TestExchange:
         Memory.objects.update(imported_by=None, imported_at=None)
         with connection.cursor() as cursor:
             cursor.execute(import_module("chat.migrations.0040_imported_by").IMPORTED)
-            cursor.execute(import_module("memories.migrations.0029_imported_by").IMPORTED)
+            cursor.execute(import_module("memories.migrations.0030_imported_by").IMPORTED)
         assert [each.is_imported for each in chat.messages.order_by("pk")] == [True, False, False, False]
         assert Memory.objects.get().imported_by == cast.owner

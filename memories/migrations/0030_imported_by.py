@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
     atomic = False  # the index is built beside readers and writers
     older_may_run = True
     dependencies = [
-        ('memories', '0028_edited_by'),
+        ('memories', '0029_clearing'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
