@@ -84,6 +84,13 @@ class Invalid(DomainError):
     default_message = later("A field is not valid.")
 
 
+class UnreadReply(DomainError):
+    """A model's reply is not the JSON it was asked for. Counted, never raised."""
+
+    status, code = 422, "unread"
+    default_message = later("The model's reply could not be read.")
+
+
 class SecretRefused(Invalid):
     """The text looks like a credential. The secret itself is never part of the error.
 

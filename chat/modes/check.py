@@ -23,6 +23,7 @@ from memories.usage import count_live
 from memories.writing.field_rules import UNSTORABLE
 from memoryhub.llm.base import Capabilities, Speaker
 from memoryhub.llm.base import Message as PromptMessage
+from memoryhub.llm.nearly_json import MOST_REPAIRED, repaired_object
 from workspaces.leaving_machine import Reach
 from workspaces.models import User
 
@@ -111,7 +112,8 @@ def build_check(
 
 
 def read_verdict(reply: str, answer: str, memories: Sequence[Memory]) -> Verdict | None:
-    """The model's reply, checked: None where it is not the JSON asked for. What it says is never guessed at.
+    """The model's reply, checked: None where it is not the JSON asked for, even repaired. What it says is
+    never guessed at.
 
     A statement about a memory that was not shown is dropped; a quote that does not stand in the answer is not
     shown as one. A correction without anything that differs is none.
@@ -148,7 +150,7 @@ def _bare(text: str) -> str:
 
 def _objects_in(reply: str) -> Iterator[dict[str, object]]:
     decoder = json.JSONDecoder()
-    position = 0
+    position = repaired = 0
     for _ in range(_STARTS):
         position = reply.find("{", position)
         if position < 0:
@@ -156,7 +158,10 @@ def _objects_in(reply: str) -> Iterator[dict[str, object]]:
         try:
             value, end = decoder.raw_decode(reply, position)
         except (ValueError, RecursionError):
-            position += 1
-            continue
+            repaired += 1
+            if repaired > MOST_REPAIRED or not (read := repaired_object(reply, position)):
+                position += 1
+                continue
+            value, end = read
         yield value
         position = end

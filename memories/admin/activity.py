@@ -25,13 +25,14 @@ PERSON, MODEL, NOTICED, IMPORTED, OTHERS = (
     "imported",
     "from other programs",
 )
-CREDENTIALS, PERSONAL, FORGOTTEN, BROKEN = (
+CREDENTIALS, PERSONAL, FORGOTTEN, BROKEN, UNREAD = (
     "looked like a credential",
     "held a personal number",
     "forgotten for good before",
     "broke a rule",
+    "the model's reply could not be read",
 )
-_REASONS = {"sensitive": PERSONAL, "forgotten": FORGOTTEN, "invalid": BROKEN}
+_REASONS = {"sensitive": PERSONAL, "forgotten": FORGOTTEN, "invalid": BROKEN, "unread": UNREAD}
 _NAMES = {
     "openai": "OpenAI",
     "github": "GitHub",
@@ -83,7 +84,7 @@ def refused(now: datetime, workspace_id: int | None = None) -> tuple[Chart, list
     most = by_kind.most_common(TOP_KINDS)
     kinds = [Kind(kind_label(kind), number, 100 * number // most[0][1]) for kind, number in most]
     empty = f"Nothing was refused in the last {DAYS} days."
-    names = (CREDENTIALS, PERSONAL, FORGOTTEN, BROKEN)
+    names = (CREDENTIALS, PERSONAL, FORGOTTEN, BROKEN, UNREAD)
     return stacked("Not stored", names, days, by_day, empty=empty), kinds
 
 

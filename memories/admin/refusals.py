@@ -21,9 +21,10 @@ class ReasonFilter(ChoiceFilter):
         ("sensitive", "Held a personal number"),
         ("forgotten", "Forgotten for good before"),
         ("invalid", "Broke a rule"),
+        ("unread", "The model's reply could not be read"),
     ]
 
-    rules = {"secret": ~Q(kind__in=("sensitive", "forgotten", "invalid"))}
+    rules = {"secret": ~Q(kind__in=("sensitive", "forgotten", "invalid", "unread"))}
 
 
 @admin.register(Refusal)

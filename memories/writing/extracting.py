@@ -6,6 +6,7 @@ import logging
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -25,7 +26,7 @@ from memories.writing.same_turn import candidate_of, saved_in_turn, says_the_sam
 from memories.writing.tombstones import WasForgotten
 from memories.writing.turn_text import TurnText, load_message, load_turn
 from memories.writing.versions import Stale, version_of
-from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
+from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused, UnreadReply
 from memoryhub.llm.errors import ModelError
 from memoryhub.monitoring import tracing
 from workspaces.index.embedding import Embedded, embed_texts
@@ -113,7 +114,10 @@ def extract(extraction_id: int, *, now: datetime) -> str:
         if turn is None or place is None:
             return _store(extraction, "", [], None, now=now)
         complete = completer_for(turn, extraction.workspace, extraction.user, json=True)
-        name, candidates = candidates_of(turn, complete, faint=True)
+        unread = partial(
+            refusal_counts.note, UnreadReply(), extraction.workspace_id, extraction.source_type, now
+        )
+        name, candidates = candidates_of(turn, complete, faint=True, unread=unread)
         drafts = [draft_of(extraction, turn, place, name, candidate) for candidate in candidates]
         return _store(extraction, name, drafts, turn, now=now)
     except Exception as error:  # a failed extraction is seen in the admin and tried again, whatever failed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from django.utils import timezone
 
 from memories.judging.extraction.candidates import Candidate
@@ -71,12 +73,16 @@ def completer_for(
 
 
 def candidates_of(
-    turn: TurnText, complete: Complete | None, *, faint: bool = False
+    turn: TurnText,
+    complete: Complete | None,
+    *,
+    faint: bool = False,
+    unread: Callable[[], None] | None = None,
 ) -> tuple[str, list[Candidate]]:
-    """Who found them, and what; ``faint`` as ``extract_with_rules`` has it."""
+    """Who found them, and what; ``faint`` as ``extract_with_rules`` has it, ``unread`` as ``parse_candidates``."""
     if turn.is_output:  # rules read what people say of themselves, which an output is not
         text = turn.messages[0][1]
-        return ("model", distil_with_model(complete, text)) if complete else ("none", [])
+        return ("model", distil_with_model(complete, text, unread)) if complete else ("none", [])
     if complete is None:
         return "rules", extract_with_rules(turn.messages, get_reader(), faint=faint)
     around = Around(
@@ -85,7 +91,7 @@ def candidates_of(
         speaker=_name_of(turn.said_by),
         saved=[memory.content for memory in saved_in_turn(turn.user_message_id)],
     )
-    return "model", extract_with_model(complete, turn.messages, around)
+    return "model", extract_with_model(complete, turn.messages, around, unread)
 
 
 def _name_of(user: User | None) -> str:

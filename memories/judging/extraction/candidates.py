@@ -6,11 +6,12 @@ import html
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from memories.judging.duplicates import normalise
+from memoryhub.llm.nearly_json import MOST_REPAIRED, repaired_object, whole_entries
 from memoryhub.llm.thoughts import without_thoughts
 
 MAX_CANDIDATES = 8
@@ -22,8 +23,9 @@ DEFAULT_IMPORTANCE = 0.5
 
 _MAX_REPLY = 50_000
 _MAX_STARTS = 200
-_BROKEN = object()  # stands where a list begins that does not end
-_LIST = re.compile(r"\[\s*[{\]]")
+_LIST = re.compile(r"\[\s*[{\]\"]")
+_TEXTS = ("text", "content", "memory")  # what models call the statement
+_IMPORTANCES = {"low": 0.3, "medium": DEFAULT_IMPORTANCE, "high": 0.8}
 _BETWEEN = re.compile(r"[\s,]*")  # objects on lines of their own
 
 
@@ -37,18 +39,30 @@ class Candidate:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-def parse_candidates(reply: str) -> list[Candidate]:
-    """Read the candidates from a model's reply: the last complete JSON list of {text, kind, importance} in it, alone or
-    in a code fence or prose, bare or as the one list of an object. Anything else gives an empty list; it is never
-    guessed at, and of a list that was cut nothing is taken.
+@dataclass(frozen=True)
+class _Cut:
+    """A list without an end, by those of its entries that have one."""
+
+    entries: list[Any]
+
+
+def parse_candidates(reply: str, unread: Callable[[], None] | None = None) -> list[Candidate]:
+    """Read the candidates from a model's reply: the last JSON list of {text, kind, importance} in it, alone or in a
+    code fence or prose, bare or as the one list of an object; where there is none, the last list of strings. Faults
+    of JSON are repaired, and of a list that was cut the whole entries are taken. Anything else gives an empty list,
+    and ``unread`` is called.
 
     An entry whose text is no text, or longer than 25 words, is dropped: a cut statement could say something else. An
     unknown kind becomes "fact"; null is what was left out, and a number may come as text.
     """
-    found: list[Any] = []
-    for entries in _lists_in(without_thoughts(reply)[:_MAX_REPLY]):
-        found = entries
-    return keep_best(candidate for entry in found if (candidate := _candidate(entry)))
+    lists = list(_lists_in(without_thoughts(reply)[:_MAX_REPLY]))
+    found = next((entries for entries in reversed(lists) if not _is_strings(entries)), None)
+    if found is None and lists:
+        found = [{"text": text} for text in lists[-1]]
+    candidates = keep_best([candidate for entry in found or () if (candidate := _candidate(entry))])
+    if unread and (found is None or (found and not candidates)):
+        unread()
+    return candidates
 
 
 def keep_best(candidates: Iterator[Candidate] | Sequence[Candidate]) -> list[Candidate]:
@@ -99,25 +113,30 @@ def render_conversation(
 
 
 def _lists_in(reply: str) -> Iterator[list[Any]]:
-    """Every JSON list of objects, or of nothing, that stands in the reply or in an object in it, in order. Objects that
-    stand one after the other are a list, too; after a list that is broken off none is.
+    """Every JSON list of objects, of strings or of nothing that stands in the reply or in an object in it, in order.
+    Objects that stand one after the other are a list, too; after a list that was cut none is.
     """
     row: list[Any] = []
-    is_broken, ends = False, 0
+    is_cut, ends = False, 0
     for value, start, end in _values_in(reply):
-        if value is _BROKEN:
-            is_broken, row = True, []
-            yield []
+        if isinstance(value, _Cut):
+            is_cut, row = True, []
+            yield value.entries or [None]  # a list, but not one that says there is nothing
         elif isinstance(value, list):
             row = []
-            if not value or any(isinstance(entry, dict) for entry in value):
+            if not value or _is_strings(value) or any(isinstance(entry, dict) for entry in value):
                 yield value
         else:
             lists = [inner for inner in value.values() if isinstance(inner, list)]
-            if len(lists) == 1 and "text" not in value:
+            objects = [inner for inner in value.values() if isinstance(inner, dict) and _text_of(inner)]
+            has_text = any(name in value for name in _TEXTS) and not objects
+            if len(lists) == 1 and not has_text:
                 row = []
                 yield lists[0]
-            elif "text" in value and not is_broken:
+            elif objects and len(objects) == len(value):
+                row = []
+                yield objects
+            elif has_text and not is_cut:
                 follows = bool(row) and _BETWEEN.fullmatch(reply, ends, start)
                 row = [*row, value] if follows else [value]
                 yield row
@@ -125,9 +144,9 @@ def _lists_in(reply: str) -> Iterator[list[Any]]:
 
 
 def _values_in(reply: str) -> Iterator[tuple[Any, int, int]]:
-    """The JSON lists and objects that stand in the reply, with where they begin and end."""
+    """The JSON lists and objects that stand in the reply, repaired where need be, with where they begin and end."""
     decoder = json.JSONDecoder()
-    position = 0
+    position = repaired = 0
     for _ in range(_MAX_STARTS):
         starts = [at for at in (reply.find("[", position), reply.find("{", position)) if at >= 0]
         if not starts:
@@ -136,18 +155,33 @@ def _values_in(reply: str) -> Iterator[tuple[Any, int, int]]:
         try:
             value, end = decoder.raw_decode(reply, position)
         except (ValueError, RecursionError):
+            repaired += 1
+            if repaired > MOST_REPAIRED:
+                return
             if _LIST.match(reply, position):
-                yield _BROKEN, position, position
-            position += 1
-            continue
+                entries, list_end = whole_entries(reply, position)
+                value, end = (_Cut(entries), position + 1) if list_end is None else (entries, list_end)
+            elif reply[position] == "{" and (read := repaired_object(reply, position)) and _text_of(read[0]):
+                value, end = read
+            else:
+                position += 1
+                continue
         yield value, position, end
         position = end
+
+
+def _is_strings(entries: list[Any]) -> bool:
+    return bool(entries) and all(isinstance(entry, str) for entry in entries)
+
+
+def _text_of(entry: dict[str, Any]) -> object:
+    return next((entry[name] for name in _TEXTS if name in entry), None)
 
 
 def _candidate(entry: object) -> Candidate | None:
     if not isinstance(entry, dict):
         return None
-    text, kind = entry.get("text"), entry.get("kind")
+    text, kind = _text_of(entry), entry.get("kind")
     importance = _number(entry.get("importance"))
     if not isinstance(text, str) or not isinstance(kind, str | None) or importance is None:
         return None
@@ -163,6 +197,8 @@ def _number(value: object) -> float | None:
     if value is None:
         return DEFAULT_IMPORTANCE
     if isinstance(value, str):
+        if (word := value.strip().lower()) in _IMPORTANCES:
+            return _IMPORTANCES[word]
         try:
             value = float(value.strip().replace(",", "."))
         except ValueError:

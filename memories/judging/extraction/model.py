@@ -49,12 +49,16 @@ class Around:
 
 
 def extract_with_model(
-    complete: Complete, messages: Sequence[tuple[str, str]], around: Around | None = None
+    complete: Complete,
+    messages: Sequence[tuple[str, str]],
+    around: Around | None = None,
+    unread: Callable[[], None] | None = None,
 ) -> list[Candidate]:
     """Ask a model for what the user said about themselves in the (role, text) messages.
 
-    A reply that is not the JSON asked for gives an empty list, and what it repeats of the prompt's examples is dropped.
-    Where the user said nothing but a courtesy nobody is asked. What `complete` raises is the caller's to handle.
+    A reply that is not the JSON asked for gives an empty list and calls ``unread``; what it repeats of the prompt's
+    examples is dropped. Where the user said nothing but a courtesy nobody is asked. What `complete` raises is the
+    caller's to handle.
     """
     around = around or Around()
     said = [text for role, text in messages if role == "user" and text.strip()]
@@ -65,7 +69,7 @@ def extract_with_model(
         [{"role": "system", "content": prompt}, {"role": "user", "content": _asked(messages, around)}]
     )
     known = "\n".join(text for _role, text in (*around.earlier, *messages))
-    return [found for found in parse_candidates(reply) if not _is_example(found.text, prompt, known)]
+    return [found for found in parse_candidates(reply, unread) if not _is_example(found.text, prompt, known)]
 
 
 def _asked(messages: Sequence[tuple[str, str]], around: Around) -> str:
@@ -94,14 +98,15 @@ def _names_of_examples(prompt: str) -> frozenset[str]:
     return frozenset(names_in(prompt[prompt.index("Examples") :]))
 
 
-def distil_with_model(complete: Complete, text: str) -> list[Candidate]:
+def distil_with_model(
+    complete: Complete, text: str, unread: Callable[[], None] | None = None
+) -> list[Candidate]:
     """The same of a text that nobody said: a summary, or what a tool or long thinking came to."""
     if not text.strip():
         return []
     said = render_conversation([("assistant", text)])
-    return parse_candidates(
-        complete([{"role": "system", "content": _prompt("distil")}, {"role": "user", "content": said}])
-    )
+    reply = complete([{"role": "system", "content": _prompt("distil")}, {"role": "user", "content": said}])
+    return parse_candidates(reply, unread)
 
 
 def synthesize(complete: Complete, text: str) -> str:

@@ -98,6 +98,23 @@ def test_fences_and_prose_around_it_do_no_harm(memories: list[Memory], wrapped: 
     assert verdict.differs
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        said(entry()).replace("}]", "},]"),
+        said(entry()).replace("}]", ",}]").replace("false", "False"),
+        f"Sure:\n```json\n{said(entry())[:-1]},}}\n```",
+        said(entry()).replace('"', "'"),
+    ],
+)
+def test_json_that_is_nearly_right_is_read(memories: list[Memory], reply: str) -> None:
+    verdict = read_verdict(reply, ANSWER, memories)
+    assert verdict is not None
+    assert verdict.findings == [
+        {"quote": "The deadline is May 1", "memory_id": memories[0].public_id, "agrees": False}
+    ]
+
+
 def test_what_differs_comes_first_and_there_is_an_end_to_it(memories: list[Memory]) -> None:
     found = [entry("Anna comes", 2, True)] * 20 + [entry()]
     verdict = read_verdict(said(*found, correction="\x00No: " + "March " * 900), ANSWER, memories)

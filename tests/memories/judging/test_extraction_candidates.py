@@ -41,8 +41,13 @@ def test_the_list_is_found_in_its_dresses(reply: str) -> None:
     "reply",
     [
         "", "   ", "[]", "{}", "null", "There is nothing to remember.", "User is vegetarian.",
-        '["User is vegetarian."]',
-        json.dumps(ONE)[:-2], json.dumps(ONE).replace('"', "'"), "[1, 2, 3]", '{"text": 1}', "- User is vegetarian",
+        json.dumps(ONE)[:-2], "[1, 2, 3]", "[1, 2, 3,]", '["a b": "c d"]', '["User is veget',
+        '["User is vegetarian."',
+        '[{"text": "User likes "', '[{"text": "User is vegetarian.", "kind"',
+        '[{"text": }]', "[{'text': 'User is veg}]",
+        '["' * 5000, '[{"text": "a b",' * 3000, '[{"text": "' + "a " * 30_000, "[" + '{"text" "' * 5000,
+        "[{'" * 5000 + "}]" * 5000,
+        '[{"text": ' + "[" * 7 + "]" * 7 + ",}]", '{"text": 1}', "- User is vegetarian",
         "[" * 100_000, "{" * 100_000, "[{" * 5000, '{"candidates": "none"}', '[{"txt": "x"}]', "\x00", "NaN",
     ],
 )  # fmt: skip
@@ -60,7 +65,11 @@ def test_anything_else_is_nothing(reply: str) -> None:
         ({"text": "a b", "importance": -1}, Candidate("a b", "fact", 0.0)),
         ({"text": " a\n\tb "}, Candidate("a b", "fact", 0.5)),
         ({"text": "a b", "extra": [1]}, Candidate("a b", "fact", 0.5)),
-        ({"text": "a b", "importance": "high"}, None),
+        ({"text": "a b", "importance": "High"}, Candidate("a b", "fact", 0.8)),
+        ({"text": "a b", "importance": "quite"}, None),
+        ({"content": "a b"}, Candidate("a b", "fact", 0.5)),
+        ({"memory": "a b"}, Candidate("a b", "fact", 0.5)),
+        ({"memory": 1}, None),
         ({"text": "a b", "importance": True}, None),
         ({"text": "a b", "importance": None}, Candidate("a b", "fact", 0.5)),
         ({"text": "a b", "importance": "0,7"}, Candidate("a b", "fact", 0.7)),
@@ -84,6 +93,53 @@ def test_entries_are_checked_one_by_one(entry: dict[str, object], expected: Cand
         [expected] if expected else []
     )
     assert len(found) == 2 + (expected is not None)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '["User is vegetarian.", "User has a cat."]',
+        '{"memories": ["User is vegetarian.", "User has a cat."]}',
+        '["User is vegetarian.", "User has a cat.",]',
+        '["User is vegetarian.", "User has a cat.", "User li',
+        '[{"content": "User is vegetarian."}, {"memory": "User has a cat."}]',
+        '[{"text": "User is vegetarian.",}, {"text": "User has a cat."},]',
+        '{"memories": [{"text": "User is vegetarian."}, {"text": "User has a cat."},],}',
+        "[{'text': 'User is vegetarian.'}, {'text': 'User has a cat.'}]",
+        '[{text: "User is vegetarian."} {"text": "User has a cat."}]',
+        '[{"text": "User is vegetarian."}, {"text": "User has a cat."}',
+        '[{"text": "User is vegetarian."}, {"text": "User has a cat."}, {"text": "User likes te',
+        '{"memories": [{"text": "User is vegetarian."}, {"text": "User has a cat."}, {"text": "User',
+        '{"1": {"text": "User is vegetarian."}, "2": {"text": "User has a cat."}}',
+    ],
+)
+@pytest.mark.parametrize("dress", ["{}", "```json\n{}\n```", "Sure [1], here:\n{}"])
+def test_json_that_is_nearly_right_is_read_by_its_whole_entries(reply: str, dress: str) -> None:
+    unread: list[str] = []
+    found = parse_candidates(dress.replace("{}", reply), lambda: unread.append(reply))
+    assert [candidate.text for candidate in found] == ["User is vegetarian.", "User has a cat."]
+    assert not unread
+
+
+def test_a_statement_keeps_the_quotes_that_its_model_did_not_escape() -> None:
+    found = parse_candidates('[{"text": "User likes "Dune", the book", "kind": "preference"}]')
+    assert [candidate.text for candidate in found] == ['User likes "Dune", the book']
+
+
+def test_strings_beside_a_list_of_objects_are_no_statements() -> None:
+    assert parse_candidates(f'{json.dumps(ONE)}\nSources: ["the message"]') == VEGETARIAN
+    assert parse_candidates('[]\nSources: ["the message"]') == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "is_unread"),
+    [("[]", False), ('{"memories": []}', False), (json.dumps(ONE), False),
+     ("Nothing.", True), ("", True), ('[{"txt": "a"}]', True)],
+)  # fmt: skip
+def test_what_could_not_be_read_is_told(reply: str, is_unread: bool) -> None:
+    told: list[str] = []
+    parse_candidates(reply, lambda: told.append(reply))
+    assert bool(told) is is_unread
 
 
 def test_at_most_eight_the_most_important_in_order() -> None:

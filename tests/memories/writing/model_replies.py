@@ -40,11 +40,15 @@ COERCED = [
     json.dumps([entry(VEG), None, "noise", 3, entry(FALCON), entry("word " * 30), entry(" ")]),
     json.dumps([entry(VEG), entry("user is  vegetarian"), entry(FALCON, reason="it was said")]),
 ]
+NEARLY = [
+    str(BOTH), both.replace('"text"', '"content"'), both.replace('"text"', '"memory"'), json.dumps([VEG, FALCON]), both.replace("}]", ",},]"),
+    both[:-1], f"```json\n{both[:-1]}, {{\"text\": \"User is veg", json.dumps({"a": BOTH[0], "b": BOTH[1]}), both.replace("0.7", '"high"'),
+]  # fmt: skip
+CUT = [both[:-2], both[: len(both) // 2 + 12], f"```json\n{both[:-20]}", wrapped[:-30]]
 NOTHING = [
     "", "[]", '{"memories": []}', "{}", "null", "None", "There is nothing to remember.", f"{one}\n\nOn reflection nothing is lasting: []",
-    both[:-2], both[: len(both) // 2 + 12], f"```json\n{both[:-20]}", wrapped[:-30], f"<think>{both}", f"<think>{both}</think>",
-    f"<think>Let me list: {both}", "- User is vegetarian.\n- Falcon is due", str(BOTH), one.replace('"text"', '"content"'),
-    json.dumps([VEG, FALCON]), '{"text": 5}', json.dumps({"memories": "none"}), one.replace("}]", ",}]"), "I can't help with that.",
+    one[:-2], f"```json\n{one[:-20]}", f"<think>{both}", f"<think>{both}</think>",
+    f"<think>Let me list: {both}", "- User is vegetarian.\n- Falcon is due", '{"text": 5}', json.dumps({"memories": "none"}), "I can't help with that.",
     '{"memories": [{"text": "…", "kind": "fact", "importance": 0.7}]}',
     json.dumps([entry("Project Zilverwesp ships on the 9th.")]),
     json.dumps([entry("Die Schwester des Users, Wibke, verträgt keine Quitten.")]),
@@ -60,7 +64,8 @@ INVENTED: list[Case] = [
 ]  # fmt: skip
 
 REPLIES: list[Case] = [
-    *((SAID, reply, FAIR, set()) for reply in (*DRESSED, *COERCED)),
+    *((SAID, reply, FAIR, set()) for reply in (*DRESSED, *COERCED, *NEARLY)),
+    *((SAID, reply, {VEG}, set()) for reply in CUT),
     *((SAID, reply, set(), set()) for reply in NOTHING),
     *INVENTED,
 ]

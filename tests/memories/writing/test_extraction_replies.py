@@ -11,9 +11,10 @@ import pytest
 from django.utils import timezone
 
 from memories import tasks
+from memories.admin import activity
 from memories.judging.extraction.courtesy import says_nothing
 from memories.judging.extraction.grounding import is_grounded
-from memories.models import Extraction, Memory
+from memories.models import Extraction, Memory, Refusal
 from memories.writing import extracting
 from memories.writing.gate import Draft, save_memory
 from memoryhub.llm.thoughts import without_thoughts
@@ -69,6 +70,19 @@ def test_sixty_replies_as_models_give_them(scripted_model: ScriptedOpenAI, olive
             wrong.append((reply, live, proposed, mined.status))
         Memory.objects.all().delete()
     assert not wrong
+
+
+@pytest.mark.django_db(transaction=True)
+def test_replies_that_could_not_be_read_are_counted_for_the_admin(
+    scripted_model: ScriptedOpenAI, olive: User
+) -> None:
+    for reply in ("The user seems nice!", '[{"text": "User is veg', "[]", json.dumps([entry(VEG)])):
+        scripted_model.script(Answer(reply))
+        assert mine(turn(olive, SAID)).status == "done"
+        scripted_model.unscript()
+    assert list(Refusal.objects.values_list("kind", "source_type", "number")) == [("unread", "auto_chat", 2)]
+    chart, _kinds = activity.refused(timezone.now())
+    assert [(each.name, sum(each.values)) for each in chart.series] == [(activity.UNREAD, 2)]
 
 
 def test_what_the_model_is_told_of_a_turn(scripted_model: ScriptedOpenAI, olive: User) -> None:
