@@ -15,7 +15,6 @@ from workspaces.actions.workspaces import lock
 from workspaces.audit import Verb, record
 from workspaces.invitations.invitations import LONGEST
 from workspaces.models import Invitation, Membership, Role, User, Workspace
-from workspaces.throttles import spend
 
 PAUSE = timedelta(days=1)  # after a person declined
 
@@ -39,13 +38,12 @@ def invite(workspace: Workspace, *, user: User, role: str, by: User, now: dateti
     """Invite a person to become a member. Owners only.
 
     Raises Invalid for a wrong role or an inactive person, Conflict for a member, one who is invited already or who
-    declined within a day, TooManyRequests.
+    declined within a day.
     """
     if role not in Role.values:
         raise Invalid(fields={"role": _("Must be one of %s.") % ", ".join(Role.values)})
     if not user.is_active:
         raise Invalid(fields={"username": _("There is no person with this username.")})
-    spend("invitations", by, now=now)
     with transaction.atomic():
         lock(workspace)
         get_workspace(by, workspace.public_id, need=Role.OWNER)
