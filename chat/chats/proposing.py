@@ -93,8 +93,8 @@ def proposal_for(message: Message, *, by: User, by_model: bool = True) -> Propos
     if message.role == MessageRole.USER:
         if found := extract_with_rules([("user", message.content)], get_reader()):
             return Proposal(found[0].text)
-        if not is_question(message):
-            return Proposal(cut_at_word(message.content))
+        if statement := statement_in(message.content):
+            return Proposal(cut_at_word(statement))
     text = answer.content if answer is not None and answer.content else message.content
     first = _SENTENCE.split(_MARKS.sub("", text).strip() or text.strip(), maxsplit=1)[0]
     return Proposal(cut_at_word(" ".join(first.split()), PROPOSED_LENGTH))
