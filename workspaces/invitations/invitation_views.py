@@ -89,7 +89,8 @@ def answer(request: PageRequest, invitation_id: str) -> HttpResponse:
         invited.end_invited(**which)
         notices.success(request, _("You declined the invitation."))
         return redirect("workspaces:list")
-    request.session["invitations_later"] = [*request.session.get("invitations_later", []), invitation_id][
-        -50:
-    ]
+    if not invited.invitations_of(request.user, now=which["now"]).filter(public_id=invitation_id).exists():
+        raise NotFound(_("There is no such invitation."))
+    later = [*request.session.get("invitations_later", []), invitation_id]
+    request.session["invitations_later"] = later[-50:]
     return redirect("chat:home")
