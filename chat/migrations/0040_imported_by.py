@@ -17,7 +17,6 @@ WHERE c.id = m.chat_id AND c.brought_by IS NOT NULL AND m.role = 'user'
 class Migration(migrations.Migration):
 
     atomic = False  # the index is built beside readers and writers
-    older_may_run = True
     dependencies = [
         ('chat', '0039_personal_answers'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),

@@ -14,7 +14,6 @@ WHERE o.id = m.id AND o.workspace_id = m.workspace_id AND o.brought_by IS NOT NU
 class Migration(migrations.Migration):
 
     atomic = False  # the index is built beside readers and writers
-    older_may_run = True
     dependencies = [
         ('memories', '0029_clearing'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),

@@ -233,7 +233,7 @@ def test_a_section_with_several_finds_comes_before_what_stands_alone(
     refs = list(document.passages.order_by("number").values_list("pk", flat=True))
     # 0 is the best, but alone; 8, 9 and 11 stand near each other; 4 and 5 are below the mean and lift nobody.
     scores = {0: 0.57, 4: 0.31, 5: 0.32, 8: 0.55, 9: 0.56, 11: 0.52}
-    scored = [Scored(refs[number], score, None) for number, score in scores.items()]
+    scored = [Scored(refs[number], score, score) for number, score in scores.items()]  # all have a vector
     monkeypatch.setattr(finding, "found", lambda *_, **__: scored)
 
     def order(**how: Any) -> list[int]:
