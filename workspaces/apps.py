@@ -47,6 +47,7 @@ class WorkspacesConfig(AppConfig):
             lambda now: DataRequest.objects.overdue(now).count(),
         )
         run_every(60, "workspaces.tasks.sweep", name="workspaces: sweep", app=self)
+        run_every(1, "workspaces.tasks.sweep_readings", name="workspaces: readings", app=self)
         run_every(60, "workspaces.tasks.keep_for_a_time", name="workspaces: retention", app=self)
         if mail.is_set():
             run_every(1, "workspaces.tasks.retry_mail", name="workspaces: mail", app=self)

@@ -28,7 +28,6 @@ def sweep() -> str:
     now = timezone.now()
     notes, sign_ins, events = once.sweep(now=now), sessions.sweep(now=now), audit.prune(now=now)
     filling.fill_gaps()
-    reading_jobs.sweep(now=now)
     drafts.sweep(now=now, seconds=settings.JOB_TIMEOUT / 6)
     files.sweep(now=now)
     forgetting.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
@@ -80,6 +79,12 @@ def embed_passages(*, kind: int, refs: Sequence[int]) -> int:
 @job
 def read_document(*, document_id: int) -> str:
     return reading_jobs.read(document_id, now=timezone.now())
+
+
+@job
+def sweep_readings() -> str:
+    """Every minute: take documents from readers that died."""
+    return f"{reading_jobs.sweep(now=timezone.now())} documents queued again"
 
 
 @job

@@ -39,6 +39,12 @@ WORKER_NAME = "memoryhub worker"
 WRITE = "UPDATE django_migrations SET name = name WHERE id = (SELECT min(id) FROM django_migrations)"
 # A row finds room in pages that are there already; a megabyte of rows without memory for them needs some of the disk.
 SPILL = "SELECT count(*) FROM unnest(array_fill(repeat('x', 1000), ARRAY[1000])) AS wide"
+# A dead reader's document is queued again within a minute and a half, one that only waits after five minutes.
+STUCK_DOCUMENTS = """
+SELECT count(*) FROM workspaces_document WHERE (deleted_at IS NULL OR drafted_at IS NOT NULL) AND (
+    (status = 'reading' AND coalesce(heartbeat_at, reading_since) < now() - interval '3 minutes')
+    OR (status = 'waiting' AND updated_at < now() - interval '15 minutes'))
+"""
 NO_ROOM = {"53100", "53400"}  # of the disk, or of what the operator allows for files of this sort
 ESSENTIAL = ("database", "migrations", "writes")
 
@@ -130,7 +136,7 @@ def _trouble(asked: Future[str]) -> str:
 
 
 def _no_database() -> dict[str, Part]:
-    names = ("migrations", "writes", "queue", "worker")
+    names = ("migrations", "writes", "queue", "worker", "documents")
     return {"database": Part(False, "cannot be reached"), **dict.fromkeys(names, UNKNOWN)}
 
 
@@ -152,9 +158,11 @@ def _database() -> dict[str, Part]:
             parts = {"database": GOOD, "migrations": _migrated(connection)}
             if not parts["migrations"].ok:
                 return parts | dict.fromkeys(
-                    ("writes", "queue", "worker"), Part(False, "unknown before the migrations")
+                    ("writes", "queue", "worker", "documents"),
+                    Part(False, "unknown before the migrations"),
                 )
             parts |= {"queue": _queue(connection), "worker": _worker(connection)}
+            parts["documents"] = _documents(connection)
             return parts | {"writes": _writes(connection)}
     except psycopg.Error:
         return _no_database()
@@ -194,6 +202,13 @@ def _queue(connection: psycopg.Connection[Any]) -> Part:
     row = connection.execute(OLDEST_WAITING).fetchone()
     seconds = int(row[0]) if row and row[0] is not None else 0
     return Part(False, f"a job has waited for {seconds} s") if seconds > QUEUE_SECONDS else GOOD
+
+
+def _documents(connection: psycopg.Connection[Any]) -> Part:
+    row = connection.execute(STUCK_DOCUMENTS).fetchone()
+    number = int(row[0]) if row else 0
+    verb = "is" if number == 1 else "are"
+    return Part(False, f"{number} {verb} not read in time") if number else GOOD
 
 
 def _worker(connection: psycopg.Connection[Any]) -> Part:

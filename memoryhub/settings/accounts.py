@@ -52,6 +52,11 @@ if TWO_FACTOR not in {"optional", "staff", "everyone"}:
     )
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_ADAPTER = "workspaces.accounts.two_factor.MfaAdapter"
+MFA_FORMS = {
+    "activate_totp": "workspaces.accounts.code_forms.ActivateForm",
+    "authenticate": "workspaces.accounts.code_forms.SignInForm",
+    "reauthenticate": "workspaces.accounts.code_forms.ProveForm",
+}
 MFA_TOTP_ISSUER = "MemoryHub"
 MFA_TOTP_TOLERANCE = 1  # a code of half a minute ago still counts: telephones' clocks are not ours
 MFA_ALLOW_UNVERIFIED_EMAIL = True  # no address is ever verified here (ACCOUNT_EMAIL_VERIFICATION)

@@ -16,7 +16,10 @@ from django_q.models import OrmQ
 
 from memoryhub.llm import probe
 from memoryhub.monitoring import health
+from tests.conftest import make_cast
 from tests.fakes.openai_server import ScriptedOpenAI
+from workspaces.documents.documents import bring
+from workspaces.models import Document
 
 WELL = {"chat_model_trouble": "", "embedder_trouble": ""}
 
@@ -68,7 +71,7 @@ def test_monitors_come_by_address_and_without_https(models_are_well: None, setti
 def test_all_is_well(models_are_well: None, worker: None) -> None:
     status, found = ready()
     assert (status, found["status"]) == (200, "ok"), found
-    names = {"database", "migrations", "writes", "queue", "worker", "model", "embedder"}
+    names = {"database", "migrations", "writes", "queue", "worker", "documents", "model", "embedder"}
     assert set(found["parts"]) == names
     assert all(part == {"ok": True, "why": ""} for part in found["parts"].values())
 
@@ -87,6 +90,17 @@ def test_a_job_that_waits_long_is_said(models_are_well: None, worker: None) -> N
     status, found = ready()
     assert (status, found["status"]) == (200, "degraded")
     assert "a job has waited for 50" in found["parts"]["queue"]["why"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_documents_that_are_not_read_are_said(models_are_well: None, worker: None) -> None:
+    cast, now = make_cast(), timezone.now()
+    for name, content in (("a", b"Bins"), ("b", b"Cats")):
+        bring(cast.workspace, name=f"{name}.txt", content=[content], by=cast.editor, now=now)
+    Document.objects.filter(title__startswith="a").update(
+        status="reading", heartbeat_at=now - timedelta(minutes=4)
+    )
+    assert ready()[1]["parts"]["documents"] == {"ok": False, "why": "1 is not read in time"}
 
 
 @pytest.mark.django_db(transaction=True)

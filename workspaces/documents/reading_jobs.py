@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import transaction
-from django.db.models import F
+from django.db import DatabaseError, InterfaceError, connection, transaction
+from django.db.models import F, Q
+from django.utils import timezone
 from django_q.tasks import async_task
 
 from memoryhub.errors import NotFound
@@ -37,6 +41,10 @@ from workspaces.models import (
 )
 from workspaces.webhooks.outbox import emit
 
+logger = logging.getLogger(__name__)
+HEARTBEAT_SECONDS = 5.0
+STALE = timedelta(seconds=20)  # without a heartbeat, after which a reader is taken for dead
+LATE = timedelta(minutes=5)  # in the queue, after which a document is queued again: its job may be lost
 EMBEDDED_AT_ONCE = 256  # passages of one job: the first pages are found before the last are embedded
 FAR = 10_000_000  # beyond the number of any passage
 
@@ -44,21 +52,21 @@ FAR = 10_000_000  # beyond the number of any passage
 def read(document_id: int, *, now: datetime) -> str:
     """The job: read the file in a process of its own, and put its passages in place of those before. What came of it.
 
-    May run twice, and again after it was killed.
+    May run twice, and again after it was killed: a reading without a heartbeat is taken over.
     """
     with transaction.atomic():
         document = Document.objects.select_for_update().to_read().filter(pk=document_id).first()
         if document is None or document.status in (DocumentStatus.READY, DocumentStatus.FAILED):
             return "nothing to read"
-        if document.reading_since is not None and document.reading_since > _stale(document, now):
+        if document.status == DocumentStatus.READING and not _is_stale(document, now):
             return "another job reads it"
-        document.status, document.reading_since = DocumentStatus.READING, now
-        document.save(update_fields=["status", "reading_since"])
+        document.status, document.reading_since, document.heartbeat_at = DocumentStatus.READING, now, now
+        document.save(update_fields=["status", "reading_since", "heartbeat_at"])
     began = time.monotonic()
     why, read, kind = "", Read([]), ""
     picture: Picture | None = None
     try:
-        with files.local_copy(document) as path:
+        with _heartbeat(document_id, since=now), files.local_copy(document) as path:
             read = read_file(path, document.media_type)
             picture, kind = read.picture, read.kind
     except CouldNotRead as error:
@@ -73,7 +81,8 @@ def read(document_id: int, *, now: datetime) -> str:
         locked.status = DocumentStatus.FAILED if why and picture is None else DocumentStatus.READY
         locked.error = str(SENTENCES[why]) if why else sentences_of(read.left_out)
         locked.media_type = kind or locked.media_type
-        locked.reading_since, locked.seconds = None, time.monotonic() - began
+        locked.reading_since, locked.heartbeat_at = None, None
+        locked.seconds = time.monotonic() - began
         locked.pages = max((each.page for each in passages), default=0)
         locked.characters = sum(len(each.text) for each in passages)
         locked.passage_count = len(passages)
@@ -92,18 +101,50 @@ def text_for_webhook(workspace: Workspace, public_id: str) -> Mapping[str, Any] 
 
 
 def sweep(*, now: datetime) -> int:
-    """Queue what waits for longer than a job takes: its job was lost, or killed while it read."""
-    unread = Document.objects.to_read().filter(status__in=[DocumentStatus.WAITING, DocumentStatus.READING])
-    oldest = unread.filter(updated_at__lt=now - timedelta(seconds=1.5 * longest(""))).order_by("updated_at")
-    lost = [document for document in oldest[:100] if document.updated_at < _stale(document, now)]
-    for document in lost:
-        queue_reading(document)
-    return len(lost)
+    """Queue again what a dead reader left, and what has waited for so long that its job may be lost. How many."""
+    unread = Document.objects.to_read()
+    left = Q(status=DocumentStatus.READING) & (Q(heartbeat_at=None) | Q(heartbeat_at__lt=now - STALE))
+    waiting = Q(status=DocumentStatus.WAITING, updated_at__lt=now - LATE)
+    late = waiting & (Q(heartbeat_at=None) | Q(heartbeat_at__lt=now - LATE))
+    with transaction.atomic():
+        rows = unread.filter(left | late).select_for_update(of=("self",), skip_locked=True)
+        documents = list(rows.order_by("updated_at")[:100])
+        for document in documents:
+            document.status, document.reading_since = DocumentStatus.WAITING, None
+            document.heartbeat_at = now
+            document.save(update_fields=["status", "reading_since", "heartbeat_at"])
+            queue_reading(document)
+    return len(documents)
 
 
-def _stale(document: Document, now: datetime) -> datetime:
-    """What began to be read before that is read no more."""
-    return now - timedelta(seconds=1.5 * longest(document.media_type))
+def _is_stale(document: Document, now: datetime) -> bool:
+    return document.heartbeat_at is None or document.heartbeat_at < now - STALE
+
+
+@contextmanager
+def _heartbeat(document_id: int, *, since: datetime) -> Iterator[None]:
+    """Tell every few seconds, from a thread with a connection of its own, that this reading goes on."""
+    ended = threading.Event()
+
+    def beat() -> None:
+        try:
+            while not ended.wait(HEARTBEAT_SECONDS):
+                try:
+                    reading = Document.objects.filter(pk=document_id, reading_since=since)
+                    reading.update(heartbeat_at=timezone.now())
+                except (DatabaseError, InterfaceError):
+                    connection.close()  # another is opened for the next
+                    logger.warning("The heartbeat of a reading could not be stored")
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=beat, name="heartbeat", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _put_passages(document: Document, passages: list[Passage]) -> None:

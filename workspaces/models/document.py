@@ -78,6 +78,11 @@ class Document(Owned, models.Model):
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(default=timezone.now)
     reading_since = models.DateTimeField(null=True, blank=True)
+    heartbeat_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="While it is read: the reader's last sign of life. Else: when it was queued.",
+    )
     deleted_at = models.DateTimeField(null=True, blank=True)
     drafted_at = models.DateTimeField(
         null=True,

@@ -17,6 +17,7 @@ WHAT_TO_DO = {
     "writes": "Make room on the database's disk, or name the primary in DATABASE_URL.",
     "queue": "See the failed jobs in the admin, and whether workers are busy (MEMORYHUB_WORKERS).",
     "worker": "Start MemoryHub, or `manage.py up --only worker` where parts run apart; its log is logs/worker.log.",
+    "documents": "See whether workers run and are busy (MEMORYHUB_WORKERS), and logs/worker.log.",
     "model": "Try it on the page Connections; for the model of the settings see MEMORYHUB_LLM_BASE_URL.",
     "replica": "See its log, and the primary's pg_stat_replication. It is read from again when it has caught up.",
     "embedder": "See MEMORYHUB_EMBEDDING_BASE_URL, or run `make install` for the bundled one. Recall goes by words.",

@@ -12,6 +12,7 @@ from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_
 from django.apps import apps
 from django.contrib.auth.models import Permission
 from django.core.cache import cache
+from django.db import connection
 from django.test import Client
 
 from memoryhub.sealing import unseal
@@ -47,8 +48,8 @@ def type_password(client: Client) -> None:
     assert client.post("/accounts/reauthenticate/", {"password": PASSWORD}).status_code == 302
 
 
-def turn_on(user: User) -> tuple[Client, str]:
-    """A client that has just turned it on, and the secret."""
+def turn_on(user: User, *, later: bool = True) -> tuple[Client, str]:
+    """A client that has turned it on, just now or a while ago, and the secret."""
     client = signed_in(user)
     type_password(client)
     page = client.get(f"{BASE}/totp/activate/").content.decode()
@@ -56,7 +57,8 @@ def turn_on(user: User) -> tuple[Client, str]:
     assert found is not None
     done = client.post(f"{BASE}/totp/activate/", {"code": code_of(found[1])})
     assert done.status_code == 302, done.content.decode()
-    forget_used_codes()
+    if later:
+        forget_used_codes()
     return client, found[1]
 
 
@@ -131,6 +133,27 @@ def test_a_code_counts_once(cast: Cast, on: tuple[Client, str]) -> None:
         client = Client()
         client.post("/accounts/login/", {"login": "olive", "password": PASSWORD})
         assert client.post(f"{BASE}/authenticate/", {"code": code}).status_code == expected
+
+
+def test_the_code_that_activates_counts_nowhere_else(cast: Cast) -> None:
+    client, secret = turn_on(cast.owner, later=False)
+    code = code_of(secret)
+    assert "Incorrect code" in client.post(f"{BASE}/reauthenticate/", {"code": code}).content.decode()
+    other = Client()
+    other.post("/accounts/login/", {"login": "olive", "password": PASSWORD})
+    assert "Incorrect code" in other.post(f"{BASE}/authenticate/", {"code": code}).content.decode()
+    assert other.get("/profile/").status_code == 302
+
+
+def test_a_used_code_stays_used_as_long_as_it_is_valid(cast: Cast, on: tuple[Client, str]) -> None:
+    """The code of the next half minute is valid for over a minute, as a telephone's clock may be fast."""
+    newest = format_hotp_value(hotp_value(on[1], max(yield_hotp_counters_from_time())))
+    for expected in (302, 200):
+        client = Client()
+        client.post("/accounts/login/", {"login": "olive", "password": PASSWORD})
+        assert client.post(f"{BASE}/authenticate/", {"code": newest}).status_code == expected
+        with connection.cursor() as cursor:  # as if half a minute had passed
+            cursor.execute("UPDATE workspaces_cache SET expires = expires - interval '31 seconds'")
 
 
 def test_codes_cannot_be_tried_without_end(cast: Cast, on: tuple[Client, str]) -> None:

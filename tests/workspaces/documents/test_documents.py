@@ -34,6 +34,7 @@ from workspaces.actions.workspaces import delete_workspace
 from workspaces.documents import documents, files, forgetting, reading_jobs, versions
 from workspaces.documents.finding import find_passages
 from workspaces.documents.kind import DOCUMENTS
+from workspaces.documents.reading.process import Read, read_file
 from workspaces.index import candidates, scores
 from workspaces.index.candidates import search_area
 from workspaces.index.filling import embed_passages
@@ -193,12 +194,14 @@ def test_what_cannot_be_read_says_why_and_is_read_again(
     documents.read_again(made, by=cast.editor, now=now)
     made.refresh_from_db()
     assert (made.status, made.error) == ("waiting", "")
-    # A job that was killed while it read: taken up again once its time is over, and not before.
-    Document.objects.update(status="reading", reading_since=now, updated_at=now)
-    assert reading_jobs.read(made.pk, now=now + timedelta(minutes=1)) == "another job reads it"
+    # A job that was killed while it read: taken over once its heartbeat has ended, and not before.
+    Document.objects.update(status="reading", reading_since=now, heartbeat_at=now, updated_at=now)
+    assert reading_jobs.read(made.pk, now=now + timedelta(seconds=19)) == "another job reads it"
     with django_capture_on_commit_callbacks(execute=True):
-        assert reading_jobs.sweep(now=now + timedelta(hours=1)) == 1
-    assert reading_jobs.read(made.pk, now=now + timedelta(hours=1)) == "broken"
+        assert reading_jobs.sweep(now=now + timedelta(seconds=19)) == 0
+        assert reading_jobs.sweep(now=now + timedelta(seconds=21)) == 1
+    assert OrmQ.objects.count() >= 1
+    assert reading_jobs.read(made.pk, now=now + timedelta(seconds=21)) == "broken"
 
 
 @pytest.mark.parametrize(("content", "offered"), [(b"  ", False), (b"%PDF-1.4 no", True)])
@@ -215,20 +218,51 @@ def test_what_has_no_text_is_not_offered_to_be_read_again(
     assert (f"{made.public_id}/retry/" in html) is offered
 
 
-@pytest.mark.parametrize(("name", "minutes"), [("a.txt", 6), ("a.pdf", 21)])
-def test_a_killed_reading_is_taken_up_when_no_reading_of_such_a_file_goes_on(
-    cast: Cast, name: str, minutes: int
+def test_a_dead_reader_that_wakes_up_stores_nothing_and_its_job_can_be_delivered_twice(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that OCR may read takes longest."""
     now = timezone.now()
-    content = [b"%PDF-1.4 no" if name.endswith("pdf") else b"Bins go out on Mondays"]
-    made = documents.bring(cast.workspace, name=name, content=content, by=cast.editor, now=now).document
-    Document.objects.update(status="reading", reading_since=now, updated_at=now)
-    before, after = (now + timedelta(minutes=minutes, seconds=each) for each in (-5, 5))
-    assert reading_jobs.sweep(now=before) == 0
-    assert reading_jobs.read(made.pk, now=before) == "another job reads it"
-    assert reading_jobs.sweep(now=after) == 1
-    assert reading_jobs.read(made.pk, now=after) != "another job reads it"
+    made = documents.bring(
+        cast.workspace, name="a.txt", content=[b"Bins go out on Mondays"], by=cast.editor, now=now
+    ).document
+
+    def stalled(*given: Any) -> Read:
+        Document.objects.update(heartbeat_at=now - timedelta(minutes=1))
+        assert reading_jobs.sweep(now=now) == 1
+        monkeypatch.setattr(reading_jobs, "read_file", read_file)
+        assert reading_jobs.read(made.pk, now=now + timedelta(seconds=1)) == "1 passages"
+        return Read([])
+
+    monkeypatch.setattr(reading_jobs, "read_file", stalled)
+    assert reading_jobs.read(made.pk, now=now) == "deleted meanwhile"
+    made.refresh_from_db()
+    assert (made.status, made.passage_count, made.heartbeat_at) == ("ready", 1, None)
+
+
+def test_a_document_whose_job_was_lost_is_queued_again_and_not_each_minute(cast: Cast) -> None:
+    now = timezone.now()
+    documents.bring(cast.workspace, name="a.txt", content=[b"Bins"], by=cast.editor, now=now)
+    swept = [reading_jobs.sweep(now=now + timedelta(minutes=minute)) for minute in range(4, 12)]
+    assert swept == [0, 0, 1, 0, 0, 0, 0, 0] and reading_jobs.sweep(now=now + timedelta(minutes=12)) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_long_reading_has_a_heartbeat(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch, eventually: Callable[..., None]
+) -> None:
+    now = timezone.now() - timedelta(minutes=10)
+    made = documents.bring(
+        cast.workspace, name="a.txt", content=[b"Bins go out on Mondays"], by=cast.editor, now=now
+    ).document
+
+    def slow(*given: Any) -> Read:
+        eventually(lambda: Document.objects.get().heartbeat_at > timezone.now() - timedelta(seconds=10))
+        assert reading_jobs.read(made.pk, now=timezone.now()) == "another job reads it"
+        return read_file(*given)
+
+    monkeypatch.setattr(reading_jobs, "HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr(reading_jobs, "read_file", slow)
+    assert reading_jobs.read(made.pk, now=now) == "1 passages"
 
 
 def test_files_and_texts_are_brought_on_the_page_and_what_is_wrong_with_one_is_said(
