@@ -170,6 +170,7 @@ LONG = {
     "memories/forgetting": {"clear", "restored"},
     "memoryhub/backup": {"archive"},
     "memoryhub/monitoring": {"metrics"},
+    "workspaces/documents": {"reading_jobs"},
     "workspaces/accounts": {"mailing"},
     "workspaces/index": {"reembedding"},
     "workspaces/webhooks": {"sending"},

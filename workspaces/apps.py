@@ -18,12 +18,13 @@ class WorkspacesConfig(AppConfig):
     def ready(self) -> None:
         from memoryhub import mail
         from memoryhub.llm.metering import on_embeddings
+        from memoryhub.monitoring import health
         from memoryhub.monitoring.metrics import register_count
         from workspaces.accounts import sign_in
         from workspaces.artifacts.kind import ARTIFACTS
         from workspaces.documents.files import DOCUMENT_FILES
         from workspaces.documents.kind import DOCUMENTS
-        from workspaces.documents.reading_jobs import text_for_webhook
+        from workspaces.documents.reading_jobs import STUCK, text_for_webhook
         from workspaces.index.kinds import register_kind
         from workspaces.models import ArtifactVersion, DataRequest, Document, DocumentVersion
         from workspaces.quotas import register_quota
@@ -41,6 +42,7 @@ class WorkspacesConfig(AppConfig):
         for sender in (Document, DocumentVersion):
             uid = f"workspaces.{sender.__name__}"
             post_delete.connect(DOCUMENT_FILES.forget, sender=sender, dispatch_uid=uid)
+        health.register_count("documents", STUCK, "%d not read in time")
         register_count(
             "memoryhub_data_requests_overdue",
             "Requests of people for their data, too late.",

@@ -12,7 +12,7 @@ import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 from django.conf import settings
@@ -39,12 +39,6 @@ WORKER_NAME = "memoryhub worker"
 WRITE = "UPDATE django_migrations SET name = name WHERE id = (SELECT min(id) FROM django_migrations)"
 # A row finds room in pages that are there already; a megabyte of rows without memory for them needs some of the disk.
 SPILL = "SELECT count(*) FROM unnest(array_fill(repeat('x', 1000), ARRAY[1000])) AS wide"
-# A dead reader's document is queued again within a minute and a half, one that only waits after five minutes.
-STUCK_DOCUMENTS = """
-SELECT count(*) FROM workspaces_document WHERE (deleted_at IS NULL OR drafted_at IS NOT NULL) AND (
-    (status = 'reading' AND coalesce(heartbeat_at, reading_since) < now() - interval '3 minutes')
-    OR (status = 'waiting' AND updated_at < now() - interval '15 minutes'))
-"""
 NO_ROOM = {"53100", "53400"}  # of the disk, or of what the operator allows for files of this sort
 ESSENTIAL = ("database", "migrations", "writes")
 
@@ -76,6 +70,7 @@ class Readiness:
 _lock = threading.Lock()
 _threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="readiness")
 _kept: tuple[float, Readiness] | None = None
+_counts: dict[str, tuple[LiteralString, str]] = {}
 _migrations: frozenset[tuple[str, str]] | None = None
 
 
@@ -136,7 +131,7 @@ def _trouble(asked: Future[str]) -> str:
 
 
 def _no_database() -> dict[str, Part]:
-    names = ("migrations", "writes", "queue", "worker", "documents")
+    names = ("migrations", "writes", "queue", "worker", *_counts)
     return {"database": Part(False, "cannot be reached"), **dict.fromkeys(names, UNKNOWN)}
 
 
@@ -158,11 +153,11 @@ def _database() -> dict[str, Part]:
             parts = {"database": GOOD, "migrations": _migrated(connection)}
             if not parts["migrations"].ok:
                 return parts | dict.fromkeys(
-                    ("writes", "queue", "worker", "documents"),
+                    ("writes", "queue", "worker", *_counts),
                     Part(False, "unknown before the migrations"),
                 )
             parts |= {"queue": _queue(connection), "worker": _worker(connection)}
-            parts["documents"] = _documents(connection)
+            parts |= _counted(connection)
             return parts | {"writes": _writes(connection)}
     except psycopg.Error:
         return _no_database()
@@ -204,11 +199,17 @@ def _queue(connection: psycopg.Connection[Any]) -> Part:
     return Part(False, f"a job has waited for {seconds} s") if seconds > QUEUE_SECONDS else GOOD
 
 
-def _documents(connection: psycopg.Connection[Any]) -> Part:
-    row = connection.execute(STUCK_DOCUMENTS).fetchone()
-    number = int(row[0]) if row else 0
-    verb = "is" if number == 1 else "are"
-    return Part(False, f"{number} {verb} not read in time") if number else GOOD
+def register_count(name: str, query: LiteralString, why: str) -> None:
+    """Add a part that is well as long as this query of an app above counts none; ``why`` names the number."""
+    _counts[name] = (query, why)
+
+
+def _counted(connection: psycopg.Connection[Any]) -> dict[str, Part]:
+    parts = {}
+    for name, (query, why) in _counts.items():
+        row = connection.execute(query).fetchone()
+        parts[name] = Part(False, why % row[0]) if row and row[0] else GOOD
+    return parts
 
 
 def _worker(connection: psycopg.Connection[Any]) -> Part:

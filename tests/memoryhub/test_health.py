@@ -100,7 +100,7 @@ def test_documents_that_are_not_read_are_said(models_are_well: None, worker: Non
     Document.objects.filter(title__startswith="a").update(
         status="reading", heartbeat_at=now - timedelta(minutes=4)
     )
-    assert ready()[1]["parts"]["documents"] == {"ok": False, "why": "1 is not read in time"}
+    assert ready()[1]["parts"]["documents"] == {"ok": False, "why": "1 not read in time"}
 
 
 @pytest.mark.django_db(transaction=True)

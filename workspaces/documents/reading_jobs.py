@@ -9,7 +9,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, LiteralString
 
 from django.db import DatabaseError, InterfaceError, connection, transaction
 from django.db.models import F, Q
@@ -45,6 +45,12 @@ logger = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 5.0
 STALE = timedelta(seconds=20)  # without a heartbeat, after which a reader is taken for dead
 LATE = timedelta(minutes=5)  # in the queue, after which a document is queued again: its job may be lost
+# A dead reader's document is queued again within a minute and a half, one that only waits after five minutes.
+STUCK: LiteralString = """
+SELECT count(*) FROM workspaces_document WHERE (deleted_at IS NULL OR drafted_at IS NOT NULL) AND (
+    (status = 'reading' AND coalesce(heartbeat_at, reading_since) < now() - interval '3 minutes')
+    OR (status = 'waiting' AND updated_at < now() - interval '15 minutes'))
+"""
 EMBEDDED_AT_ONCE = 256  # passages of one job: the first pages are found before the last are embedded
 FAR = 10_000_000  # beyond the number of any passage
 
