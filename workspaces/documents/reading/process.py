@@ -128,7 +128,12 @@ def read_file(path: Path, media_type: str, *, most: int | None = None) -> Read:
 
 def _environment() -> dict[str, str]:
     """Nothing of the server's own but what OCR needs."""
-    given = {"PYTHONHASHSEED": "random", "OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
+    given = {
+        "ORT_DISABLE_TELEMETRY": "1",
+        "PYTHONHASHSEED": "random",
+        "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONIOENCODING": "utf-8",
+    }
     program = shutil.which("tesseract") if settings.OCR_LANGUAGES != "none" else None
     if program is not None:
         given |= {"OCR_PROGRAM": program, "OCR_LANGUAGES": settings.OCR_LANGUAGES}
