@@ -11,7 +11,7 @@ from allauth.mfa.totp.forms import ActivateTOTPForm
 from django.core.cache import cache
 
 if TYPE_CHECKING:
-    Base = AuthenticateForm
+    from allauth.mfa.base.forms import AuthenticateForm as Base
 else:
     Base = object
 
