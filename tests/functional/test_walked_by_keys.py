@@ -150,6 +150,7 @@ def test_a_workspace_from_its_settings_to_its_topics(cast: Cast, open_as: Open) 
     assert Membership.objects.get(user=cast.viewer).role == "viewer", "nothing is saved on the way"
     page.keyboard.press("Enter")
     expect(page.locator("#toasts")).to_contain_text(f"{cast.viewer.username} now has the role editor")
+    tab_to(page, "Valid for")
     follow(page, "Invite")
     expect(page.get_by_label("Link of the invitation")).to_be_visible()
     follow(page, "Revoke")
