@@ -26,6 +26,8 @@ def make_right(case: Any) -> None:
     case.query.pop("cursor", None)  # opaque: only one that was handed out is right
     for name in CHOSEN:
         case.query.pop(name, None)
+    if case.query.get("scope") == "agent":  # needs one of the workspace's assistants beside it
+        case.query["scope"] = "workspace"
     if isinstance(case.body, dict):
         chosen = [name for name in CHOSEN if name in case.body]
         for name in chosen:

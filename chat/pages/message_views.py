@@ -93,14 +93,12 @@ def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpRespons
     found, wanted = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     user, content = request.user, request.POST.get("content")
     asked: dict[str, object] = {"chat_id": chat_id, "message_id": message_id}
+    if request.POST.get("improve") == "on":  # stores nothing, whatever else is sent with it
+        better = proposal_for(wanted, by=user)
+        asked |= {"content": better.content, "most": CONTENT_LENGTH}
+        return render(request, "chat/remember_text.html", asked, status=200 if better.synthesized else 204)
     needs_an_edit = wanted.role == MessageRole.ASSISTANT or is_question(wanted)
     if content is None and (needs_an_edit or len(wanted.content) > CONTENT_LENGTH):
-        if request.POST.get("improve") == "on":
-            better = proposal_for(wanted, by=user)
-            asked |= {"content": better.content, "most": CONTENT_LENGTH}
-            return render(
-                request, "chat/remember_text.html", asked, status=200 if better.synthesized else 204
-            )
         if says_nothing(wanted.content):
             raise Invalid(_("There is nothing to remember in this message."))
         proposed = proposal_for(wanted, by=user, by_model=False).content if needs_an_edit else wanted.content

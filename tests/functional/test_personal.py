@@ -43,6 +43,7 @@ def test_left_out_let_in_and_nothing_for_others(
     expect(page.locator("#consent")).to_have_count(0)
     place = rest(page, "workspaces", {"name": "Party"})["id"]
     rest(page, f"workspaces/{place}/members", {"username": f"ben{name}", "role": "viewer"})
+    rest(other, f"workspaces/{place}/members/accept", {})
     rest(page, f"workspaces/{place}/memories", {"content": "The party cake is ordered at Rosa's bakery"})
     home = page.url.split("/workspaces/")[1].strip("/")
     saved = rest(page, f"workspaces/{home}/memories", {"content": own, "scope": "user"})

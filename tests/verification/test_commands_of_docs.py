@@ -63,6 +63,7 @@ ELSEWHERE = {
     r"manage\.py up --only (web|worker)": "test_hosts.py",
     r"manage\.py up --only embedder --host 0.0.0.0 --port 8082": "test_embedder_part.py",
     r"python -m tests\.messages --missing de": "tests/test_translatable.py",
+    r"manage\.py fetch_model": "tests/memoryhub/local/test_large_model.py: it downloads 1.1 GB",
     r"manage\.py move_files": "tests/workspaces/documents/test_s3.py",
     r"promtool test rules .+|kubectl kustomize": "tests/test_deploy.py",
     r"psql .+|pg_basebackup .+|pg_ctl promote .+|pg_rewind .+": "tests/replicated.py, with places of its own",

@@ -111,6 +111,8 @@ def test_the_page_offers_a_better_proposal_when_the_model_has_one(
     assert not scripted_model.chat_requests, "nobody waits for a model"
     scripted_model.respond = lambda request: Answer("Falcon is due on March 15.")
     assert "</textarea>" in client.post(url, {"improve": "on"}).content.decode()
+    assert "</textarea>" in client.post(url, {"improve": "on", "content": "Falcon"}).content.decode()
+    assert not Memory.objects.exists(), "asking for a better proposal stores nothing"
     scripted_model.respond = lambda request: Failure(401, "no")
     assert client.post(url, {"improve": "on"}).status_code == 204
 
