@@ -29,6 +29,7 @@ TOGETHER = {
                 "agents",
                 "data_requests",
                 "in_languages",
+                "invited",
                 "keyboard",
                 "settings",
                 "story",
