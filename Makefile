@@ -1,4 +1,4 @@
-# MemoryHub: `make run` starts everything, `make test` checks everything. Needs Python 3.11 or newer, and make.
+# MemoryHub: `make run` starts everything, `make test` and `make verify` check everything. Needs Python 3.11 or newer, and make.
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -qq
@@ -17,11 +17,12 @@ PYTEST := $(PY) -m pytest -n $(TESTERS) --maxprocesses 4
 # What is compiled is kept, whatever the environment says: each process would compile some thousand files anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help run install install-tracing install-dev programs test quick lint format fuzz attack container docs docs-site messages untranslated lock audit licences clean clean-data
+.PHONY: help run install install-tracing install-dev programs test verify quick lint format fuzz attack container docs docs-site messages untranslated lock audit licences clean clean-data
 
 help:
 	@echo "make run         start MemoryHub (installs what it needs first); Ctrl-C stops it"
-	@echo "make test        lint, then the whole test suite; make test T=path runs a part of it"
+	@echo "make test        lint, then the tests; make test T=path runs a part of them"
+	@echo "make verify      the tests that start whole installations and other people's programs"
 	@echo "make programs    install programs of others that the tests run against MemoryHub (pip, and npm where it is)"
 	@echo "make quick       lint what changed and run the tests that need no database: some seconds"
 	@echo "make lint        style, types, import contracts, templates"
@@ -80,13 +81,20 @@ $(VENV)/.installed-dev: $(VENV)/.installed requirements/dev.txt
 	@$(PY) requirements/install.py requirements/dev.txt
 	@touch $@
 
-# All of them after the lint; with T, those alone: make test T=tests/memories/recalling/test_recall.py
+# Real processes, other hosts and other people's programs: make verify runs them, make test leaves them out.
+VERIFIED := tests/verification tests/chat/doors/test_programs.py
+
+# All other tests, after the lint; with T, only those: make test T=tests/memories/recalling/test_recall.py
 T ?=
 test: $(if $(T),install-dev,lint)
-	@$(if $(T),:,$(MAKE) --no-print-directory programs) || \
-		echo "The programs of others could not be installed: their tests are skipped, and say so." >&2
 	@echo "Running the tests …"
-	@$(PYTEST) $(T)
+	@$(PYTEST) $(or $(T),$(addprefix --ignore=,$(VERIFIED)))
+
+verify: install-dev
+	@$(MAKE) --no-print-directory programs || \
+		echo "The programs of others could not be installed: their tests are skipped, and say so." >&2
+	@echo "Running the tests with real processes and other people's programs …"
+	@$(PYTEST) $(VERIFIED)
 
 # While one works: what changed is linted, and what needs no database, process or browser is tested.
 QUICK := tests/memories/judging tests/memories/recalling tests/memoryhub/llm tests/chat/prompting tests/test_architecture.py
@@ -139,7 +147,7 @@ docs-site: install-dev
 	@$(PY) -m mkdocs build --quiet --strict --clean -f deploy/docs-site/mkdocs.yml -d $(CURDIR)/var/docs-site
 	@echo "The docs as a site: var/docs-site/index.html"
 
-# make test does it first. Without them their tests are skipped and say so: pytest -m "not programs" leaves them out on purpose.
+# make verify does it first. Without them their tests are skipped and say so: pytest -m "not programs" leaves them out on purpose.
 programs: $(PROGRAMS)/.installed $(if $(shell command -v npm),$(NODE_PROGRAMS)/.installed)
 
 $(PROGRAMS)/.installed: $(VENV)/.made requirements/programs.txt

@@ -13,7 +13,7 @@ from xdist.workermanage import WorkerController
 
 # Files whose tests one process runs, one after the other. The shares named here take longest and are begun first.
 TOGETHER = {
-    "whole installations": ("tests/verification/", "tests/memoryhub/local/test_up.py"),
+    "whole installations": ("tests/verification/",),
     # They share one hub, whose model says what a test scripted, and one Chromium.
     "browser": ("tests/functional/",),
     # Theirs asks a server in the process of the tests.

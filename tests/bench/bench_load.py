@@ -29,7 +29,7 @@ from typing import Any
 import psutil
 
 from tests.bench.thin_client import NOT_THERE, ThinClient
-from tests.memoryhub.local.test_up import Installation
+from tests.verification.test_up import Installation
 from tests.stack import Web, signed_up
 
 KILLED = ("web", "worker", "postgres", "model")

@@ -23,7 +23,7 @@ from tests.memoryhub.local.processes import is_running, named_in_command, runnin
 from tests.migrated import lend_to
 from tests.stack import prepared_in
 
-BASE_DIR = Path(__file__).resolve().parents[3]
+BASE_DIR = Path(__file__).resolve().parents[2]
 MARKS = {
     "postgres": "pginstall18/bin/postgres",
     "model": "memoryhub.local.model_server",
