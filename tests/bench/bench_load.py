@@ -29,8 +29,8 @@ from typing import Any
 import psutil
 
 from tests.bench.thin_client import NOT_THERE, ThinClient
-from tests.verification.test_up import Installation
 from tests.stack import Web, signed_up
+from tests.verification.test_up import Installation
 
 KILLED = ("web", "worker", "postgres", "model")
 PEOPLE = 8
