@@ -25,7 +25,10 @@ def rerun(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:
     from this one. Raises Invalid for a step that is not in the plan.
     """
     workspace = get_workspace(by, run.workspace.public_id, need=Role.EDITOR)
-    inputs = [entry_of(row) for row in run.entries.filter(kind="input").exclude(key__contains="[")]
+    # What it began with is as old as the run or older; what its steps and inputs wrote is younger.
+    given = run.entries.filter(created_at__lte=run.created_at, version=1)
+    seeded = run.entries.filter(kind="input", created_at__gt=run.created_at).exclude(key__contains="[")
+    inputs = [entry_of(row) for row in seeded]
     wanted = RunRequest(
         run.objective,
         run.mode,
@@ -33,6 +36,7 @@ def rerun(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:
         run.tools,
         run.limits,
         run.plan,
+        memory=[entry_of(row) for row in given],
         chat_id=run.chat_id,
         web_urls=run.web_urls,
     )

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from django.utils.translation import gettext as _
 
 from chat.agents.budget import Limits
-from chat.agents.memory_tools import LONGEST_KEY, LONGEST_VALUE
+from chat.agents.memory_tools import LONGEST_KEY, LONGEST_VALUE, MOST_ENTRIES
 from chat.agents.plan import PlanTrouble, TaskPlan, read_plan
-from chat.agents.run_memory import as_json_text
+from chat.agents.run_memory import MemoryEntry, MemoryKind, as_json_text
 from chat.models import Message
 from chat.models.runs import RunMode
 from memories.writing.field_rules import UNSTORABLE
@@ -20,12 +21,20 @@ from memoryhub.languages import grouped
 
 LONGEST_OBJECTIVE = 8_000
 MOST_INPUTS = 50
+KIND_OF = {
+    "step": MemoryKind.STEP_RESULT,
+    "task": MemoryKind.TASK_RESULT,
+    "input": MemoryKind.INPUT,
+    "shared": MemoryKind.SHARED,
+}
 HIGHEST = Limits(rounds=2_000, tokens=5_000_000, minutes=24 * 60, step_rounds=50)
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What somebody asks for. ``plan``: as JSON; without one the model plans, but for a run of one step."""
+    """What somebody asks for. ``plan``: as JSON; without one the model plans, but for a run of one step. ``memory``:
+    entries that the run begins with, from ``given_memory``.
+    """
 
     objective: str
     mode: str = RunMode.PLAN
@@ -36,6 +45,7 @@ class RunRequest:
     reviews_plan: bool = False
     answer: Message | None = None  # in a chat, for which it is done
     chat_id: int | None = None  # of an answer its chat; of a copy the one of the run that it is made of
+    memory: Sequence[MemoryEntry] = ()
     web_urls: Sequence[str] = ()  # of the run whose results it builds on: it was on the web by them
 
 
@@ -72,6 +82,34 @@ def _why_bad_inputs(inputs: Mapping[str, Any]) -> str:
         except (TypeError, ValueError, RecursionError):
             return _("must be JSON")
     return ""
+
+
+def given_memory(entries: Sequence[Mapping[str, Any]], *, now: datetime) -> list[MemoryEntry]:
+    """Read the entries that a run is to begin with, in any namespace. Raises Invalid naming the first that is wrong."""
+    if len(entries) > MOST_ENTRIES:
+        raise Invalid(fields={"memory": _("at most %s are allowed") % grouped(MOST_ENTRIES)})
+    found: dict[str, MemoryEntry] = {}
+    for number, given in enumerate(entries):
+        namespace, _colon, name = given["key"].partition(":")
+        kind = KIND_OF.get(namespace)
+        if kind is None or not name.strip():
+            why = _("must begin with step:, task:, input: or shared:, and go on with a name")
+            raise Invalid(fields={f"memory.{number}.key": why})
+        if given.get("kind") not in (None, kind):
+            why = _("must be %(kind)s for a key that begins with %(beginning)s")
+            raise Invalid(
+                fields={f"memory.{number}.kind": why % {"kind": kind, "beginning": f"{namespace}:"}}
+            )
+        if given["key"] in found:
+            raise Invalid(fields={f"memory.{number}.key": _("is there twice")})
+        try:
+            value = as_json_text(given["value"])
+        except (TypeError, ValueError, RecursionError):
+            raise Invalid(fields={f"memory.{number}.value": _("must be JSON")}) from None
+        written_at = min(given.get("created_at") or now, now)
+        about = (given.get(field_name) or None for field_name in ("source", "title", "description"))
+        found[given["key"]] = MemoryEntry(given["key"], kind, value, written_at, *about)
+    return list(found.values())
 
 
 def given_plan(plan: object) -> TaskPlan:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db import transaction
 from django.utils.translation import gettext as _
@@ -76,7 +75,7 @@ def start_run(workspace: Workspace, wanted: RunRequest, *, by: User, now: dateti
             served_at=now,
             progressed_at=now,
         )
-        _fill(run, wanted.inputs)
+        _fill(run, wanted)
         begin(run, now=now)
     return run
 
@@ -187,7 +186,8 @@ def _locked(run: Run) -> Iterator[Run]:
         raise NotFound(_("This run does not exist, or you do not have access to it.")) from None
 
 
-def _fill(run: Run, inputs: Mapping[str, Any]) -> None:
-    memory = StoredMemory(run_pk=run.pk)
-    seed_inputs(memory, inputs)
-    memory.check()
+def _fill(run: Run, wanted: RunRequest) -> None:
+    memory = StoredMemory(run_pk=run.pk, waits=True)
+    memory.restore(wanted.memory)
+    seed_inputs(memory, wanted.inputs)
+    memory.keep()

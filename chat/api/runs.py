@@ -14,8 +14,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chat.agents.rerun import rerun
+from chat.agents.run_memory import MemoryKind
 from chat.agents.run_overview import follow_run, result_of, tasks_of
-from chat.agents.run_request import RunRequest
+from chat.agents.run_request import RunRequest, given_memory
 from chat.agents.runs import get_run, start_run, stop_run
 from chat.agents.stored_run import limits_of
 from chat.models.runs import Run, RunEntry, RunMode, RunStatus
@@ -31,6 +32,7 @@ from workspaces.rest.paging import PageQuery
 from workspaces.rest.views import ApiView
 
 documented = documented_under("runs")
+KINDS = [str(kind) for kind in MemoryKind]
 
 
 class RunEventJson(serializers.Serializer[Any]):
@@ -107,7 +109,7 @@ class RunJson(RunLineJson):
 class RunEntryJson(serializers.Serializer[Any]):
     example = {"key": "task:research", "kind": "task_result", "title": "Research", "value_bytes": 142}
     key = serializers.CharField()
-    kind = serializers.ChoiceField(choices=["task_result", "step_result", "input", "shared"])
+    kind = serializers.ChoiceField(choices=KINDS)
     title = serializers.CharField(allow_null=True)
     description = serializers.CharField(allow_null=True)
     source = serializers.CharField(allow_null=True)  # type: ignore[assignment]  # the name is the API's
@@ -124,11 +126,30 @@ class Json(serializers.JSONField):
     """A JSON object, looked through by the domain."""
 
 
+class EntryBody(Body):
+    """An entry as ``runs_memory`` returns it."""
+
+    example = {"key": "task:prior_research", "value": {"findings": ["alpha"]}, "title": "Prior research"}
+    key = Text(max_length=300, help_text="In any namespace: `step:`, `task:`, `input:` or `shared:`.")
+    value = serializers.JSONField(allow_null=True)
+    kind = Choice(KINDS, required=False, help_text="As the key says it.")
+    title = Text(max_length=200, required=False, allow_null=True, allow_blank=True)
+    description = Text(max_length=1000, required=False, allow_null=True, allow_blank=True)
+    source = Text(max_length=200, required=False, allow_null=True, allow_blank=True)  # type: ignore[assignment]
+    created_at = Moment(required=False, help_text="When it was first written; now without.")
+    value_bytes = serializers.IntegerField(required=False, help_text="Not read.")
+
+
 class StartRunBody(Body):
     example = {"objective": "Compare our three hosting offers and recommend one", "mode": "plan"}
     objective = Text(help_text="What is to be reached; at most 8,000 characters.")
     mode = Choice(choices=RunMode.values, default=RunMode.PLAN)
     inputs = Json(required=False, help_text="An object; its values are the run's `input:` entries.")
+    memory = EntryBody(
+        many=True,
+        required=False,
+        help_text="Entries that the run's memory begins with, such as those of an earlier run.",
+    )
     tools = serializers.ListField(
         child=Text(max_length=64),
         required=False,
@@ -179,6 +200,7 @@ class RunList(ApiView):
         where the model here cannot call tools. Editors and owners only.
         """
         workspace, body = get_workspace(self.person, workspace_id), self.body(StartRunBody)
+        now = timezone.now()
         wanted = RunRequest(
             body["objective"],
             body["mode"],
@@ -187,9 +209,10 @@ class RunList(ApiView):
             json_object("budget", body.get("budget")),
             body.get("plan"),
             body["review_plan"],
+            memory=given_memory(body.get("memory", ()), now=now),
         )
         run = self.make_once(
-            lambda: start_run(workspace, wanted, by=self.person, now=timezone.now()),
+            lambda: start_run(workspace, wanted, by=self.person, now=now),
             lambda person, public_id: get_run(person, workspace, public_id),
         )
         return accepted(self, workspace, run)

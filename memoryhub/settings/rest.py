@@ -39,6 +39,7 @@ SPECTACULAR_SETTINGS = {
         "ArtifactKindEnum": "workspaces.models.ArtifactKind.values",
         "RunStatusEnum": "chat.models.RunStatus.values",
         "RunModeEnum": "chat.models.RunMode.values",
+        "RunEntryKindEnum": "chat.api.runs.KINDS",
         "AnswerModeEnum": "chat.api.serializers.MODES",
         "FoundTypeEnum": "memories.api.serializers.TYPES",
     },
