@@ -10,7 +10,7 @@ class MemoryHubConfig(AppConfig):
     def ready(self) -> None:
         from memoryhub import checks  # noqa: F401  the checks register themselves
         from memoryhub.jobs import follow_traces
-        from memoryhub.management.database import note_what_older_may_run_with, refuse_to_serve_newer_database
+        from memoryhub.management.database import note_what_older_may_run_with, refuse_to_serve_other_version
         from memoryhub.monitoring import tracing
 
         if tracing.is_wanted():
@@ -22,4 +22,4 @@ class MemoryHubConfig(AppConfig):
             ["qcluster"],
             ["migrate"],
         ):  # libraries' commands, which ask nothing of themselves
-            refuse_to_serve_newer_database()
+            refuse_to_serve_other_version()

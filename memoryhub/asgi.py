@@ -17,9 +17,9 @@ from memoryhub.http.body_limit import BodyLimit  # noqa: E402
 from memoryhub.http.handler import OneThreadHandler  # noqa: E402
 from memoryhub.http.static_files import StaticFiles  # noqa: E402
 from memoryhub.llm.registry import get_chat_model  # noqa: E402
-from memoryhub.management.database import refuse_to_serve_newer_database  # noqa: E402
+from memoryhub.management.database import refuse_to_serve_other_version  # noqa: E402
 
-refuse_to_serve_newer_database()
+refuse_to_serve_other_version()
 django_application: Any = StaticFiles(OneThreadHandler())
 ENVELOPE = 1_048_576  # bytes that a form may have beside its file
 application = BodyLimit(

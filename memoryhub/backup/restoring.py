@@ -19,7 +19,7 @@ from memoryhub.backup.making import installation, present_keys
 from memoryhub.backup.places import BackupError
 from memoryhub.files.stored_files import StoredFiles
 from memoryhub.local.row_counts import rows_of, which_differ
-from memoryhub.management.database import close_connections, newer_migrations
+from memoryhub.management.database import close_connections, is_from_before, newer_migrations
 
 KEY_FILES = {"SECRET_KEY": "secret-key", "FORGET_KEY": "forget-key"}
 ENCRYPTION_KEYS = "encryption-keys"
@@ -90,6 +90,11 @@ def is_empty() -> bool:
 def _fill(name: str, archive: Reader, say: Say) -> None:
     """The archive's database under this name, its rows counted."""
     manifest = archive.manifest
+    if is_from_before(manifest.migrations.items()):
+        raise BackupError(
+            "The backup is of an earlier MemoryHub whose tables this one cannot take over. Restore it with that "
+            "version, export what it holds (Profile → Export), and import that here."
+        )
     if newer := newer_migrations(manifest.migrations.items()):
         raise BackupError(
             f"The backup is of a newer MemoryHub than this one: it has {', '.join(newer)}. Use that version."

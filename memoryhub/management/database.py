@@ -26,6 +26,10 @@ from memoryhub.local.postgres_programs import PostgresError
 
 logger = logging.getLogger(__name__)
 
+FROM_BEFORE = (
+    "The database is of an earlier MemoryHub whose tables this one cannot take over: export what it holds with the "
+    "version you have (Profile → Export), then import that into this version with a new database; nothing was changed."
+)
 _LISTED = "SELECT obj_description(to_regclass('django_migrations'), 'pg_class')"
 
 
@@ -34,8 +38,8 @@ def psycopg_settings() -> dict[str, Any]:
     return libpq_settings(settings.DATABASES["default"])
 
 
-class NewerDatabase(Exception):
-    """The database was brought up to date by a later MemoryHub than this one. The message says what to do."""
+class OtherVersion(Exception):
+    """The tables are of a version that this one cannot go on from. The message says what to do."""
 
 
 @cache
@@ -56,6 +60,14 @@ def newer_migrations(applied: Iterable[tuple[str, str]]) -> list[str]:
     for app, name in _our_migrations():
         last[app] = max(name, last.get(app, ""))
     return sorted(f"{app} {name}" for app, name in applied if name > last.get(app, name))
+
+
+def is_from_before(applied: Iterable[tuple[str, str]]) -> bool:
+    """Whether these are migrations of before each app began again, which 0100_initial did (docs/decisions/0032)."""
+    first: dict[str, str] = {}
+    for app, name in _our_migrations():
+        first[app] = min(name, first.get(app, name))
+    return any(name[:4] < first.get(app, name)[:4] for app, name in applied)
 
 
 def note_what_older_may_run_with(**_signal: Any) -> None:
@@ -89,24 +101,26 @@ def what_is_newer(connection: psycopg.Connection[Any], applied: Iterable[tuple[s
     return sorted(set(newer_migrations(applied)) - set(json.loads(listed or "[]")))
 
 
-def refuse_newer_database(connection: psycopg.Connection[Any]) -> None:
-    """Raise NewerDatabase where this code would write into tables that it does not know."""
+def refuse_other_version(connection: psycopg.Connection[Any]) -> None:
+    """Raise OtherVersion where this code would write into tables that it does not know."""
     if connection.execute("SELECT to_regclass('django_migrations')").fetchone() == (None,):
         return  # asked for first: otherwise a first start would log an error
     applied = connection.execute("SELECT app, name FROM django_migrations").fetchall()
+    if is_from_before(applied):
+        raise OtherVersion(FROM_BEFORE)
     if newer := what_is_newer(connection, applied):
-        raise NewerDatabase(
+        raise OtherVersion(
             f"The database belongs to a newer MemoryHub than this one: it has {', '.join(newer)}, which this version "
             "does not know. Start the newer version, or restore the backup that was made before the upgrade."
         )
 
 
-def refuse_to_serve_newer_database() -> None:
-    """End the process with a sentence for a newer database; one that is away is waited for as ever."""
+def refuse_to_serve_other_version() -> None:
+    """End the process with a sentence for a database of another version; one that is away is waited for as ever."""
     try:
         with psycopg.connect(**{**psycopg_settings(), "connect_timeout": 2}) as connection:
-            refuse_newer_database(connection)
-    except NewerDatabase as error:
+            refuse_other_version(connection)
+    except OtherVersion as error:
         raise SystemExit(f"MemoryHub did not start. {error}") from None
     except psycopg.Error:
         logger.warning("The database cannot be reached yet.")
@@ -126,11 +140,11 @@ def running_database() -> Iterator[None]:
     """For commands that work beside a running MemoryHub and without one.
 
     Starts the embedded database, up to date, unless it runs already (or another is configured), and stops only what
-    it started. Ends the process where that cannot be, or the database is a newer version's.
+    it started. Ends the process where that cannot be, or the database is another version's.
     """
     server = EmbeddedPostgres(settings.DATA_DIR)
     if not settings.EMBEDDED_DATABASE or server.is_ready():
-        refuse_to_serve_newer_database()
+        refuse_to_serve_other_version()
         yield
         return
     try:
@@ -139,7 +153,7 @@ def running_database() -> Iterator[None]:
     except PostgresError as error:
         raise SystemExit(str(error)) from error
     try:
-        refuse_to_serve_newer_database()
+        refuse_to_serve_other_version()
         call_command("migrate", interactive=False, verbosity=0)
         yield
     finally:

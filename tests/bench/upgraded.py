@@ -3,7 +3,7 @@
 python -m tests.bench.upgraded COMMIT
 
 The earlier version runs in today's virtual environment. A row is the same where all that both versions say of it is.
-Ends with 1 where a row went that is not counted anew from others.
+Ends with 1 where a row went.
 """
 
 from __future__ import annotations
@@ -22,16 +22,6 @@ from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
 from tests.migrated import ROOT, environment
 
 Rows = list[dict[str, Any]]
-# Passages are, in versions before them, the vectors and words that were the memories' own (docs/decisions/0021).
-CAME_FROM = {
-    "workspaces_passagevector": "memories_memoryembedding",
-    "workspaces_passageword": "memories_memoryword",
-    "workspaces_embeddingmodel": "memories_embeddingmodel",
-    "workspaces_vectorindex": "memories_vectorindex",
-    "workspaces_commonword": "memories_commonword",
-}
-NOW_CALLED = {"memory_id": "ref"}  # in those tables
-COUNTED_ANEW = {"memories_memoryword", "memories_commonword", "memories_placestatistics"}
 OF_DJANGO = ("django_", "auth_")  # content types and permissions, which migrating makes
 
 
@@ -77,23 +67,20 @@ def tables(data_dir: Path) -> dict[str, Rows]:
 
 def compare(old: dict[str, Rows], new: dict[str, Rows]) -> int:
     lost = 0
-    now = {table if table in old else CAME_FROM.get(table, table): rows for table, rows in new.items()}
     print(f"{'table':42} {'before':>7} {'same':>7} {'changed':>8} {'went':>6} {'new':>6}")
     for table, before in sorted(old.items()):
-        names = NOW_CALLED if table in CAME_FROM.values() else {}
-        renamed = [{names.get(name, name): value for name, value in row.items()} for row in before]
-        after = now.get(table, [])
-        shared = set.intersection(*(set(rows[0]) for rows in (renamed, after) if rows)) if before else set()
-        was, by_now = keyed(renamed, shared), keyed(after, shared)
+        after = new.get(table, [])
+        shared = set.intersection(*(set(rows[0]) for rows in (before, after) if rows)) if before else set()
+        was, by_now = keyed(before, shared), keyed(after, shared)
         both = was.keys() & by_now.keys()
         differing = [{name for name in shared if was[key][name] != by_now[key][name]} for key in both]
         went = len(was) - len(both)
-        lost += 0 if table in COUNTED_ANEW else went
+        lost += went
         if before:
             changed = sum(map(bool, differing))
             print(
                 f"{table:42} {len(was):7} {len(both) - changed:7} {changed:8} {went:6} {len(by_now) - len(both):6}  "
-                f"{', '.join(sorted(set().union(*differing)))}{' (counted anew)' * (table in COUNTED_ANEW)}"
+                f"{', '.join(sorted(set().union(*differing)))}"
             )
     print(f"{lost} rows went")
     return 1 if lost else 0

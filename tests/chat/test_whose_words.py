@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -128,16 +126,6 @@ class TestChanges:
         cast.editor.delete()
         memory.refresh_from_db()
         assert memory.written_by is None and "somebody who left" in prompted(memory, cast.owner)
-
-    def test_the_upgrade_reads_it_from_the_histories(self, cast: Cast) -> None:
-        memory = make_memory("The invoice goes to Meyer", cast.owner, cast.workspace)
-        edit_memory(memory, by=cast.editor, now=timezone.now(), content="The invoice goes to Eddie")
-        edit_memory(memory, by=cast.owner, now=timezone.now(), pinned=True)
-        Memory.objects.update(edited_by=None, edited_at=None)
-        with connection.cursor() as cursor:
-            cursor.execute(import_module("memories.migrations.0028_edited_by").EDITED)
-        memory.refresh_from_db()
-        assert memory.written_by == cast.editor
 
     def test_an_edit_gives_no_right_to_forget_for_good(self, cast: Cast) -> None:
         memory = make_memory("The invoice goes to Meyer", cast.owner, cast.workspace)

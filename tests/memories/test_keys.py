@@ -316,3 +316,15 @@ def test_a_key_taken_past_the_queue_is_a_conflict(
     )
     assert isinstance(result, Conflict)
     assert holders("drink") == ["Water"]
+
+
+def test_who_has_a_key_is_read_off_the_index(cast: Cast) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(  # which of all is cheapest depends on how many rows are thought to be there
+            "SELECT indexrelid::regclass FROM pg_index WHERE indrelid = 'memories_memory'::regclass AND NOT indisunique"
+        )
+        for (other,) in cursor.fetchall():
+            cursor.execute(f"DROP INDEX {other}")
+        cursor.execute(f"EXPLAIN {doubles._HOLDER}", {"workspace": 1, "key": "drink", "place": 1})
+        assert "memory_key" in str(cursor.fetchall())

@@ -267,6 +267,7 @@ def test_what_is_no_whole_backup_is_refused_and_changes_nothing(world: Path, tmp
         run("restore", tmp_path / "none.zip", replace=True)
     for change, why in (
         ({"migrations": {"memories": "9999_later"}}, "newer MemoryHub"),
+        ({"migrations": {"memories": "0030_imported_by"}}, "export what it holds"),
         ({"format": 2}, "newer"),
     ):
         with pytest.raises(CommandError, match=why):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
 from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -33,7 +31,6 @@ from tests.factories import (
     make_memory,
     make_message,
     make_user,
-    make_workspace,
 )
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 from tests.messages import collected
@@ -347,18 +344,6 @@ def test_who_is_far_from_the_limit_is_counted_now_and_then(
     for _ in range(3):
         with django_assert_num_queries(1):
             require_room("memories", cast.editor)
-
-
-def test_workspaces_that_were_there_are_charged_to_their_first_owner(cast: Cast) -> None:
-    statement = import_module("workspaces.migrations.0011_made_by").FIRST_OWNERS
-    Membership.objects.create(workspace=cast.workspace, user=cast.stranger, role=Role.OWNER)
-    default_workspace(cast.owner)
-    make_workspace(owner=cast.viewer)
-    with connection.cursor() as cursor:
-        cursor.execute(statement)
-    assert quota_of(cast.owner, "workspaces").used == 1
-    assert quota_of(cast.viewer, "workspaces").used == 1
-    assert quota_of(cast.stranger, "workspaces").used == 0
 
 
 def test_who_brings_a_newer_file_is_charged_for_it(cast: Cast, settings: Any) -> None:

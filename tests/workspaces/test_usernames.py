@@ -6,12 +6,10 @@ from __future__ import annotations
 import sys
 import threading
 import unicodedata
-from importlib import import_module
 from io import StringIO
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.core.exceptions import ValidationError
 from django.core.management import CommandError, call_command
 from django.db import connection
@@ -198,16 +196,6 @@ def test_people_who_look_alike_from_before_sign_in_and_are_changed_as_ever(boss:
     deferred = User.objects.defer("username").get(pk=twin.pk)
     assert deferred.username == twin.username
     deferred.save()
-
-
-def test_the_migration_notes_what_those_look_like_who_are_there() -> None:
-    for name in ("admin", "\u0430dmin", "Admin"):
-        make_as_before(name)
-    User.objects.update(looks=[])
-    import_module("workspaces.migrations.0012_usernames").note_looks(apps, None)
-    assert all(person.looks == looks_of(person.username) for person in User.objects.all())
-    with pytest.raises(ValidationError):
-        make_user("adm1n")
 
 
 def test_a_person_may_write_their_own_name_otherwise(boss: Client) -> None:

@@ -18,7 +18,7 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from memoryhub.database.locks import alone
-from memoryhub.management.database import NewerDatabase, psycopg_settings, refuse_newer_database
+from memoryhub.management.database import OtherVersion, psycopg_settings, refuse_other_version
 from memoryhub.management.progress import Progress
 from memoryhub.management.translations import compile_translations
 
@@ -93,9 +93,9 @@ def check_database() -> None:
             found = connection.execute(
                 "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
             ).fetchone()
-            refuse_newer_database(connection)
+            refuse_other_version(connection)
             encoding = connection.info.parameter_status("server_encoding")
-    except NewerDatabase as error:
+    except OtherVersion as error:
         raise CommandError(str(error)) from None
     except psycopg.OperationalError as error:
         raise CommandError(f"Cannot reach {whose}: {error}") from error

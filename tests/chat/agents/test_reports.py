@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from importlib import import_module
-
 import pytest
-from django.db import connection
 from django.utils import timezone
 
-from chat.agents.plan import read_plan
 from chat.agents.rerun import rerun
 from chat.agents.run_overview import text_for_webhook
 from chat.agents.run_progress import _end, alone
@@ -112,52 +107,6 @@ def test_copies_of_a_chats_research_are_read_by_whom_the_chat_is(
     set_private(chat, is_private=True, by=cast.editor, now=timezone.now())
     chat.delete()
     assert Run.objects.get() == of_no_chat
-
-
-def test_what_was_made_of_research_before_it_knew_its_chat_follows_it_now(
-    cast: Cast, scripted_model: ScriptedOpenAI
-) -> None:
-    """By the upgrade: copies and templates of a private chat's are closed, whatever their plan; an open chat's follow
-    it by their plan; what was asked in no chat, or before, stays as it is.
-    """
-    now, asked = (
-        timezone.now(),
-        {"private": "What do I owe?", "open": "What does hosting cost?", "none": "Who are we?"},
-    )
-    made = dict[str, tuple[Run, RunTemplate]]()
-    for name, objective in asked.items():
-        chat = make_chat(cast.editor, cast.workspace, title=name)
-        run = researched(cast, answered(chat)) if name != "none" else begun_alone(cast, objective)
-        Run.objects.filter(pk=run.pk).update(objective=objective, plan=read_plan(PLAN).as_json())
-        copy = rerun(Run.objects.get(pk=run.pk), by=cast.owner, now=timezone.now())
-        made[name] = copy, save_template(copy, name, by=cast.owner, now=timezone.now())
-    Chat.objects.filter(title="private").update(is_private=True)
-    Run.objects.filter(answer=None).update(
-        chat=None, is_private=False
-    )  # as the release before 0029 left them
-    RunTemplate.objects.update(chat=None)
-    RunTemplate.objects.filter(name="private").update(plan=None)
-    early = save_template(Run.objects.get(pk=made["none"][0].pk), "early", by=cast.owner, now=now)
-    RunTemplate.objects.filter(pk=early.pk).update(
-        objective=asked["private"], created_at=now - timedelta(days=1)
-    )
-    with connection.cursor() as cursor:
-        for operation in import_module("chat.migrations.0032_made_of_chats_research").Migration.operations:
-            cursor.execute(operation.sql)
-    for user, names in ((cast.owner, {"open", "none", "early"}), (cast.editor, {*asked, "early"})):
-        assert {each.name for each in RunTemplate.objects.visible_to(user)} == names
-        assert {name for name, (copy, _) in made.items() if seen_by(user, copy)} == names - {"early"}
-    set_private(Chat.objects.get(title="open"), is_private=True, by=cast.editor, now=now)
-    assert {each.name for each in RunTemplate.objects.visible_to(cast.owner)} == {"none", "early"}
-
-
-def begun_alone(cast: Cast, objective: str) -> Run:
-    place = get_workspace(cast.owner, cast.workspace.public_id)
-    return start_run(place, RunRequest(objective, "research", plan=PLAN), by=cast.owner, now=timezone.now())
-
-
-def seen_by(user: User, run: Run) -> bool:
-    return Run.objects.visible_to(user).filter(pk=run.pk).exists()
 
 
 def doors(user: User, cast: Cast, run: Run, template: RunTemplate) -> set[int]:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -238,15 +236,3 @@ class TestExchange:
         imported_whole(cast.owner, forged(author="sam"), cast.workspace)
         assert Message.objects.get(role="user").author is None and Memory.objects.get().author is None
         assert Message.objects.get(role="user").is_imported and Memory.objects.get().is_imported
-
-    def test_the_upgrade_marks_what_was_imported_before(self, cast: Cast, chat: Chat) -> None:
-        Chat.objects.filter(pk=chat.pk).update(created_by=cast.editor, brought_by=cast.owner.pk)
-        later = make_message(chat, "I wrote this here", author=cast.editor)
-        make_message(chat, "Noted.", MessageRole.ASSISTANT, reply_to=later, beat_at=timezone.now())
-        Message.objects.update(imported_by=None, imported_at=None)
-        Memory.objects.update(imported_by=None, imported_at=None)
-        with connection.cursor() as cursor:
-            cursor.execute(import_module("chat.migrations.0040_imported_by").IMPORTED)
-            cursor.execute(import_module("memories.migrations.0030_imported_by").IMPORTED)
-        assert [each.is_imported for each in chat.messages.order_by("pk")] == [True, False, False, False]
-        assert Memory.objects.get().imported_by == cast.owner

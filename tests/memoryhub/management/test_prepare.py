@@ -30,7 +30,7 @@ from django.db.models import NOT_PROVIDED
 
 from memoryhub.local.worker_health import oldest_waiting_seconds
 from memoryhub.management.commands.prepare import Command, check_database, static_files_state
-from memoryhub.management.database import psycopg_settings, refuse_to_serve_newer_database
+from memoryhub.management.database import psycopg_settings, refuse_to_serve_other_version
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -125,14 +125,29 @@ def test_a_database_of_a_newer_version_is_refused_with_a_sentence(
     with pytest.raises(CommandError, match=sentence):
         check_database()
     with pytest.raises(SystemExit, match=sentence):
-        refuse_to_serve_newer_database()
+        refuse_to_serve_other_version()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_database_of_before_the_initial_migrations_is_told_to_export_and_import(
+    applied: Callable[[str, str], None],
+) -> None:
+    """By the command that runs before the web server, by the web server, and by Django's own command."""
+    applied("workspaces", "0002_api_keys")
+    before = set(MigrationRecorder.Migration.objects.values_list("app", "name"))
+    sentence = r"export what it holds with the version you have .* import that into this version"
+    with pytest.raises(CommandError, match=sentence):
+        check_database()
+    with pytest.raises(SystemExit, match=sentence):
+        refuse_to_serve_other_version()
+    assert set(MigrationRecorder.Migration.objects.values_list("app", "name")) == before
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     ("app", "name"),
     [
-        ("memories", "0004_taken_out_of_the_code"),
+        ("memories", "0100_a_name_taken_out_of_the_code"),
         ("an_app_of_before", "9999_last"),
         ("django_q", "9999_squashed_since"),
     ],
@@ -142,28 +157,35 @@ def test_what_is_only_gone_from_the_code_is_no_newer_version(
 ) -> None:
     applied(app, name)
     check_database()
-    refuse_to_serve_newer_database()
+    refuse_to_serve_other_version()
 
 
 def test_the_web_server_starts_before_its_database(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(settings.DATABASES, "default", {"NAME": "hub", "HOST": "127.0.0.1", "PORT": "1"})
-    refuse_to_serve_newer_database()  # does not raise
+    refuse_to_serve_other_version()  # does not raise
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_processes_of_an_older_version_end_at_once(
-    applied: Callable[[str, str], None],
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("9999_of_next_year", "newer MemoryHub than this one"),
+        ("0040_imported_by", "earlier MemoryHub whose tables"),
+    ],
+)
+def test_the_processes_of_another_version_end_at_once(
+    applied: Callable[[str, str], None], name: str, sentence: str
 ) -> None:
     """As their processes, against this database: what serves, works and changes its tables."""
-    applied("chat", "9999_of_next_year")
+    applied("chat", name)
     place = psycopg_settings()
     url = f"postgres://{place['user']}@/{place['dbname']}?host={place['host']}&port={place['port']}"
     run = partial(subprocess.run, env={**os.environ, "DATABASE_URL": url}, capture_output=True, text=True)
     commands = ("qcluster", "migrate")
-    for command in (["-c", "import memoryhub.asgi"], *(["manage.py", name] for name in commands)):
+    for command in (["-c", "import memoryhub.asgi"], *(["manage.py", each] for each in commands)):
         done = run([sys.executable, *command], cwd=ROOT, timeout=60)
         assert done.returncode != 0
-        assert "newer MemoryHub than this one" in done.stderr and "Traceback" not in done.stderr
+        assert sentence in done.stderr and "Traceback" not in done.stderr
 
 
 def unknown_to_older(migration: Migration) -> list[str]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
 from typing import Any
 
 import pytest
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_hotp_counters_from_time
-from django.apps import apps
 from django.contrib.auth.models import Permission
 from django.core.cache import cache
 from django.db import connection
@@ -20,7 +18,7 @@ from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import PASSWORD, make_user
 from tests.raw_search import places_with
-from workspaces.accounts.two_factor import reseal, rewrite_secrets
+from workspaces.accounts.two_factor import reseal
 from workspaces.models import ApiKey, AuditEvent, User
 
 pytestmark = pytest.mark.django_db
@@ -350,19 +348,3 @@ def test_a_change_of_keys_seals_them_anew(cast: Cast, on: tuple[Client, str], se
     assert client.post(f"{BASE}/authenticate/", {"code": code_of(on[1])}).status_code == 302
     settings.ENCRYPTION_KEYS = ["another key that opens none of them"]
     assert reseal() == 0, "what nobody can open is left as it is"
-
-
-def test_rows_from_before_are_sealed_by_the_migration(cast: Cast, on: tuple[Client, str]) -> None:
-    rewrite_secrets(Authenticator.objects.all(), unseal)
-    assert sealed_parts()["secret"] == on[1]
-    codes = Authenticator.objects.get(type="recovery_codes")
-    codes.data["migrated_codes"] = ["12345678"]
-    codes.save()
-    migration = import_module("workspaces.migrations.0010_seal_two_factor")
-    for _ in range(2):  # the second time it finds nothing to do
-        migration.forwards(apps, None)
-    assert unseal(sealed_parts()["secret"]) == on[1]
-    codes.refresh_from_db()
-    assert [unseal(code) for code in codes.data["migrated_codes"]] == ["12345678"]
-    migration.backwards(apps, None)
-    assert sealed_parts()["secret"] == on[1]
