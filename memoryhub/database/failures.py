@@ -1,7 +1,8 @@
-"""What the database refuses or cannot do, as an error that says so: 503 with a time to come back, never a 500."""
+"""What the database or a full disk refuses, as an error that says so: 503 with a time to come back, never a 500."""
 
 from __future__ import annotations
 
+import errno
 import logging
 
 import psycopg
@@ -24,8 +25,10 @@ class ReadOnly(Unavailable):
 
 
 class DiskFull(Unavailable):
+    """The database's disk, or this server's own."""
+
     default_message = later(
-        "This was not saved: the database has run out of disk space. What was saved before is "
+        "This was not saved: the server has run out of disk space. What was saved before is "
         "safe. Tell your administrator, and try again when there is room."
     )
     retry_after = 60
@@ -59,10 +62,14 @@ _BY_SQLSTATE: dict[str, type[Unavailable]] = {
 
 
 def trouble_of(error: BaseException | None) -> Unavailable | None:
-    """The error to answer with, if it is the database's; logged, since nobody will see the cause. None for others.
+    """The error to answer with, if it is the database's or a full disk's; logged, since nobody will see the cause.
+    None for others.
 
     Some are psycopg's own: Django wraps none that comes as a cursor is closed, such as that of a form's choices.
     """
+    if is_disk_full(error):
+        logger.error("The disk is full: %s", error)
+        return DiskFull()
     if not isinstance(error, DatabaseError | InterfaceError | psycopg.Error):
         return None
     cause = error if isinstance(error, psycopg.Error) else error.__cause__
@@ -75,6 +82,13 @@ def trouble_of(error: BaseException | None) -> Unavailable | None:
         return None
     logger.error("The database failed: %s %s", type(cause or error).__name__, state or "")
     return found()
+
+
+def is_disk_full(error: BaseException | None) -> bool:
+    """Whether a file found no room. Python says it otherwise where not even a place for temporary files has any."""
+    return isinstance(error, OSError) and (
+        error.errno in {errno.ENOSPC, errno.EDQUOT} or "No usable temporary directory" in str(error)
+    )
 
 
 def refuse_writes() -> None:

@@ -24,6 +24,7 @@ from django.core.files.storage import FileSystemStorage, Storage, storages
 from django.db import models, transaction
 from django.utils.translation import gettext as _
 
+from memoryhub.database.failures import trouble_of
 from memoryhub.errors import NotFound, Unavailable
 from memoryhub.files.file_stores import IN_MEMORY, Folder
 from memoryhub.http.uploads import copied
@@ -62,6 +63,8 @@ class StoredFiles:
             try:
                 self._storage.save(key_of(name), File(file))
             except Exception as error:  # whatever a storage's own library raises
+                if full := trouble_of(error):
+                    raise full from None
                 logger.error("A file of %s could not be stored: %s", self.name, type(error).__name__)
                 raise Unavailable(_("The server could not store the file. Try again later.")) from None
         return Stored(name, size, sha256, head)

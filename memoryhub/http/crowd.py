@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -93,11 +93,13 @@ def aside() -> Iterator[None]:
             crowd.enter(anyway=True)
 
 
-def refused(request: HttpRequest) -> HttpResponse:
+def refused(request: HttpRequest, why: Callable[[], Unavailable] = Overloaded) -> HttpResponse:
     """A moment's work: what is said is made once for each language, as JSON, as a fragment and as a page."""
-    metrics.SHED.labels("requests").inc()
+    if why is Overloaded:
+        metrics.SHED.labels("requests").inc()
     language = get_language_from_request(request)
-    answer = _refusal(language, speaks_json(request.path), request.headers.get("HX-Request") == "true")
+    is_fragment = request.headers.get("HX-Request") == "true"
+    answer = _refusal(why, language, speaks_json(request.path), is_fragment)
     headers = dict(answer.headers) | {
         "Content-Length": str(len(answer.content)),
         "X-Request-ID": origin.request_id_of(request.headers.get("X-Request-ID", "")),
@@ -106,9 +108,9 @@ def refused(request: HttpRequest) -> HttpResponse:
 
 
 @cache
-def _refusal(language: str, is_json: bool, is_fragment: bool) -> Any:
+def _refusal(why: Callable[[], Unavailable], language: str, is_json: bool, is_fragment: bool) -> Any:
     request: Any = HttpRequest()
     request.path, request.htmx = "/api/" if is_json else "/", is_fragment
     with translation.override(language):
-        answer = answer_error(request, Overloaded())
+        answer = answer_error(request, why())
         return SecurityHeadersMiddleware(lambda _: answer)(request)

@@ -9,6 +9,7 @@ the first signal to the last. Measured: docs/operations.md.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from io import BytesIO
@@ -24,11 +25,30 @@ from django.db import close_old_connections, connection
 from django.http import FileResponse, HttpResponseBase
 from django.urls import set_script_prefix
 
-from memoryhub.http.crowd import Crowd, counted, refused
+from memoryhub.database.failures import DiskFull, trouble_of
+from memoryhub.errors import Unavailable
+from memoryhub.http.crowd import Crowd, Overloaded, counted, refused
 from memoryhub.http.from_replicas import READING, Body, answered_from_replicas, is_worth_another
 
 # Made as they are needed. Far more than can work at once: some only wait for a model (an answer that is not streamed).
 THREADS = 200
+
+
+class Incoming:
+    """What a client sends. Called as ASGI's ``receive``."""
+
+    def __init__(self, receive: Any) -> None:
+        self._receive, self._has_more = receive, True
+
+    async def __call__(self) -> Any:
+        message = await self._receive()
+        self._has_more = message["type"] == "http.request" and message.get("more_body", False)
+        return message
+
+    async def read_rest(self) -> None:
+        """Of a body that cannot be kept: most clients read no answer before they have sent all of it."""
+        while self._has_more:
+            await self()
 
 
 class OneThreadHandler(ASGIHandler):
@@ -50,9 +70,16 @@ class OneThreadHandler(ASGIHandler):
         if self.crowd.is_full(scope["path"]):  # before a body is read: it may be long, and slow
             await self.send_response(self._refuse(scope), send)
             return
+        incoming = Incoming(receive)
         try:
-            body = await self.read_body(receive)
+            body = await self.read_body(incoming)
         except RequestAborted:
+            return
+        except OSError as error:  # a long body is written to a temporary file
+            if trouble_of(error) is None:
+                raise
+            await incoming.read_rest()
+            await self.send_response(self._refuse(scope, DiskFull), send)
             return
         with body:
             if not self.crowd.enter(scope["path"]):
@@ -88,9 +115,9 @@ class OneThreadHandler(ASGIHandler):
             response.close()  # the signal that the request is finished among it
         return response
 
-    def _refuse(self, scope: Any) -> Any:
+    def _refuse(self, scope: Any, why: Callable[[], Unavailable] = Overloaded) -> Any:
         request, malformed = self.create_request(scope, BytesIO())
-        return malformed if request is None else refused(request)
+        return malformed if request is None else refused(request, why)
 
     def _respond(self, scope: Any, body: Any) -> tuple[Any, Any]:
         request, refused = self.create_request(scope, body)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 LOG_BYTES = 5_000_000
 LOG_COPIES = 2
+COMPLAINT_SECONDS = 60.0
 NAME_WIDTH = 9
 _console = threading.Lock()
 
@@ -25,6 +26,36 @@ def say(name: str, text: str) -> None:
     """One line on the console, after the name of the child it comes from, if any. A closed console is no error."""
     with _console, contextlib.suppress(OSError, ValueError):
         print(f"{name:<{NAME_WIDTH}} | {text}" if name else text, flush=True)  # noqa: T201
+
+
+class LogFile(logging.handlers.RotatingFileHandler):
+    """A service's lines, in a file of limited size. One that cannot be written is said once a minute."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            path, maxBytes=LOG_BYTES, backupCount=LOG_COPIES, encoding="utf-8", errors="replace", delay=True
+        )
+        self._stamped, self._whole = logging.Formatter("%(asctime)s %(message)s"), logging.Formatter()
+        self._complain_at = 0.0
+
+    def write(self, line: str, *, is_json: bool) -> None:
+        self.setFormatter(self._whole if is_json else self._stamped)
+        self.handle(logging.LogRecord("", logging.INFO, "", 0, "%s", (line,), None))
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        if time.monotonic() >= self._complain_at:
+            self._complain_at = time.monotonic() + COMPLAINT_SECONDS
+            error = sys.exc_info()[1]
+            why = getattr(error, "strerror", None) or error
+            say("memoryhub", f"{self.baseFilename} cannot be written: {why}")
+        if self.stream is not None:
+            with contextlib.suppress(OSError):
+                self.stream.close()
+            self.stream = None  # opened again for the next line
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):  # what it still holds finds no room either
+            super().close()
 
 
 @dataclass(frozen=True)
@@ -59,7 +90,7 @@ class Child:
         self.started = 0.0
         self.next_start = 0.0
         self.kill_at: float | None = None  # it was asked to stop, and has until then
-        self._log_file = logs / f"{service.name}.log"
+        self._log = LogFile(logs / f"{service.name}.log")
         self._pump: threading.Thread | None = None
 
     def start(self) -> int:
@@ -83,18 +114,13 @@ class Child:
         return self.process.pid
 
     def _copy_output(self, process: subprocess.Popen[bytes]) -> None:
-        """Every line to the console and to a file of limited size, until all who can write to it are gone."""
-        handler = logging.handlers.RotatingFileHandler(
-            self._log_file, maxBytes=LOG_BYTES, backupCount=LOG_COPIES, encoding="utf-8", errors="replace"
-        )
-        stamped, whole = logging.Formatter("%(asctime)s %(message)s"), logging.Formatter("%(message)s")
-        with contextlib.closing(handler), process.stdout or contextlib.nullcontext() as output:
+        """Every line to the console and to the log file, until all who can write to it are gone."""
+        with contextlib.closing(self._log), process.stdout or contextlib.nullcontext() as output:
             for raw in output or ():
                 line = raw.decode("utf-8", "replace").rstrip()
                 is_json = line.startswith('{"')  # says for itself when and where; a program reads it
                 say("" if is_json else self.service.name, line)
-                handler.setFormatter(whole if is_json else stamped)
-                handler.emit(logging.LogRecord(self.service.name, logging.INFO, "", 0, "%s", (line,), None))
+                self._log.write(line, is_json=is_json)
 
     def exit_status(self) -> int | None:
         """The status of a process that has ended, None while it runs. What is left of its group is killed.

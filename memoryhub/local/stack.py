@@ -9,9 +9,10 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -42,6 +43,7 @@ PROBES_SERVER = (*HTTP_SERVER, "memoryhub.probes:application")
 WEB_STOP_SECONDS = 6.0  # uvicorn gives open streams three
 DATABASE_STOP_SECONDS = 20.0
 CLEANER_SECONDS = 25.0
+METRICS_BYTES = 2**20  # that the counters of all processes may take
 TOGETHER = ("model", "worker", "web")
 PARTS = (*TOGETHER, "embedder")  # the last has a host, or a data folder, of its own
 EMBEDDER_KEY_VARIABLE = "MEMORYHUB_EMBEDDER_KEY"  # of memoryhub.llm.embedder_server
@@ -74,6 +76,7 @@ class Stack:
     parts: frozenset[str] = frozenset(TOGETHER)
     model_key: str = ""
     embedder_key: str = ""
+    metrics_folder: Path | None = None  # where processes count together
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
     @property
@@ -94,7 +97,8 @@ def run(stack: Stack) -> int:
     try:
         with suppress(Stopping):  # asked to stop while still starting: that is no failure
             wait_for_cleaner(stack.data_dir, CLEANER_SECONDS)
-            _start_and_run(stack)
+            with metrics_folder(stack.data_dir) as folder:
+                _start_and_run(replace(stack, metrics_folder=folder))
     except (AddressInUse, DataFolderError, PostgresError, StartFailed) as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 1
@@ -106,15 +110,15 @@ def run(stack: Stack) -> int:
 
 
 def _start_and_run(stack: Stack) -> None:
-    endpoint_files = [
+    left_when_killed = [
         model_server.endpoint_file(stack.data_dir, each) for each in (model_server.SMALL, model_server.LARGE)
     ]
+    left_when_killed += [stack.metrics_folder] if stack.metrics_folder else []
     model_server.remove_endpoint(stack.data_dir)
-    _empty_metrics_folder(stack.data_dir)
     listens = stack.parts & {"web", "worker", "embedder"}
     with listen(stack.host, stack.port) if listens else nullcontext() as listener:
         say(NAME, f"starting, data in {stack.data_dir}")
-        with Supervisor(stack.data_dir, remove_when_killed=endpoint_files) as supervisor:
+        with Supervisor(stack.data_dir, remove_when_killed=left_when_killed) as supervisor:
             if stack.embedded_database:
                 supervisor.add_and_wait(database_service(stack))
             if "model" in stack.parts and (stack.embedded_model or stack.model_key):
@@ -137,16 +141,37 @@ def _start_and_run(stack: Stack) -> None:
             supervisor.run()
 
 
-def metrics_folder(data_dir: Path) -> Path:
-    """Where the web processes and the worker count, each in files of its own; `/metrics` adds them up."""
-    return data_dir / "run" / "metrics"
+@contextmanager
+def metrics_folder(data_dir: Path) -> Iterator[Path | None]:
+    """Where the web processes and the worker count, each in files of its own; `/metrics` adds them up.
+
+    It lies in memory, or among temporary files: the data disk may be full. None where neither has room: each process
+    then counts for itself. Counting begins anew with every start.
+    """
+    folder = _make_metrics_folder(data_dir)
+    try:
+        yield folder
+    finally:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
-def _empty_metrics_folder(data_dir: Path) -> None:
-    """Counting begins anew with every start: files of processes long gone would pile up, and their ids come again."""
-    folder = metrics_folder(data_dir)
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+def _make_metrics_folder(data_dir: Path) -> Path | None:
+    found = data_dir.stat()  # its number tells apart two containers that share /dev/shm
+    name = f"memoryhub-metrics-{os.getuid()}-{found.st_dev:x}-{found.st_ino:x}"
+    for place in (lambda: "/dev/shm", tempfile.gettempdir):  # noqa: S108  (a folder of our own in it, mode 0700)
+        with suppress(OSError):  # there is no such place, it is full, or the name is somebody else's
+            folder = Path(place()) / name
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(mode=0o700)
+            try:
+                (folder / "room").write_bytes(bytes(METRICS_BYTES))
+                (folder / "room").unlink()
+            except OSError:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
+            return folder
+    return None
 
 
 def _welcome(stack: Stack) -> None:
@@ -190,8 +215,9 @@ def _environment(stack: Stack) -> dict[str, str]:
         "MEMORYHUB_DATA_DIR": str(stack.data_dir),
         "MEMORYHUB_HOST": stack.host,
         "MEMORYHUB_PORT": str(stack.port),
-        "PROMETHEUS_MULTIPROC_DIR": str(metrics_folder(stack.data_dir)),
     }
+    if stack.metrics_folder is not None:
+        own["PROMETHEUS_MULTIPROC_DIR"] = str(stack.metrics_folder)
     return {**stack.environment, **own, "PYTHONUNBUFFERED": "1"}
 
 

@@ -147,8 +147,9 @@ class Supervisor:
         elif child.kill_at is not None and now >= child.kill_at:
             child.kill()
         elif not child.ready and child.kill_at is None and child.service.is_ready():
-            child.ready = True
-            child.service.when_ready()
+            with contextlib.suppress(OSError):  # no room on the disk: asked again
+                child.service.when_ready()
+                child.ready = True
 
     def _start(self, child: Child, *, restart: bool = True) -> None:
         try:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
 import signal
 import sys
 import time
@@ -100,7 +101,7 @@ def _send(how: Callable[[int, int], None], target: int, number: int) -> None:
 
 
 def main() -> None:
-    lock_path, *files_to_remove = sys.argv[1:]
+    lock_path, *to_remove = sys.argv[1:]
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
     with Path(lock_path).open("a") as lock:
@@ -115,8 +116,11 @@ def main() -> None:
             GRACE_SECONDS,
         )
         end_groups({group: sig for group, (sig, last) in children.items() if last}, DATABASE_SECONDS)
-        for path in files_to_remove:
-            Path(path).unlink(missing_ok=True)
+        for path in map(Path, to_remove):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

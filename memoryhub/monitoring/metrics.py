@@ -1,7 +1,7 @@
 """What Prometheus may ask for at ``/metrics``: counters of every process, and the state of the database at that moment.
 
 The counters of web processes and workers lie in files of one folder (prometheus_client's multiprocess mode), which the
-supervisor names in PROMETHEUS_MULTIPROC_DIR and empties at its start. Without the variable a process counts for itself.
+supervisor makes and names in PROMETHEUS_MULTIPROC_DIR. Without the variable a process counts for itself.
 Labels are names of ours, never what somebody typed: each new value would be a new series.
 """
 
@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import LiteralString
 
 from django.conf import settings
@@ -27,6 +28,7 @@ from memoryhub.database.counting import count_or_estimate
 from memoryhub.database.replicas.state import probe_state, what_ails
 from memoryhub.errors import DomainError
 from memoryhub.local.worker_health import OLDEST_WAITING
+from memoryhub.monitoring.counter_files import use_counter_files
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LAST_BACKUP: LiteralString = (
@@ -38,6 +40,7 @@ OTHER = "other"
 SOURCES = frozenset(
     {"user", "model", "auto_chat", "auto_deep_think", "auto_research", "auto_compaction", "import"}
 )
+use_counter_files()
 _own = CollectorRegistry()
 
 REQUESTS = Counter("memoryhub_requests", "Requests answered.", ["route", "method", "status"], registry=_own)
@@ -116,11 +119,11 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 def exposition() -> bytes:
     """Everything, in Prometheus's text format."""
-    registry = CollectorRegistry()
-    if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
-        multiprocess.MultiProcessCollector(registry)
+    registry, folder = CollectorRegistry(), os.environ.get("PROMETHEUS_MULTIPROC_DIR")
+    if folder and Path(folder).is_dir():
+        multiprocess.MultiProcessCollector(registry, folder)
         counted = generate_latest(registry)
-    else:
+    else:  # each process for itself, as also after somebody removed the folder
         counted = generate_latest(_own)
     state = CollectorRegistry()
     state.register(_state)

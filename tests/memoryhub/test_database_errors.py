@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from typing import Any
 
 import psycopg
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.test import Client
 from psycopg_pool import PoolTimeout
@@ -14,6 +16,7 @@ from psycopg_pool import PoolTimeout
 from memoryhub.database.failures import trouble_of
 from memoryhub.llm.errors import ModelError
 from tests.conftest import Cast
+from workspaces.models import Document
 
 pytestmark = pytest.mark.django_db
 AWAY = "Part of the system is not answering"
@@ -63,6 +66,37 @@ def test_every_door_says_what_is_wrong(
         assert sentence in answer.content.decode() and "kumquat" not in answer.content.decode()
     assert answers[2].json()["error"]["code"] == "unavailable"
     assert state in caplog.text
+
+
+FULL = [
+    OSError(errno.ENOSPC, "No space left on device"),
+    OSError(errno.EDQUOT, "Disk quota exceeded"),
+    FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']"),
+]
+
+
+@pytest.mark.parametrize("error", FULL, ids=str)
+def test_every_door_says_that_this_servers_disk_is_full(
+    client: Client, cast: Cast, monkeypatch: pytest.MonkeyPatch, error: OSError
+) -> None:
+    def full(*args: Any, **kwargs: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("chat.pages.chat_views.get_workspace", full)
+    monkeypatch.setattr("tempfile.SpooledTemporaryFile", full)
+    page = f"/workspaces/{cast.workspace.public_id}/"
+    answers = [client.get(page), client.get(page, headers={"HX-Request": "true"})]
+    file = SimpleUploadedFile("notes.txt", b"The launch is in May")
+    place = f"/chat/api/workspaces/{cast.workspace.public_id}/documents"
+    answers.append(client.post(place, {"file": file}))
+    for answer in answers:
+        assert (answer.status_code, answer["Retry-After"]) == (503, "60"), answer.content
+        assert "run out of disk space" in answer.content.decode()
+    assert not Document.objects.exists()
+
+
+def test_a_file_that_is_missing_is_not_a_full_disk() -> None:
+    assert trouble_of(FileNotFoundError(errno.ENOENT, "No such file or directory")) is None
 
 
 @pytest.mark.parametrize("state", ["54000", "XX000", "42P01", "25P02", "22012"])

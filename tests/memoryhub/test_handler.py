@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -206,3 +207,33 @@ def test_who_only_reads_does_not_notice_that_the_connection_was_cut(
 def test_an_error_of_the_view_is_not_tried_again(signals: list[tuple[str, str]]) -> None:
     assert ask("fails", "GET").sent[0]["status"] == 500
     assert len(seen) == 1
+
+
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_a_body_that_finds_no_room_is_read_to_its_end_and_answered(
+    signals: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, pieces: int
+) -> None:
+    """Django writes long bodies to a temporary file before anything else is done."""
+
+    def full(*args: Any, **kwargs: Any) -> Any:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("tempfile.SpooledTemporaryFile.write", full)
+
+    async def whole() -> tuple[Conversation, int]:
+        asked, received = Conversation("chat/api/plain"), 0
+
+        async def receive() -> dict[str, Any]:
+            nonlocal received
+            received += 1
+            assert received <= pieces, "nothing more comes"
+            return {"type": "http.request", "body": b"hello", "more_body": received < pieces}
+
+        await asyncio.wait_for(OneThreadHandler()(asked.scope, receive, asked.send), 20)
+        return asked, received
+
+    asked, received = asyncio.run(whole())
+    assert received == pieces
+    assert asked.sent[0]["status"] == 503
+    assert (b"Retry-After", b"60") in asked.sent[0]["headers"]
+    assert b"run out of disk space" in asked.body

@@ -132,6 +132,10 @@ class Installation:
         endpoint = read_endpoint(self.data_dir)
         return endpoint is not None and is_ready(int(endpoint.base_url.split(":")[2].split("/")[0]))
 
+    def counters(self) -> list[Path]:
+        """The files in which processes count; they lie in memory."""
+        return list(Path("/dev/shm").glob(f"memoryhub-metrics-*-{self.data_dir.stat().st_ino:x}/*.db"))
+
     def run_job(self) -> None:
         """Queue a job that makes a folder, and wait for the folder."""
         made = Path(tempfile.mkdtemp(dir=self.data_dir.parent)) / "made-by-a-job"
@@ -269,6 +273,7 @@ def test_killing_the_supervisor_leaves_no_process(up: Installation) -> None:
     wait_until(lambda: not running(processes), "nobody is left")
     wait_until(lambda: not named_in_command(up.data_dir), "nobody works on the data folder")
     assert read_endpoint(up.data_dir) is None
+    wait_until(lambda: not up.counters(), "nothing is left in memory")
 
 
 def test_after_that_it_starts_again_with_its_data(up: Installation) -> None:
@@ -280,7 +285,9 @@ def test_after_that_it_starts_again_with_its_data(up: Installation) -> None:
 def test_stopping_leaves_no_process_and_the_data(up: Installation) -> None:
     up.page_answers()
     processes = up.processes()
+    assert up.counters()
     assert up.end(signal.SIGTERM) == 0
+    assert not up.counters()
     assert not running(processes)
     assert not named_in_command(up.data_dir)
     assert read_endpoint(up.data_dir) is None

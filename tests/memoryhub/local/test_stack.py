@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import socket
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,14 @@ import pytest
 from memoryhub.local import stack as stack_module
 from memoryhub.local.listening import AddressInUse, listen
 from memoryhub.local.model_server import KEY_VARIABLE, free_port
-from memoryhub.local.stack import EMBEDDER_KEY_VARIABLE, Stack, embedder_service, model_service
+from memoryhub.local.stack import (
+    EMBEDDER_KEY_VARIABLE,
+    Stack,
+    _environment,
+    embedder_service,
+    metrics_folder,
+    model_service,
+)
 from memoryhub.management.commands.up import has_administrator
 from tests.factories import make_user
 
@@ -104,3 +113,55 @@ def test_model_and_embedder_are_told_no_secret_of_ours(tmp_path: Path) -> None:
             assert harmless.items() <= service.environment.items()
             assert "sesame" not in service.environment.values()
             assert set(service.environment) - set(harmless) == {"PYTHONUNBUFFERED", key}
+
+
+def test_processes_count_in_memory_and_leave_nothing(data_dir: Path) -> None:
+    data_dir.mkdir()
+    with metrics_folder(data_dir) as folder:
+        assert folder is not None and not folder.is_relative_to(data_dir)
+        assert folder.is_relative_to("/dev/shm") or not Path("/dev/shm").is_dir()
+        assert (folder.stat().st_mode & 0o777, list(folder.iterdir())) == (0o700, [])
+        (folder / "counter_1.db").write_bytes(b"left")
+        made = _environment(Stack(data_dir, data_dir, "localhost", 1, database={}, metrics_folder=folder))
+        assert made["PROMETHEUS_MULTIPROC_DIR"] == str(folder)
+        with metrics_folder(data_dir) as next_start:
+            assert next_start == folder and not list(folder.iterdir())
+    assert not folder.exists()
+
+
+def test_without_room_in_memory_temporary_files_are_counted_in_and_without_both_each_process_alone(
+    data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data_dir.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    write, full = Path.write_bytes, [Path("/dev/shm")]
+
+    def write_bytes(path: Path, data: bytes) -> int:
+        if path.parent.parent in full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", write_bytes)
+    with metrics_folder(data_dir) as folder:
+        assert folder is not None and folder.parent == tmp_path
+    full.append(tmp_path)
+    with metrics_folder(data_dir) as folder:
+        assert folder is None
+        assert "PROMETHEUS_MULTIPROC_DIR" not in _environment(
+            Stack(data_dir, data_dir, "localhost", 1, database={}, environment={})
+        )
+    assert not list(tmp_path.iterdir()) and not list(Path("/dev/shm").glob(f"*-{data_dir.stat().st_ino:x}"))
+
+
+def test_a_folder_of_that_name_that_is_a_link_is_not_followed(data_dir: Path, tmp_path: Path) -> None:
+    data_dir.mkdir()
+    with metrics_folder(data_dir) as folder:
+        assert folder is not None
+    (tmp_path / "precious").write_text("kept")
+    folder.symlink_to(tmp_path)
+    try:
+        with metrics_folder(data_dir) as other:
+            assert other != folder
+        assert (tmp_path / "precious").read_text() == "kept"
+    finally:
+        folder.unlink()

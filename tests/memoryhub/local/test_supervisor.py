@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import psutil
 import pytest
 
 from memoryhub.local.data_folder import make_data_folders
-from memoryhub.local.service import Service
+from memoryhub.local.service import COMPLAINT_SECONDS, LogFile, Service
 from memoryhub.local.supervisor import StartFailed, Stopping, Supervisor
 from tests.memoryhub.local.processes import is_running, running, wait_until
 
@@ -162,6 +164,57 @@ def test_output_goes_to_the_console_and_to_a_log_under_the_name(
     assert "task      | grüezi\n" in console
     assert "task      | oh dear\n" in console
     assert "grüezi" in log(supervisor, "task")
+
+
+def test_a_log_that_cannot_be_written_is_said_once_a_minute_and_goes_on_afterwards(
+    data_dir: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log_file = LogFile(data_dir / "logs" / "web.log")
+    for number in range(50):
+        log_file.write(f"line {number}", is_json=False)
+    console = capfd.readouterr()
+    assert console.out.splitlines() == [
+        f"memoryhub | {log_file.baseFilename} cannot be written: No such file or directory"
+    ]
+    assert not console.err
+    later = time.monotonic() + COMPLAINT_SECONDS
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    log_file.write("a minute later", is_json=False)
+    assert len(capfd.readouterr().out.splitlines()) == 1
+    make_data_folders(data_dir)
+    log_file.write("again", is_json=False)
+    log_file.write('{"at": 1}', is_json=True)
+    first, second = Path(log_file.baseFilename).read_text().splitlines()
+    assert first.endswith(" again") and second == '{"at": 1}'
+
+
+def test_a_full_disk_for_logs_costs_no_traceback(data_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    make_data_folders(data_dir)
+    path = data_dir / "logs" / "web.log"
+    path.symlink_to("/dev/full")
+    log_file = LogFile(path)
+    for number in range(50):
+        log_file.write(f"line {number}", is_json=False)
+    log_file.close()
+    path.unlink()
+    log_file.write("again", is_json=False)
+    assert path.read_text().endswith(" again\n")
+    console = capfd.readouterr()
+    assert console.out == f"memoryhub | {path} cannot be written: No space left on device\n"
+    assert not console.err
+
+
+def test_what_finds_no_room_when_a_service_is_ready_is_tried_again(supervisor: Supervisor) -> None:
+    tried: list[bool] = []
+
+    def when_ready() -> None:
+        tried.append(True)
+        if len(tried) < 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    child = supervisor.add(service("one", SLEEP, when_ready=when_ready))
+    run_until(supervisor, lambda: child.ready, "it is ready")
+    assert len(tried) == 3
 
 
 def test_a_killed_watchdog_is_replaced_and_knows_the_children(supervisor: Supervisor) -> None:

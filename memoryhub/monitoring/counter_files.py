@@ -1,0 +1,106 @@
+"""The files in which processes count for each other, written without mapping them into memory.
+
+prometheus_client maps sparse files, and the kernel ends a process (SIGBUS) that writes to such a map when the disk has
+no room for the page. Here an update is a ``pwrite`` of 16 bytes, whose failure is an error like any other.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from prometheus_client import values
+from prometheus_client.mmap_dict import MmapedDict
+
+RETRY_SECONDS = 10.0
+_USED = struct.Struct("i")  # the header: how many bytes of the file are used
+_VALUE = struct.Struct("dd")
+
+
+class CounterFile(MmapedDict):
+    """One process's counters of one kind, in memory and in a file of the format that prometheus_client collects.
+
+    While the file cannot be written the process goes on counting in memory; the file has everything again soon after
+    it can. Not thread safe: prometheus_client holds a lock.
+    """
+
+    def __init__(self, filename: str, read_mode: bool = False) -> None:
+        self._path = Path(filename)
+        self._positions: dict[str, int] = {}
+        self._data = bytearray(8)
+        self._file: int | None = None
+        self._retry_at = 0.0
+        _USED.pack_into(self._data, 0, len(self._data))
+        # The file of an ended process that had the same id: a counter never goes back.
+        with suppress(OSError, RuntimeError, ValueError, struct.error):
+            for key, value, timestamp, _ in self.read_all_values_from_file(filename):
+                self._add(key)
+                _VALUE.pack_into(self._data, self._positions[key], value, timestamp)
+        self._write_whole()
+
+    def read_value(self, key: str) -> tuple[float, float]:
+        if key not in self._positions:
+            start = len(self._data)
+            self._add(key)
+            self._write(start, len(self._data))
+            self._write(0, _USED.size)  # last, so that what is counted as used is there
+        value, timestamp = _VALUE.unpack_from(self._data, self._positions[key])
+        return value, timestamp
+
+    def write_value(self, key: str, value: float, timestamp: float) -> None:
+        self.read_value(key)
+        start = self._positions[key]
+        _VALUE.pack_into(self._data, start, value, timestamp)
+        self._write(start, start + _VALUE.size)
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+            self._retry_at = float("inf")
+
+    def _add(self, key: str) -> None:
+        encoded = key.encode()
+        padded = encoded + b" " * (8 - (len(encoded) + _USED.size) % 8)
+        self._data += _USED.pack(len(encoded)) + padded + _VALUE.pack(0.0, 0.0)
+        _USED.pack_into(self._data, 0, len(self._data))
+        self._positions[key] = len(self._data) - _VALUE.size
+
+    def _write(self, start: int, end: int) -> None:
+        if self._file is None:
+            if time.monotonic() >= self._retry_at:
+                self._write_whole()
+            return
+        try:
+            _write_all(self._file, self._data[start:end], start)
+        except OSError:
+            self.close()
+            self._retry_at = time.monotonic() + RETRY_SECONDS
+
+    def _write_whole(self) -> None:
+        """In place of the file: who collects it meanwhile reads the one before."""
+        draft = self._path.with_suffix(".part")
+        try:
+            self._file = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            _write_all(self._file, self._data, 0)
+            draft.replace(self._path)
+        except OSError:
+            self.close()
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+            self._retry_at = time.monotonic() + RETRY_SECONDS
+
+
+def _write_all(file: int, data: bytes | bytearray, start: int) -> None:
+    """Raises OSError, also where only a part finds room."""
+    while data:
+        written = os.pwrite(file, data, start)
+        data, start = data[written:], start + written
+
+
+def use_counter_files() -> None:
+    """Have prometheus_client count in these. Call before the first metric is made."""
+    values.MmapedDict = CounterFile  # type: ignore[misc]  # the seam: values looks it up for each file
