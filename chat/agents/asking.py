@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import aclosing, nullcontext
@@ -13,12 +11,12 @@ from chat.agents.step import Ask, Reply
 from chat.tools.loop import replied
 from memoryhub.llm.base import ChatModel, Message, Tool, ToolCall
 from memoryhub.llm.errors import ModelTimeout
+from memoryhub.llm.loops import BackgroundLoop
 from memoryhub.llm.metering import Meter, metered
 
 REPLY_SECONDS = 300.0  # the longest reply of a model, from its request to its end
 BEAT_SECONDS = 2.0
-_lock = threading.Lock()
-_loop: asyncio.AbstractEventLoop | None = None
+_loop = BackgroundLoop("runs")
 
 
 def asking(model: ChatModel, beat: Callable[[], None] = lambda: None, meter: Meter | None = None) -> Ask:
@@ -32,7 +30,7 @@ def asking(model: ChatModel, beat: Callable[[], None] = lambda: None, meter: Met
 
     def wait_for(messages: Sequence[Message], tools: Sequence[Tool], *, may_call: bool) -> Reply:
         answer = _reply(model, messages, tools, may_call=may_call)
-        future = asyncio.run_coroutine_threadsafe(answer, _ensure_loop())
+        future = _loop.submit(answer)
         try:
             while True:
                 try:
@@ -62,21 +60,3 @@ async def _reply(
     except TimeoutError:
         raise ModelTimeout from None
     return Reply(text, calls)
-
-
-def _ensure_loop() -> asyncio.AbstractEventLoop:
-    global _loop
-    with _lock:
-        if _loop is None or _loop.is_closed():
-            _loop = asyncio.new_event_loop()
-            threading.Thread(target=_loop.run_forever, name="runs", daemon=True).start()
-        return _loop
-
-
-def _forget_after_fork() -> None:
-    """The loop's thread is the parent's: in a forked worker nothing would ever run in it."""
-    global _lock, _loop
-    _lock, _loop = threading.Lock(), None
-
-
-os.register_at_fork(after_in_child=_forget_after_fork)

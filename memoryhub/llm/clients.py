@@ -23,6 +23,7 @@ from memoryhub.llm.addresses import (
     refuse_metadata_async,
 )
 from memoryhub.llm.bounds import PLAIN, bound, bound_stream
+from memoryhub.llm.loops import calls
 
 if TYPE_CHECKING:
     import openai
@@ -118,10 +119,19 @@ def blocking_client(endpoint: Endpoint) -> httpx2.Client:
 
 
 def ask_for_models(endpoint: Endpoint, *, seconds: float) -> httpx2.Response:
-    """Its list of models, as it answers. Raises httpx2's errors."""
+    """Its list of models, as it answers. Blocks for so long at the most. Raises httpx2's errors."""
     headers = {"Authorization": f"Bearer {endpoint.api_key or 'none'}"}
-    with blocking_client(endpoint) as client:
-        return client.get(f"{endpoint.base_url}/models", headers=headers, timeout=timeout_of(seconds))
+
+    async def ask() -> httpx2.Response:
+        async with async_client(endpoint) as client:
+            return await client.get(
+                f"{endpoint.base_url}/models", headers=headers, timeout=timeout_of(seconds)
+            )
+
+    try:
+        return calls.within(seconds, ask())
+    except TimeoutError:
+        raise httpx2.ReadTimeout("The list of models took too long to come.") from None
 
 
 def async_client(endpoint: Endpoint) -> httpx2.AsyncClient:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.clients import Clients, Endpoint, timeout_of
+from memoryhub.llm.errors import ModelTimeout
+from memoryhub.llm.loops import calls
 from memoryhub.llm.metering import report_embedding
 from memoryhub.llm.openai_errors import VENDOR_ERRORS, delay_before_retry, embedder_error, model_error
 from memoryhub.llm.openai_replies import vectors_in_order
@@ -16,6 +19,7 @@ from memoryhub.llm.usage import Usage, estimated_tokens, usage_said
 from memoryhub.llm.vectors import normalised
 
 EMBEDDING_BATCH = 64
+# Of a whole call, retries included: a server may send its vectors byte by byte.
 EMBEDDING_TIMEOUT_SECONDS = 10.0
 EMBEDDING_TIMEOUT_PER_TEXT_SECONDS = 0.5
 
@@ -39,25 +43,32 @@ class OpenAIEmbedder:
         """``more``: what this server takes beyond OpenAI's own fields."""
         attempt = 0
         limit = EMBEDDING_TIMEOUT_SECONDS + EMBEDDING_TIMEOUT_PER_TEXT_SECONDS * len(batch)
+        ends = time.monotonic() + limit
         while True:
+            left = ends - time.monotonic()
             try:
-                reply = self._clients.blocking(self._endpoint).embeddings.create(
-                    model=self._endpoint.model,
-                    input=batch,
-                    encoding_format="float",  # every server has it; base64, the library's own choice, not
-                    timeout=timeout_of(limit),
-                    extra_body=more,
-                )
+                reply = calls.within(left, self._ask(batch, left, more))
                 guess = Usage(sum(map(estimated_tokens, batch)), calls=1, estimated=1)
                 report_embedding(self.name, usage_said(getattr(reply, "usage", None)) or guess)
                 return vectors_in_order(reply, len(batch))
+            except TimeoutError as error:
+                raise embedder_error(ModelTimeout(detail=f"{limit:g} s were not enough")) from error
             except VENDOR_ERRORS as error:
                 failure = model_error(error)
-                delay = delay_before_retry(failure, attempt)
+                delay = delay_before_retry(failure, attempt, left=ends - time.monotonic())
                 if delay is None:
                     raise embedder_error(failure) from error
             attempt += 1
             time.sleep(delay)
+
+    async def _ask(self, batch: list[str], seconds: float, more: dict[str, str]) -> Any:
+        return await self._clients.for_running_loop(self._endpoint).embeddings.create(
+            model=self._endpoint.model,
+            input=batch,
+            encoding_format="float",  # every server has it; base64, the library's own choice, not
+            timeout=timeout_of(seconds),
+            extra_body=more,
+        )
 
 
 class BundledElsewhere(OpenAIEmbedder):

@@ -1,7 +1,7 @@
-"""An embedder that kept somebody waiting in vain rests: meanwhile turns and saves go on by words, at once.
+"""An embedder that failed people rests: meanwhile turns and saves go on by words, at once.
 
-Without that every recall and every save would wait for an endpoint that hangs until its time is out. Background jobs
-ask it all the same, and are the ones who find it well again.
+Without that every recall and every save would wait for an endpoint that hangs until its time is out, or for the
+retries at one that fails at once. Background jobs ask it all the same.
 """
 
 from __future__ import annotations
@@ -9,26 +9,38 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
-from memoryhub.llm.errors import EmbedderError
+from memoryhub.llm.errors import EmbedderError, EmbedderUnavailable
 
-SLOW = 2.0  # seconds in vain after which it rests; what fails at once costs nobody anything
-REST = 20.0  # seconds
+SLOW = 2.0  # seconds in vain after which it rests for the whole time at once
+FIRST_REST = 2.0  # seconds after a failure that came quickly, doubled with every further one in a row
+REST = 20.0
 
-_until: dict[str, tuple[float, type[EmbedderError]]] = {}  # of this process, by the model's label
+
+@dataclass(frozen=True)
+class _Resting:
+    until: float
+    seconds: float
+    failure: type[EmbedderError]
+
+
+_resting: dict[str, _Resting] = {}  # of this process, by the model's label
 
 
 @contextmanager
 def cooldown(label: str) -> Iterator[None]:
     """Around a call of this model that a person waits for. Raises its last kind of failure while it rests."""
-    until, failure = _until.get(label, (0.0, EmbedderError))
-    began = time.monotonic()
-    if began < until:
-        raise failure(detail=f"{label} did not answer in time a moment ago")
+    before, began = _resting.get(label), time.monotonic()
+    if before and began < before.until:
+        raise before.failure(detail=f"{label} failed a moment ago")
     try:
         yield
     except EmbedderError as error:
-        if error.retryable and time.monotonic() - began >= SLOW:
-            _until[label] = time.monotonic() + REST, type(error)
+        now = time.monotonic()
+        is_slow = error.retryable and now - began >= SLOW
+        if is_slow or isinstance(error, EmbedderUnavailable):
+            seconds = REST if is_slow else min(REST, before.seconds * 2 if before else FIRST_REST)
+            _resting[label] = _Resting(now + seconds, seconds, type(error))
         raise
-    _until.pop(label, None)
+    _resting.pop(label, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -50,6 +51,12 @@ FAILURES: dict[str, list[Reply]] = {
 }
 
 
+def has_rested() -> None:
+    """As if the time were over for which the embedder is left alone."""
+    for label, rest in resting._resting.items():
+        resting._resting[label] = replace(rest, until=0.0)
+
+
 @pytest.fixture
 def endpoint(
     scripted_openai: ScriptedOpenAI, settings: Settings, monkeypatch: pytest.MonkeyPatch
@@ -59,6 +66,7 @@ def endpoint(
     monkeypatch.setattr(openai_embedder, "EMBEDDING_TIMEOUT_SECONDS", 0.2)
     monkeypatch.setattr(openai_embedder, "EMBEDDING_TIMEOUT_PER_TEXT_SECONDS", 0.0)
     monkeypatch.setattr("memoryhub.llm.openai_errors.RETRY_DELAYS_SECONDS", (0.0,))
+    monkeypatch.setattr(resting, "_resting", {})
     registry.reset()
     return scripted_openai
 
@@ -88,6 +96,7 @@ def test_recall_answers_by_words_and_says_why(
     assert [item.memory.content for item in found.items] == ["The dog is called Rufus"]
     assert ("size" if failure == "another size" else "did not answer") in found.degraded
     endpoint._embedding_script.clear()
+    has_rested()
     assert (
         recall("Rufus", cast.workspace, cast.editor, ranking=ranking, reach=HERE, now=timezone.now()).degraded
         == ""
@@ -140,7 +149,6 @@ def test_after_waiting_in_vain_nobody_waits_for_a_while(
 ) -> None:
     memory = make_memory("The dog is called Rufus", cast.editor, cast.workspace)
     monkeypatch.setattr(resting, "SLOW", 0.1)
-    monkeypatch.setattr(resting, "_until", {})
     endpoint._embedding_script.extend(FAILURES["slow"])
     assert recall("Rufus", cast.workspace, cast.editor, reach=HERE, now=timezone.now()).degraded
     endpoint._embedding_script.clear()
@@ -158,11 +166,43 @@ def test_after_waiting_in_vain_nobody_waits_for_a_while(
     assert len(endpoint.requests) == asked
     assert tasks.embed_memories(memory_ids=[saved.memory.pk]) == 1  # jobs have the time to try
 
-    monkeypatch.setattr(
-        resting, "_until", {label: (0.0, kind) for label, (_, kind) in resting._until.items()}
-    )
+    (rest,) = resting._resting.values()
+    assert rest.seconds == resting.REST
+    has_rested()
     assert not recall("Rufus", cast.workspace, cast.editor, reach=HERE, now=timezone.now()).degraded
-    assert resting._until == {}
+    assert resting._resting == {}
+
+
+def test_failures_that_come_at_once_are_not_waited_for_either(
+    cast: Cast, endpoint: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each would cost its retries: 1.3 seconds a save, several times that a search."""
+    make_memory("The dog is called Rufus", cast.editor, cast.workspace)
+    endpoint._embedding_script.extend([Failure(500)] * 100)
+
+    def requests_of_a_recall() -> int:
+        before = len(endpoint.requests)
+        found = recall("Rufus", cast.workspace, cast.editor, reach=HERE, now=timezone.now())
+        assert (found.degraded, len(found.items)) == ("the embedder did not answer", 1)
+        return len(endpoint.requests) - before
+
+    rests = []
+    for _ in range(6):
+        assert requests_of_a_recall() == 2  # with its retry
+        assert requests_of_a_recall() == 0
+        rests.append(next(iter(resting._resting.values())).seconds)
+        has_rested()
+    assert rests == [2, 4, 8, 16, 20, 20]
+    endpoint._embedding_script.clear()
+    assert not recall("Rufus", cast.workspace, cast.editor, reach=HERE, now=timezone.now()).degraded
+    assert resting._resting == {}
+
+
+def test_a_reply_about_one_text_lets_nobody_else_wait(cast: Cast, endpoint: ScriptedOpenAI) -> None:
+    make_memory("The dog is called Rufus", cast.editor, cast.workspace)
+    endpoint.script_embeddings(*FAILURES["not a number"])
+    assert recall("Rufus", cast.workspace, cast.editor, reach=HERE, now=timezone.now()).degraded
+    assert not recall("Rufus", cast.workspace, cast.editor, reach=HERE, now=timezone.now()).degraded
 
 
 @pytest.mark.parametrize(

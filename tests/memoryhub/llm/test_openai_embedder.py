@@ -1,14 +1,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
+import httpx2
 import numpy as np
 import pytest
 
-from memoryhub.llm import errors
-from memoryhub.llm.clients import Endpoint
+from memoryhub.llm import errors, openai_embedder
+from memoryhub.llm.clients import Endpoint, ask_for_models
 from memoryhub.llm.openai_embedder import OpenAIEmbedder
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.openai_server import Drop, Failure, Raw, Reply, ScriptedOpenAI
@@ -138,6 +145,84 @@ def test_failures(
 def test_a_passing_failure_is_not_noticed(embedder: OpenAIEmbedder, scripted_openai: ScriptedOpenAI) -> None:
     scripted_openai.script_embeddings(Failure(503), Drop())
     assert embedder.embed(["tea"]).shape == (1, 384)
+
+
+@contextmanager
+def dripping(before: bytes, drop: bytes) -> Iterator[str]:
+    """The address of a server that says `before`, then `drop` again and again, well within any time-out of a read."""
+    over = threading.Event()
+
+    def serve(server: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=drip, args=[server.accept()[0]], daemon=True).start()
+
+    def drip(client: socket.socket) -> None:
+        with closing(client), suppress(OSError):
+            client.recv(65_536)
+            client.sendall(before)
+            while not over.wait(0.02):
+                client.sendall(drop)
+
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        threading.Thread(target=serve, args=[server], daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/v1"
+        over.set()
+        server.shutdown(socket.SHUT_RDWR)
+
+
+JSON_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100000\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "drop"),
+    [(JSON_HEAD, b" "), (b"HTTP/1.1 200 OK\r\n", b"x-more: y\r\n"), (b"HTTP/1.1 200 OK\r\nx-long: ", b"y")],
+    ids=["body", "headers", "one header"],
+)
+def test_a_reply_that_trickles_ends_with_the_time_of_the_call(
+    monkeypatch: pytest.MonkeyPatch, before: bytes, drop: bytes
+) -> None:
+    monkeypatch.setattr(openai_embedder, "EMBEDDING_TIMEOUT_SECONDS", 0.4)
+    with dripping(before, drop) as address:
+        began = time.monotonic()
+        with pytest.raises(errors.EmbedderUnavailable):
+            OpenAIEmbedder(Endpoint(address, "key", "m")).embed(["a text"])
+        assert 0.8 < time.monotonic() - began < 5  # 0.4 s and half a second for a text; never is far more
+        with pytest.raises(httpx2.TimeoutException):
+            ask_for_models(Endpoint(address, "key", "m"), seconds=0.3)
+
+
+def test_retries_are_within_the_time_of_the_call(
+    embedder: OpenAIEmbedder, scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openai_embedder, "EMBEDDING_TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr("memoryhub.llm.openai_errors.RETRY_DELAYS_SECONDS", (0.25, 1.0))
+    scripted_openai.script_embeddings(*[Failure(500)] * 3)
+    with pytest.raises(errors.EmbedderUnavailable):
+        embedder.embed(["a text"])
+    assert (
+        len(scripted_openai.requests) == 2
+    )  # a third would begin after a quarter of a second and a whole one
+
+
+def test_a_forked_process_asks_by_a_loop_of_its_own(
+    embedder: OpenAIEmbedder, scripted_openai: ScriptedOpenAI
+) -> None:
+    embedder.embed(["before"])
+    child = os.fork()
+    if child == 0:
+        with suppress(BaseException):
+            ok = OpenAIEmbedder(embedder._endpoint).embed(["after"]).shape == (1, 384)
+            os._exit(0 if ok else 1)
+        os._exit(2)
+    deadline, status = time.monotonic() + 20, (0, 0)
+    while status[0] == 0 and time.monotonic() < deadline:
+        status = os.waitpid(child, os.WNOHANG)
+        time.sleep(0.05)
+    if status[0] == 0:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert status == (child, 0)
 
 
 def test_nobody_there() -> None:
