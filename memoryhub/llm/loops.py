@@ -17,7 +17,8 @@ class BackgroundLoop:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._forget()
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
         os.register_at_fork(after_in_child=self._forget)
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
@@ -33,8 +34,7 @@ class BackgroundLoop:
 
     def _forget(self) -> None:
         """In a forked process: the thread is the parent's."""
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock, self._loop = threading.Lock(), None
 
 
 calls = BackgroundLoop("calls")
