@@ -414,6 +414,14 @@ API_ROWS = [
     Row("GET", "v1/models/<path:model>", NOBODY, keys=KEYS_OWN),
     Row("POST", "v1/chat/completions", NOBODY, {"model": "built-in"}, keys=answering(400, KEYS_OWN)),
     Row("POST", "v1/responses", NOBODY, {"model": "built-in"}, keys=answering(400, KEYS_OWN)),
+    Row("POST", "v1/messages", NOBODY, {"model": "built-in"}, keys=answering(400, KEYS_OWN)),
+    Row(
+        "POST",
+        "v1/messages/count_tokens",
+        NOBODY,
+        {"model": "built-in", "messages": [{"role": "user", "content": "Cats"}]},
+        keys=KEYS_OWN,
+    ),
     Row("POST", "v1/embeddings", NOBODY, {"model": "default", "input": "Cats"}, keys=KEYS_OWN),
     Row("GET", "v1/", NOBODY, keys=answering(404, KEYS_OWN)),
     # What is no message of the protocol; its tools have a matrix of their own (tests/chat/doors/test_mcp.py).

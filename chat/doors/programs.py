@@ -49,6 +49,14 @@ const answer = await client.chat.completions.create({
 console.log(answer.choices[0].message.content);""",
     ),
     Program(
+        _("Claude Code, with the model of your workspace"),
+        _("In the terminal from which you start it"),
+        """export ANTHROPIC_BASE_URL=%(base)s
+export ANTHROPIC_AUTH_TOKEN=%(key)s
+export ANTHROPIC_MODEL=default ANTHROPIC_DEFAULT_HAIKU_MODEL=default
+claude""",
+    ),
+    Program(
         "llm",
         _("In the file extra-openai-models.yaml, in the folder that “llm logs path” names"),
         """- model_id: memoryhub
@@ -83,9 +91,9 @@ endpoints:
 
 
 def models(base: str, key: str) -> Iterator[Program]:
-    """Programs that speak to a model: they get the memory with it."""
+    """Programs that speak to a model, in OpenAI's form or in Anthropic's: they get the memory with it."""
     for program in MODELS:
-        yield replace(program, lines=program.lines % {"url": f"{base}/v1", "key": key})
+        yield replace(program, lines=program.lines % {"url": f"{base}/v1", "base": base, "key": key})
 
 
 def tools(base: str, key: str) -> Iterator[Program]:

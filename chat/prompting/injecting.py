@@ -22,11 +22,14 @@ LEFT_OUT = 5  # how many recalled but unused memories a receipt keeps
 
 @dataclass(frozen=True)
 class Found:
-    """``verdicts``: of each that was recalled whether it is used, and else why not."""
+    """``verdicts``: of each that was recalled whether it is used, and else why not. ``stored``: how many memories
+    there are to recall.
+    """
 
     recall: Recall
     verdicts: list[tuple[bool, str]]
     threshold: float
+    stored: int
 
     @property
     def used(self) -> list[Recalled]:
@@ -59,4 +62,4 @@ def find_for_prompt(
     )
     found = with_newer(found)
     verdicts = split_recall(found, threshold=threshold, limit=limit)
-    return Found(found, leave_out_what_does_not_fit(found.items, verdicts, room), threshold)
+    return Found(found, leave_out_what_does_not_fit(found.items, verdicts, room), threshold, live)

@@ -25,12 +25,17 @@ from workspaces.rest.views import ApiView
 class KeyAuthentication(authentication.BaseAuthentication):
     """A bearer token is a key or refused: a session beside it never helps a bad one, nor adds to a good one."""
 
-    def authenticate(self, request: Request) -> tuple[User, ApiKey] | None:
+    def key_text(self, request: Request) -> str | None:
+        """The key that a request carries; None where it carries none."""
         scheme, _, text = authentication.get_authorization_header(request).strip().partition(b" ")
-        if scheme.lower() != b"bearer":
+        return text.strip().decode("latin-1") if scheme.lower() == b"bearer" else None
+
+    def authenticate(self, request: Request) -> tuple[User, ApiKey] | None:
+        text = self.key_text(request)
+        if text is None:
             return None
         try:
-            key = self._opened_by(text.strip().decode("latin-1"), request.path_info)
+            key = self._opened_by(text, request.path_info)
         except KeyRefused as refusal:
             raise exceptions.AuthenticationFailed(str(refusal)) from None
         return key.user, key

@@ -19,7 +19,14 @@ from chat.answers.threads import in_thread
 from chat.doors.openai_api.errors import error_of
 from chat.doors.openai_api.program_request import Asked, Body
 from chat.doors.openai_api.pump import Chunk, Pump, ReadSoFar
-from chat.doors.openai_api.recalled_for_program import Noted, Remembered, expect_recall, note_turn, remember
+from chat.doors.openai_api.recalled_for_program import (
+    Noted,
+    Remembered,
+    expect_recall,
+    note_turn,
+    reason,
+    remember,
+)
 from chat.doors.openai_api.request_parts import parts_of_body
 from chat.doors.openai_api.served import find_model
 from chat.turns import program_turns, runner
@@ -73,6 +80,10 @@ class Answering:
     def note(self) -> Body:
         """What the answer says of memory under ``memoryhub``."""
         note: Body = {"used": list(self.remembered.used), "saved": list(self.noted.saved)}
+        if unused := self.remembered.unused:
+            note["not_used"] = reason(unused)
+        if unsaved := self.noted.unsaved:
+            note["not_saved"] = reason(unsaved)
         return {**note, "degraded": self.remembered.degraded} if self.remembered.degraded else note
 
     def note_turn(self) -> None:

@@ -1,4 +1,6 @@
-"""Errors in OpenAI's form: ``{error: {message, type, param, code}}``."""
+"""Errors in OpenAI's form, ``{error: {message, type, param, code}}``, and in Anthropic's, ``{type, error: {type,
+message}}``.
+"""
 
 from __future__ import annotations
 
@@ -74,4 +76,34 @@ def openai_exception_handler(exception: Exception, context: dict[str, Any]) -> H
     code = CODES.get(said["code"], said["code"])
     param = next(iter(said.get("fields", ())), None)
     response.data = body_of(response.status_code, said["message"], code, param)
+    return response
+
+
+ANTHROPIC_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+}
+
+
+def as_anthropic(status: int, body: dict[str, Any]) -> dict[str, Any]:
+    """The same error in Anthropic's form. Coding tools shorten a conversation at the words "prompt is too long"."""
+    said = body["error"]
+    kind = "billing_error" if said["code"] == SPENT else ANTHROPIC_TYPES.get(status)
+    kind = kind or ("invalid_request_error" if status < 500 else "api_error")
+    too_long = "prompt is too long: " if said["code"] == "context_length_exceeded" else ""
+    return {"type": "error", "error": {"type": kind, "message": f"{too_long}{said['message']}"}}
+
+
+def anthropic_exception_handler(exception: Exception, context: dict[str, Any]) -> HttpResponseBase | None:
+    """For what Anthropic's libraries ask: whatever goes wrong, as they read it."""
+    response = openai_exception_handler(exception, context)
+    if isinstance(response, Response) and isinstance(response.data, dict):
+        if response.data["error"]["code"] == SPENT:
+            response["X-Should-Retry"] = "false"  # a rate limit is tried again
+        response.data = as_anthropic(response.status_code, response.data)
     return response

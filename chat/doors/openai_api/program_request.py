@@ -20,8 +20,17 @@ MEMORY = ("on", "read", "off")
 # What is said to us and not to the model: in a header ``X-MemoryHub-Workspace``, or beside what else ``metadata`` has.
 OURS = ("workspace", "assistant", "memory")
 # Interfaces have models name and tag chats for them, with the whole chat in one message: nobody said that.
-ERRAND = re.compile(r"\s*#+ Task:|.*<chat_history>", re.DOTALL)
+# Coding tools have a conversation summarized the same way.
+ERRAND = re.compile(
+    r"\s*#+ Task:|.*<chat_history>|\s*Your task is to create a detailed summary of", re.DOTALL
+)
 ERRAND_BEGINS = 4_000  # characters in which one shows
+# What coding tools put into a person's message between tags: reminders, open files, outputs of commands, documents.
+_TAGS = (
+    "system-reminder|environment_details|ide_opened_file|ide_selection|command-name|command-message|command-args|"
+    "local-command-stdout|local-command-stderr|local-command-caveat|bash-stdout|bash-stderr|document"
+)
+OF_PROGRAM = re.compile(rf"<({_TAGS})\b[^<>]*>.*?(?:</\1>|\Z)", re.DOTALL)
 
 Body = dict[str, Any]
 
@@ -42,31 +51,35 @@ class Asked:
     def question(self) -> int | None:
         """Where in ``messages`` the person's last words are; None where there are none, or it is an errand."""
         for at in range(len(self.messages) - 1, -1, -1):
-            if self.messages[at]["role"] == "user" and (text := text_of(self.messages[at]).strip()):
+            if self.messages[at]["role"] == "user" and (text := own_words(self.messages[at])):
                 return None if ERRAND.match(text[:ERRAND_BEGINS]) else at
         return None
 
 
 def read_asked(body: Any, headers: HttpHeaders) -> Asked:
     """A request for a chat completion. Raises Invalid, naming the field."""
-    if not isinstance(body, dict):
-        raise Invalid(_("Send a JSON object."), fields={"body": _("must be a JSON object")})
-    model = body.get("model")
-    if not isinstance(model, str):
-        raise Invalid(fields={"model": _("must be the name of a model")})
+    require_model(body)
     messages = body.get("messages")
     if not isinstance(messages, list) or not 1 <= len(messages) <= MOST_MESSAGES:
         raise Invalid(fields={"messages": _("must be a list of 1 to %s messages") % grouped(MOST_MESSAGES)})
     for at, message in enumerate(messages):
         if not _is_message(message):
             raise Invalid(fields={f"messages[{at}]": _("must be a message with a role and content")})
-    if not isinstance(body.get("stream") or False, bool):
-        raise Invalid(fields={"stream": _("must be true or false")})
     ours, rest = ours_of(body.get("metadata"), headers)
     passed = {name: value for name, value in body.items() if name != "metadata"}
     if rest:
         passed["metadata"] = rest
-    return Asked(passed, model, messages, body.get("stream") is True, **ours)
+    return Asked(passed, body["model"], messages, body.get("stream") is True, **ours)
+
+
+def require_model(body: Any) -> None:
+    """Raise Invalid unless this is an object that names a model."""
+    if not isinstance(body, dict):
+        raise Invalid(_("Send a JSON object."), fields={"body": _("must be a JSON object")})
+    if not isinstance(body.get("model"), str):
+        raise Invalid(fields={"model": _("must be the name of a model")})
+    if not isinstance(body.get("stream") or False, bool):
+        raise Invalid(fields={"stream": _("must be true or false")})
 
 
 def ours_of(metadata: Any, headers: HttpHeaders) -> tuple[dict[str, str], Body]:
@@ -104,6 +117,11 @@ def text_of(message: Body) -> str:
     parts = content if isinstance(content, list) else []
     texts = (part.get("text") for part in parts if isinstance(part, dict))
     return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def own_words(message: Body) -> str:
+    """The text of a message in the person's role, without the passages that a program marked as its own."""
+    return OF_PROGRAM.sub(" ", text_of(message)).strip()
 
 
 def _is_message(message: Any) -> bool:

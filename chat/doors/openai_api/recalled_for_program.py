@@ -7,16 +7,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from chat.doors.openai_api.program_request import Asked, Body, text_of
+from django.utils.translation import gettext_lazy as _
+
+from chat.doors.openai_api.program_request import Asked, Body, own_words, text_of
 from chat.doors.openai_api.request_parts import parts_of_body
 from chat.doors.openai_api.shown_by_program import shown_in
 from chat.models import PassingTurn
 from chat.prompting.context import RECALLED_SHARE, agent_text, recalled_block, room_beside_answer
-from chat.prompting.injecting import find_for_prompt
+from chat.prompting.injecting import Found, find_for_prompt
 from chat.turns import program_turns
-from memories.consent import memory_on
+from memories.consent import memory_on, vetoed
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import expect
+from memories.recalling.receipts import NO_ROOM
 from memoryhub.database.ready import Ready
 from memoryhub.llm.base import INSERTED
 from memoryhub.llm.errors import ModelError
@@ -26,32 +29,57 @@ from workspaces.models import KeyScope, Membership, Role, User
 
 logger = logging.getLogger(__name__)
 FAILED = "memory could not be searched"
+# Why an answer used no memory, and why nothing of a turn is noticed.
+REASONS = {
+    "off_in_request": _("The request turned memory off."),
+    "read_in_request": _("The request asked that nothing be noticed."),
+    "off_on_server": _("Automatic memory is switched off on this server."),
+    "no_consent": _("Automatic memory is off for you. You can turn it on in your profile."),
+    "no_question": _("The request has no message with a person's own words."),
+    "none_stored": _("Nothing is remembered here yet."),
+    "none_relevant": _("Nothing that is remembered fits the question."),
+    "no_room": _("There is no room left in the model's context for what is remembered."),
+    "search_failed": _("Memory could not be searched."),
+    "read_only_key": _("This key may only read."),
+    "viewer": _("You may only read in this workspace."),
+}
 _MEMBERS = Ready(lambda workspace: Membership.objects.filter(workspace_id=workspace), workspace=int)
 
 
 @dataclass(frozen=True)
 class Remembered:
-    """``messages`` as the model is to see them, ``given`` without what was recalled. ``said``: None without memory."""
+    """``messages`` as the model is to see them, ``given`` without what was recalled. ``said``: None without memory.
+    ``unused``: why none was used, one of REASONS.
+    """
 
     messages: list[Body]
     given: list[Body]
     said: program_turns.Said | None = None
     used: tuple[str, ...] = ()
     degraded: str = ""
+    unused: str = ""
 
 
 @dataclass(frozen=True)
 class Noted:
-    """``saved``: from this conversation so far. ``turn``: what is to be mined, if anything is."""
+    """``saved``: from this conversation so far. ``turn``: what is to be mined, if anything is; ``unsaved``: else why
+    not, one of REASONS.
+    """
 
     saved: tuple[str, ...] = ()
     turn: PassingTurn | None = None
+    unsaved: str = ""
+
+
+def reason(code: str) -> Body:
+    """One of REASONS as an answer says it."""
+    return {"code": code, "message": str(REASONS[code])}
 
 
 def expect_recall(asked: Asked, person: User, *, now: datetime) -> None:
     """Have the question's vectors begun with, beside all that is looked up before they are needed."""
     if asked.question is not None and asked.memory != "off" and memory_on(person, None):
-        expect(text_of(asked.messages[asked.question]), now=now)
+        expect(own_words(asked.messages[asked.question]), now=now)
 
 
 def remember(asked: Asked, caller: Caller, chosen: Chosen) -> Remembered:
@@ -61,9 +89,10 @@ def remember(asked: Asked, caller: Caller, chosen: Chosen) -> Remembered:
     messages, at = asked.messages, asked.question
     if caller.agent is not None:
         messages, at = _instructed(messages, at, caller, chosen)
-    if at is None or asked.memory == "off" or not memory_on(caller.person, None):
-        return Remembered(messages, messages)
-    question, degraded, used = text_of(messages[at]), "", list[Recalled]()
+    if unused := _why_off(asked, caller.person):
+        return Remembered(messages, messages, unused=unused)
+    assert at is not None
+    question, degraded, used, unused = own_words(messages[at]), "", list[Recalled](), ""
     try:
         taken = parts_of_body({**asked.body, "messages": messages}).whole
         room = room_beside_answer(chosen.model.capabilities) - taken
@@ -76,16 +105,16 @@ def remember(asked: Asked, caller: Caller, chosen: Chosen) -> Remembered:
             reach=caller.reach,
             now=caller.now,
         )
-        used, degraded = found.used, found.recall.degraded
+        used, degraded, unused = found.used, found.recall.degraded, _why_unused(found)
     except ModelError:
         raise
     except Exception:
         logger.exception("Recall failed; the answer goes on without it, and says so")
-        degraded = FAILED
+        degraded, unused = FAILED, "search_failed"
     ids = tuple(item.memory.public_id for item in used)
     block: list[Body] = [_ours(recalled_block(used, names_people=_several(caller)))] if used else []
     said = program_turns.Said(list(_lines(messages[: at + 1])))
-    return Remembered([*messages[:at], *block, *messages[at:]], messages, said, ids, degraded)
+    return Remembered([*messages[:at], *block, *messages[at:]], messages, said, ids, degraded, unused)
 
 
 def note_turn(asked: Asked, caller: Caller, chosen: Chosen, remembered: Remembered) -> Noted:
@@ -94,15 +123,15 @@ def note_turn(asked: Asked, caller: Caller, chosen: Chosen, remembered: Remember
     """
     said = remembered.said
     if said is None:
-        return Noted()
+        return Noted(unsaved=remembered.unused)
     saved = program_turns.saved_from(
         program_turns.conversation_id(caller, said), caller.person, now=caller.now
     )
-    turn = None
-    if _may_mine(asked, caller):
+    turn, unsaved = None, _why_unsaved(asked, caller)
+    if not unsaved:
         shown, used = shown_in(asked.body, remembered.given), remembered.used
         turn = program_turns.begin(caller, said, shown, used=used, connection=chosen.connection)
-    return Noted(tuple(saved), turn)
+    return Noted(tuple(saved), turn, unsaved)
 
 
 def _several(caller: Caller) -> bool:
@@ -110,9 +139,28 @@ def _several(caller: Caller) -> bool:
     return len(_MEMBERS.all(limit=2, workspace=caller.workspace.pk)) > 1
 
 
-def _may_mine(asked: Asked, caller: Caller) -> bool:
-    may_write = caller.key is not None and caller.key.scope == KeyScope.WRITE
-    return asked.memory == "on" and may_write and Role(caller.role).allows(Role.EDITOR)
+def _why_off(asked: Asked, person: User) -> str:
+    if asked.memory == "off":
+        return "off_in_request"
+    if not memory_on(person, None):
+        return "off_on_server" if vetoed() else "no_consent"
+    return "no_question" if asked.question is None else ""
+
+
+def _why_unused(found: Found) -> str:
+    if found.used:
+        return ""
+    if not found.stored:
+        return "none_stored"
+    return "no_room" if any(why == NO_ROOM for _, why in found.verdicts) else "none_relevant"
+
+
+def _why_unsaved(asked: Asked, caller: Caller) -> str:
+    if asked.memory == "read":
+        return "read_in_request"
+    if caller.key is None or caller.key.scope != KeyScope.WRITE:
+        return "read_only_key"
+    return "" if Role(caller.role).allows(Role.EDITOR) else "viewer"
 
 
 def _instructed(
@@ -134,5 +182,6 @@ def _ours(text: str) -> Body:
 
 def _lines(messages: Sequence[Body]) -> Iterator[tuple[str, str]]:
     for message in messages:
-        if message["role"] in {"user", "assistant"} and (text := text_of(message).strip()):
+        read = own_words if message["role"] == "user" else text_of
+        if message["role"] in {"user", "assistant"} and (text := read(message).strip()):
             yield message["role"], text

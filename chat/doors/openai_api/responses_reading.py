@@ -9,7 +9,7 @@ from typing import Any
 from django.http.request import HttpHeaders
 from django.utils.translation import gettext as _
 
-from chat.doors.openai_api.program_request import MOST_MESSAGES, Asked, Body, ours_of
+from chat.doors.openai_api.program_request import MOST_MESSAGES, Asked, Body, ours_of, require_model
 from memoryhub.errors import Invalid
 from memoryhub.languages import grouped
 
@@ -30,12 +30,7 @@ STATELESS = {"previous_response_id", "conversation", "prompt", "background"}
 
 def read_response(body: Any, headers: HttpHeaders) -> tuple[Asked, Body]:
     """What is asked, and what of it the answer repeats. Raises Invalid, naming the field."""
-    if not isinstance(body, dict):
-        raise Invalid(_("Send a JSON object."), fields={"body": _("must be a JSON object")})
-    if not isinstance(body.get("model"), str):
-        raise Invalid(fields={"model": _("must be the name of a model")})
-    if not isinstance(body.get("stream") or False, bool):
-        raise Invalid(fields={"stream": _("must be true or false")})
+    require_model(body)
     for name in STATELESS:
         if body.get(name):
             raise Invalid(

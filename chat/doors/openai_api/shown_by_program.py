@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from chat.doors.openai_api.program_request import Body
+from chat.doors.openai_api.program_request import OF_PROGRAM, Body, text_of
 from chat.turns.program_turns import Shown
 from memories.judging.extraction.provenance import words_to_keep
 
@@ -16,7 +16,8 @@ ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)")  # as in JSON: what tools come
 
 def shown_in(body: Body, messages: Sequence[Body]) -> Shown:
     """Of everything that is sent but the words of messages in the person's role: tools and their descriptions, outputs,
-    instructions, schemas. Answers of assistants as well: a program sends them, so it may have made them up.
+    instructions, schemas, and what a program marked as its own in a person's message. Answers of assistants as well: a
+    program sends them, so it may have made them up.
     """
     words: set[str] = set()
     left = MOST_READ
@@ -31,6 +32,8 @@ def shown_in(body: Body, messages: Sequence[Body]) -> Shown:
 def _texts(body: Body, messages: Sequence[Body]) -> Iterator[str]:
     yield from _texts_in([value for name, value in body.items() if name not in {"model", "messages"}])
     for message in messages:
+        if message["role"] == "user":
+            yield from (marked[0] for marked in OF_PROGRAM.finditer(text_of(message)))
         own = {"role", "content"} if message["role"] == "user" else {"role"}
         yield from _texts_in([value for name, value in message.items() if name not in own])
 

@@ -12,6 +12,8 @@ urlpatterns = [
     path("models/<path:model>", views.ModelDetail.as_view(), name="model"),
     path("chat/completions", views.ChatCompletions.as_view(), name="completions"),
     path("responses", views.Responses.as_view(), name="responses"),
+    path("messages", views.Messages.as_view(), name="messages"),
+    path("messages/count_tokens", views.CountTokens.as_view(), name="count_tokens"),
     path("embeddings", views.Embeddings.as_view(), name="embeddings"),
     re_path(r"", views.NoSuchRoute.as_view(), name="no_such_route"),
 ]

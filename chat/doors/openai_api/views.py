@@ -1,4 +1,6 @@
-"""``/v1``: views for keys alone. Each reads what was asked, makes one call, and answers in OpenAI's form."""
+"""``/v1``: views for keys alone. Each reads what was asked, makes one call, and answers in OpenAI's form, or in
+Anthropic's: ``messages``, and all that names ``anthropic-version``.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,11 @@ from rest_framework.response import Response
 
 from chat.doors.openai_api.answering import AnswerStream, AsChunks, prepare, whole
 from chat.doors.openai_api.embeddings import embed
-from chat.doors.openai_api.errors import ModelMissing, openai_exception_handler
+from chat.doors.openai_api.errors import ModelMissing, anthropic_exception_handler, openai_exception_handler
+from chat.doors.openai_api.messages_reading import read_message
+from chat.doors.openai_api.messages_writing import MessageWriter, limit_answer
 from chat.doors.openai_api.program_request import read_asked
+from chat.doors.openai_api.request_parts import parts_of_body
 from chat.doors.openai_api.responding import Responding
 from chat.doors.openai_api.responses_reading import read_response
 from chat.doors.openai_api.served import served
@@ -30,15 +35,32 @@ from workspaces.throttles import spend
 MOST_BYTES = 25 * 2**20  # of a request: pictures come in it
 
 
-class OpenAIView(KeyedView):
+# What older programs ask for, and where the same is found here.
+MOVED = {"/v1/completions": "/v1/chat/completions", "/v1/complete": "/v1/messages"}
+
+
+class ProgramKeyAuthentication(KeyAuthentication):
+    """A bearer token, or ``x-api-key``, in which Anthropic's API has its keys."""
+
+    def key_text(self, request: Request) -> str | None:
+        text = super().key_text(request)
+        return request.headers.get("x-api-key") if text is None else text
+
+
+class ProgramView(KeyedView):
     """A key and nothing else: what speaks this is no browser."""
 
-    authentication_classes = [KeyAuthentication]
+    authentication_classes = [ProgramKeyAuthentication]
     any_scope = True  # what a key that only reads must not do is mining, which is asked for each turn
     schema = None  # it is another's API
 
+    @property
+    def is_anthropic(self) -> bool:
+        """Whether the request comes from a client of Anthropic's API."""
+        return "anthropic-version" in self.request.headers
+
     def get_exception_handler(self) -> Any:
-        return openai_exception_handler
+        return anthropic_exception_handler if self.is_anthropic else openai_exception_handler
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
@@ -56,25 +78,37 @@ class OpenAIView(KeyedView):
     def workspace(self) -> Workspace:
         return get_workspace(self.person, self.api_key.workspace.public_id)
 
+    def model_body(self, name: str) -> dict[str, Any]:
+        if self.is_anthropic:
+            times = {"created_at": "1970-01-01T00:00:00Z", "lifecycle": "active"}
+            return {"type": "model", "id": name, "display_name": name, **times}
+        return {"id": name, "object": "model", "created": 0, "owned_by": "memoryhub"}
 
-class ModelList(OpenAIView):
+
+class ModelList(ProgramView):
     def get(self, request: Request) -> Response:
         workspace = self.workspace()
         names = list(served(workspace, self.person))
         embedder = get_embedder()
         names += [f"{workspace.name}/{name}" for name in names] + ([embedder.name] if embedder else [])
-        return Response({"object": "list", "data": [_model(name) for name in names]})
+        models = [self.model_body(name) for name in names]
+        if self.is_anthropic:  # all of them are one page
+            ends = (
+                {"first_id": names[0], "last_id": names[-1]} if names else {"first_id": None, "last_id": None}
+            )
+            return Response({"data": models, "has_more": False, **ends})
+        return Response({"object": "list", "data": models})
 
 
-class ModelDetail(OpenAIView):
+class ModelDetail(ProgramView):
     def get(self, request: Request, model: str) -> Response:
         workspace = self.workspace()
         if model.removeprefix(f"{workspace.name}/") not in served(workspace, self.person):
             raise ModelMissing
-        return Response(_model(model))
+        return Response(self.model_body(model))
 
 
-class ChatCompletions(OpenAIView):
+class ChatCompletions(ProgramView):
     def post(self, request: Request) -> HttpResponseBase:
         asked = read_asked(request.data, request.headers)
         place = Place(self.person, of=ANSWERS)
@@ -84,7 +118,7 @@ class ChatCompletions(OpenAIView):
         return Response(whole(answering, place), headers=answering.headers)
 
 
-class Responses(OpenAIView):
+class Responses(ProgramView):
     """The newer form of the same, stateless: nothing is stored under the ids that it gives."""
 
     def post(self, request: Request) -> HttpResponseBase:
@@ -98,18 +132,43 @@ class Responses(OpenAIView):
         return Response(said, headers=answering.headers)
 
 
-class Embeddings(OpenAIView):
+class MessagesView(ProgramView):
+    is_anthropic = True  # also without the header
+
+
+class Messages(MessagesView):
+    """Anthropic's form of the same."""
+
+    def post(self, request: Request) -> HttpResponseBase:
+        asked = read_message(request.data, request.headers)
+        place = Place(self.person, of=ANSWERS)
+        answering = prepare(asked, self.api_key, now=timezone.now())
+        limit_answer(answering)
+        if asked.stream:
+            return AnswerStream(answering, partial(MessageWriter, asked), place=place)
+        reply = whole(answering, place)
+        return Response(MessageWriter(asked, answering.note).whole(reply), headers=answering.headers)
+
+
+class CountTokens(MessagesView):
+    """An estimate, without asking the model."""
+
+    def post(self, request: Request) -> Response:
+        asked = read_message(request.data, request.headers, needs_limit=False)
+        parts = parts_of_body({**asked.body, "messages": asked.messages})
+        return Response({"input_tokens": parts.whole})
+
+
+class Embeddings(ProgramView):
     def post(self, request: Request) -> Response:
         now = timezone.now()
         spend("turns", self.person, now=now)
         return Response(embed(request.data, self.workspace(), self.person, now=now))
 
 
-class NoSuchRoute(OpenAIView):
+class NoSuchRoute(ProgramView):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
+        if instead := MOVED.get(request.path.rstrip("/")):
+            raise NotFound(_("This address is not available here. Use %s.") % instead, code="use_another")
         raise NotFound(_("This address does not exist in this API."))
-
-
-def _model(name: str) -> dict[str, Any]:
-    return {"id": name, "object": "model", "created": 0, "owned_by": "memoryhub"}

@@ -46,6 +46,25 @@ MESSAGE = {
     },
 }
 MESSAGES = {"type": "array", "minItems": 1, "maxItems": 4, "items": MESSAGE}
+BLOCK = {
+    "type": "object",
+    "required": ["type", "text"],
+    "properties": {"type": {"enum": ["text"]}, "text": TEXT},
+}
+ANTHROPIC_MESSAGE = {
+    "type": "object",
+    "required": ["role", "content"],
+    "properties": {
+        "role": {"enum": ["user", "assistant", "system"]},
+        "content": {"oneOf": [TEXT, {"type": "array", "items": BLOCK}]},
+    },
+}
+ANTHROPIC_MESSAGES = MESSAGES | {"items": ANTHROPIC_MESSAGE}
+ANTHROPIC_TOOL = {
+    "type": "object",
+    "required": ["name", "input_schema"],
+    "properties": {"name": TEXT, "type": {"enum": ["custom"]}, "input_schema": {"type": "object"}},
+}
 COMMON = {
     "model": {"enum": ["default", "scripted-model", "Shared/scripted-model"]},
     "stream": {"type": "boolean"},
@@ -60,6 +79,12 @@ BODIES: dict[str, tuple[list[str], dict[str, Any]]] = {
         COMMON | {"messages": MESSAGES, "seed": {"type": "integer"}},
     ),
     "/v1/responses": (["model", "input"], COMMON | {"input": INPUT, "instructions": TEXT}),
+    "/v1/messages": (
+        ["model", "messages", "max_tokens"],
+        COMMON
+        | {"messages": ANTHROPIC_MESSAGES, "max_tokens": {"type": "integer", "minimum": 1}, "system": TEXT}
+        | {"tools": {"type": "array", "items": ANTHROPIC_TOOL}},
+    ),
     "/v1/embeddings": (
         ["model", "input"],
         {"model": {"enum": ["default"]}, "input": INPUT, "dimensions": {"type": "integer"}},
@@ -102,7 +127,7 @@ def operation_of(path: str) -> Any:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("path", BODIES)
-def test_whatever_is_asked_is_answered_in_openais_form(path: str, key: str) -> None:
+def test_whatever_is_asked_is_answered_in_its_apis_form(path: str, key: str) -> None:
     codes: Counter[int] = Counter()
 
     def check(case: Any) -> None:
@@ -110,7 +135,8 @@ def test_whatever_is_asked_is_answered_in_openais_form(path: str, key: str) -> N
         codes[answer.status_code] += 1
         for said in documents_of(answer):
             if answer.status_code >= 400 or said.get("error"):
-                assert set(said["error"]) == {"message", "type", "param", "code"}, said
+                fields = {"message", "type"} | ({"param", "code"} if path != "/v1/messages" else set())
+                assert set(said["error"]) == fields, said
         assert answer.status_code < 500, (answer.status_code, answer.content, case.body)
 
     send_hostile(operation_of(path), check)

@@ -138,6 +138,26 @@ def test_langchain(env: dict[str, str], deadline: str) -> None:
 
 
 @in_python
+def test_anthropics_library(env: dict[str, str], deadline: str, scripted_model: ScriptedOpenAI) -> None:
+    scripted_model.respond = lambda request: (
+        Answer("Wait.", calls=[Call("look", {"at": 1})]) if request.tool_names else Answer("On ", "March 15.")
+    )
+    said = json.loads(run(env, PYTHON / "python", "anthropic_client.py"))
+    assert "scripted-model" in said["models"] and said["model"] == "scripted-model"
+    assert said["whole"] == said["streamed"] == said["last"] == "On March 15."
+    assert said["memory"] == said["streamed_memory"] == [deadline]
+    assert said["stops"] == ["end_turn", "end_turn", "tool_use"] and said["usage"] == [9, 3, 3]
+    assert said["call"] == ["look", {"at": 1}, {"at": 1}]
+    assert said["events"][0] == "message_start" and said["events"][-1] == "message_stop"
+    assert said["counted"] > 10
+    assert said["refused"] == [
+        ["NotFoundError", "not_found_error"],
+        ["BadRequestError", "invalid_request_error"],
+        ["AuthenticationError", "authentication_error"],
+    ]
+
+
+@in_python
 def test_a_client_that_a_generator_made_of_the_schema(env: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "openapi.json").write_text(
         json.dumps(SchemaGenerator().get_schema(request=None, public=True))

@@ -53,7 +53,8 @@ def test_an_answer_has_memory_before_the_question_and_what_was_asked_for(
         extra_body={"seed": 7},
     )
     assert (answer.output_text, answer.status, answer.object) == ("On March 15.", "completed", "response")
-    assert answer.memoryhub == {"used": [deadline.public_id], "saved": []}
+    assert answer.memoryhub["used"] == [deadline.public_id]
+    assert answer.memoryhub["not_saved"]["code"] == "read_in_request"
     assert (answer.instructions, answer.metadata, answer.store) == ("Be brief.", {"mine": "stays"}, False)
     usage = answer.usage
     assert (usage.input_tokens, usage.output_tokens, usage.total_tokens) == (9, 3, 12)
