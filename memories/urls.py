@@ -4,7 +4,14 @@ from django.urls import path
 
 from memories.assets import asset_views
 from memories.nodes import node_views
-from memories.pages import copy_views, forget_views, proposal_views, recall_test_views, tidy_views
+from memories.pages import (
+    clear_views,
+    copy_views,
+    forget_views,
+    proposal_views,
+    recall_test_views,
+    tidy_views,
+)
 from memories.pages import panel_views as views
 
 WORKSPACE = "workspaces/<str:ws_id>/"
@@ -34,6 +41,9 @@ urlpatterns = [
     path(f"{PROPOSAL}approve/", proposal_views.approve, name="approve"),
     path(f"{PROPOSAL}reject/", proposal_views.reject, name="reject"),
     path(f"{PROPOSAL}reconsider/", proposal_views.reconsider, name="reconsider"),
+    path(f"{WORKSPACE}clear/", clear_views.page, name="clear"),
+    path(f"{WORKSPACE}clear/for-good/", clear_views.for_good, name="clear_for_good"),
+    path(f"{WORKSPACE}clear/<str:clearing_id>/undo/", clear_views.undo, name="clear_undo"),
     path(f"{WORKSPACE}copies/<str:mem_id>/forget/", copy_views.forget, name="copies_forget"),
     path(f"{WORKSPACE}copies/<str:mem_id>/keep/", copy_views.keep, name="copies_keep"),
     path(RECALL_TEST, recall_test_views.page, name="recall_test"),

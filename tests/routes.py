@@ -100,6 +100,7 @@ DOCUMENT_PAGE = "workspaces/<str:ws_id>/documents/<str:doc_id>/"
 ARTIFACT_PAGE = "workspaces/<str:ws_id>/artifacts/<str:art_id>/"
 MESSAGE_PAGE = "chats/<str:chat_id>/messages/<str:message_id>/"
 RECALL_TEST = "workspaces/<str:ws_id>/recall-test/"
+CLEAR = "workspaces/<str:ws_id>/clear/"
 TIDY = "workspaces/<str:ws_id>/tidy/"
 NODES = "workspaces/<str:ws_id>/nodes/"
 NODE_PAGE = f"{NODES}<str:node_id>/"
@@ -631,6 +632,12 @@ PAGE_ROWS = [
     Row("POST", f"{TIDY}keep/", PAGE_EDITORS, {"memory": "{mem}"}),
     Row("POST", f"{TIDY}kept/<int:kept_id>/undo/", PAGE_EDITORS),
     Row("POST", f"{TIDY}index/", PAGE_EDITORS),
+    Row("GET", CLEAR, PAGE_MEMBERS),
+    Row("POST", CLEAR, answering(302, PAGE_OWNERS), query="?scope=workspace"),
+    Row("POST", CLEAR, answering(302, PAGE_MEMBERS), query="?scope=user"),
+    Row("GET", f"{CLEAR}for-good/", PAGE_OWNERS, query="?scope=workspace", fresh=True),
+    Row("POST", f"{CLEAR}for-good/", answering(302, PAGE_OWNERS), query="?scope=workspace", fresh=True),
+    Row("POST", f"{CLEAR}<str:clearing_id>/undo/", answering(302, PAGE_THEIRS)),
     Row("GET", NODES, PAGE_MEMBERS),
     Row("POST", NODES, answering(302, PAGE_EDITORS), {"name": "Apollo"}),
     Row("GET", NODE_PAGE, PAGE_MEMBERS),

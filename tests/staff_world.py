@@ -15,7 +15,7 @@ from django.utils import timezone
 from django_q.models import Failure, OrmQ, Schedule, Success
 
 from chat.models import AnswerRating, Chat, Message, Run
-from memories.models import Asset, Extraction, Memory, MemoryNode, Receipt, ReceiptItem, Refusal
+from memories.models import Asset, Clearing, Extraction, Memory, MemoryNode, Receipt, ReceiptItem, Refusal
 from memories.writing import gate
 from tests.digests import digests
 from tests.factories import (
@@ -124,6 +124,9 @@ def _remembered(victim: User, workspace: Workspace, now: datetime) -> Rows:
         Agent: [make_agent(victim, workspace)],
         Artifact: [make_artifact(victim, workspace, PRIVATE, **titled)],
         Document: [make_document(victim, workspace, PRIVATE, **titled)],
+        Clearing: [
+            Clearing.objects.create(workspace=workspace, scope="workspace", by=victim, place=workspace.pk)
+        ],
         Refusal: [Refusal.objects.create(workspace=workspace, day=now.date(), kind="invalid", number=1)],
     }
 

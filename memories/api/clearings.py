@@ -45,8 +45,9 @@ class ClearingJson(serializers.Serializer[Any]):
     scope = serializers.ChoiceField(choices=Scope.choices)
     for_good = serializers.BooleanField()
     status = serializers.ChoiceField(choices=ClearingStatus.choices)
-    total = serializers.IntegerField(help_text="Memories in the scope when it began.")
+    total = serializers.IntegerField(help_text="Memories that the step at work began with.")
     done = serializers.IntegerField(help_text="Of these, so many are cleared or brought back.")
+    left_out = serializers.IntegerField(help_text="So many stay as they are: refused by today's rules.")
     started_at = serializers.DateTimeField()
     finished_at = serializers.DateTimeField(allow_null=True)
 
@@ -59,6 +60,7 @@ def clearing_json(clearing: Clearing) -> dict[str, Any]:
         "status": clearing.status,
         "total": clearing.total,
         "done": clearing.done,
+        "left_out": clearing.left_out,
         "started_at": clearing.started_at,
         "finished_at": clearing.finished_at,
     }
@@ -83,8 +85,9 @@ class ClearingList(KeyedView):
         """Clear a scope of its memories.
 
         Owners clear a workspace's or an assistant's, anybody their own. It is done in the background; ask for its
-        progress by its id. Memories saved after it began stay. `for_good` also removes deleted ones and proposals and
-        cannot be undone; it needs your password again. 409 with code `clearing` while one is at work there.
+        progress by its id. It stops where it is if you lose the right meanwhile. Memories saved after it began stay.
+        `for_good` also removes deleted ones and proposals and cannot be undone; it needs your password again. 409 with
+        code `clearing` while one is at work there.
         """
         body = self.body(ClearingBody)
         workspace, agent = clear.scope_of(self.person, workspace_id, body["scope"], body.get("agent_id"))
@@ -118,4 +121,6 @@ class ClearingUndo(ClearingView):
         Restores in the background what it deleted, except what was restored, forgotten or refused since. 409 with code
         `clearing` if it was for good or is at work.
         """
-        return Response(clearing_json(clear.undo(self.clearing(workspace_id, clearing_id))), status=202)
+        return Response(
+            clearing_json(clear.undo(self.clearing(workspace_id, clearing_id), by=self.person)), status=202
+        )

@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q
+from django.db.models import Count, F, Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django_q.tasks import async_task
 
 from memories.forgetting.forget import forget_memories
-from memories.models import Clearing, ClearingStatus, Memory, Review, Scope
+from memories.models import Clearing, ClearingStatus, Memory, Scope
 from memories.models.clearing import in_scope
 from memories.models.memory import MemoryQuerySet, place_of
 from memories.writing.gate import delete_memory
 from memories.writing.undoing import restore_memory
 from memoryhub.errors import Conflict, DomainError, Invalid, NotFound
-from workspaces.access import get_workspace
+from workspaces.access import get_workspace, role_in
 from workspaces.agents.agents import choose_agent
 from workspaces.models import Agent, Role, User, Workspace
 
@@ -39,6 +40,8 @@ def scope_of(
 
     Raises NotFound, Forbidden, or Invalid if ``agent_id`` does not fit the scope.
     """
+    if scope not in Scope.values:
+        raise Invalid(fields={"scope": _("Allowed: %s.") % ", ".join(Scope.values)})
     need = Role.VIEWER if scope == Scope.USER else Role.OWNER
     workspace = get_workspace(user, workspace_id, need=need)
     if (scope == Scope.AGENT) != (agent_id is not None):
@@ -52,26 +55,80 @@ def count_in(workspace: Workspace, scope: str, agent: Agent | None, *, by: User)
     return rows.filter(deleted_at=None).count(), rows.count()
 
 
+@dataclass(frozen=True)
+class Clearable:
+    """A scope that a person may clear: its memories, those with deleted and proposed ones, and its last clearing."""
+
+    scope: str
+    agent: Agent | None
+    live: int
+    whole: int
+    last: Clearing | None
+
+    @property
+    def query(self) -> str:
+        """The part of an address that names it."""
+        return f"?scope={self.scope}" + (f"&agent={self.agent.public_id}" if self.agent else "")
+
+
+def clearable_by(user: User, workspace: Workspace) -> list[Clearable]:
+    """Return the scopes that this member may clear, with counts: one's own first. Assistants without memories are
+    left out. Costs five queries.
+    """
+    places: list[tuple[str, Agent | None]] = [(Scope.USER, None)]
+    rows = Q(scope=Scope.USER, owner=user)
+    if workspace.role == Role.OWNER:
+        places += [
+            (Scope.WORKSPACE, None),
+            *((Scope.AGENT, agent) for agent in workspace.agents.order_by("name")),
+        ]
+        rows |= Q(scope=Scope.WORKSPACE, workspace=workspace, owner=None) | Q(
+            scope=Scope.AGENT, workspace=workspace
+        )
+    totals = Memory.objects.filter(rows).order_by().values_list("scope", "agent_id")
+    counts = {
+        (scope, agent_id): (live, whole)
+        for scope, agent_id, live, whole in totals.annotate(
+            live=Count("pk", filter=Q(deleted_at=None)), whole=Count("pk")
+        )
+    }
+    numbers = {_place(workspace, scope, agent, user): (scope, agent) for scope, agent in places}
+    last = Clearing.objects.filter(place__in=numbers).order_by("place", "-pk").distinct("place")
+    lasts = {each.place: each for each in last.select_related("workspace", "agent", "by")}
+    found = [
+        Clearable(scope, agent, *counts.get((scope, agent.pk if agent else None), (0, 0)), lasts.get(place))
+        for place, (scope, agent) in numbers.items()
+    ]
+    return [each for each in found if each.agent is None or each.whole or each.last]
+
+
 def begin(
-    workspace: Workspace, scope: str, agent: Agent | None, *, by: User, for_good: bool, now: datetime
+    workspace: Workspace,
+    scope: str,
+    agent: Agent | None,
+    *,
+    by: User,
+    for_good: bool,
+    now: datetime,
+    as_staff: bool = False,
 ) -> Clearing:
     """Queue a clearing of a scope from ``scope_of``. Raises Conflict if one is at work there."""
     live, whole = count_in(workspace, scope, agent, by=by)
-    place = place_of(
-        workspace.pk,
-        owner_id=by.pk if scope == Scope.USER else None,
-        agent_id=agent.pk if agent else None,
-    )
     try:
         with transaction.atomic():
             clearing = Clearing.objects.create(
-                workspace=workspace, scope=scope, agent=agent, by=by, place=place,
-                for_good=for_good, total=whole if for_good else live, started_at=now,
+                workspace=workspace, scope=scope, agent=agent, by=by, place=_place(workspace, scope, agent, by),
+                for_good=for_good, total=whole if for_good else live, started_at=now, as_staff=as_staff,
             )  # fmt: skip
             _queue(clearing)
     except IntegrityError:
         raise Conflict(_("These memories are being cleared already."), code="clearing") from None
     return clearing
+
+
+def _place(workspace: Workspace, scope: str, agent: Agent | None, by: User) -> int:
+    owner_id = by.pk if scope == Scope.USER else None
+    return place_of(workspace.pk, owner_id=owner_id, agent_id=agent.pk if agent else None)
 
 
 def get_clearing(user: User, workspace: Workspace, public_id: str) -> Clearing:
@@ -88,16 +145,19 @@ def get_clearing(user: User, workspace: Workspace, public_id: str) -> Clearing:
     return found
 
 
-def undo(clearing: Clearing) -> Clearing:
+def undo(clearing: Clearing, *, by: User, as_staff: bool = False) -> Clearing:
     """Queue the undo of a soft clearing. Twice does nothing more. Raises Conflict while one is at work."""
     try:
         with transaction.atomic():
             locked = Clearing.objects.select_for_update(of=("self",)).get(pk=clearing.pk)
             if locked.for_good or locked.status == ClearingStatus.CLEARING:
                 raise Conflict(_("This clearing cannot be undone, or not yet."), code="clearing")
-            if locked.status == ClearingStatus.CLEARED:
-                locked.status, locked.done, locked.finished_at = ClearingStatus.UNDOING, 0, None
-                locked.save(update_fields=["status", "done", "finished_at"])
+            if locked.status in (ClearingStatus.CLEARED, ClearingStatus.STOPPED):
+                Clearing.objects.filter(pk=locked.pk).update(
+                    status=ClearingStatus.UNDOING, total=locked.deleted().count(), done=0, left_out=0, after=0,
+                    finished_at=None, by=by, as_staff=as_staff,
+                )  # fmt: skip
+                locked.refresh_from_db()
                 _queue(locked)
     except IntegrityError:
         raise Conflict(_("These memories are being cleared already."), code="clearing") from None
@@ -105,9 +165,15 @@ def undo(clearing: Clearing) -> Clearing:
 
 
 def work_on(clearing: Clearing, *, seconds: float) -> None:
-    """Go on with a clearing for about so many seconds, and queue the rest. Run twice at once, it does no more."""
+    """Go on with a clearing for about so many seconds, and queue the rest. Run twice at once, it does no more.
+
+    It stops where it is once its person may no longer do it.
+    """
     until = time.monotonic() + seconds
     while clearing.is_at_work:
+        if not _may_go_on(clearing):
+            _advance(clearing, status=ClearingStatus.STOPPED, after=0, finished_at=timezone.now())
+            return
         rows = _left(clearing).select_related("workspace", "owner", "agent")
         batch = list(rows.order_by("pk")[:BATCH])
         if not batch:
@@ -115,33 +181,46 @@ def work_on(clearing: Clearing, *, seconds: float) -> None:
             status = ClearingStatus.UNDONE if undone else ClearingStatus.CLEARED
             _advance(clearing, status=status, after=0, finished_at=timezone.now())
             return
-        _change(clearing, batch)
-        _advance(clearing, after=batch[-1].pk, done=F("done") + len(batch))
+        changed = _change(clearing, batch)
+        left_out = F("left_out") + len(batch) - changed
+        _advance(clearing, after=batch[-1].pk, done=F("done") + changed, left_out=left_out)
         if time.monotonic() > until:
             _queue(clearing)
             return
 
 
-def _change(clearing: Clearing, batch: list[Memory]) -> None:
+def _may_go_on(clearing: Clearing) -> bool:
+    """Whether the person who began this step may still do it, as they are in the database now."""
+    by = User.objects.filter(pk=clearing.by_id, is_active=True).first()
+    if by is None:
+        return False
+    if clearing.as_staff:
+        return by.is_staff and by.has_perm("memories.add_clearing")
+    return clearing.scope == Scope.USER or role_in(by, clearing.workspace) == Role.OWNER
+
+
+def _change(clearing: Clearing, batch: list[Memory]) -> int:
+    """Delete, forget or bring back; how many. The others were forgotten since, or today's rules refuse them."""
     if clearing.status == ClearingStatus.CLEARING and clearing.for_good:
         forget_memories(batch, by=clearing.by, now=timezone.now())
-        return
+        return len(batch)
+    changed = 0
     for memory in batch:
         try:
             if clearing.status == ClearingStatus.UNDOING:
                 restore_memory(memory, by=clearing.by, now=timezone.now())
             else:
                 delete_memory(memory, by=clearing.by, now=clearing.started_at)
-        except (
-            DomainError
-        ) as error:  # forgotten for good since, or refused by today's rules: it stays as it is
+            changed += 1
+        except DomainError as error:
             logger.info("A memory was left out of %s: %s", clearing.public_id, error.code)
+    return changed
 
 
 def _left(clearing: Clearing) -> MemoryQuerySet:
-    rows = clearing.memories().filter(pk__gt=clearing.after)
     if clearing.status == ClearingStatus.UNDOING:
-        return rows.filter(deleted_at=clearing.started_at, review=Review.NONE)
+        return clearing.deleted().filter(pk__gt=clearing.after)
+    rows = clearing.memories().filter(pk__gt=clearing.after)
     rows = rows.filter(created_at__lte=clearing.started_at)  # what is saved from then on stays
     return rows if clearing.for_good else rows.filter(deleted_at=None)
 
@@ -149,7 +228,7 @@ def _left(clearing: Clearing) -> MemoryQuerySet:
 def _advance(clearing: Clearing, **values: Any) -> None:
     """Store a step forward, unless another worker has stored it."""
     Clearing.objects.filter(pk=clearing.pk, status=clearing.status, after=clearing.after).update(**values)
-    clearing.refresh_from_db(fields=["status", "after", "done", "finished_at"])
+    clearing.refresh_from_db(fields=["status", "after", "done", "left_out", "finished_at"])
 
 
 def _queue(clearing: Clearing) -> None:

@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from memories.models.memory import Memory, MemoryQuerySet, Scope
+from memories.models.memory import Memory, MemoryQuerySet, Review, Scope
 from memoryhub.ids import PublicIdField
 from workspaces.models import Agent, User, Workspace
 
@@ -16,6 +16,7 @@ class ClearingStatus(models.TextChoices):
     CLEARED = "cleared", "Cleared"
     UNDOING = "undoing", "Undoing"
     UNDONE = "undone", "Undone"
+    STOPPED = "stopped", "Stopped"
 
 
 class Clearing(models.Model):
@@ -27,12 +28,20 @@ class Clearing(models.Model):
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
     scope = models.CharField(max_length=10, choices=Scope.choices)
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, null=True, blank=True, related_name="+")
-    by = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    by = models.ForeignKey(
+        User, on_delete=models.CASCADE, related_name="+", help_text="Who began the step at work."
+    )
+    as_staff = models.BooleanField(
+        default=False, db_default=False, editable=False, help_text="Begun in the admin, as a member of staff."
+    )
     place = models.BigIntegerField(help_text="As of a memory.")
     for_good = models.BooleanField(default=False)
     status = models.CharField(max_length=10, choices=ClearingStatus.choices, default=ClearingStatus.CLEARING)
-    total = models.PositiveIntegerField(default=0, help_text="Memories in the scope when it began.")
+    total = models.PositiveIntegerField(default=0, help_text="Memories that the step at work began with.")
     done = models.PositiveIntegerField(default=0, help_text="Of the step at work: cleared or brought back.")
+    left_out = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="Of the step at work: left as they are, refused by today's rules."
+    )
     after = models.BigIntegerField(
         default=0, help_text="The last memory's key that the step at work has handled."
     )
@@ -55,6 +64,20 @@ class Clearing(models.Model):
     @property
     def is_at_work(self) -> bool:
         return self.status in {ClearingStatus.CLEARING, ClearingStatus.UNDOING}
+
+    @property
+    def handled(self) -> int:
+        return self.done + self.left_out
+
+    @property
+    def can_be_undone(self) -> bool:
+        """Whether it was soft, and deleted memories that are still deleted."""
+        ended = self.status in {ClearingStatus.CLEARED, ClearingStatus.STOPPED}
+        return ended and not self.for_good and self.deleted().exists()
+
+    def deleted(self) -> MemoryQuerySet:
+        """Those that it deleted, unless they were restored or forgotten since."""
+        return self.memories().filter(deleted_at=self.started_at, review=Review.NONE)
 
     def memories(self) -> MemoryQuerySet:
         """All of its scope, deleted ones too."""
