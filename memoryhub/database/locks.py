@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Any
 
+import psycopg
+from django.conf import settings
 from django.db import connection
+
+from memoryhub.environment import libpq_settings
 
 _LOCK = "SELECT pg_try_advisory_lock(hashtext(%s), %s)"
 _UNLOCK = "SELECT pg_advisory_unlock(hashtext(%s), %s)"
@@ -13,17 +18,27 @@ _UNLOCK = "SELECT pg_advisory_unlock(hashtext(%s), %s)"
 
 @contextmanager
 def alone(what: str, number: int = 0) -> Iterator[bool]:
-    """Whether this process is the only one at it, held until the block ends; a killed one frees it by itself."""
+    """Whether this process is the only one at it, held until the block ends; a killed one frees it by itself.
+
+    Held by a connection of its own: the queue closes a job's connection that is older than a minute as the job queues
+    another. Costs a connect.
+    """
     key = (what, number % 2**31)
-    with connection.cursor() as cursor:
-        cursor.execute(_LOCK, key)
-        is_alone = bool(cursor.fetchone()[0])
-    try:
-        yield is_alone
-    finally:
-        if is_alone:
-            with connection.cursor() as cursor:
-                cursor.execute(_UNLOCK, key)
+    with psycopg.connect(**_own_session(), autocommit=True) as own:
+        row = own.execute(_LOCK, key).fetchone()
+        is_alone = bool(row and row[0])
+        try:
+            yield is_alone
+        finally:
+            if is_alone:
+                with suppress(psycopg.Error):  # cut meanwhile: it is free
+                    own.execute(_UNLOCK, key)  # at once; a closed connection frees it a moment later
+
+
+def _own_session() -> dict[str, Any]:
+    """Past a pooler, which hands sessions on to others."""
+    reached = settings.LISTEN_AT or libpq_settings(connection.settings_dict)
+    return {**reached, "application_name": "memoryhub lock"}
 
 
 def release_connection() -> None:

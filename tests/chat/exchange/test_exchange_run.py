@@ -10,7 +10,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from django.db import connection
 from django.utils import timezone
@@ -163,14 +162,33 @@ def test_deleting_it_in_the_middle_ends_it(cast: Cast, django_capture_on_commit_
 def test_one_process_at_a_time(cast: Cast) -> None:
     imported = uploaded(cast.editor, statements(), cast.workspace)
     run.start(imported, now=NOW())
-    parameters = connection.get_connection_params()  # type: ignore[no-untyped-call]
-    for name in ("cursor_factory", "context", "prepare_threshold", "client_encoding"):
-        parameters.pop(name, None)
-    with psycopg.connect(**parameters) as other:
-        assert other.execute(locks._LOCK, [run.LOCK, imported.pk]).fetchone() == (True,)
+    with locks.alone(run.LOCK, imported.pk) as is_alone:
+        assert is_alone
         assert run.advance(imported.pk, seconds=60) == run.Outcome.ELSEWHERE
-        other.execute(locks._UNLOCK, [run.LOCK, imported.pk])
     assert run.advance(imported.pk, seconds=60) == run.Outcome.DONE
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_queue_closing_the_jobs_connection_lets_no_second_process_in(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """django-q closes what is older than a minute whenever something is queued outside a transaction."""
+    imported = uploaded(cast.editor, statements(), cast.workspace)
+    run.start(imported, now=NOW())
+    real, outcomes = chunk.read_ahead, []
+
+    def closes(*args: Any, **how: Any) -> Any:
+        connection.close_if_unusable_or_obsolete()
+        assert connection.connection is None
+        outcomes.append(run.advance(imported.pk, seconds=60))
+        return real(*args, **how)
+
+    monkeypatch.setattr(chunk, "read_ahead", closes)
+    monkeypatch.setattr(connection, "close_at", 0.0)
+    monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", 0)
+    assert run.advance(imported.pk, seconds=60) == run.Outcome.DONE
+    assert outcomes == [run.Outcome.ELSEWHERE] * len(outcomes) and len(outcomes) > 1
+    assert stored() == ALL
 
 
 def test_what_fails_again_and_again_is_given_up_and_says_where(
