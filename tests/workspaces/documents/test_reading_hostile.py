@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import signal
+import subprocess
 import time
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,3 +53,40 @@ def test_it_may_take_neither_all_memory_nor_all_time(tmp_path: Path, settings: p
     settings.DOCUMENT_SECONDS, settings.DOCUMENT_MEMORY_MB = 60, 256  # type: ignore[attr-defined]
     with pytest.raises(CouldNotRead, match=r"^memory$"):
         read_file(path, media.TEXT)
+
+
+@pytest.mark.parametrize("kills", [1, 2])
+def test_a_reader_that_somebody_kills_is_followed_by_one_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kills: int
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"Bins go out on Mondays")
+    run, statuses = subprocess.run, [-signal.SIGKILL] * kills
+
+    def runs(*args: Any, **how: Any) -> Any:
+        ended = run(*args, **how)
+        if statuses:
+            ended.returncode = statuses.pop()
+            how["stdout"].truncate(0)
+        return ended
+
+    monkeypatch.setattr("workspaces.documents.reading.process.subprocess.run", runs)
+    if kills == 1:
+        assert [block.text for block in read_file(path, media.TEXT).blocks] == ["Bins go out on Mondays"]
+    else:  # the machine's memory, most likely
+        with pytest.raises(CouldNotRead, match=r"^memory$"):
+            read_file(path, media.TEXT)
+    assert not statuses
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_a_full_disk_says_nothing_about_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"word " * size)
+    place = "workspaces.documents.reading.process.tempfile.TemporaryFile"
+    monkeypatch.setattr(place, partial(open, "/dev/full", "r+b", buffering=0))
+    with pytest.raises(OSError, match="no room on the disk") as caught:
+        read_file(path, media.TEXT)
+    assert caught.value.errno == errno.ENOSPC

@@ -7,9 +7,13 @@ it ends with its parent. Blocks go to the standard output as JSON, a line each; 
 from __future__ import annotations
 
 import base64
+import errno
 import json
+import os
 import resource
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from workspaces.documents.reading import ocr
@@ -30,7 +34,19 @@ def limit(memory: int, seconds: int) -> None:
 
 
 def say(what: dict[str, object]) -> None:
-    sys.stdout.write(json.dumps(what, ensure_ascii=False) + "\n")
+    with room_on_the_disk():
+        sys.stdout.write(json.dumps(what, ensure_ascii=False) + "\n")
+
+
+@contextmanager
+def room_on_the_disk() -> Iterator[None]:
+    """Around what writes: a full disk says nothing about the file, and ends this process with its error's number."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            os._exit(errno.ENOSPC)
+        raise
 
 
 def read(path: Path, media_type: str) -> tuple[str, str]:
@@ -99,4 +115,5 @@ if __name__ == "__main__":
     limit(int(sys.argv[3]), int(sys.argv[4]))
     kind, ended = read(Path(sys.argv[1]), sys.argv[2])
     say({"ended": ended, "kind": kind, "left_out": left_out})
-    sys.stdout.flush()
+    with room_on_the_disk():
+        sys.stdout.flush()
