@@ -39,7 +39,7 @@ from tests.factories import (
     make_workspace,
 )
 from workspaces.invitations.invited import invite
-from workspaces.models import Agent, ApiKey, DataRequest, Membership, Role
+from workspaces.models import Agent, ApiKey, Membership, Role
 from workspaces.models.artifact import Artifact
 from workspaces.models.connection import Connection
 from workspaces.models.document import Document
@@ -376,16 +376,6 @@ class Keys(Listed):
         return ApiKey.objects.latest("pk")
 
 
-class DataRequests(Listed):
-    address = f"{API}/account/requests"
-
-    def add(self) -> DataRequest:
-        now, owner = timezone.now(), self.cast.owner
-        return DataRequest.objects.create(
-            user=owner, person=owner.public_id, kind="deletion", state="withdrawn", asked_at=now, due_at=now
-        )
-
-
 class Documents(Listed):
     address = f"{API}/workspaces/{{workspace_id}}/documents"
 
@@ -531,7 +521,6 @@ class Deliveries(Listed):
 
 LISTS: list[type[Listed]] = [
     Keys,
-    DataRequests,
     Webhooks,
     Deliveries,
     Documents,

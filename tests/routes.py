@@ -91,8 +91,6 @@ CONSENT = (
 MESSAGE = f"{CHAT}/messages/<msg_id:message_id>"
 RUN, RUN_PAGE = f"{WS}/runs/<run_id:run_id>", "workspaces/<str:ws_id>/runs/<str:run_id>/"
 IMPORT, IMPORT_PAGE = "chat/api/imports/<imp_id:import_id>", "imports/<str:import_id>/"
-REQUESTS = "chat/api/account/requests"
-REQUEST = f"{REQUESTS}/<req_id:request_id>"
 V1, IN_WS = "api/v1", "?workspace_id={ws}"
 NODE = f"{V1}/memory-nodes/<node_id:node_id>"
 MEMORY_PAGE = "workspaces/<str:ws_id>/memories/<str:mem_id>/"
@@ -108,11 +106,7 @@ API_ROWS = [
     Row("GET", "chat/api/account", EVERYBODY, keys=KEYS_NEVER),
     # The owner is the only one of a workspace that others use.
     Row("DELETE", "chat/api/account", (409, 200, 200, 200, 401), keys=KEYS_NEVER, fresh=True),
-    Row("GET", REQUESTS, EVERYBODY),
-    Row("POST", REQUESTS, answering(201, EVERYBODY), {"kind": "deletion"}, fresh=True),
-    Row("GET", REQUEST, THEIRS),
-    Row("DELETE", REQUEST, THEIRS),
-    Row("GET", f"{REQUESTS}/<req_id:copy_id>/copy", THEIRS, fresh=True),
+    Row("GET", "chat/api/account/copy", EVERYBODY, fresh=True),
     Row("GET", "chat/api/keys", EVERYBODY),
     Row(
         "POST",
@@ -538,10 +532,7 @@ PAGE_ROWS = [
     Row("GET", "connect/", PAGE_EVERYBODY),
     Row("POST", "connect/", answering(302, PAGE_EVERYBODY), {"name": "Script"}),
     Row("GET", "profile/delete/", PAGE_EVERYBODY, fresh=True),
-    Row("GET", "profile/requests/", PAGE_EVERYBODY, fresh=True),
-    Row("POST", "profile/requests/", answering(302, PAGE_EVERYBODY), {"kind": "copy"}, fresh=True),
-    Row("POST", "profile/requests/<str:request_id>/withdraw/", (302, 404, 404, 404, LOGIN)),
-    Row("GET", "profile/requests/<str:copy_id>/copy/", PAGE_THEIRS, fresh=True),
+    Row("GET", "profile/copy/", PAGE_EVERYBODY, fresh=True),
     Row("GET", "profile/keys/", answering(302, PAGE_EVERYBODY)),
     Row("POST", "profile/keys/", answering(302, PAGE_EVERYBODY), {"name": "Script"}),
     Row("POST", "profile/keys/<str:key_id>/revoke/", (302, 404, 404, 404, LOGIN)),

@@ -27,7 +27,7 @@ TOGETHER = {
             for name in (
                 "accessibility",
                 "agents",
-                "data_requests",
+                "personal_copy",
                 "in_languages",
                 "invited",
                 "keyboard",

@@ -31,19 +31,16 @@ from tests.factories import (
     make_user,
     make_workspace,
 )
-from workspaces.data_requests.requests import ask
 from workspaces.models import (
     Agent,
     ApiKey,
     Artifact,
     AuditEvent,
     Budget,
-    DataRequest,
     Document,
     EmbeddingModel,
     Membership,
     ModelUse,
-    RequestKind,
     User,
     Workspace,
 )
@@ -101,7 +98,6 @@ def _ways_in(victim: User, workspace: Workspace, now: datetime) -> Rows:
         EmailAddress: [EmailAddress.objects.create(user=victim, email=victim.email, primary=True)],
         Authenticator: [Authenticator.objects.create(user=victim, type="totp", data={"secret": SECRET})],
         ApiKey: list(ApiKey.objects.all()),
-        DataRequest: [ask(victim, RequestKind.DELETION, now=now)],
         Connection: [make_connection(api_key=SECRET), make_connection(victim, api_key=SECRET)],
     }
 

@@ -71,7 +71,6 @@ MACHINE = {
     "workspaces.Invitation": {"used_by"},
     "workspaces.Spent": {"limit"},
     "workspaces.AuditEvent": {"verb", "by_id", "workspace_id", "target"},
-    "workspaces.DataRequest": {"person"},
     "workspaces.DoneRequest": {"fingerprint", "note"},
     "memories.Memory": {"content_hash"},
     "memories.Asset": {"sha256", "file_name", "content_type"},

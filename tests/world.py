@@ -39,10 +39,9 @@ from tests.factories import (
 )
 from tests.routes import Row
 from workspaces.artifacts import artifacts
-from workspaces.data_requests.requests import ask
 from workspaces.documents import documents
 from workspaces.invitations.invitations import link_token
-from workspaces.models import ApiKey, DocumentPicture, Membership, PersonPicture, RequestKind, Role, SignIn
+from workspaces.models import ApiKey, DocumentPicture, Membership, PersonPicture, Role, SignIn
 from workspaces.oauth import clients
 
 Ids = dict[str, str]
@@ -189,8 +188,7 @@ def _things(cast: Cast) -> Ids:
 
 
 def _doors(cast: Cast) -> Ids:
-    """Of programs: a key, a client of OAuth, a webhook, a connection. And what was asked for."""
-    now = timezone.now()
+    """Of programs: a key, a client of OAuth, a webhook, a connection."""
     make_key_text(cast.owner, cast.workspace)
     hook = make_webhook(cast.workspace, cast.owner)
     return {
@@ -198,8 +196,6 @@ def _doors(cast: Cast) -> Ids:
         "app_id": clients.register("Claude", ["https://example.org/back"], now=timezone.now()).public_id,
         "resource": "mcp",
         "model": "built-in",
-        "request_id": ask(cast.owner, RequestKind.DELETION, now=now).public_id,
-        "copy_id": ask(cast.owner, RequestKind.COPY, now=now).public_id,
         "webhook_id": hook.public_id,
         "hook_id": hook.public_id,
         "delivery_id": make_delivery(hook).public_id,

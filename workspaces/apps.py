@@ -19,14 +19,13 @@ class WorkspacesConfig(AppConfig):
         from memoryhub import mail
         from memoryhub.llm.metering import on_embeddings
         from memoryhub.monitoring import health
-        from memoryhub.monitoring.metrics import register_count
         from workspaces.accounts import sign_in
         from workspaces.artifacts.kind import ARTIFACTS
         from workspaces.documents.files import DOCUMENT_FILES
         from workspaces.documents.kind import DOCUMENTS
         from workspaces.documents.reading_jobs import STUCK, text_for_webhook
         from workspaces.index.kinds import register_kind
-        from workspaces.models import ArtifactVersion, DataRequest, Document, DocumentVersion
+        from workspaces.models import ArtifactVersion, Document, DocumentVersion
         from workspaces.quotas import register_quota
         from workspaces.spending.ledger import record_embedding
         from workspaces.webhooks.outbox import register_text
@@ -43,11 +42,6 @@ class WorkspacesConfig(AppConfig):
             uid = f"workspaces.{sender.__name__}"
             post_delete.connect(DOCUMENT_FILES.forget, sender=sender, dispatch_uid=uid)
         health.register_count("documents", STUCK, "%d not read in time")
-        register_count(
-            "memoryhub_data_requests_overdue",
-            "Requests of people for their data, too late.",
-            lambda now: DataRequest.objects.overdue(now).count(),
-        )
         run_every(60, "workspaces.tasks.sweep", name="workspaces: sweep", app=self)
         run_every(1, "workspaces.tasks.sweep_readings", name="workspaces: readings", app=self)
         run_every(60, "workspaces.tasks.keep_for_a_time", name="workspaces: retention", app=self)

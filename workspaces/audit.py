@@ -64,8 +64,6 @@ class Verb(models.TextChoices):
     ACCOUNT_CLOSED = "account_closed", later("Closed an account")
     ACCOUNT_REOPENED = "account_reopened", later("Reopened an account")
     ACCOUNT_DELETED = "account_deleted", later("Deleted an account")
-    DATA_REQUESTED = "data_requested", later("Asked for their data or its deletion")
-    DATA_REQUEST_ENDED = "data_request_ended", later("Ended a request for data")
     KEY_MADE = "key_made", later("Created an API key")
     KEY_REVOKED = "key_revoked", later("Revoked an API key")
     WORKSPACE_MADE = "workspace_made", later("Created the workspace")

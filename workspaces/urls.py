@@ -6,7 +6,6 @@ from workspaces.accounts import leaving_views, picture_views, security_views
 from workspaces.agents import agent_views
 from workspaces.artifacts import artifact_views
 from workspaces.connections import connection_views as connections
-from workspaces.data_requests import request_views
 from workspaces.documents import document_views
 from workspaces.invitations import invitation_views as invitations
 from workspaces.pages import larger_model_views, setting_views, workspace_views
@@ -87,8 +86,6 @@ urlpatterns = [
     path(f"{WORKSPACE}local-only/", setting_views.switch("local_only", "local_only"), name="local_only"),
     path("profile/", workspace_views.profile, name="profile"),
     path("profile/delete/", leaving_views.delete, name="delete_account"),
-    path("profile/requests/", request_views.data_requests, name="data_requests"),
-    path("profile/requests/<str:request_id>/withdraw/", request_views.withdraw, name="withdraw_request"),
     path("profile/keys/", workspace_views.keys, name="keys"),
     path("profile/keys/<str:key_id>/revoke/", workspace_views.revoke_key, name="revoke_key"),
     path("profile/sessions/end-others/", security_views.end_other_sessions, name="end_other_sessions"),

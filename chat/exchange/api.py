@@ -23,7 +23,6 @@ from chat.exchange.preview import with_texts
 from chat.exchange.upload import refuse_too_large
 from chat.models.imports import Import, ImportKind, ImportStatus, Outcome
 from workspaces.access import get_workspace, named_workspace
-from workspaces.data_requests.requests import get_copy
 from workspaces.models import Role
 from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.examples import ID
@@ -166,16 +165,14 @@ class Export(ApiView):
 
 
 class PersonalCopy(ApiView):
-    @documented("data_requests_copy", {(200, COPY_TYPE): OpenApiTypes.BINARY}, fresh=True)
-    def get(self, request: Request, copy_id: str) -> StreamingHttpResponse:
+    @documented("account_copy", {(200, COPY_TYPE): OpenApiTypes.BINARY}, fresh=True)
+    def get(self, request: Request) -> StreamingHttpResponse:
         """Fetch a copy of everything kept about you.
 
-        A ZIP, made while it is sent, of a request of yours for a copy that has not expired: your export, what else is
-        kept about you, and your files.
+        A ZIP, made while it is sent: your export, what else is kept about you, and your files.
         """
         self.require_fresh_password()
-        now = timezone.now()
-        return copy_response(self.person, asked=get_copy(self.person, copy_id, now=now), now=now)
+        return copy_response(self.person, now=timezone.now())
 
 
 class ChatExportQuery(serializers.Serializer[Any]):

@@ -25,7 +25,6 @@ from chat.exchange.upload_form import UploadForm
 from chat.models.imports import Import, ImportStatus, Outcome
 from workspaces.access import default_workspace, get_workspace
 from workspaces.accounts.sign_in import ask_for_password
-from workspaces.data_requests.requests import get_copy
 from workspaces.models import Workspace
 from workspaces.pages.page_request import PageRequest
 
@@ -56,12 +55,15 @@ def export_all(request: PageRequest) -> StreamingHttpResponse:
 
 
 @require_GET
-def personal_copy(request: PageRequest, copy_id: str) -> StreamingHttpResponse:
-    """Whoever sits down at an open browser is asked for the password first: it is all there is at once."""
-    now = timezone.now()
-    asked = get_copy(request.user, copy_id, now=now)
+def personal_copy(request: PageRequest) -> HttpResponse | StreamingHttpResponse:
+    """The page of a copy of everything kept about a person; with ``?download`` the copy itself.
+
+    Asks for the password first: whoever sits down at an open browser would get everything at once.
+    """
     ask_for_password(request)
-    return copy_response(request.user, asked=asked, now=now)
+    if "download" in request.GET:
+        return copy_response(request.user, now=timezone.now())
+    return render(request, "chat/exchange/personal_copy.html")
 
 
 @require_GET

@@ -30,7 +30,6 @@ ABOUT = {
     "workspaces.Invitation": ("created_by", "workspace"),
     "workspaces.ModelUse": ("user", ""),
     "workspaces.Budget": ("user", ""),
-    "workspaces.DataRequest": ("user", ""),
     "memories.MemoryNode": ("created_by", "workspace"),
     "memories.Clearing": ("by", "workspace"),
     "memories.RecallQuestion": ("owner", "workspace"),

@@ -29,15 +29,15 @@ from memoryhub.languages import speaking_to
 from workspaces.audit import Verb
 from workspaces.audit import record as audit
 from workspaces.documents.files import open_document
-from workspaces.models import DataRequest, Document, User
+from workspaces.models import Document, User
 
 MEDIA_TYPE = "application/zip"
 Part = tuple[str, Iterator[bytes]]
 
 
-def copy_response(person: User, *, asked: DataRequest, now: datetime) -> StreamingHttpResponse:
+def copy_response(person: User, *, now: datetime) -> StreamingHttpResponse:
     """As a download. What they may no longer see, or is deleted meanwhile, is not in its next piece."""
-    audit(Verb.EXPORTED, by=person, target=asked.public_id)
+    audit(Verb.EXPORTED, by=person, target=person.public_id)
     response = StreamingHttpResponse(in_pieces(_zipped(_parts(person, now))), content_type=MEDIA_TYPE)
     name = slugify(person.get_username())[:60] or "copy"
     response["Content-Disposition"] = f'attachment; filename="memoryhub-{name}-{now:%Y-%m-%d}.zip"'

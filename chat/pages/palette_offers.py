@@ -217,11 +217,7 @@ def _own_settings() -> list[Found]:
         Found(
             _("Your usage"), reverse("workspaces:own_usage"), "history", also=_("cost tokens limit spending")
         ),
-        Found(
-            _("Requests for your data"),
-            reverse("workspaces:data_requests"),
-            "archive",
-        ),
+        Found(_("A copy of your data"), reverse("exchange:personal_copy"), "archive"),
         Found(
             _("Delete your account"),
             reverse("workspaces:delete_account"),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Min, Q, QuerySet, Sum
+from django.db.models import Min, QuerySet, Sum
 from django.urls import reverse
 from django.utils.timesince import timesince
 from django_q.models import Failure, OrmQ
@@ -25,7 +25,7 @@ from memories.models.memory import MEMORY
 from memoryhub.database.counting import EXACT_COUNT_UP_TO, count_or_estimate
 from memoryhub.languages import file_size
 from workspaces.index.embedding import active_model
-from workspaces.models import DataRequest, Document, DocumentStatus, EmbeddingModel, User, Workspace
+from workspaces.models import Document, DocumentStatus, EmbeddingModel, User, Workspace
 from workspaces.models.passage import has_vector
 
 GROWTH = timedelta(days=7)
@@ -100,12 +100,6 @@ def _waiting(within: Within) -> Iterator[Figure]:
         unread = within.of(Document.objects.live().filter(status=DocumentStatus.FAILED))
         url = within.link("workspaces_document", "status=failed&state=live")
         yield _figure("documents that could not be read", unread, url, "Each says why. Can be read again.")
-    if within.workspace_id is None and within.may_view("workspaces.datarequest"):
-        late = Count("pk", filter=Q(due_at__lt=within.now))
-        asked = DataRequest.objects.open().aggregate(waiting=Count("pk"), late=late)
-        note = f"{asked['late']:,} overdue." if asked["late"] else "None is overdue."
-        url = within.link("workspaces_datarequest", "state=open")
-        yield Figure("requests for data", f"{asked['waiting']:,}", url, note, asked["waiting"] > 0)
     if within.workspace_id is None and within.may_view("django_q.failure"):
         url = within.link("django_q_failure")
         yield _figure("failed jobs", Failure.objects.all(), url, "Background work that raised an error.")

@@ -34,7 +34,6 @@ SELECT func, count(*) FROM django_q_task WHERE NOT success AND stopped > now() -
 GROUP BY func ORDER BY count(*) DESC LIMIT 5
 """
 WAITING: LiteralString = "SELECT count(*) FROM django_q_ormq"
-OVERDUE: LiteralString = "SELECT count(*) FROM workspaces_datarequest WHERE state = 'open' AND due_at < now()"
 # What a server did not take at once is tried again after a minute.
 MAIL: LiteralString = """
 SELECT count(*), now() - min(created_at) FROM workspaces_waitingmail WHERE created_at < now() - interval '5 minutes'
@@ -133,8 +132,6 @@ def _jobs(connection: psycopg.Connection[Any]) -> Iterator[str]:
             f"jobs: {number:,} are in the queue, which takes them without end. None is lost, all are late: "
             "more workers do more (MEMORYHUB_WORKERS, or `manage.py up --only worker` on another host)."
         )
-    if number := _one(connection, OVERDUE):
-        yield f"requests: {number} of people for their data are overdue. They are in the admin, under Data requests."
 
 
 def _mail(connection: psycopg.Connection[Any]) -> Iterator[str]:

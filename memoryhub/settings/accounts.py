@@ -128,8 +128,6 @@ if not PASSWORD_SIGN_IN:
     SIGNUP_OPEN = False  # by a page of ours, with a password
 SOCIALACCOUNT_ADAPTER = "workspaces.accounts.single_sign_on.SingleSignOn"
 AUDIT_DAYS = env.integer("AUDIT_DAYS", 365, low=0, high=36_500)  # 0: the audit log is kept for good
-# Until a request for one's data or its deletion is due (a month: GDPR, article 12); 0: none are taken.
-DATA_REQUEST_DAYS = env.integer("DATA_REQUEST_DAYS", 30, low=0, high=365)
 MIN_ACTIVITY_DAYS = env.integer("MIN_ACTIVITY_DAYS", 30, low=1, high=36_500)
 # Days that workspaces may keep things at most, whatever their owners choose; 0: for good.
 RETENTION_MOST = {

@@ -20,12 +20,13 @@ from django.utils.html import format_html
 from memoryhub import mail
 from workspaces.accounts import powers
 from workspaces.accounts.closing import close_account, hand_over, left_behind, reopen_account
+from workspaces.accounts.leaving import delete_account_of
 from workspaces.accounts.powers import RIGHTS
 from workspaces.accounts.sessions import end_other_sessions
 from workspaces.accounts.sign_in import ask_for_password, typed_password_lately
 from workspaces.admin.spending import PersonForm
 from workspaces.admin.superusers import NOT_TOLD, TOLD, is_superuser
-from workspaces.admin_kit.base import LeanAdmin, action, counted, offer_undo
+from workspaces.admin_kit.base import LeanAdmin, action, counted, offer_undo, one_by_one
 from workspaces.models import Membership, User
 from workspaces.oauth import grants
 from workspaces.quotas import quota_of
@@ -58,7 +59,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
     search_fields = ("username__icontains", "email__icontains", "=public_id")
     search_help_text = "A part of the name or address, or the id (usr_)."
     readonly_fields = ("public_id", "last_login", "date_joined", "has", "took")
-    actions = ("close", "reopen", "hand_over", "sign_out", "test_mail")
+    actions = ("close", "reopen", "hand_over", "sign_out", "test_mail", "delete_accounts")
     fieldsets = (
         (None, {"fields": ("username", "password", "public_id")}),
         ("Person", {"fields": (*NAMES, "email", "memory_default")}),
@@ -105,7 +106,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         return below and super().has_change_permission(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """Deleting a person would take their workspace with everything in it: accounts are closed instead."""
+        """Accounts are closed, or deleted by an action that hands over what others need."""
         return False
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
@@ -236,3 +237,18 @@ class PersonAdmin(LeanAdmin, UserAdmin):
             keep = request.session.session_key if person == by else None
             ended += end_other_sessions(person, keep=keep, by=by)
         yield f"{counted(ended, 'session', 'sessions')} ended.", messages.SUCCESS
+
+    @action(
+        "Delete the account and its data",
+        "change",
+        asks="Their account, own workspaces, personal memories and private chats go for good, and cannot be brought "
+        "back. Where they are the only owner, who has been an editor longest becomes one.",
+        danger=True,
+    )
+    def delete_accounts(self, request: HttpRequest, rows: QuerySet[User]) -> Iterator[tuple[str, int]]:
+        if not is_superuser(request):
+            raise PermissionDenied
+        ask_for_password(request)
+        done, refused = one_by_one(rows, lambda person, *, by, now: delete_account_of(person, by=by), request)
+        yield f"{counted(len(done), 'account', 'accounts')} deleted.", messages.SUCCESS
+        yield from refused

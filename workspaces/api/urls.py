@@ -10,7 +10,6 @@ from workspaces.api import (
     agents,
     artifacts,
     connections,
-    data_requests,
     documents,
     keys,
     retention,
@@ -31,12 +30,6 @@ WEBHOOK = f"{WORKSPACE}/webhooks/<hook_id:webhook_id>"
 app_name = "workspaces_api"
 urlpatterns = [
     path("account", account.Account.as_view(), name="account"),
-    path("account/requests", data_requests.DataRequestList.as_view(), name="data_requests"),
-    path(
-        "account/requests/<req_id:request_id>",
-        data_requests.DataRequestDetail.as_view(),
-        name="data_request",
-    ),
     path("keys", keys.KeyList.as_view(), name="keys"),
     path("keys/<key_id:key_id>", keys.KeyDetail.as_view(), name="key"),
     path("workspaces", views.WorkspaceList.as_view(), name="workspaces"),

@@ -401,27 +401,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='DataRequest',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('public_id', memoryhub.ids.PublicIdField(prefix='req')),
-                ('user', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('person', models.CharField(help_text='Their id, also when they are gone.', max_length=32)),
-                ('kind', models.CharField(choices=[('copy', 'A copy of your data'), ('deletion', 'Deletion of your account')], max_length=8)),
-                ('state', models.CharField(choices=[('open', 'Open'), ('done', 'Done'), ('refused', 'Refused'), ('withdrawn', 'Withdrawn')], default='open', max_length=9)),
-                ('reason', models.TextField(blank=True, help_text='Why it was refused, as the person reads it.', max_length=1000)),
-                ('asked_at', models.DateTimeField(verbose_name='asked')),
-                ('due_at', models.DateTimeField(verbose_name='due')),
-                ('ended_at', models.DateTimeField(null=True, verbose_name='ended')),
-                ('ended_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('expires_at', models.DateTimeField(help_text='Of a copy: until then it can be fetched.', null=True)),
-            ],
-            options={
-                'indexes': [models.Index(condition=models.Q(('state', 'open')), fields=['due_at'], name='open_requests')],
-                'constraints': [models.UniqueConstraint(condition=models.Q(('state', 'open')), fields=('user', 'kind'), name='one_open_request_a_kind')],
-            },
-        ),
-        migrations.CreateModel(
             name='Document',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

@@ -7,7 +7,6 @@ from workspaces.models.connection import (
     Connection,
     ConnectionQuerySet,
 )
-from workspaces.models.data_request import DataRequest, DataRequestQuerySet, RequestKind, RequestState
 from workspaces.models.document import (
     Document,
     DocumentPassage,
@@ -54,8 +53,6 @@ __all__ = [
     "CommonWord",
     "Connection",
     "ConnectionQuerySet",
-    "DataRequest",
-    "DataRequestQuerySet",
     "DeliveryStatus",
     "DirectoryGroup",
     "Document",
@@ -81,8 +78,6 @@ __all__ = [
     "PersonPicture",
     "PlaceStatistics",
     "Purpose",
-    "RequestKind",
-    "RequestState",
     "Retention",
     "Role",
     "SignIn",

@@ -19,7 +19,7 @@ class PublicIdConverter:
 
 _PREFIXES = (
     "ws", "usr", "chat", "msg", "mem", "agent", "node", "asset", "imp", "conn", "key", "ask", "run", "doc", "art",
-    "hook", "evt", "rtp", "prm", "link", "req", "clr",
+    "hook", "evt", "rtp", "prm", "link", "clr",
 )  # fmt: skip
 for _prefix in _PREFIXES:
     register_converter(

@@ -28,16 +28,13 @@ from tests.digests import digests
 from tests.factories import make_agent, make_chat, make_document, make_key_text, make_memory, make_user
 from tests.fakes.embedder import FakeEmbedder
 from workspaces.agents.agents import archive_agent
-from workspaces.data_requests import requests
 from workspaces.models import (
     Agent,
     ApiKey,
     AuditEvent,
-    DataRequest,
     Document,
     DocumentStatus,
     EmbeddingModel,
-    RequestKind,
     User,
 )
 
@@ -77,7 +74,7 @@ NO_WAY_BACK = {
     (User, "test_mail"),  # to who asks for it
     (Extraction, "retry"),  # what is queued runs; twice does no harm
     (Failure, "run_again"),
-    (DataRequest, "delete_accounts"),  # as its person asked
+    (User, "delete_accounts"),  # as they asked
     (Document, "read_again"),  # its passages are those of its file before and after
 }
 
@@ -143,7 +140,6 @@ def make_rows(cast: Cast) -> Rows:
             status="failed",
             next_attempt_at=now,
         ),
-        DataRequest: requests.ask(cast.editor, RequestKind.DELETION, now=now),
         Document: unread,
         Failure: Failure.objects.create(
             id="f" * 32, name="make room", started=now, stopped=now, success=False, **job

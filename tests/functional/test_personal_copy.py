@@ -1,39 +1,30 @@
-"""A copy of one's data is asked for and fetched, a deletion asked for and withdrawn, from the profile in a browser."""
+"""A copy of one's data is fetched from the profile in a browser."""
 
 from __future__ import annotations
 
 import zipfile
 from collections.abc import Callable
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from tests.functional.conftest import LOOKS, PASSWORD, shoot, sign_up
 from tests.functional.test_accessibility import faults
 
 
 @LOOKS
-def test_a_copy_is_fetched_and_a_deletion_withdrawn(
-    open_page: Callable[..., Page], size: str, scheme: str
-) -> None:
+def test_a_copy_is_fetched(open_page: Callable[..., Page], size: str, scheme: str) -> None:
     page = open_page(size, scheme)
     page.emulate_media(reduced_motion="reduce")
     sign_up(page, f"dora-{size}-{scheme}")
     page.goto("/profile/#data")
     page.get_by_role("link", name="Data", exact=True).click()
-    page.get_by_role("link", name="Requests for your data").click()
+    page.get_by_role("link", name="A copy of your data").click()
     page.get_by_label("Password").fill(PASSWORD)  # whoever sits down at an open browser does not know it
     page.get_by_role("button", name="Continue").click()
-    page.get_by_role("button", name="Request a copy").click()
     with page.expect_download() as fetched:
         page.get_by_role("link", name="Download").click()
     with zipfile.ZipFile(fetched.value.path()) as archive:
         assert {"README.txt", "memoryhub.jsonl", "about-you.jsonl"} <= set(archive.namelist())
-    page.get_by_role("button", name="Request deletion").click()
-    expect(page.get_by_role("listitem").filter(has_text="Deletion of your account")).to_contain_text("Open")
-    found = faults(page)
-    shoot(page, f"data-requests-{size}-{scheme}")
+    assert faults(page) == []
+    shoot(page, f"personal-copy-{size}-{scheme}")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    page.get_by_role("button", name="Withdraw").click()
-    expect(page.get_by_text("Your request has been withdrawn.")).to_be_visible()
-    expect(page.get_by_role("button", name="Withdraw")).to_have_count(0)
-    assert found == []
