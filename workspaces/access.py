@@ -96,12 +96,21 @@ def default_workspace(user: User) -> Workspace:
     return workspace
 
 
-def personal_place(user: User, *, said_in: Workspace) -> Workspace:
+def personal_place(user: User, *, said_in: Workspace, stays_here: bool = False) -> Workspace:
     """Where it is kept what a person says in a private chat of ``said_in``: their own workspace.
 
-    Conflict where what is said there never leaves this machine and what is in their own may.
+    Conflict where what is said there never leaves this machine and what is in their own may. ``stays_here``: it rests
+    on text of another workspace for which that is so.
     """
     own = default_workspace(user)
+    if stays_here and not own.local_only:
+        raise Conflict(
+            _(
+                "This rests on text that never leaves this machine, and your personal workspace may send its own "
+                "elsewhere. Nothing of it is kept until you turn the same setting on there."
+            ),
+            code="would_leave",
+        )
     if said_in.local_only and not own.local_only:
         raise Conflict(
             _(

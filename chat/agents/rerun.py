@@ -39,6 +39,7 @@ def rerun(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:
         memory=[entry_of(row) for row in given],
         chat_id=run.chat_id,
         web_urls=run.web_urls,
+        held_personal=run.held_personal,
     )
     if not from_step:
         return start_run(workspace, wanted, by=by, now=now)

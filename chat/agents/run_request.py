@@ -47,6 +47,9 @@ class RunRequest:
     chat_id: int | None = None  # of an answer its chat; of a copy the one of the run that it is made of
     memory: Sequence[MemoryEntry] = ()
     web_urls: Sequence[str] = ()  # of the run whose results it builds on: it was on the web by them
+    held_personal: bool = (
+        False  # that run was told of something personal: this one is its person's alone as well
+    )
 
 
 def checked(wanted: RunRequest, tools: Sequence[str]) -> tuple[TaskPlan | None, Limits]:

@@ -82,14 +82,29 @@ def caller_of(run: Run, *, is_local: bool) -> ToolCaller:
     read.
     """
     workspace = get_workspace(run.user, run.workspace.public_id, need=Role.EDITOR)
-    run.refresh_from_db(fields=["is_private", "chat"])
+    run.refresh_from_db(fields=["is_private", "held_personal", "chat"])
     reach = Reach.to_model(workspace, is_local=is_local, personal=run.is_own)
 
     def provenance() -> Provenance:
         run.refresh_from_db(fields=["plan", "board", "web_urls", "shown"])
         return provenance_of_run(run)
 
-    return ToolCaller(run.user, workspace, workspace.role, reach, timezone.now(), provenance=provenance)
+    return ToolCaller(
+        run.user,
+        workspace,
+        workspace.role,
+        reach,
+        timezone.now(),
+        provenance=provenance,
+        alone=run.is_private,
+        stays_here=run.held_personal and not reach.leaves and _has_local_only(run),
+    )
+
+
+def _has_local_only(run: Run) -> bool:
+    """Whether what a run was told of its person's own may never leave this machine."""
+    elsewhere = Workspace.objects.visible_to(run.user).exclude(pk=run.workspace_id)
+    return elsewhere.filter(local_only=True).exists()
 
 
 def note_told(run: Run, result: Result) -> None:
@@ -97,8 +112,8 @@ def note_told(run: Run, result: Result) -> None:
     told = RestsOn()
     told.add(held=result.personal, stays_here=result.stays_here)
     told.add_given(run.workspace_id, list(Memory.objects.filter(public_id__in=result.memory_ids)))
-    if told.personal:
-        Run.objects.filter(pk=run.pk).update(held_personal=True)
+    if told.personal:  # also where its chat is being opened
+        Run.objects.filter(pk=run.pk).update(held_personal=True, is_private=True)
     if run.answer_id is not None:
         mark(run.answer_id, told)
 

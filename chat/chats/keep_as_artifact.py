@@ -23,15 +23,16 @@ def keep_answer(
 ) -> Artifact:
     """The whole answer as a text, or its code or table with this number, from 0 in the order in which they stand.
 
-    Of a chat that only its creator sees it is theirs alone. Raises NotFound where there is no such piece, Conflict
-    while the answer is being written, and what ``artifacts.keep`` raises.
+    Of a chat that only its creator sees it is theirs alone, and so is what rests on something personal. Raises
+    NotFound where there is no such piece, Conflict while the answer is being written, and what ``artifacts.keep``
+    raises.
     """
     if answer.role != MessageRole.ASSISTANT or not answer.content.strip():
         raise NotFound(_("Only answers can be kept."))
     if answer.status == MessageStatus.STREAMING:
         raise Conflict(_("The answer is still being written."))
     chat = answer.chat
-    workspace, personal = home_of(chat, by)
+    workspace, personal = home_of(chat, by, rests_on=answer)
     piece = Block(ArtifactKind.MARKDOWN, answer.content) if block is None else _piece(answer, block)
     return keep(
         workspace,

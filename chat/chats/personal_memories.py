@@ -10,12 +10,13 @@ read the chat when it was written never read it, and no later prompt of the chat
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Exists, OuterRef, Q, Subquery
 
-from chat.models import Chat, ChatQuerySet, Message, MessageQuerySet, PersonalUse
+from chat.models import Chat, ChatQuerySet, Message, MessageQuerySet, MessageRole, PersonalUse
 from memories.models import ReceiptItem
 from workspaces.access import personal_place
 from workspaces.models import Membership, User, Workspace
@@ -88,12 +89,30 @@ class PromptPolicy:
         return marked.count() == self.of(marked).count()
 
 
-def home_of(chat: Chat, user: User) -> tuple[Workspace, bool]:
+def withheld_answers(messages: Sequence[Message], reader: User) -> set[int]:
+    """The keys of those questions whose answer this person may not read. One query where one is not among these."""
+    answered = {message.reply_to_id for message in messages}
+    asked = [
+        message.pk
+        for message in messages
+        if message.role == MessageRole.USER and message.pk not in answered and message.author_id != reader.pk
+    ]
+    if not asked:
+        return set()
+    answers = Message.objects.current().filter(reply_to__in=asked)
+    readable = answers.readable_by(reader)
+    hidden = answers.marked().exclude(pk__in=readable.values("pk"))
+    return {pk for pk in hidden.values_list("reply_to", flat=True) if pk is not None}
+
+
+def home_of(chat: Chat, user: User, *, rests_on: Message | None = None) -> tuple[Workspace, bool]:
     """Where it is kept what this person keeps of a chat, and whether for them alone: that is so of what comes of a
-    chat that only its creator sees, as with extraction.
+    chat that only its creator sees, and of an answer that rests on something personal. Conflict as ``personal_place``.
     """
-    if chat.is_private or chat.is_temporary:
-        return personal_place(user, said_in=chat.workspace), True
+    is_personal = rests_on is not None and rests_on.is_marked
+    if chat.is_private or chat.is_temporary or is_personal:
+        stays_here = rests_on is not None and rests_on.stays_here
+        return personal_place(user, said_in=chat.workspace, stays_here=stays_here), True
     return chat.workspace, False
 
 

@@ -54,7 +54,7 @@ def remember_message(
     written = statement_of(text, _completer(message.chat, by, message)) if synthesize else None
     draft = Draft(
         content=said if written is None else cut_at_word(written),
-        **_kept_for(message.chat, by),
+        **_kept_for(message.chat, by, rests_on=_rests_on(message, content, by)),
         **_written_by(message, content, by=by, now=now),
         category=category,
         source_chat_id=message.chat.public_id,
@@ -93,8 +93,24 @@ def remember_text(
     return save_memory(draft, by=by, now=now)
 
 
-def _kept_for(chat: Chat, by: User) -> dict[str, Any]:
-    workspace, personal = home_of(chat, by)
+def _rests_on(message: Message, content: str | None, by: User) -> Message | None:
+    """The answer that a memory of this message comes of: also of a question where the words are not its own, as a
+    proposal is made of both.
+    """
+    if message.role != MessageRole.USER:
+        return message
+    if _is_quoted(message, content):
+        return None
+    return message.answers.readable_by(by).current().marked().order_by("pk").last()
+
+
+def _is_quoted(message: Message, content: str | None) -> bool:
+    """Whether ``content`` is part of the message, or all of it."""
+    return content is None or " ".join(content.split()) in " ".join(message.content.split())
+
+
+def _kept_for(chat: Chat, by: User, *, rests_on: Message | None = None) -> dict[str, Any]:
+    workspace, personal = home_of(chat, by, rests_on=rests_on)
     return {
         "workspace": workspace,
         "scope": Scope.USER if personal else Scope.WORKSPACE,
@@ -111,8 +127,7 @@ def _written_by(message: Message, content: str | None, *, by: User, now: datetim
     author = message.author
     if author is not None and role_in(author, message.chat.workspace) is None:
         author = None
-    is_quoted = content is None or " ".join(content.split()) in " ".join(message.content.split())
-    if not is_quoted:
+    if not _is_quoted(message, content):
         return {"author": author, "edited_by": by, "edited_at": now}
     return {"author": author, "imported_by": message.imported_by, "imported_at": message.imported_at}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -12,7 +13,7 @@ from chat.exchange.import_places import Places, text_of
 from chat.exchange.lines import Record
 from chat.exchange.local_ids import Id, resolve, taken_by_none
 from chat.exchange.message_versions import link_versions
-from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, MessageRole, MessageStatus
+from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, MessageRole, MessageStatus, PersonalUse
 from memories.models import Memory, Receipt, ReceiptItem
 from memories.models.receipt import Strength
 from memories.writing.field_rules import UNSTORABLE
@@ -66,6 +67,7 @@ def take_messages(records: list[Record], places: Places) -> None:
             except DomainError as error:
                 record.refuse_for(error)
     if places.stores and made:
+        _keep_from_others(made.values(), places)
         Message.objects.bulk_create(made.values())
         new = {record: pair for record, pair in wanted.items() if record.is_new}
         _link_answers(new, made, places)
@@ -177,6 +179,7 @@ def _message(line: dict[str, Any], local: str, chat: Chat, places: Places) -> Me
         role=role,
         author=author,
         **_marks(line, role, author, places),
+        **_rests_on(line, role),
         content=content,
         status=MessageStatus.STOPPED if status == MessageStatus.STREAMING else status,
         error_code=text_of(line, "error_code", 30),
@@ -196,6 +199,23 @@ def _marks(line: dict[str, Any], role: str, author: User | None, places: Places)
     name = text_of(line, "imported_by", 150)
     at = read_moment("imported_at", line.get("imported_at"))
     return import_marks(author, places.user, at, lambda: _who(line, name, places), now=places.now)
+
+
+def _rests_on(line: dict[str, Any], role: str) -> dict[str, Any]:
+    if role != MessageRole.ASSISTANT:
+        return {}
+    personal = text_of(line, "personal", 10)
+    if personal not in PersonalUse.values:
+        raise Invalid(
+            fields={"personal": _("must be one of %s") % ", ".join(filter(None, PersonalUse.values))}
+        )
+    return {"personal": personal, "stays_here": _flag(line, "stays_here", False)}
+
+
+def _keep_from_others(made: Iterable[Message], places: Places) -> None:
+    """Treat chats with personal answers as opened now: else members who joined before an answer could read it."""
+    marked = {message.chat_id for message in made if message.is_marked}
+    Chat.objects.filter(pk__in=marked).update(opened_at=places.now)
 
 
 def _link_answers(wanted: dict[Record, tuple[str, str]], made: dict[str, Message], places: Places) -> None:

@@ -197,6 +197,8 @@ def _message_line(message: Message) -> Line:
         "error_code": message.error_code,
         "error": message.error,
         "reply_to": message.reply_to.public_id if message.reply_to else None,
+        "personal": message.personal,
+        "stays_here": message.stays_here,
         "memory_enabled": message.memory_enabled,
         "model": message.model,
         "attempt": message.attempt,

@@ -11,7 +11,8 @@ from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
 from chat.chats.actions import audit_place
-from chat.chats.attribution import imported
+from chat.chats.attribution import imported, withheld
+from chat.chats.personal_memories import withheld_answers
 from chat.exchange.export import in_pieces
 from chat.models import Chat, Message, MessageRole, MessageStatus
 from workspaces.audit import Verb, record
@@ -62,9 +63,12 @@ def _said_by(message: Message) -> str:
 def _markdown(chat: Chat, reader: User) -> Iterator[bytes]:
     yield f"# {chat}\n".encode()
     for messages in _messages(chat, reader):
+        hidden = withheld_answers(messages, reader)
         for message in messages:
             head = f"\n## {_said_by(message)}, {message.created_at:%Y-%m-%d %H:%M} UTC\n\n"
             yield (head + message.content + "\n").encode()
+            if message.pk in hidden:
+                yield f"\n_{withheld(message)}_\n".encode()
 
 
 def _json(chat: Chat, reader: User) -> Iterator[bytes]:
@@ -72,6 +76,7 @@ def _json(chat: Chat, reader: User) -> Iterator[bytes]:
     yield (json.dumps(head, ensure_ascii=False)[:-1] + ', "messages": [').encode()
     between = "\n"
     for messages in _messages(chat, reader):
+        hidden = withheld_answers(messages, reader)
         for message in messages:
             line = {
                 "id": message.public_id,
@@ -80,6 +85,7 @@ def _json(chat: Chat, reader: User) -> Iterator[bytes]:
                 "imported": message.is_imported,
                 "imported_by": message.imported_by.get_username() if message.imported_by else None,
                 "content": message.content,
+                "answer_withheld": message.pk in hidden,
                 "created_at": iso(message.created_at),
             }
             yield (between + json.dumps(line, ensure_ascii=False)).encode()

@@ -285,6 +285,11 @@ class Message(models.Model):
         return self.imported_at is not None
 
     @property
+    def is_marked(self) -> bool:
+        """Whether not every reader of the chat, or not every model, may be shown it; see ``MessageQuerySet.marked``."""
+        return bool(self.personal) or self.stays_here
+
+    @property
     def written_by(self) -> User | None:
         """The author, as a memory calls it."""
         return self.author

@@ -106,10 +106,10 @@ def _start(answer_pk: int, user_pk: int) -> Run:
         reviews_plan=True,
         answer=answer,
         web_urls=last.web_urls if last else (),
+        held_personal=last is not None and last.held_personal,
     )
     run = start_run(workspace, wanted, by=user, now=timezone.now())
-    if last and last.held_personal:
-        Run.objects.filter(pk=run.pk).update(held_personal=True)
+    if run.held_personal:
         mark(answer.pk, RestsOn(personal=PersonalUse.HELD))
     return run
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from chat.models import Message, MessageRole
@@ -21,6 +21,7 @@ class Said:
     shown: Shown | None
     person: int
     unanswered: bool = False  # its answer is not among what is shown
+    is_withheld: bool = False  # since it is personal
 
     @property
     def is_question(self) -> bool:
@@ -37,7 +38,8 @@ class Reading:
 
 
 def read(keys: Sequence[int], *, start: int = 0, most: int = PAGE, host: str = "") -> Reading:
-    """What these messages say, from the ``start``-th of them on. Three queries, and a job where HTML is missing.
+    """What these messages say, from the ``start``-th of them on. Up to four queries, and a job where HTML is
+    missing.
 
     ``host``: this MemoryHub's, for readers to whom links to it are nothing.
     """
@@ -53,12 +55,27 @@ def read(keys: Sequence[int], *, start: int = 0, most: int = PAGE, host: str = "
         for each, then in zip(messages, following, strict=False)
         if each.role == MessageRole.USER and (then is None or then.role == MessageRole.USER)
     }
+    withheld = _withheld(unanswered)
     said = [
-        Said(each, shown.get(each.pk), people.get(each.author_id, 0), each.pk in unanswered)
+        Said(
+            each,
+            shown.get(each.pk),
+            people.get(each.author_id, 0),
+            each.pk in unanswered,
+            each.pk in withheld,
+        )
         for each in messages
     ]
     end = start + len(messages)
     return Reading(said, before=start, next=end if messages and end < len(keys) else 0)
+
+
+def _withheld(unanswered: Collection[int]) -> set[int | None]:
+    """Those of these questions that have a personal answer. No query where there are none."""
+    if not unanswered:
+        return set()
+    answers = Message.objects.current().marked().filter(reply_to__in=unanswered)
+    return set(answers.values_list("reply_to", flat=True))
 
 
 def _people(keys: Sequence[int]) -> dict[int | None, int]:

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from chat.answers.problems import CUT, PLAN, advice_for
-from chat.chats.personal_memories import PromptPolicy
+from chat.chats.personal_memories import PromptPolicy, withheld_answers
 from chat.chats.rating import ratings_of
 from chat.models import AnswerRating, AnswerSource, Chat, Compaction, Message, MessageRole, MessageStatus
 from chat.modes.shown_steps import ShownStep, steps_of
@@ -58,6 +58,7 @@ class Entry:
     compaction: Compaction | None = None  # the summary that the model reads in place of what stands above
     is_cut: bool = False  # the model is not shown what stands above
     is_own: bool = False  # the reader said it
+    has_withheld_answer: bool = False  # its answer is personal, and the reader could not read the chat then
     versions: int = 0  # others, which it took the place of
     older: int = 0  # of these, those that were there before it
     may_step: bool = False  # another version can be brought back in its place
@@ -248,6 +249,7 @@ def entries_for(
     kept, noticed = _memories_of(messages, user)
     versions = count_versions(messages)
     documents = _documents_of(messages, chat, user)
+    withheld = withheld_answers(messages, user)
     entries, question = list[Entry](), ""
     for message in messages:
         entry = Entry(message, now, remembered="kept" if message.public_id in kept else "")
@@ -257,6 +259,7 @@ def entries_for(
         if message.role == MessageRole.USER:
             question = message.public_id
             entry.is_own = message.author_id == user.pk
+            entry.has_withheld_answer = message.pk in withheld
             entry.take_documents(documents)
             if not entry.is_own:
                 entry.author = message.author.shown_name if message.author else _("Someone who left")

@@ -21,7 +21,7 @@ from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from chat.chats.attribution import imported
+from chat.chats.attribution import imported, withheld
 from memoryhub.languages import file_size, isolated, translated
 from workspaces.documents.reading.drawing import FACE_SIDE
 from workspaces.spending.money import amount
@@ -107,6 +107,7 @@ register.filter("file_size", file_size)
 
 register.filter("isolated", isolated)
 register.filter("imported", imported)
+register.filter("withheld", withheld)
 
 
 @register.filter

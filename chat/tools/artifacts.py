@@ -6,7 +6,6 @@ from typing import Annotated
 
 from pydantic import StringConstraints
 
-from chat.chats.personal_memories import home_of
 from chat.models import ToolOutcome
 from chat.prompting.provenance import Shown
 from chat.prompting.text import escape
@@ -15,7 +14,7 @@ from chat.tools.portion import READ_AT_ONCE, ToRead, portion, require_in_reach
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.ids import PATTERN
 from memoryhub.llm.base import Speaker
-from workspaces.access import personal_place, require
+from workspaces.access import require
 from workspaces.artifacts.artifacts import Source, Stale, change, get_artifact, keep, version_of
 from workspaces.artifacts.written import Written
 from workspaces.models import Artifact, Role
@@ -23,6 +22,10 @@ from workspaces.models.artifact import LANGUAGE_LENGTH, TITLE_LENGTH, ArtifactKi
 from workspaces.quotas import QuotaReached
 
 PREFIX = "art_"
+TELLS = (
+    "Not changed: this answer draws on something personal, and others read the artifact. "
+    "Say so, or keep the text as a new artifact, which is the person's alone."
+)
 WRITTEN_AT_ONCE = 18_000  # what fits into the arguments of one call
 
 # Of code the blanks around it count, too.
@@ -62,11 +65,9 @@ def _write_new(caller: ToolCaller, asked: ToWrite) -> Result:
     if asked.title is None or not asked.content:
         raise ToolTrouble("a new artifact needs a title and content; to change one, give its id")
     require(caller.role, Role.EDITOR)
-    workspace, personal, source = caller.workspace, False, Source()
+    workspace, personal = caller.home()
+    source = Source()
     if caller.turn is not None:
-        workspace, personal = home_of(caller.turn.chat, caller.person)
-        if caller.turn.answer.personal:
-            workspace, personal = personal_place(caller.person, said_in=workspace), True
         source = Source(caller.turn.chat.public_id, caller.turn.answer.public_id)
     is_code = asked.kind not in ArtifactKind.values
     written = Written(asked.title, asked.content, asked.kind if is_code else "")
@@ -83,10 +84,12 @@ def _write_new(caller: ToolCaller, asked: ToWrite) -> Result:
         )
     except (Invalid, QuotaReached) as error:
         raise ToolTrouble(_why(error), ToolOutcome.REFUSED) from None
-    return _done("Kept", made)
+    return _done("Kept for this person alone" if personal else "Kept", made)
 
 
 def _change(caller: ToolCaller, found: Artifact, content: str, *, seen: str) -> Result:
+    if _would_tell(caller, found):
+        return Result(TELLS, ToolOutcome.REFUSED, noted={"tells": True})
     try:
         made = change(found, content=content, by=caller.person, now=caller.now, seen={seen}, by_model=True)
     except Stale as error:
@@ -97,6 +100,17 @@ def _change(caller: ToolCaller, found: Artifact, content: str, *, seen: str) -> 
     if made.version == found.version:
         return Result("Nothing is different: no new version was made.", ToolOutcome.DUPLICATE)
     return _done("Changed", made)
+
+
+def _would_tell(caller: ToolCaller, found: Artifact) -> bool:
+    """Whether a change would put what is somebody's own where others read it, or what stays on this machine where it
+    does not stay.
+    """
+    if caller.turn is None:
+        return False
+    answer = caller.turn.answer
+    is_others = bool(answer.personal) and found.owner_id is None
+    return is_others or (answer.stays_here and not found.workspace.local_only)
 
 
 def read(caller: ToolCaller, asked: ToRead) -> Result:
@@ -122,7 +136,8 @@ def _artifact(caller: ToolCaller, public_id: str, need: Role) -> Artifact:
 
 def _done(what: str, made: Artifact) -> Result:
     text = f"{what}: {version_of(made)}. The person sees it and can undo this."
-    return Result(text, ToolOutcome.SAVED, noted={"artifact": made.public_id, "version": made.version})
+    noted = {"artifact": made.public_id, "version": made.version}
+    return Result(text, ToolOutcome.SAVED, noted=noted | ({"personal": True} if made.is_personal else {}))
 
 
 def _why(error: Invalid | QuotaReached) -> str:

@@ -19,11 +19,14 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from chat.chats.personal_memories import home_of
 from chat.models import Chat, Message, ToolOutcome
 from chat.prompting.provenance import Shown
 from memories.judging.extraction.provenance import Provenance
 from memoryhub.llm.base import Speaker, Tool
+from workspaces.access import personal_place
 from workspaces.caller import Caller
+from workspaces.models import Workspace
 
 MOST_ARGUMENTS = 20_000  # characters of one call
 
@@ -49,12 +52,26 @@ class InChat:
 class ToolCaller(Caller):
     """``turn``: None where the conversation is not stored, as with programs that keep it themselves. ``call``: a name
     for this call that is the same when it is made again, where whoever makes it may die in the middle. ``provenance``
-    loads all that stood before the model; None where a program keeps that to itself.
+    loads all that stood before the model; None where a program keeps that to itself. ``alone``: in a run that only
+    this person reads. ``stays_here``: that run may have been shown text that never leaves this machine.
     """
 
     turn: InChat | None = None
     call: str = ""
     provenance: Callable[[], Provenance] | None = None
+    alone: bool = False
+    stays_here: bool = False
+
+    def home(self, *, own_words: bool = False) -> tuple[Workspace, bool]:
+        """Return where it lies what the model makes, and whether it is the person's alone. Conflict: nowhere.
+
+        ``own_words``: a person said it plainly in the chat, so it rests on nothing else that the answer was shown.
+        """
+        if self.turn is not None:
+            return home_of(self.turn.chat, self.person, rests_on=None if own_words else self.turn.answer)
+        if self.alone:
+            return personal_place(self.person, said_in=self.workspace, stays_here=self.stays_here), True
+        return self.workspace, False
 
     def may_draw_on(self, document_id: str) -> bool:
         """Whether the question leaves this document to its answer: one that names its documents leaves no other."""

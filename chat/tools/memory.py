@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
+from django.db.models import Q
 from pydantic import Field
 
 from chat.models import ToolOutcome
@@ -16,6 +17,7 @@ from chat.prompting.text import escape
 from chat.tools import artifacts, documents
 from chat.tools.base import Arguments, ChatTool, InChat, Result, ToolCaller, ToolTrouble, at_most, within
 from chat.tools.portion import ToRead
+from memories.judging.extraction.provenance import Source
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from memories.recalling.recall import QUERY_LENGTH, Recall, recall_for
@@ -26,7 +28,7 @@ from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import Invalid, SecretRefused
 from memoryhub.llm.base import Speaker
 from memoryhub.llm.reader import get_reader
-from workspaces.access import personal_place, require
+from workspaces.access import require
 from workspaces.leaving_machine import stays_elsewhere
 from workspaces.models import Agent, Role
 from workspaces.quotas import QuotaReached
@@ -75,17 +77,14 @@ def store(
     agent: Agent | None = None,
 ) -> Result:
     """Through the gate, as the person. What is said in a private chat becomes personal, as with extraction, and so does
-    what waits for review in an answer that rests on something personal.
+    what the person did not plainly say in an answer that rests on something personal.
     """
     turn, person = caller.turn, caller.person
     require(caller.role, Role.EDITOR)
-    workspace, scope = caller.workspace, Scope.WORKSPACE if agent is None else Scope.AGENT
-    if turn is not None and turn.chat.is_private:
-        workspace, scope, agent = personal_place(person, said_in=workspace), Scope.USER, None
     draft = Draft(
         content=content,
-        workspace=workspace,
-        scope=scope,
+        workspace=caller.workspace,
+        scope=Scope.WORKSPACE if agent is None else Scope.AGENT,
         category=category,
         importance=importance,
         agent=agent,
@@ -95,12 +94,14 @@ def store(
     )
     if (made := _made_by(caller)) is not None:
         return _said_of(made)
-    draft = _resting(draft, caller)
+    source = _source_of(content, caller)
+    if source is not None:
+        draft = draft.resting_on(source)
     if turn is not None:
         draft = replace(draft, **_origin(turn, draft))
-        if draft.for_review and turn.answer.personal:
-            place = personal_place(person, said_in=workspace)
-            draft = replace(draft, workspace=place, scope=Scope.USER, agent=None)
+    home, personal = caller.home(own_words=source is not None and source.is_plain)
+    if personal:
+        draft = replace(draft, workspace=home, scope=Scope.USER, agent=None)
     try:
         saved = save_memory(draft, by=person, now=caller.now)
     except (SecretRefused, WasForgotten):
@@ -131,16 +132,16 @@ def _made_by(caller: ToolCaller) -> Memory | None:
     if not caller.call:
         return None
     mine = Memory.objects.filter(author=caller.person, source_type=SourceType.MODEL)
-    return mine.filter(workspace=caller.workspace, source_details__call=caller.call).first()
+    mine = mine.filter(Q(workspace=caller.workspace) | Q(owner=caller.person))
+    return mine.filter(source_details__call=caller.call).first()
 
 
-def _resting(draft: Draft, caller: ToolCaller) -> Draft:
-    """For review, naming its source, unless a person said it; as it is where a program keeps the conversation."""
+def _source_of(content: str, caller: ToolCaller) -> Source | None:
+    """What a statement rests on; None where a program keeps the conversation."""
     if caller.provenance is None:
-        return draft
+        return None
     today, names = caller.now.date(), caller.person.shown_name
-    source = caller.provenance().rests_on(draft.content, get_reader(), today=today, names=names)
-    return draft.resting_on(source)
+    return caller.provenance().rests_on(content, get_reader(), today=today, names=names)
 
 
 def _origin(turn: InChat, draft: Draft) -> dict[str, Any]:

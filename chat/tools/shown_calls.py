@@ -22,6 +22,7 @@ SAVES = ("x_save_memory", "ltm_remember")
 ARTIFACTS = ("write_artifact",)
 RECALLS = ("x_recall_memory", "ltm_recall")
 SEARCH = "x_workspace_search"
+_DONE = (ToolOutcome.SAVED, ToolOutcome.DUPLICATE)
 N = TypeVar("N", ToolCall, Step)
 QUERY_SHOWN = 120  # characters
 
@@ -69,7 +70,7 @@ def line_of(call: ToolCall, *, is_over: bool = False) -> str:
     """One line: what was done and what came of it. It never has the text of a memory."""
     if call.status == ToolStatus.RUNNING:
         return _unfinished(call) if is_over else _running(call)
-    if call.name in ARTIFACTS and call.outcome in (ToolOutcome.SAVED, ToolOutcome.DUPLICATE):
+    if call.name in ARTIFACTS and (call.outcome in _DONE or call.arguments.get("tells")):
         return _of_artifact(call)
     if call.outcome == ToolOutcome.FOUND and is_reading(call):
         return _("Read an artifact") if _asked(call).startswith("art_") else _("Read a document")
@@ -92,9 +93,13 @@ def line_of(call: ToolCall, *, is_over: bool = False) -> str:
 
 
 def _of_artifact(call: ToolCall) -> str:
+    if call.arguments.get("tells"):
+        return _("Left an artifact as it was, as others read it and this answer draws on something personal")
     if call.outcome == ToolOutcome.DUPLICATE:
         return _("Left an artifact as it was")
-    return _("Changed an artifact") if call.arguments.get("id") else _("Kept an artifact")
+    if call.arguments.get("id"):
+        return _("Changed an artifact")
+    return _("Kept an artifact for you alone") if call.arguments.get("personal") else _("Kept an artifact")
 
 
 def is_reading(call: ToolCall) -> bool:

@@ -50,6 +50,7 @@ def load_turn(public_id: str, source_type: str, by: User | None) -> TurnText | N
         said_at=question.created_at,
         said_before=_said_before(question),
         earlier=_earlier(question),
+        is_personal=bool(answer.personal),
         provenance=provenance_until(answer, by),
         stays_here=answer.stays_here,
         **_place(answer.chat),
@@ -71,6 +72,7 @@ def load_message(message_id: str, reader: User | None) -> TurnText | None:
         message.public_id,
         excerpt_around(message),
         chat.is_private,
+        is_personal=bool(message.personal),
         stays_here=message.stays_here,
         **_place(chat),
     )

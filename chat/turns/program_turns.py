@@ -127,19 +127,29 @@ def load_passing(public_id: str) -> TurnText | None:
     if turn is None or not turn.said:
         return None
     readable = Memory.objects.filter(Q(owner=None) | Q(owner=turn.user), public_id__in=turn.memory_ids)
+    elsewhere = Memory.objects.filter(public_id__in=turn.memory_ids).exclude(workspace=turn.workspace)
     shared = Membership.objects.filter(workspace=turn.workspace).exclude(user=turn.user).exists()
     return TurnText(
         (("user", turn.said[-1][1]), ("assistant", turn.answer)),
         turn.public_id,
         # Others would read in it what else was said in a conversation that they cannot open.
         "" if shared else _excerpt(turn),
+        is_personal=_may_be_personal(turn),
         said_by=turn.user,
         said_at=turn.created_at,
         earlier=tuple((role, text) for role, text in turn.said[:-1]),
         provenance=_provenance(turn, readable),
+        stays_here=elsewhere.filter(workspace__local_only=True).exists(),
         connection=turn.connection,
         workspace=turn.workspace,
     )
+
+
+def _may_be_personal(turn: PassingTurn) -> bool:
+    """Whether the model may have been told of the person's own: now, in an answer before, or by the program."""
+    shared = Memory.objects.filter(owner=None, public_id__in=turn.memory_ids)
+    answered_before = any(role == "assistant" for role, _text in turn.said)
+    return answered_before or bool(turn.shown) or turn.shown_more or shared.count() < len(turn.memory_ids)
 
 
 def _provenance(turn: PassingTurn, readable: MemoryQuerySet) -> Provenance:

@@ -63,6 +63,11 @@ class NewMemory(MemoryFields, total=False):
     dedupe: Literal["key", "create"]
 
 
+class RestsOn(TypedDict):
+    speaker: str
+    id: str | None
+
+
 class Memory(TypedDict):
     id: str
     workspace_id: str
@@ -79,6 +84,7 @@ class Memory(TypedDict):
     source_type: str
     source_chat_id: str | None
     source_message_id: str | None
+    rests_on: RestsOn | None
     author: Person | None
     edited_by: Person | None
     imported: bool

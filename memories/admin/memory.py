@@ -113,6 +113,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         "source_chat_id",
         "source_message_id",
         "source_excerpt",
+        "what_it_rests_on",
         "source_details",
         "created_at",
         "updated_at",
@@ -128,6 +129,11 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
     def for_list(self, rows: QuerySet[Memory]) -> QuerySet[Any]:
         vectors = has_vector(MEMORY, active_model() or "")
         return rows.defer(*HEAVY).annotate(start=Left("content", EXCERPT + 1), has_vector=vectors)
+
+    @admin.display(description="rests on")
+    def what_it_rests_on(self, memory: Memory) -> str:
+        named = memory.rests_on
+        return f"{named['speaker']} {named['id']}".strip() if named else "-"
 
     @admin.display(description="memory")
     def opening(self, memory: Any) -> str:

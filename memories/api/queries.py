@@ -25,7 +25,7 @@ from workspaces.rest.paging import ReadyList
 _SHOWN = (
     "public_id", "content", "summary", "category", "key",
     "tags", "importance", "pinned", "expires_at", "scope",
-    "source_type", "source_chat_id", "source_message_id", "created_at", "updated_at",
+    "source_type", "source_details", "source_chat_id", "source_message_id", "created_at", "updated_at",
     "last_accessed_at", "agent__public_id", "workspace__public_id", "author__public_id", "author__username",
     "edited_by__public_id", "edited_by__username", "edited_at",
     "imported_by__public_id", "imported_by__username", "imported_at",
@@ -69,6 +69,7 @@ def memory_json(memory: Memory) -> dict[str, Any]:
         "source_type": memory.source_type,
         "source_chat_id": memory.source_chat_id or None,
         "source_message_id": memory.source_message_id or None,
+        "rests_on": _rests_on(memory.rests_on),
         "workspace_id": memory.workspace.public_id,
         "author": person_json(memory.written_by) if memory.written_by else None,
         "edited_by": person_json(memory.edited_by) if memory.edited_by else None,
@@ -80,6 +81,10 @@ def memory_json(memory: Memory) -> dict[str, Any]:
         "updated_at": iso(memory.updated_at),
         "last_accessed_at": iso(memory.last_accessed_at) if memory.last_accessed_at else None,
     }
+
+
+def _rests_on(named: dict[str, str] | None) -> dict[str, str | None] | None:
+    return {"speaker": named["speaker"], "id": named["id"] or None} if named else None
 
 
 def memory_response(memory: Memory, *, status: int = 200, **more: Any) -> Response:

@@ -21,6 +21,16 @@ QUERY_LENGTH = 32_000
 MAX_OFFSET = 10_000
 
 
+class RestsOnJson(serializers.Serializer[Any]):
+    example = {"speaker": "document", "id": f"doc_{ID}"}
+    speaker = serializers.CharField(
+        help_text="Who said it: model, assistant, memory, document, artifact, chat, tool, web, run, program or import."
+    )
+    id = serializers.CharField(
+        allow_null=True, help_text="The id of the document or other thing, if it has one."
+    )
+
+
 class MemoryJson(serializers.Serializer[Any]):
     example = {
         "id": f"mem_{ID}",
@@ -50,6 +60,11 @@ class MemoryJson(serializers.Serializer[Any]):
     )
     source_chat_id = serializers.SerializerMethodField()
     source_message_id = serializers.SerializerMethodField()
+    rests_on = RestsOnJson(
+        allow_null=True,
+        read_only=True,
+        help_text="What it was taken from, where that is not a person's own words; such a memory waited for review.",
+    )
     workspace_id = serializers.CharField(source="workspace.public_id")
     author = PersonJson(
         source="written_by",

@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy as later
 
 from memories.models.same_workspace import KeyInSameWorkspace
 from memoryhub.ids import PublicIdField
+from memoryhub.llm.base import Speaker
 from workspaces.index.places import AGENT_PLACES, place_of
 from workspaces.models import Agent, Membership, PassageVector, Role, User, Workspace
 from workspaces.models.passage import has_vector
@@ -308,6 +309,18 @@ class Memory(models.Model):
     def written_by(self) -> User | None:
         """Who wrote the words as they are now: the last person who changed them, else the author."""
         return self.author if self.edited_at is None else self.edited_by
+
+    @property
+    def rests_on(self) -> dict[str, str] | None:
+        """Who said what it rests on (a ``Speaker``) and the public id of that; None where it is a person's own words.
+
+        An import brings ``source_details`` as the file has them, so these may hold anything.
+        """
+        named = self.source_details.get("rests_on")
+        if not isinstance(named, dict) or named.get("speaker") not in tuple(Speaker):
+            return None
+        given_id = named.get("id")
+        return {"speaker": named["speaker"], "id": given_id if isinstance(given_id, str) else ""}
 
     @property
     def is_imported(self) -> bool:

@@ -161,7 +161,7 @@ class Proposal:
 def proposals(workspace: Workspace, user: User) -> list[Proposal]:
     """The oldest of those that wait for review. Three queries at most."""
     waiting = list(review.proposals(workspace, user)[:PROPOSALS_SHOWN])
-    named = [memory.source_details.get("rests_on", {}) for memory in waiting]
+    named = [memory.rests_on or {} for memory in waiting]
     titles: dict[str, str] = {}
     for model, speaker in ((Document, Speaker.DOCUMENT), (Artifact, Speaker.ARTIFACT)):
         ids = {each["id"] for each in named if each.get("speaker") == speaker}

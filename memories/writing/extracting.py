@@ -110,16 +110,15 @@ def extract(extraction_id: int, *, now: datetime) -> str:
         return "nothing to do"
     try:
         turn = None if vetoed() else load_turn(extraction.message_id, extraction.source_type, extraction.user)
-        place = place_for(extraction, turn) if turn else None
-        if turn is None or place is None:
+        if turn is None or place_for(extraction, turn) is None:
             return _store(extraction, "", [], None, now=now)
         complete = completer_for(turn, extraction.workspace, extraction.user, json=True)
         unread = partial(
             refusal_counts.note, UnreadReply(), extraction.workspace_id, extraction.source_type, now
         )
         name, candidates = candidates_of(turn, complete, faint=True, unread=unread)
-        drafts = [draft_of(extraction, turn, place, name, candidate) for candidate in candidates]
-        return _store(extraction, name, drafts, turn, now=now)
+        drafts = [draft_of(extraction, turn, name, candidate) for candidate in candidates]
+        return _store(extraction, name, [each for each in drafts if each is not None], turn, now=now)
     except Exception as error:  # a failed extraction is seen in the admin and tried again, whatever failed
         _failed(extraction, error, now)
         return f"failed: {type(error).__name__}"
@@ -278,6 +277,8 @@ def refresh(memory: Memory, *, by: User | None, now: datetime, version: str = ""
     turn = load_message(memory.source_message_id, by)
     if turn is None:
         return "its source message is gone"
+    if turn.is_personal and memory.owner_id is None:
+        return "its source message is personal, and others read the memory"
     complete = completer_for(turn, memory.workspace, by)
     changes: dict[str, Any] = {}
     name, candidates = candidates_of(turn, complete)

@@ -98,31 +98,44 @@ def _name_of(user: User | None) -> str:
     return user.shown_name if user else ""
 
 
-def place_for(extraction: Extraction, turn: TurnText) -> Workspace | None:
-    """Where what is noticed goes. None: nowhere, as it would leave this machine, which the workspace forbids."""
-    if not turn.is_private:
+def place_for(extraction: Extraction, turn: TurnText, *, own_words: bool = True) -> Workspace | None:
+    """Where what is noticed goes. None: nowhere, as it would leave this machine, which the workspace forbids.
+
+    ``own_words``: a person said it plainly, so it rests on nothing that the answer was shown.
+    """
+    stays_here = turn.stays_here and not own_words
+    if not _is_alone(turn, own_words) and not stays_here:
         return extraction.workspace
     try:
-        return personal_place(extraction.user, said_in=turn.workspace or extraction.workspace)
+        said_in = turn.workspace or extraction.workspace
+        return personal_place(extraction.user, said_in=said_in, stays_here=stays_here)
     except Conflict:
         return None
 
 
-def draft_of(
-    extraction: Extraction, turn: TurnText, place: Workspace, extractor: str, candidate: Candidate
-) -> Draft:
-    """What is said in a private chat becomes a personal memory: nobody but its creator sees the one or the other.
+def _is_alone(turn: TurnText, own_words: bool) -> bool:
+    """Whether nobody but the person whose turn it was may read what comes of it."""
+    return turn.is_private or (turn.is_personal and not own_words)
 
-    What rests on anything but a person's own words waits for review.
+
+def draft_of(extraction: Extraction, turn: TurnText, extractor: str, candidate: Candidate) -> Draft | None:
+    """What is said in a private chat becomes a personal memory: nobody but its creator sees the one or the other. So
+    does what rests on an answer that was shown something personal.
+
+    What rests on anything but a person's own words waits for review. None where it may be kept nowhere.
     """
     today = turn.said_at.date() if turn.said_at else None
     source = turn.provenance.rests_on(candidate.text, get_reader(), today=today, names=_name_of(turn.said_by))
+    place = place_for(extraction, turn, own_words=source.is_plain)
+    if place is None:
+        return None
+    is_alone = place.pk != extraction.workspace_id or _is_alone(turn, source.is_plain)
     draft = Draft(
         content=cut_at_word(candidate.text),
         summary=cut_at_word(candidate.text),
         workspace=place,
-        scope=Scope.USER if turn.is_private else Scope.WORKSPACE,
-        author=_author(extraction, turn),
+        scope=Scope.USER if is_alone else Scope.WORKSPACE,
+        author=extraction.user if is_alone else _author(extraction, turn),
         category=candidate.kind,
         importance=candidate.importance,
         source_type=extraction.source_type,
@@ -136,7 +149,7 @@ def draft_of(
 
 def _author(extraction: Extraction, turn: TurnText) -> User | None:
     """Who said it, while they are a member; nobody where they are gone. Of an output: who had it made."""
-    if turn.is_private or turn.is_output or turn.said_by == extraction.user:
+    if turn.is_output or turn.said_by == extraction.user:
         return extraction.user
     is_member = turn.said_by is not None and role_in(turn.said_by, extraction.workspace) is not None
     return turn.said_by if is_member else None

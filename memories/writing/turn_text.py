@@ -19,6 +19,7 @@ class TurnText:
     user_message_id: str
     excerpt: str  # the messages around the user's: two before, one after
     is_private: bool = False  # of a chat that only its creator sees: so is what is noticed in it
+    is_personal: bool = False  # its answer may rest on something of somebody's own, as what rests on it does
     said_by: User | None = None  # who asked, whoever had it answered again
     is_output: bool = False  # not said by anybody: what a tool, a summary or long thinking came to
     earlier: tuple[

@@ -26,6 +26,7 @@ from memoryhub.local import model_server
 from tests.memoryhub.local.processes import wait_until
 from tests.migrated import environment, lend_to
 from tests.stack import ROOT, prepared_in, sign_up
+from tests.workspaces.documents.samples import SAMPLES
 
 WATCHED_SECONDS = 30
 CALLS = (
@@ -154,6 +155,7 @@ def use() -> None:
     document = person.post(f"{place}/documents", json=text).json()["id"]
     reading = f"{place}/documents/{document}"
     wait_until(lambda: person.get(reading).json()["status"] == "ready", "it is read", pause=0.5)
+    read_each_kind(person, place)
     assert person.post(f"{place}/search", json={"query": "oven"}).json()["results"]
     run = person.post(f"{place}/runs", json={"objective": "Say hello"})
     assert run.status_code == 202, run.text
@@ -161,6 +163,24 @@ def use() -> None:
     wait_until(
         lambda: person.get(at_work).json()["status"] not in ("queued", "running"), "it ended", pause=0.5
     )
+
+
+def read_each_kind(person: http.Client, place: str) -> None:
+    """A file for each library that reads documents."""
+    samples = {name: content for name, (content, *_said) in SAMPLES.items()}
+    samples["old.txt"] = "Die Schlüssel hängen in der Küche, sagt Jürgen. ".encode("latin-1") * 20
+    documents = []
+    for name, content in samples.items():
+        made = person.post(f"{place}/documents", files={"file": (name, content)})
+        assert made.status_code == 201, (name, made.text)
+        documents.append((name, made.json()["id"]))
+    for name, document in documents:
+        one = f"{place}/documents/{document}"
+        unread = ("waiting", "reading")
+        wait_until(
+            lambda one=one: person.get(one).json()["status"] not in unread, f"{name} is read", pause=0.5
+        )
+        assert person.get(one).json()["status"] == "ready", name
 
 
 def traced(product: Watched) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import TypeVar
 
@@ -57,12 +57,14 @@ class Source:
     """A text that stood before the model. ``id``: the public id of the document, memory or other thing it is part of.
 
     ``text`` is None where the thing is gone, changed or none of the reader's business. ``is_bag``: its words alone.
+    ``is_plain``: of a person's, that they said the statement in nearly these words.
     """
 
     speaker: Speaker
     text: str | None
     id: str = ""
     is_bag: bool = False
+    is_plain: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class Provenance:
         ``today`` and ``names`` as for ``is_grounded``. Costs a reading of up to 160 sentences by the encoder, none
         where a person said the statement in the same words. Raises EmbedderError.
         """
-        person = Source(Speaker.PERSON, statement)
+        person = Source(Speaker.PERSON, statement, is_plain=True)
         others = [each for each in self.sources if each.speaker is not Speaker.PERSON]
         unseen = [each for each in others if each.text is None]
         for each in unseen:
@@ -102,7 +104,7 @@ class Provenance:
         support = compared.support_of(own)
         best, source = compared.best_of([each for each in others if each.speaker not in _SECOND_HAND], own)
         if grounded and support >= (PLAIN if unseen else LEAST) and best <= support:
-            return person
+            return replace(person, is_plain=support >= PLAIN)
         if source is not None and best >= LEAST:
             return source
         return unseen[0] if unseen else Source(Speaker.MODEL, None)

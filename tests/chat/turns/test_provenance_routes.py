@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from chat.models import Chat, Message, MessageRole, PassingTurn, ToolCall
@@ -22,6 +23,7 @@ from chat.turns.program_turns import load_passing
 from memories.models import Memory, Review
 from memories.writing.gate import Draft
 from memoryhub.llm.base import Speaker
+from tests.api import Api
 from tests.conftest import Cast
 from tests.factories import (
     HERE,
@@ -33,6 +35,7 @@ from tests.factories import (
     make_message,
 )
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
+from workspaces.models import User
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROOT = Path(__file__).parents[3]
@@ -230,3 +233,51 @@ def test_every_message_to_a_model_says_who_speaks() -> None:
     # Extraction reads a conversation as data, and stores what it returns only by what that rests on.
     silent = [place for place in made if not place[2] and place[0] != "memories/writing/mined.py"]
     assert not silent
+
+
+class TestShown:
+    """What a memory rests on is told wherever a proposal is read."""
+
+    @pytest.fixture
+    def proposed(self, cast: Cast) -> Memory:
+        details = {"rests_on": {"speaker": "document", "id": "doc_" + "a" * 24}}
+        return make_memory(
+            SAVED,
+            cast.owner,
+            cast.workspace,
+            source_type="model",
+            source_details=details,
+            review=Review.PENDING,
+        )
+
+    def test_rest_names_it(self, cast: Cast, proposed: Memory) -> None:
+        [shown] = Api(cast.editor).get(f"workspaces/{cast.workspace.public_id}/proposals").json()["items"]
+        assert shown["rests_on"] == {"speaker": "document", "id": "doc_" + "a" * 24}
+        Memory.objects.update(review=Review.NONE)
+        at = f"workspaces/{cast.workspace.public_id}"
+        assert Api(cast.editor).get(proposed.public_id).json()["rests_on"] == shown["rests_on"]
+        [listed] = Api(cast.editor).get(f"{at}/memories").json()["items"]
+        [found] = Api(cast.editor).post(f"{at}/recall", {"query": SAVED}).json()["memories"]
+        assert listed["rests_on"] == found["rests_on"] == shown["rests_on"]
+
+    def test_a_persons_own_words_rest_on_nothing(self, cast: Cast) -> None:
+        memory = make_memory(SAVED, cast.owner, cast.workspace)
+        assert Api(cast.editor).get(memory.public_id).json()["rests_on"] is None
+
+    def test_the_admin_names_it(self, cast: Cast, proposed: Memory) -> None:
+        User.objects.filter(pk=cast.owner.pk).update(is_staff=True, is_superuser=True)
+        client = Client()
+        client.force_login(User.objects.get(pk=cast.owner.pk))
+        page = client.get(f"/admin/memories/memory/{proposed.pk}/change/").content.decode()
+        assert "Rests on" in page and f"document doc_{'a' * 24}" in page
+
+    @pytest.mark.parametrize("forged", ["doc", {"speaker": "owner"}, {"speaker": []}, {"id": 1}, [], None])
+    def test_a_forged_source_is_none_and_breaks_no_page(
+        self, cast: Cast, proposed: Memory, forged: object
+    ) -> None:
+        Memory.objects.update(source_details={"rests_on": forged})
+        client = Client()
+        client.force_login(cast.editor)
+        assert client.get(f"/workspaces/{cast.workspace.public_id}/memories/").status_code == 200
+        [shown] = Api(cast.editor).get(f"workspaces/{cast.workspace.public_id}/proposals").json()["items"]
+        assert shown["rests_on"] is None
