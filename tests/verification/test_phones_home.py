@@ -176,9 +176,10 @@ def read_each_kind(person: http.Client, place: str) -> None:
         documents.append((name, made.json()["id"]))
     for name, document in documents:
         one = f"{place}/documents/{document}"
-        unread = ("waiting", "reading")
         wait_until(
-            lambda one=one: person.get(one).json()["status"] not in unread, f"{name} is read", pause=0.5
+            lambda one=one: person.get(one).json()["status"] not in ("waiting", "reading"),
+            f"{name} is read",
+            pause=0.5,
         )
         assert person.get(one).json()["status"] == "ready", name
 

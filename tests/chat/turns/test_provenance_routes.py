@@ -247,22 +247,30 @@ class TestShown:
             cast.workspace,
             source_type="model",
             source_details=details,
-            review=Review.PENDING,
+            for_review=True,
         )
 
     def test_rest_names_it(self, cast: Cast, proposed: Memory) -> None:
         [shown] = Api(cast.editor).get(f"workspaces/{cast.workspace.public_id}/proposals").json()["items"]
         assert shown["rests_on"] == {"speaker": "document", "id": "doc_" + "a" * 24}
-        Memory.objects.update(review=Review.NONE)
+        Memory.objects.update(review=Review.NONE, deleted_at=None)
         at = f"workspaces/{cast.workspace.public_id}"
-        assert Api(cast.editor).get(proposed.public_id).json()["rests_on"] == shown["rests_on"]
+        assert (
+            Api(cast.editor).get(f"{at}/memories/{proposed.public_id}").json()["rests_on"]
+            == shown["rests_on"]
+        )
         [listed] = Api(cast.editor).get(f"{at}/memories").json()["items"]
         [found] = Api(cast.editor).post(f"{at}/recall", {"query": SAVED}).json()["memories"]
         assert listed["rests_on"] == found["rests_on"] == shown["rests_on"]
 
     def test_a_persons_own_words_rest_on_nothing(self, cast: Cast) -> None:
         memory = make_memory(SAVED, cast.owner, cast.workspace)
-        assert Api(cast.editor).get(memory.public_id).json()["rests_on"] is None
+        assert (
+            Api(cast.editor)
+            .get(f"workspaces/{cast.workspace.public_id}/memories/{memory.public_id}")
+            .json()["rests_on"]
+            is None
+        )
 
     def test_the_admin_names_it(self, cast: Cast, proposed: Memory) -> None:
         User.objects.filter(pk=cast.owner.pk).update(is_staff=True, is_superuser=True)
