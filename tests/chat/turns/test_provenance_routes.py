@@ -253,15 +253,12 @@ class TestShown:
     def test_rest_names_it(self, cast: Cast, proposed: Memory) -> None:
         [shown] = Api(cast.editor).get(f"workspaces/{cast.workspace.public_id}/proposals").json()["items"]
         assert shown["rests_on"] == {"speaker": "document", "id": "doc_" + "a" * 24}
-        Memory.objects.update(review=Review.NONE, deleted_at=None)
         at = f"workspaces/{cast.workspace.public_id}"
-        assert (
-            Api(cast.editor).get(f"{at}/memories/{proposed.public_id}").json()["rests_on"]
-            == shown["rests_on"]
-        )
+        kept = make_memory(PLANTED, cast.owner, cast.workspace, source_details=proposed.source_details)
+        one = Api(cast.editor).get(f"{at}/memories/{kept.public_id}").json()
         [listed] = Api(cast.editor).get(f"{at}/memories").json()["items"]
-        [found] = Api(cast.editor).post(f"{at}/recall", {"query": SAVED}).json()["memories"]
-        assert listed["rests_on"] == found["rests_on"] == shown["rests_on"]
+        [found] = Api(cast.editor).post(f"{at}/recall", {"query": PLANTED}).json()["memories"]
+        assert one["rests_on"] == listed["rests_on"] == found["rests_on"] == shown["rests_on"]
 
     def test_a_persons_own_words_rest_on_nothing(self, cast: Cast) -> None:
         memory = make_memory(SAVED, cast.owner, cast.workspace)
