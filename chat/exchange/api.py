@@ -59,6 +59,14 @@ class OutcomesJson(serializers.Serializer[Any]):
     refused = serializers.IntegerField()
 
 
+class SampleJson(serializers.Serializer[Any]):
+    messages = serializers.IntegerField(help_text="Messages of yours in the file.")
+    searched = serializers.IntegerField(help_text="How many of them the preview searched.")
+    memories_expected = serializers.IntegerField(
+        source="expected", help_text="How many memories all of them may hold, to two figures."
+    )
+
+
 class ImportJson(serializers.Serializer[Any]):
     example = {
         "id": f"imp_{ID}",
@@ -83,6 +91,14 @@ class ImportJson(serializers.Serializer[Any]):
         help_text="Whether the preview is complete; then it can be started."
     )
     progress = serializers.FloatField(help_text="Of looking, or after the start of storing: 0 to 1.")
+    seconds_left = serializers.SerializerMethodField(
+        help_text="Until the preview is complete, or all is stored, as it went so far; null when that is not known."
+    )
+    sample = SampleJson(
+        allow_null=True,
+        help_text="Of a large export of another program: the preview searched some messages for memories, the import "
+        "searches all. Null where all were searched.",
+    )
     preview = serializers.DictField(
         child=OutcomesJson(), source="foreseen", help_text="What would become of the lines, by kind."
     )
@@ -93,6 +109,9 @@ class ImportJson(serializers.Serializer[Any]):
     created_at = Moment()
     finished_at = Moment(allow_null=True)
     expires_at = Moment(help_text="When the file is deleted unless something is done with it.")
+
+    def get_seconds_left(self, imported: Import) -> int | None:
+        return imported.seconds_left(timezone.now())
 
     def get_checked(self, imported: Import) -> bool:
         return imported.checked_at is not None

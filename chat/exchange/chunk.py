@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import asdict, replace
 from datetime import datetime
 
 from chat.exchange.artifact_lines import take_artifacts
 from chat.exchange.conversations import take_chats, take_messages, take_receipts
 from chat.exchange.document_lines import take_documents
 from chat.exchange.import_places import Places
-from chat.exchange.lines import Record
+from chat.exchange.lines import Chunk, Record
 from chat.exchange.memory_lines import Read, read_memories, take_memories
 from chat.models.imports import Import, ImportKind, ImportRow, Outcome
 from memories.models import SourceType
@@ -61,6 +62,18 @@ def count(counts: Counts, imported: Import, records: list[Record]) -> None:
         if record.kind != "header" and not _is_left(imported, record):
             of_kind = counts.setdefault(record.kind or "other", dict.fromkeys(Outcome.values, 0))
             of_kind[record.outcome] += 1
+
+
+def searched(imported: Import, piece: Chunk) -> dict[str, int]:
+    """How many messages were searched up to this chunk, with the statements that are new."""
+    if piece.searched is None or not piece.searched.messages:
+        return imported.searched
+    found = imported.searched.get("found", 0)
+    found += sum(
+        record.kind == "memory" and record.is_new and "source_message_id" in record.line
+        for record in piece.records
+    )
+    return asdict(replace(piece.searched, found=found))
 
 
 def count_refusals(imported: Import, records: list[Record], *, now: datetime) -> None:

@@ -170,6 +170,7 @@ def _went_to(imported: Import) -> list[Workspace]:
 
 
 def _context(imported: Import) -> dict[str, Any]:
+    left = imported.seconds_left(timezone.now())
     counts = imported.foreseen if imported.checked_at is None or not imported.outcomes else imported.outcomes
     return {
         "imported": imported,
@@ -181,7 +182,8 @@ def _context(imported: Import) -> dict[str, Any]:
         "refusals": [{**each, "label": KINDS.get(each["kind"], each["kind"])} for each in refusals(imported)],
         "has_chats": "chat" in imported.foreseen,
         "has_memories": "memory" in imported.foreseen,
-        "is_at_work": imported.is_checking or imported.status == ImportStatus.RUNNING,
+        "is_at_work": imported.is_at_work,
+        "minutes_left": None if left is None else left // 60 + 1,
     }
 
 

@@ -80,7 +80,7 @@ def _earlier(revision: Any, holds: re.Pattern[str]) -> Any:
 def _forget_in(imported: Import, clean: Callable[[Line], Line | None]) -> int:
     """How many lines were changed or went. Lines that no transaction knows of yet are left: the look will see them."""
     native = imported.kind == ImportKind.MEMORYHUB
-    if imported.checked_at is not None and not native:
+    if imported.checked_at is not None and not native and not imported.sample:
         upload_files.remove_upload(imported.public_id)
     end = imported.size if native else imported.looked_bytes
     gone: list[int] = []

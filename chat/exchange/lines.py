@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, NoReturn
 
 from django.utils.translation import gettext as _
 
-from chat.models.imports import Outcome
+from chat.models.imports import Outcome, Searched
 from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import DomainError, Invalid, SecretRefused
 from memoryhub.kept import kept
@@ -87,7 +87,9 @@ class Chunk:
     number: int  # lines up to there
     ends: bool
     read_bytes: int = 0  # of the upload, where the lines are made from it
-    read_count: int = 0
+    read_count: int = 0  # whole entries of it
+    read_lines: int = 0  # of the next entry
+    searched: Searched | None = None  # up to here
 
 
 def read_chunk(file: BinaryIO, *, offset: int, number: int) -> Chunk:

@@ -112,7 +112,11 @@ def start(
         locked.takes_chats, locked.takes_memories = takes_chats, takes_memories
         locked.status, locked.places, locked.attempts = ImportStatus.RUNNING, {}, 0
         locked.newest_memory = Memory.objects.aggregate(newest=Max("pk"))["newest"] or 0
-        locked.progressed_at = now
+        locked.progressed_at, locked.began_at = now, None
+        if locked.sample:  # the upload is read again, and all of it searched
+            locked.rows.all().delete()
+            locked.looked_bytes = locked.looked_lines = 0
+            locked.read_bytes = locked.read_count = locked.read_lines = 0
         locked.save()
         _queue(locked)
     return locked
@@ -136,7 +140,8 @@ def resume(imported: Import, *, now: datetime) -> Import:
         if locked.status != ImportStatus.STOPPED:
             raise Conflict(_("This import is not stopped."))
         locked.status, locked.progressed_at, locked.attempts, locked.error = ImportStatus.RUNNING, now, 0, ""
-        locked.save(update_fields=["status", "progressed_at", "attempts", "error"])
+        locked.began_at = None
+        locked.save(update_fields=["status", "progressed_at", "attempts", "error", "began_at"])
         _queue(locked)
     return locked
 
@@ -198,6 +203,9 @@ def path_of(imported: Import) -> Path:
 
 def _go_through(imported: Import, deadline: float) -> Outcome:
     stores = not imported.is_checking
+    if imported.began_at is None:
+        imported.began_at, imported.began_progress = timezone.now(), imported.progress
+        imported.save(update_fields=["began_at", "began_progress"])
     for piece in _chunks(imported):
         read = chunk.read_ahead(imported, piece.records, now=timezone.now())
         with transaction.atomic():
@@ -218,10 +226,10 @@ def _go_through(imported: Import, deadline: float) -> Outcome:
 
 
 def _chunks(imported: Import) -> Iterator[Chunk]:
-    if imported.is_checking and imported.kind != ImportKind.MEMORYHUB:
-        yield from upload_formats.prepare(imported)
-        return
     stores = not imported.is_checking
+    if imported.kind != ImportKind.MEMORYHUB and (not stores or imported.sample):
+        yield from upload_formats.prepare(imported, samples=not stores)
+        return
     offset = imported.stored_bytes if stores else imported.looked_bytes
     number = imported.stored_lines if stores else imported.looked_lines
     try:
@@ -246,8 +254,11 @@ def _step(imported: Import, piece: Chunk, now: datetime, *, stores: bool) -> Non
     else:
         chunk.count(imported.foreseen, imported, piece.records)
         chunk.count_refusals(imported, piece.records, now=now)
+        imported.searched = chunk.searched(imported, piece)
+    if not stores or imported.sample:
         imported.looked_bytes, imported.looked_lines = piece.offset, piece.number
         imported.read_bytes, imported.read_count = piece.read_bytes or piece.offset, piece.read_count
+        imported.read_lines = piece.read_lines
     if piece.ends and stores:
         imported.status, imported.finished_at = ImportStatus.DONE, now
         details = {
@@ -263,7 +274,9 @@ def _step(imported: Import, piece: Chunk, now: datetime, *, stores: bool) -> Non
         transaction.on_commit(lambda: upload_files.remove(imported.public_id))
     elif piece.ends:
         imported.checked_at = now
-        if imported.kind != ImportKind.MEMORYHUB:  # from here on the file of lines is read
+        if (
+            imported.kind != ImportKind.MEMORYHUB and not imported.sample
+        ):  # from here on the file of lines is read
             transaction.on_commit(lambda: upload_files.remove_upload(imported.public_id))
     imported.save()
 

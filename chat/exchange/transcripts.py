@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -10,7 +10,8 @@ from typing import Any
 from chat.exchange.lines import NO_MESSAGES, left_out
 from chat.exchange.local_ids import derived_id
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH
-from memories.judging.extraction.rules import extract_with_rules
+from memories.judging.extraction.candidates import Candidate
+from memories.judging.extraction.rules import extract_from_each
 from memories.writing.drafts import cut_at_word
 from memories.writing.field_rules import UNSTORABLE
 from memoryhub.llm.reader import get_reader
@@ -41,7 +42,7 @@ class Transcript:
 
 
 def lines_of(transcript: Transcript, *, source: str, importer: User) -> Iterator[Line]:
-    """The chat, its messages, and the statements that the rules of extraction find in the person's own words."""
+    """The chat and its messages."""
     said = [each for each in transcript.said if each.text or each.pasted]
     if not said:
         yield left_out(NO_MESSAGES, of="chat")
@@ -78,25 +79,44 @@ def lines_of(transcript: Transcript, *, source: str, importer: User) -> Iterator
         }
         if each.is_user:
             question = message
-            yield from _statements(each.text, chat, message, at, source)
 
 
-def _statements(text: str, chat: str, message: str, at: datetime | None, source: str) -> Iterator[Line]:
-    """Personal memories, as everything is that is noticed in a private chat."""
-    for number, candidate in enumerate(extract_with_rules([("user", text)], get_reader())):
-        yield {
-            "type": "memory",
-            "id": derived_id("mem", message, str(number)),
-            "scope": "user",
-            "content": cut_at_word(candidate.text),
-            "category": candidate.kind,
-            "importance": candidate.importance,
-            "source_type": "import",
-            "source_chat_id": chat,
-            "source_message_id": message,
-            "source_details": {"from": source, "extractor": "rules", **candidate.details},
-            "created_at": _iso(at),
-        }
+def own_words(transcript: Transcript, *, source: str, importer: User) -> dict[str, str]:
+    """Return what the person wrote, without what was pasted, by the ids of the messages."""
+    return {
+        derived_id("msg", importer.public_id, source, transcript.id, each.id): each.text
+        for each in transcript.said
+        if each.is_user and each.text
+    }
+
+
+def statements_in(messages: Sequence[tuple[str, Line, str]]) -> list[list[Line]]:
+    """Return what the rules of extraction find in each message, given by source, line and the person's own words.
+
+    They become personal memories, as everything does that is noticed in a private chat. All are read together, some
+    50 ms each. Raises EmbedderError.
+    """
+    found = extract_from_each([text for _, _, text in messages], get_reader())
+    return [
+        [_memory(candidate, number, message, source) for number, candidate in enumerate(candidates)]
+        for (source, message, _), candidates in zip(messages, found, strict=True)
+    ]
+
+
+def _memory(candidate: Candidate, number: int, message: Line, source: str) -> Line:
+    return {
+        "type": "memory",
+        "id": derived_id("mem", message["id"], str(number)),
+        "scope": "user",
+        "content": cut_at_word(candidate.text),
+        "category": candidate.kind,
+        "importance": candidate.importance,
+        "source_type": "import",
+        "source_chat_id": message["chat"],
+        "source_message_id": message["id"],
+        "source_details": {"from": source, "extractor": "rules", **candidate.details},
+        "created_at": message["created_at"],
+    }
 
 
 def text_of(value: Any) -> str:

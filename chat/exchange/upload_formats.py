@@ -6,9 +6,9 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
@@ -17,18 +17,33 @@ from chat.exchange import chatgpt, claude, statements
 from chat.exchange.archive import Part, is_archive, parts_of, unpacked_size
 from chat.exchange.export import FORMAT, VERSION
 from chat.exchange.json_stream import items
-from chat.exchange.lines import EMPTY, MAX_LINE, NO_MESSAGES, ROWS, Chunk, Record, left_out, parse_line
+from chat.exchange.lines import (
+    EMPTY,
+    MAX_LINE,
+    NO_MESSAGES,
+    ROWS,
+    Chunk,
+    Record,
+    left_out,
+    parse_line,
+)
 from chat.exchange.lines import UNKNOWN as UNKNOWN_ENTRY
-from chat.exchange.transcripts import Line, Transcript
-from chat.exchange.transcripts import lines_of as lines_of_transcript
+from chat.exchange.transcripts import Line, Transcript, own_words, statements_in
+from chat.exchange.transcripts import lines_of as transcript_lines
 from chat.exchange.upload_files import lines_of, upload_of
-from chat.models.imports import Import, ImportKind
+from chat.models.imports import Import, ImportKind, Searched
+from memories.judging.extraction.keeping import texts_read
+from memories.judging.extraction.sentences import own_part
 from memoryhub.errors import Invalid
 from workspaces.documents.reading.kinds import utf_16
 from workspaces.documents.reading.plain import LOOKED_AT, guessed
 from workspaces.models import User
 
 PEEK = 4096
+# Characters that the encoder reads of the importer's messages to preview a file, some 10,000 a second on a core; so
+# many of its beginning, whatever its size.
+SAMPLE, SAMPLE_BEGIN = 150_000, 50_000
+SEARCHED_AT_ONCE = 100_000  # then a chunk ends, so that it takes no longer than a job may
 UNKNOWN = later("This is not an export from MemoryHub, ChatGPT or Claude, nor a list of statements.")
 
 
@@ -50,6 +65,8 @@ class Entry:
 
     lines: list[Line]
     read_bytes: int
+    source: str = ""
+    own_words: dict[str, str] = field(default_factory=dict)  # of the importer, by the ids of messages
 
 
 def recognise(path: Path) -> str:
@@ -99,39 +116,104 @@ def _is_text(path: Path, code: str) -> bool:
     return True
 
 
-def prepare(imported: Import) -> Iterator[Chunk]:
-    """Write the file of lines, a chunk of whole entries at a time, behind those of earlier jobs.
+def prepare(imported: Import, *, samples: bool) -> Iterator[Chunk]:
+    """Write the file of lines, a chunk at a time, behind those of earlier jobs.
 
-    What a killed worker wrote and no transaction knows of is cut off and written again.
+    What a killed worker wrote and no transaction knows of is cut off and written again. With ``samples`` a part of a
+    large file's messages is searched for statements.
     """
-    offset, number, count = imported.looked_bytes, imported.looked_lines, imported.read_count
     path = lines_of(imported.public_id)
     path.touch(mode=0o600)
+    size = imported.size if samples else 0
+    sampling = Sampling(Searched(**imported.searched), size)
     with path.open("r+b") as out:
-        out.truncate(offset)
-        out.seek(offset)
-        records: list[Record] = []
+        out.truncate(imported.looked_bytes)
+        out.seek(imported.looked_bytes)
+        batch = Batch(imported.looked_bytes, imported.looked_lines, sampling)
+        count, done, read_bytes = imported.read_count, imported.read_lines, imported.read_bytes
         for entry in _entries(imported, skip=count):
-            count += 1
-            for line in entry.lines:
-                raw = json.dumps(line).encode() + b"\n"
-                number += 1
-                record = Record(number, offset, kind=line["type"], line=line)
-                if record.kind == "left_out":
-                    record.leave_out()
+            read_bytes = entry.read_bytes
+            for line in entry.lines[done:]:
+                batch.add(line, entry)
+                done += 1
+                if batch.is_full:
+                    yield batch.write(out, read_bytes=read_bytes, read_count=count, read_lines=done)
+            count, done = count + 1, 0
+        yield batch.write(out, read_bytes=imported.size, read_count=count, ends=True)
+
+
+class Sampling:
+    """Which messages are searched: all, or of a file of ``size`` bytes so many that it takes half a minute.
+
+    What may be read grows with the file's progress, so that all of its parts have their share.
+    """
+
+    def __init__(self, searched: Searched, size: int) -> None:
+        self.size = size
+        self.searched = searched
+
+    def takes(self, text: str, read_bytes: int) -> bool:
+        """Whether to search this message, the next one of the importer."""
+        now = self.searched
+        allowed = SAMPLE_BEGIN + SAMPLE * read_bytes / self.size if self.size else None
+        is_taken = allowed is None or now.characters < allowed
+        cost = sum(map(len, texts_read(own_part(text)))) if is_taken else 0
+        self.searched = replace(
+            now,
+            messages=now.messages + 1,
+            searched=now.searched + is_taken,
+            characters=now.characters + cost,
+        )
+        return is_taken
+
+
+class Batch:
+    """Lines of one chunk, whose messages are searched together."""
+
+    def __init__(self, offset: int, number: int, sampling: Sampling) -> None:
+        self.offset, self.number, self.sampling = offset, number, sampling
+        self._begin()
+
+    def _begin(self) -> None:
+        self.lines: list[Line] = []
+        self.searched: dict[int, tuple[str, Line, str]] = {}  # by the place of the message among the lines
+        self.searched_from = self.sampling.searched.characters
+
+    def add(self, line: Line, entry: Entry) -> None:
+        text = entry.own_words.get(line.get("id", ""), "") if line["type"] == "message" else ""
+        if text and self.sampling.takes(text, entry.read_bytes):
+            self.searched[len(self.lines)] = (entry.source, line, text)
+        self.lines.append(line)
+
+    @property
+    def is_full(self) -> bool:
+        searched = self.sampling.searched.characters - self.searched_from
+        return len(self.lines) >= ROWS or searched >= SEARCHED_AT_ONCE
+
+    def write(self, out: BinaryIO, **read: Any) -> Chunk:
+        """Write the lines, the statements found in a message behind it, and begin anew."""
+        statements = dict(zip(self.searched, self._statements(), strict=True))
+        records: list[Record] = []
+        for place, line in enumerate(self.lines):
+            for each in (line, *statements.get(place, ())):
+                raw = json.dumps(each).encode() + b"\n"
                 if len(raw) > MAX_LINE:
                     raise Invalid(_("One entry of this file is too large."))
+                self.number += 1
+                record = Record(self.number, self.offset, kind=each["type"], line=each)
+                if record.kind == "left_out":
+                    record.leave_out()
                 out.write(raw)
-                offset += len(raw)
+                self.offset += len(raw)
                 records.append(record)
-            if len(records) >= ROWS or count % ROWS == 0:
-                _flush(out)
-                yield Chunk(
-                    records, offset, number, ends=False, read_bytes=entry.read_bytes, read_count=count
-                )
-                records = []
-        _flush(out)
-        yield Chunk(records, offset, number, ends=True, read_bytes=imported.size, read_count=count)
+        out.flush()
+        os.fsync(out.fileno())
+        self._begin()
+        read.setdefault("ends", False)
+        return Chunk(records, self.offset, self.number, searched=self.sampling.searched, **read)
+
+    def _statements(self) -> list[list[Line]]:
+        return statements_in(list(self.searched.values()))
 
 
 def _entries(imported: Import, *, skip: int) -> Iterator[Entry]:
@@ -146,7 +228,7 @@ def _entries(imported: Import, *, skip: int) -> Iterator[Entry]:
                         skip -= 1
                         continue
                     share = min(1.0, (before + part.read_count) / total)
-                    yield Entry(_lines(imported.kind, value, imported.user), int(imported.size * share))
+                    yield _entry(imported.kind, value, imported.user, int(imported.size * share))
                 before += part.read_count
     except FileNotFoundError:
         raise Invalid(_("The uploaded file is no longer here. Upload it again.")) from None
@@ -158,20 +240,26 @@ def _values(kind: str, part: Part, path: Path) -> Iterator[Any]:
     return items(part)
 
 
-def _lines(kind: str, value: Any, importer: User) -> list[Line]:
+def _entry(kind: str, value: Any, importer: User, read_bytes: int) -> Entry:
     if kind == ImportKind.STATEMENTS:
-        return [statements.line_of(value, importer=importer.get_username())]
+        return Entry([statements.line_of(value, importer=importer.get_username())], read_bytes)
     if value is None or value in ({}, [], ""):
-        return [left_out(EMPTY)]
+        return Entry([left_out(EMPTY)], read_bytes)
     kind = _kind_of(value) or ""
     if kind == ImportKind.CLAUDE and "chat_messages" not in value:
-        return list(claude.statements_of(value))
+        return Entry(list(claude.statements_of(value)), read_bytes)
     if kind not in READERS:
-        return [left_out(NO_MESSAGES, of="chat") if _is_shell(value) else left_out(UNKNOWN_ENTRY)]
+        unread = left_out(NO_MESSAGES, of="chat") if _is_shell(value) else left_out(UNKNOWN_ENTRY)
+        return Entry([unread], read_bytes)
     transcript = READERS[kind].transcript_of(value)
     if transcript is None:
-        return [left_out(NO_MESSAGES, of="chat")]
-    return list(lines_of_transcript(transcript, source=kind, importer=importer))
+        return Entry([left_out(NO_MESSAGES, of="chat")], read_bytes)
+    return Entry(
+        list(transcript_lines(transcript, source=kind, importer=importer)),
+        read_bytes,
+        kind,
+        own_words(transcript, source=kind, importer=importer),
+    )
 
 
 def _kind_in(path: Path) -> str:
@@ -223,8 +311,3 @@ def _is_utf8(beginning: bytes) -> bool:
     except UnicodeDecodeError as error:
         return error.end >= len(beginning) - 3 and error.reason == "unexpected end of data"
     return True
-
-
-def _flush(out: Any) -> None:
-    out.flush()
-    os.fsync(out.fileno())

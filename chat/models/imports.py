@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import models
@@ -14,6 +15,7 @@ from workspaces.models import User, Workspace
 
 KEPT = timedelta(days=7)  # after its last step an upload that nobody finished goes, and so do the rows of any
 MAX_ATTEMPTS = 5
+LEAST_DONE = 0.02  # from which share on the time left is estimated
 
 
 class ImportKind(models.TextChoices):
@@ -41,6 +43,25 @@ class ImportQuerySet(models.QuerySet["Import"]):
 
     def expired(self, now: datetime) -> ImportQuerySet:
         return self.filter(progressed_at__lt=now - KEPT).exclude(status=ImportStatus.RUNNING)
+
+
+@dataclass(frozen=True)
+class Searched:
+    """How many messages of the importer were searched for memories: of a large file a sample, for the preview."""
+
+    messages: int = 0
+    searched: int = 0
+    characters: int = 0  # that the encoder read of them
+    found: int = 0  # memories that would be stored
+
+    @property
+    def is_sample(self) -> bool:
+        return self.searched < self.messages
+
+    @property
+    def expected(self) -> int:
+        """How many memories all messages hold, to two figures, if the others hold as many."""
+        return int(float(f"{self.found * self.messages / max(1, self.searched):.2g}"))
 
 
 class Import(models.Model):
@@ -73,6 +94,14 @@ class Import(models.Model):
     read_count = models.BigIntegerField(
         default=0, help_text="Conversations or entries taken from the upload."
     )
+    read_lines = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="Of the entry after those, where it is taken in parts."
+    )
+    searched = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, models.JSONField()),
+        help_text="How many of the importer's messages the preview searched for memories.",
+    )
     looked_bytes = models.BigIntegerField(default=0, help_text="Of the file of lines.")
     looked_lines = models.PositiveIntegerField(default=0)
     stored_bytes = models.BigIntegerField(default=0)
@@ -87,6 +116,10 @@ class Import(models.Model):
         help_text="The last memory's key when the storing began: with older ones texts are compared.",
     )
     created_at = models.DateTimeField(default=timezone.now)
+    began_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the look or the storing began, or went on after a stop."
+    )
+    began_progress = models.FloatField(default=0, db_default=0.0, help_text="How far it was then.")
     checked_at = models.DateTimeField(null=True, blank=True)
     progressed_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)
@@ -112,13 +145,30 @@ class Import(models.Model):
         return self.status == ImportStatus.PREVIEW and self.checked_at is None
 
     @property
+    def is_at_work(self) -> bool:
+        return self.is_checking or self.status == ImportStatus.RUNNING
+
+    @property
+    def sample(self) -> Searched | None:
+        """What the preview searched, if not all messages. Then the upload is kept until it is stored."""
+        found = Searched(**self.searched)
+        return found if found.is_sample else None
+
+    @property
     def progress(self) -> float:
         """How far the look, or afterwards the storing, has come: 0 to 1."""
         if self.status == ImportStatus.DONE:
             return 1.0
-        if self.checked_at is None:
+        if self.checked_at is None or self.sample:  # then the upload is read again to be stored
             return min(1.0, self.read_bytes / max(1, self.size))
         return min(1.0, self.stored_bytes / max(1, self.looked_bytes))
+
+    def seconds_left(self, now: datetime) -> int | None:
+        """An estimate from how long it took so far; None before it has come some way, and when nothing is at it."""
+        done = self.progress - self.began_progress
+        if self.began_at is None or done < LEAST_DONE or not self.is_at_work:
+            return None
+        return round((now - self.began_at).total_seconds() * (1 - self.progress) / done)
 
     @property
     def expires_at(self) -> datetime:

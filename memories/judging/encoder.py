@@ -25,3 +25,17 @@ class Encoder(Protocol):
 
     def states(self, texts: Sequence[str]) -> Sequence[Read]:
         """Read the texts, some milliseconds each. Raises EmbedderError."""
+
+
+class ReadOnce:
+    """An encoder that keeps what it has read: texts that were read together cost nothing when asked for one by one."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self._read: dict[str, Read] = {}
+
+    def states(self, texts: Sequence[str]) -> Sequence[Read]:
+        missing = [text for text in dict.fromkeys(texts) if text not in self._read]
+        if missing:
+            self._read |= zip(missing, self._encoder.states(missing), strict=True)
+        return [self._read[text] for text in texts]

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from memories.judging.corrections import surest
 from memories.judging.duplicates import normalise
-from memories.judging.encoder import Encoder
+from memories.judging.encoder import Encoder, ReadOnce
 from memories.judging.extraction.candidates import MAX_TEXT, MAX_WORDS, Candidate, keep_best
 from memories.judging.extraction.keeping import Judged, chosen, judge
 from memories.judging.extraction.sentences import own_part
@@ -22,6 +22,7 @@ LEAST = 0.65  # chance from which a clause is kept; docs/recall.md has what othe
 FAINT = 0.6  # the same of one that takes the place of a memory
 LEAST_FAINT = 0.2  # and whose sentence takes back something besides
 TAKEN_BACK = 0.5
+AT_ONCE = 32  # messages that are read together: some 10 MB of states
 IMPORTANCE = {"fact": 0.6, "preference": 0.6, "instruction": 0.8, "decision": 0.75, "event": 0.7}
 _BLANKS = re.compile(r"\s+")
 _VALUE = re.compile(r"\d+(?:[:.,]\d+)*")
@@ -35,27 +36,58 @@ def extract_with_rules(
     With ``faint`` up to eight more, which say so in their details: too little sure to be kept but where they take the
     place of what was kept before. Without an encoder none. Raises EmbedderError.
     """
-    found: list[Candidate] = []
-    for role, text in messages:
-        if role == "user" and encoder is not None:
-            found += _from_message(own_part(text), encoder, least)
+    texts = [text for role, text in messages if role == "user"]
+    found = [each for of_message in _from_messages(texts, encoder, least) for each in of_message]
     sure = keep_best([each for each in found if not each.details.get("faint")])
     return sure + keep_best([each for each in found if each.details.get("faint")]) if faint else sure
 
 
-def _from_message(text: str, encoder: Encoder, least: float) -> list[Candidate]:
-    judged = judge(text, encoder)
-    useful = _without_taking_back(judged)
-    kept = chosen(useful, least)
-    sure = {each.sentence for each in kept}
-    backs = {each.sentence for each in judged if each.takes_back >= TAKEN_BACK}
-    faintly = [each for each in useful if each.chance >= FAINT or each.sentence in backs]
-    unsure = [each for each in chosen(faintly, LEAST_FAINT, beside=0) if each.sentence not in sure]
-    kept, faint = _corrected(text, kept, unsure, encoder)
-    kept = _not_taken_back(kept, judged)
-    made = [_made(text[each.start : each.end], each) for each in kept]
-    made += [_made(text[each.start : each.end], each, faint=True) for each in faint]
-    return [candidate for candidate in made if candidate]
+def extract_from_each(texts: Sequence[str], encoder: Encoder | None) -> list[list[Candidate]]:
+    """Return up to eight candidates of each of the user's messages, which have nothing to do with one another.
+
+    The encoder is called twice for every 32 of them. Raises EmbedderError.
+    """
+    found = []
+    for at in range(0, len(texts), AT_ONCE):
+        for each in _from_messages(texts[at : at + AT_ONCE], encoder, LEAST):
+            found.append(keep_best([candidate for candidate in each if not candidate.details.get("faint")]))
+    return found
+
+
+def _from_messages(texts: Sequence[str], encoder: Encoder | None, least: float) -> list[list[Candidate]]:
+    """Read the clauses of all messages at once, then all sentences that may correct an earlier one."""
+    if encoder is None:
+        return [[] for _ in texts]
+    texts = [own_part(text) for text in texts]
+    read = ReadOnce(encoder)
+    judged = [_Message(text, clauses, least) for text, clauses in zip(texts, judge(texts, read), strict=True)]
+    read.states([sentence for each in judged for sentence in each.later_sentences()])
+    return [each.candidates(read) for each in judged]
+
+
+class _Message:
+    """A message, and which of its clauses are likely to be kept."""
+
+    def __init__(self, text: str, judged: list[Judged], least: float) -> None:
+        self.text, self.judged = text, judged
+        useful = _without_taking_back(judged)
+        self.kept = chosen(useful, least)
+        sure = {each.sentence for each in self.kept}
+        backs = {each.sentence for each in judged if each.takes_back >= TAKEN_BACK}
+        faintly = [each for each in useful if each.chance >= FAINT or each.sentence in backs]
+        self.unsure = [each for each in chosen(faintly, LEAST_FAINT, beside=0) if each.sentence not in sure]
+
+    def later_sentences(self) -> list[str]:
+        """The sentences that may correct what stands before them."""
+        likely = sorted({each.sentence for each in (*self.kept, *self.unsure)})
+        return [self.text[start:end] for start, end in likely[1:]]
+
+    def candidates(self, encoder: Encoder) -> list[Candidate]:
+        kept, faint = _corrected(self.text, self.kept, self.unsure, encoder)
+        kept = _not_taken_back(kept, self.judged)
+        made = [_made(self.text[each.start : each.end], each) for each in kept]
+        made += [_made(self.text[each.start : each.end], each, faint=True) for each in faint]
+        return [candidate for candidate in made if candidate]
 
 
 def _without_taking_back(judged: list[Judged]) -> list[Judged]:
