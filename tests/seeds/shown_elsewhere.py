@@ -1,0 +1,36 @@
+"""Promises that another file of the suite shows exactly: each names its test, which must be there."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@cache
+def tests_in(file: str) -> frozenset[str]:
+    """The names of a file's tests, ``Class::name`` for those of a class."""
+    found = set()
+    for node in ast.parse((ROOT / file).read_text()).body:
+        members = node.body if isinstance(node, ast.ClassDef) else [node]
+        for each in members:
+            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and each.name.startswith("test_"):
+                found.add(f"{node.name}::{each.name}" if isinstance(node, ast.ClassDef) else each.name)
+    return frozenset(found)
+
+
+def is_there(test: str) -> bool:
+    file, _colons, name = test.partition("::")
+    return (ROOT / file).is_file() and name in tests_in(file)
+
+
+def promises(shown: Mapping[str, str]) -> pytest.MarkDecorator:
+    """One test for each promise of the table, under the promise's words."""
+    return pytest.mark.parametrize(
+        "shown_by", shown.values(), ids=[words.replace(" ", "-") for words in shown]
+    )
