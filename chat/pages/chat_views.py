@@ -68,6 +68,7 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
         "ask_consent": must_ask(user) and can_write(workspace),
         "memory_count": memory_count,
         "is_empty": chat is None and not memory_count and not has_chats(workspace, user),
+        "dismissed": request.COOKIES.get("dismissed", "").split("."),  # notices; written by controls.js
         "is_first_account": request.session.get(first_account.TOLD, False),
         "embedded_model": settings.EMBEDDED_MODEL,
         "larger_model": larger_model_status,
@@ -196,13 +197,15 @@ def delete(request: PageRequest, chat_id: str) -> HttpResponse:
     found = load_chat(request, chat_id, Role.EDITOR)
     actions.delete_chat(found, by=request.user, now=timezone.now())
     undo_url = reverse("chat:restore", args=[found.public_id])
+    forget_url = reverse("chat:forget", args=[found.public_id])
     text = _("Deleted “%(title)s”. Memories from it stay.") % {"title": found}
     if chat_on_screen(request) == found.public_id:  # the page it was on has gone with it
-        notices.success(request, text, extra_tags=undo_url)
+        notices.success(request, text, extra_tags=f"{undo_url} {forget_url}")
         response = HttpResponse()
         response["HX-Redirect"] = reverse("chat:workspace", args=[found.workspace.public_id])
         return response
-    return render(request, "partials/toast_oob.html", {"text": text, "undo_url": undo_url})
+    context = {"text": text, "undo_url": undo_url, "forget_url": forget_url}
+    return render(request, "partials/toast_oob.html", context)
 
 
 @require_POST

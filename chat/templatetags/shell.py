@@ -16,6 +16,7 @@ from chat.models import Chat, Message
 from memories.consent import memory_on, vetoed
 from memories.models import Memory
 from workspaces.access import default_workspace, whose_own, workspaces_of
+from workspaces.agents.agents import agents_in_use
 from workspaces.connections.choice import chosen_for
 from workspaces.invitations.invited import invitations_of
 from workspaces.models import Role, Workspace
@@ -26,12 +27,12 @@ MOST_NAMED = 20
 
 @register.inclusion_tag("chat/sidebar.html", takes_context=True)
 def sidebar(context: Context) -> dict[str, Any]:
-    """Chats of the page's workspace; on pages without one, of the one visited last. Three queries beside the page's."""
+    """Chats of the page's workspace; on pages without one, of the one visited last. Four queries beside the page's."""
     request = context["request"]
     user = request.user
     workspaces = workspaces_of(user)
     workspace = context.get("workspace") or _last_visited(request, workspaces) or default_workspace(user)
-    chat = context.get("chat")
+    chat, agents = context.get("chat"), context.get("agents")
     return {
         "user": user,
         "workspace": workspace,
@@ -40,6 +41,7 @@ def sidebar(context: Context) -> dict[str, Any]:
         "invited_to": invitations_of(user, now=timezone.now()).exclude(
             public_id__in=request.session.get("invitations_later", [])
         ),
+        "agents": agents_in_use(workspace) if agents is None else list(agents),
         "page": chat_list_page(workspace, user, now=timezone.now()),
         "current_chat_id": chat.public_id if chat else "",
         "can_write": Role(workspace.role).allows(Role.EDITOR),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from django.utils import timezone
@@ -24,6 +25,7 @@ from workspaces.spending.budgets import has_budget
 from workspaces.spending.ledger import counted
 from workspaces.spending.rates import Account, rate_of
 
+_USER = re.compile(r"^(?:The user|User)(?=\b)")
 MOST_REPLY = 2000  # tokens: eight statements, and what a reasoning model thinks before them
 
 
@@ -130,9 +132,11 @@ def draft_of(extraction: Extraction, turn: TurnText, extractor: str, candidate: 
     if place is None:
         return None
     is_alone = place.pk != extraction.workspace_id or _is_alone(turn, source.is_plain)
+    text = candidate.text if is_alone else named_for_team(candidate.text, turn.said_by, place)
+    text = cut_at_word(text)
     draft = Draft(
-        content=cut_at_word(candidate.text),
-        summary=cut_at_word(candidate.text),
+        content=text,
+        summary=text,
         workspace=place,
         scope=Scope.USER if is_alone else Scope.WORKSPACE,
         author=extraction.user if is_alone else _author(extraction, turn),
@@ -145,6 +149,13 @@ def draft_of(extraction: Extraction, turn: TurnText, extractor: str, candidate: 
         source_details={"extractor": extractor, **candidate.details},
     )
     return draft.resting_on(source)
+
+
+def named_for_team(text: str, said_by: User | None, workspace: Workspace) -> str:
+    """The statement with its speaker's name in place of "User", where others read it: "Maria's dog is called Rex"."""
+    if said_by is None or not _USER.match(text) or workspace.memberships.count() < 2:
+        return text
+    return _USER.sub(lambda _user: said_by.shown_name, text, count=1)
 
 
 def _author(extraction: Extraction, turn: TurnText) -> User | None:

@@ -4,9 +4,25 @@ from __future__ import annotations
 
 import errno
 import http.client
+import select
 import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 LONGEST_PROBE_SECONDS = 1.0
+STARTING_PAGE = b"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta http-equiv="refresh" content="2"><meta name="color-scheme" content="light dark">
+<title>Starting &hellip;</title></head>
+<body style="display:grid;place-content:center;min-height:90vh;font:1rem/1.6 system-ui,sans-serif">
+<main><h1 style="font-size:1.5rem">MemoryHub is starting &hellip;</h1>
+<p>The first start takes up to a minute. This page opens it by itself.</p></main></body></html>
+"""
+_STARTING = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/html; charset=utf-8\r\nRetry-After: 2\r\n"
+    b"Cache-Control: no-store\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(STARTING_PAGE)
+) + STARTING_PAGE
 
 
 class AddressInUse(Exception):
@@ -47,3 +63,30 @@ def answers(host: str, port: int, path: str) -> bool:
         return False
     finally:
         connection.close()
+
+
+@contextmanager
+def starting_page(listener: socket.socket) -> Iterator[None]:
+    """Answer whoever comes meanwhile that MemoryHub is starting, with a page that asks again by itself."""
+    over = threading.Event()
+    listener.setblocking(False)  # the web server may take what select saw here
+    thread = threading.Thread(target=_answer_all, args=(listener, over), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _answer_all(listener: socket.socket, over: threading.Event) -> None:
+    while not over.is_set():
+        if not select.select([listener], [], [], 0.2)[0]:
+            continue
+        with suppress(OSError):  # somebody left, or the web server was quicker
+            connection = listener.accept()[0]
+            with connection:
+                connection.settimeout(0.5)
+                connection.recv(65536)
+                connection.sendall(_STARTING)
+                connection.shutdown(socket.SHUT_WR)

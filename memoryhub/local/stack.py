@@ -11,7 +11,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ import psycopg
 from memoryhub.local import large_model, model_server
 from memoryhub.local.data_folder import DataFolderError, make_data_folders
 from memoryhub.local.launcher import launch_command
-from memoryhub.local.listening import AddressInUse, answers, listen
+from memoryhub.local.listening import AddressInUse, answers, listen, starting_page
 from memoryhub.local.postgres import EmbeddedPostgres, PostgresError
 from memoryhub.local.run_lock import AlreadyRunning, RunLock, wait_for_cleaner
 from memoryhub.local.service import Service, say
@@ -116,8 +116,10 @@ def _start_and_run(stack: Stack) -> None:
     left_when_killed += [stack.metrics_folder] if stack.metrics_folder else []
     model_server.remove_endpoint(stack.data_dir)
     listens = stack.parts & {"web", "worker", "embedder"}
-    with listen(stack.host, stack.port) if listens else nullcontext() as listener:
+    with listen(stack.host, stack.port) if listens else nullcontext() as listener, ExitStack() as starting:
         say(NAME, f"starting, data in {stack.data_dir}")
+        if listener is not None and "web" in stack.parts:
+            starting.enter_context(starting_page(listener))
         with Supervisor(stack.data_dir, remove_when_killed=left_when_killed) as supervisor:
             if stack.embedded_database:
                 supervisor.add_and_wait(database_service(stack))
@@ -137,6 +139,7 @@ def _start_and_run(stack: Stack) -> None:
                 for number in range(1, stack.web_processes + 1):
                     name = "web" if stack.web_processes == 1 else f"web{number}"
                     supervisor.add_and_wait(web_service(stack, listener, name))
+            starting.close()
             _welcome(stack)
             supervisor.run()
 

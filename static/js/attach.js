@@ -211,7 +211,7 @@ document.addEventListener("htmx:confirm", (event) => {
 document.addEventListener("htmx:afterRequest", (event) => {
   if (event.detail.elt !== form() || !event.detail.successful) return;
   for (const item of [...(list()?.children ?? [])]) item.remove();
-  const choice = form()?.querySelector("select[name=documents]");
+  const choice = document.querySelector("select[name=documents][form=composer]");
   if (choice) {
     choice.value = "";
     choice.dispatchEvent(new Event("change", { bubbles: true }));

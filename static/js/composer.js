@@ -56,6 +56,8 @@ document.addEventListener("keydown", (event) => {
   } else if (sends) {
     event.preventDefault();
     send();
+  } else if (event.key === "Escape" && form().hasAttribute("data-waits")) {
+    queue(false);
   } else if (event.key === "ArrowUp" && !event.target.value && !form().dataset.streaming) {
     const last = [...document.querySelectorAll("#messages > .message [data-edit-message]")].at(-1);
     if (!last) return;
@@ -65,9 +67,28 @@ document.addEventListener("keydown", (event) => {
 });
 
 function send() {
-  if (form().dataset.streaming || !field().value.trim()) return;
-  form().requestSubmit();
+  if (!field().value.trim()) return;
+  if (form().dataset.streaming) queue(true);
+  else form().requestSubmit();
 }
+
+// What is sent while an answer is being written waits for its end, and says so; Esc or its button takes that back.
+function queue(waits) {
+  form().toggleAttribute("data-waits", waits);
+  form().querySelector("[data-queued]").hidden = !waits;
+}
+
+document.addEventListener("memoryhub:answered", () => {
+  if (!form()?.hasAttribute("data-waits") || form().dataset.streaming) return;
+  queue(false);
+  send();
+});
+
+document.addEventListener("click", (event) => {
+  if (!event.target.closest("[data-unqueue]")) return;
+  queue(false);
+  field().focus();
+});
 
 document.addEventListener("htmx:beforeRequest", (event) => {
   if (event.detail.elt !== form()) return;
@@ -113,20 +134,49 @@ document.addEventListener("memory:answered", () => {
   if (!matchMedia("(pointer: coarse)").matches) field()?.focus();
 });
 
-// What is chosen behind “+” and is not as usual stands under the row, in words.
+// What is chosen behind “+” or in the chat's menu and is not as usual is a chip over the text; a press takes it out.
+const modes = () => [...(form()?.querySelectorAll("[name=mode]") ?? [])];
+
 function sayChosen() {
   const line = form()?.querySelector("[data-chosen]");
   if (!line) return;
-  const choices = [...form().querySelectorAll(".composer__more select")].filter((each) => each.selectedIndex > 0);
-  const words = choices.map((each) => each.selectedOptions[0].textContent.trim());
-  for (const each of form().querySelectorAll(".composer__more :checked ~ [data-chosen-as]")) {
-    words.push(each.dataset.chosenAs);
+  const selects = [...form().elements].filter((each) => each.matches("select") && each.selectedIndex > 0);
+  const boxes = [...form().querySelectorAll(".composer__more input:checked")];
+  const chips = [...boxes, ...selects].map((field) => {
+    const chip = form().querySelector("[data-chosen-chip]").content.cloneNode(true).firstElementChild;
+    const words = field.selectedOptions?.[0].textContent ?? field.parentElement.querySelector("[data-chosen-as]").dataset.chosenAs;
+    chip.querySelector(".filter-chip__name").textContent = words.trim();
+    chip.addEventListener("click", () => {
+      if (field.selectedOptions) field.value = "";
+      else field.checked = false;
+      field.dispatchEvent(new Event("change", { bubbles: true }));
+      document.querySelector("[data-composer]")?.focus();
+    });
+    return chip;
+  });
+  line.replaceChildren(...chips);
+  for (const button of form().querySelectorAll("[data-quick]")) {
+    const box = modes().find((each) => each.value === button.dataset.quick);
+    button.hidden = !box || box.checked;
   }
-  line.textContent = words.join(" · ");
-  line.hidden = !words.length;
 }
 
-document.addEventListener("change", (event) => event.target.form === form() && sayChosen());
+document.addEventListener("change", ({ target }) => {
+  if (!target.form || target.form !== form()) return;
+  if (target.name === "mode" && target.checked) {
+    for (const other of modes()) other.checked = other === target; // an answer is made in one way
+    target.closest("details").open = false;
+    field().focus();
+  }
+  sayChosen();
+});
+
+document.addEventListener("click", (event) => {
+  const quick = event.target.closest("[data-quick]");
+  if (!quick) return;
+  modes().find((each) => each.value === quick.dataset.quick)?.click();
+});
+
 document.addEventListener("htmx:afterSettle", sayChosen);
 
 restoreDraft();

@@ -27,7 +27,7 @@ function closeMenus(except) {
 document.addEventListener("click", (event) => {
   const menu = event.target.closest("details.menu");
   closeMenus(menu);
-  if (!menu?.open || !event.target.closest(".menu__item:not(label)")) return; // a label opens its field first
+  if (!menu?.open || !event.target.closest(".menu__item:not(label, summary)")) return; // a label opens its field first
   menu.open = false;
   if (!event.detail) menu.querySelector("summary").focus(); // by a key: nothing in a closed menu has the focus
 });
@@ -46,7 +46,8 @@ document.addEventListener("keydown", (event) => {
     event.stopImmediatePropagation();
   } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
     if (event.target.matches("select, input, textarea")) return; // they have a use for arrows
-    const items = [...menu.querySelectorAll(".menu__item")].filter((each) => each.checkVisibility());
+    const all = [...menu.querySelectorAll(".menu__item")].map((each) => each.control ?? each); // a label's field
+    const items = all.filter((each) => each.checkVisibility());
     if (!items.length) return;
     const step = event.key === "ArrowDown" ? 1 : -1;
     const next = items[(items.indexOf(document.activeElement) + step + items.length) % items.length];
@@ -121,6 +122,17 @@ document.addEventListener("memoryhub:toast", (event) => {
 
 document.addEventListener("click", (event) => {
   event.target.closest("[data-dismiss]")?.closest("[data-vanish], .toast")?.remove();
+});
+
+// A notice that is dismissed stays away from this browser, in every workspace.
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-dismiss-notice]");
+  if (!button) return;
+  const known = document.cookie.match(/(?:^|; )dismissed=([\w.-]*)/)?.[1].split(".") ?? [];
+  const all = [...new Set([...known, button.dataset.dismissNotice])].filter(Boolean).slice(-20).join(".");
+  document.cookie = `dismissed=${all}; path=/; max-age=31536000; samesite=lax`;
+  button.closest(".notice").remove();
+  document.querySelector("[data-composer]")?.focus();
 });
 
 // Theme

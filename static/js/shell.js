@@ -42,14 +42,17 @@ const isOpen = (column) => {
   return root.dataset.panel ? root.dataset.panel === "open" : panelOpenByDefault.matches;
 };
 
-function setColumn(column, open) {
+function setColumn(column, open, byKey = false) {
   if (wide.matches) {
+    const element = document.getElementById(column);
+    const hadFocus = element.contains(document.activeElement);
     root.dataset[column] = open ? "open" : "closed";
     try {
       localStorage.setItem(column, root.dataset[column]);
     } catch {
       // Storage is blocked: it holds for this page only.
     }
+    if (byKey && open !== hadFocus) moveFocus(element, open);
   } else if (open) {
     returnFocusTo = document.activeElement;
     root.dataset.sheet = column;
@@ -61,6 +64,17 @@ function setColumn(column, open) {
     returnFocusTo = null;
   }
   show();
+}
+
+// A column that a key opens takes the focus, and gives it back where it had it when it is closed.
+function moveFocus(column, open) {
+  if (open) {
+    returnFocusTo = document.activeElement;
+    (column.querySelector("input[type=search]") ?? column.querySelector("button, a"))?.focus();
+  } else {
+    (returnFocusTo?.isConnected ? returnFocusTo : document.querySelector("[data-composer]"))?.focus();
+    returnFocusTo = null;
+  }
 }
 
 // What a sheet holds may come a little later: the focus goes in then.
@@ -92,7 +106,7 @@ show();
 
 document.addEventListener("click", (event) => {
   const toggle = event.target.closest("[data-toggle]");
-  if (toggle) setColumn(toggle.dataset.toggle, !isOpen(toggle.dataset.toggle));
+  if (toggle) setColumn(toggle.dataset.toggle, !isOpen(toggle.dataset.toggle), !event.isTrusted); // pressed by shortcuts.js
   if (event.target.closest("[data-close-sheets]")) setColumn(root.dataset.sheet ?? "panel", false);
   if (event.target.closest("[data-open-panel]")) {
     setColumn("panel", true);

@@ -63,7 +63,7 @@ const voices = () => window.speechSynthesis?.getVoices().filter((voice) => voice
 function offerReading() {
   const button = document.getElementById("read-aloud")?.content;
   if (!button || !voices().length) return;
-  for (const actions of document.querySelectorAll(".message--assistant > .actions:not(:has([data-read-aloud]))")) {
+  for (const actions of document.querySelectorAll(".message--assistant .actions:not(:has([data-read-aloud]))")) {
     actions.append(button.cloneNode(true));
   }
 }

@@ -74,8 +74,8 @@ def remember(page: Page, text: str) -> None:
 
 def choose(page: Page, mode: str) -> Locator:
     open_more(page)
-    chooser = page.get_by_role("combobox", name="How to answer")
-    chooser.select_option(label=mode)
+    chooser = page.get_by_role("checkbox", name=mode)
+    chooser.check(force=True)  # it lies over the whole item, unseen
     return chooser
 
 
@@ -91,8 +91,10 @@ def test_the_question_about_memory_leaves_what_was_chosen_and_typed(
     expect(page.locator("#consent")).to_have_count(0)
     expect(page.locator("#welcome")).to_contain_text("Nothing is remembered automatically.")
     expect(memory).not_to_be_checked()
+    expect(page.locator("[data-chosen] button")).to_contain_text("Think")
     open_more(page)
-    expect(chooser).to_have_value("deep_think")
+    expect(chooser).to_be_checked()
+    page.keyboard.press("Escape")
     expect(field).to_have_value("What do we take along?")
     expect(field).to_be_focused()
 
@@ -134,8 +136,11 @@ def test_a_question_is_thought_through(
     answer = page.locator(".message--assistant").first
     expect(answer.locator(".call", has_text="Planned the answer")).to_be_visible()
     expect(answer.locator(".call--differs")).to_contain_text("roasted peanuts for Anna")
-    open_more(page)
-    expect(page.get_by_role("combobox", name="How to answer")).to_have_value("deep_think")
+    chip = page.locator("[data-chosen] button")
+    expect(chip).to_contain_text("Think")
+    chip.click()
+    expect(chip).to_have_count(0)
+    expect(page.get_by_role("textbox", name="Message", exact=True)).to_be_focused()
     assert faults(page) == []
 
 
@@ -199,6 +204,23 @@ def test_stop_while_it_is_checked_leaves_the_answer_whole(
     expect(answer.get_by_role("button", name="Regenerate")).to_be_attached()
 
 
+def test_thinking_is_one_press_away_and_ends_with_the_chat(
+    open_scripted_page: Callable[..., Page], model: Model
+) -> None:
+    page = open_scripted_page()
+    begin(page, "one_press")
+    page.get_by_role("button", name="Think", exact=True).click()
+    expect(page.get_by_role("button", name="Think Turn off")).to_be_visible()
+    expect(page.locator("[data-quick]")).to_be_hidden()
+    answer = send(page, "What do we take along?")
+    model.server.release()
+    finished(answer)
+    expect(page.get_by_role("button", name="Think Turn off")).to_be_visible()
+    page.get_by_role("link", name="New chat").first.click()
+    expect(page.locator("[data-quick]")).to_be_visible()
+    expect(page.locator("[data-chosen] button")).to_have_count(0)
+
+
 def test_all_choices_have_room_beside_the_composer_of_a_phone(
     open_scripted_page: Callable[..., Page], model: Model
 ) -> None:
@@ -209,12 +231,13 @@ def test_all_choices_have_room_beside_the_composer_of_a_phone(
     page.locator("main form button[type=submit]").first.click()
     page.goto("/")
     choose(page, "Think")
-    expect(page.locator("[data-chosen]")).to_have_text("Think")
+    expect(page.locator("[data-chosen] button")).to_contain_text("Think")
+    open_more(page)
     for chooser in (
         page.locator(".composer__more > summary"),
         page.get_by_role("textbox", name="Message", exact=True),
         page.locator("#memory-chip"),
-        page.get_by_role("combobox", name="How to answer"),
+        page.locator(".mode-choice", has_text="Think"),
         page.get_by_role("combobox", name="Assistant of this chat"),
         page.get_by_role("button", name="Send"),
     ):

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.conftest import Cast
-from tests.factories import make_chat, make_memory
+from tests.factories import make_chat, make_memory, make_message, make_workspace
 from tests.functional.conftest import Open
 
 pytestmark = [
@@ -97,3 +97,61 @@ def test_a_password_asked_for_again_can_be_left_alone(cast: Cast, open_as: Open)
     page.goto("/accounts/reauthenticate/")
     page.get_by_role("link", name="Back").click()
     expect(page.get_by_role("textbox", name="Message", exact=True)).to_be_visible()
+
+
+def test_words_in_a_table_stay_whole(cast: Cast, open_as: Open) -> None:
+    chat = make_chat(cast.owner, cast.workspace)
+    table = "| Step | Who | What | Deadline |\n|---|---|---|---|\n| Implementation | Konstantinopoulou | "
+    make_message(chat, table + "Internationalization of the configuration | soon |", role="assistant")
+    page = open_as(cast.owner)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"/chats/{chat.public_id}/")
+    cell = page.locator(".prose td", has_text="Konstantinopoulou")
+    assert cell.evaluate("cell => { const r = document.createRange(); r.selectNodeContents(cell);"
+                         " return new Set([...r.getClientRects()].map(each => each.top)).size }") == 1  # fmt: skip
+    table_box = page.locator(".prose table")
+    assert table_box.evaluate("table => table.scrollWidth > table.clientWidth")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_the_key_of_the_panel_takes_the_focus_there_and_back(cast: Cast, open_as: Open) -> None:
+    page = open_as(cast.owner)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"/workspaces/{cast.workspace.public_id}/")
+    message = page.get_by_role("textbox", name="Message", exact=True)
+    expect(page.locator("#panel-search")).to_be_visible()
+    message.focus()
+    page.keyboard.press("Control+.")
+    expect(page.locator("#panel")).to_be_hidden()
+    expect(message).to_be_focused()
+    page.keyboard.press("Control+.")
+    expect(page.locator("#panel-search")).to_be_focused()
+    page.keyboard.press("Control+.")
+    expect(message).to_be_focused()
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
+def test_the_first_screen_has_headline_examples_question_and_composer(
+    cast: Cast, open_as: Open, size: tuple[int, int]
+) -> None:
+    page = open_as(cast.owner)
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.goto(f"/workspaces/{cast.workspace.public_id}/")
+    parts = ["#welcome-title", ".prompt >> nth=2", "#consent", "#composer"]
+    boxes = [page.locator(each).bounding_box() for each in parts]
+    ends = [box["y"] + box["height"] for box in boxes if box]
+    assert len(ends) == 4 and ends == sorted(ends) and ends[-1] <= size[1]
+    consent = boxes[2]
+    assert consent and consent["height"] <= size[1] / 4
+
+
+def test_a_notice_that_is_dismissed_stays_away_in_every_workspace(cast: Cast, open_as: Open) -> None:
+    page = open_as(cast.owner)
+    page.goto(f"/workspaces/{cast.workspace.public_id}/")
+    notice = page.locator(".notice", has_text="The built-in model is small")
+    notice.get_by_role("button", name="Dismiss").click()
+    expect(notice).to_have_count(0)
+    for place in (cast.workspace, make_workspace(owner=cast.owner, name="Another")):
+        page.goto(f"/workspaces/{place.public_id}/")
+        expect(page.locator("#welcome-title")).to_be_visible()
+        expect(notice).to_have_count(0)

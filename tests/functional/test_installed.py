@@ -107,7 +107,6 @@ def test_dictation_and_reading_aloud(
     page.add_init_script(HEARS + SPEAKS)
     sign_up(page, f"nora-{size}-{scheme}")
     workspace = page.locator("body").get_attribute("data-workspace")
-    open_more(page)
     page.get_by_role("button", name="Dictate").click()
     dialog = page.get_by_role("dialog", name="Dictation uses your browser's speech service")
     expect(dialog).to_be_visible()

@@ -113,7 +113,8 @@ def test_with_the_bundled_model_thinking_is_not_offered_and_the_page_says_why(
 ) -> None:
     page = open_page(size)
     sign_up(page, f"small_{size}")
-    expect(page.get_by_role("combobox", name="How to answer")).to_have_count(0)
+    expect(page.locator(".mode-choice")).to_have_count(0)
+    expect(page.get_by_role("button", name="Think", exact=True)).to_be_hidden()
     why = page.locator(".composer__more")
     why.locator("summary").focus()
     page.keyboard.press("Enter")

@@ -72,6 +72,8 @@ def test_shared_switched_and_forgotten(
     card = open_panel(page).locator("[data-memory]", has_text=SAID)
     card.hover()
     card.locator("summary", has_text="More").last.click()
+    expect(card.get_by_role("link", name="Forget for good")).to_have_count(0)
+    card.get_by_role("button", name="History").click()
     card.get_by_role("link", name="Forget for good").click()
     page.get_by_label("Password").fill(PASSWORD)  # asked for before what cannot be undone, once
     page.get_by_role("button", name="Continue").click()
@@ -87,8 +89,14 @@ def test_shared_switched_and_forgotten(
         show.click()
     row = page.locator("#chat-list .chat-row", has_text=SAID)
     row.hover()
-    row.locator("summary").click()
-    row.get_by_role("link", name="Forget for good").click()
+    if size == "phone":
+        row.locator("summary").click()
+        row.get_by_role("button", name="Delete", exact=True).click()
+    else:
+        row.get_by_role("button", name=re.compile("^Delete ")).click()
+    deleted = page.locator(".toast", has_text="Deleted")
+    deleted.locator("summary").click()
+    deleted.get_by_role("link", name="Forget for good").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(re.compile("for good"))
     page.get_by_role("button", name="Forget for good").click()
     expect(page.locator("#chat-list .chat-row", has_text=SAID)).to_have_count(0)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.fakes.openai_server import Answer, Received, Reply
+from tests.fakes.openai_server import Answer, Hold, Received, Reply
 from tests.functional.conftest import ScriptedHub, finished, shoot, sign_up
 from tests.functional.test_accessibility import faults
 from tests.functional.test_story import send
@@ -66,3 +66,33 @@ def test_a_thought_is_folded_a_cut_answer_goes_on_and_an_answer_is_remembered_in
     expect(last.get_by_text("Remembered")).to_be_visible()
     expect(page.locator("#memory-count")).to_contain_text("1")
     shoot(page, f"replies-3-remembered-{size}-{scheme}")
+
+
+def test_what_is_sent_during_an_answer_waits_for_its_end_and_can_be_taken_back(
+    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub
+) -> None:
+    def slow(request: Received) -> Reply:
+        is_first = "Which tea" in str(request.messages[-1]["content"])
+        return Answer("Sencha", Hold(), ", for one.") if is_first else Answer("Gyokuro.")
+
+    scripted_hub.server.respond = slow
+    page = open_scripted_page()
+    sign_up(page, "waits_for_its_turn")
+    page.get_by_role("button", name="Not now").click()
+    message = page.get_by_role("textbox", name="Message", exact=True)
+    message.fill("Which tea is green?")
+    page.keyboard.press("Enter")
+    expect(page.locator(".message--assistant")).to_contain_text("Sencha")
+    message.fill("And another?")
+    page.keyboard.press("Enter")
+    waits = page.get_by_text("Sends when this answer is finished.")
+    expect(waits).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(waits).to_be_hidden()
+    page.keyboard.press("Enter")
+    expect(page.locator(".message--user")).to_have_count(1)
+    scripted_hub.server.release()
+    expect(page.locator(".message--user")).to_have_count(2)
+    expect(page.locator(".message--assistant").last).to_contain_text("Gyokuro.")
+    expect(message).to_have_value("")
+    expect(waits).to_be_hidden()

@@ -40,10 +40,11 @@ def test_a_budget_is_set_warned_of_and_used_up(
     expect(page.locator("#consent")).to_have_count(0)
     workspace = page.locator("body").get_attribute("data-workspace")
     ask("Hello")
-    line = page.locator(".message__usage")
-    expect(line.locator("summary")).to_have_text(re.compile(r"^\s*9 tokens in, 3 out"))
+    line = page.locator(".message__about")
+    expect(line.get_by_text("9 tokens in")).to_be_hidden()
     chat = page.url
     line.locator("summary").click()
+    expect(line.get_by_text(re.compile(r"^\s*9 tokens in, 3 out"))).to_be_visible()
     expect(line.get_by_text("Cached")).to_be_visible()
     look("answer")
 

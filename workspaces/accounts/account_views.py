@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from allauth.account.views import password_reset
+from allauth.account.adapter import get_adapter
+from allauth.account.views import login, password_reset, signup
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 
 from memoryhub import mail
+from workspaces.models import User
+
+
+@login_not_required
+def sign_in(request: HttpRequest) -> HttpResponseBase:
+    """Where nobody has an account yet, there is none to sign in with: the page creates the first one."""
+    is_fresh = not request.user.is_authenticated and not User.objects.exists()
+    if is_fresh and get_adapter(request).is_open_for_signup(request):
+        request.is_fresh_installation = True  # type: ignore[attr-defined]
+        return signup(request)
+    return login(request)
 
 
 @login_not_required

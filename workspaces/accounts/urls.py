@@ -7,11 +7,12 @@ from allauth.account.views import email, password_change, password_set
 from allauth.mfa.totp.views import activate_totp
 from django.urls import include, path
 
-from workspaces.accounts.account_views import reset_password
+from workspaces.accounts.account_views import reset_password, sign_in
 from workspaces.accounts.sign_in import has_two_factor, proven_first
 from workspaces.accounts.single_sign_on import OPEN_TO_ALL, begin, come_back
 
 urlpatterns = [
+    path("login/", sign_in),
     # It asks for the old password itself; with two-factor sign-in on, for a code before.
     path("password/change/", reauthentication_required(enabled=has_two_factor)(password_change)),
     path("password/reset/", reset_password),

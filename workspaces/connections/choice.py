@@ -154,12 +154,14 @@ def options_for(
             "",
             taken.label,
             taken.model.name,
-            chosen is None or chosen.deleted_at is not None,
+            chosen is None or chosen.deleted_at is not None or chosen == taken.connection,
             is_local,
             why_not=why_not_here(workspace, is_local, taken.label),
         )
     ]
     for found in Connection.objects.usable_by(user):
+        if taken.connection is not None and found.pk == taken.connection.pk:
+            continue  # it is the first line already
         options.append(
             Option(
                 found.public_id,

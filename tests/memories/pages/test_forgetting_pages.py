@@ -148,7 +148,9 @@ def test_a_chat_goes_by_its_page(cast: Cast) -> None:
     row = make_chat(cast.editor, cast.workspace)
     listed = client.get(f"/chats/{row.public_id}/").content.decode()
     assert re.search(rf'href="/chats/{row.public_id}/".*?data-chat-menu=" deletable"', listed, re.S)
-    assert 'href="/chats/CHAT/forget/"' in listed
+    assert "forget/" not in listed, "no row of the list offers what cannot be undone"
+    deleted = client.post(f"/chats/{row.public_id}/delete/").content.decode()
+    assert f"/chats/{row.public_id}/restore/" in deleted and f"/chats/{row.public_id}/forget/" in deleted
 
 
 def test_a_chat_goes_by_rest(cast: Cast) -> None:

@@ -69,6 +69,32 @@ def test_a_capable_model_extracts(scripted_model: ScriptedOpenAI) -> None:
     }
 
 
+def test_others_read_the_name_of_who_said_it(scripted_model: ScriptedOpenAI) -> None:
+    scripted_model.script(Answer(candidates("User's dog is called Rex")))
+    extraction = queued()
+    tasks.extract_turn(extraction_id=extraction.pk)
+    assert Memory.objects.get().content == "User's dog is called Rex"
+    Memory.objects.all().delete()
+    maria, other = make_user("maria", first_name="Maria"), make_user()
+    room = make_chat(maria, make_workspace(owner=other, editor=maria))
+    question = make_message(room, "My dog is called Rex")
+    reply = make_message(room, "Hello Rex.", "assistant", reply_to=question)
+    scripted_model.script(
+        Answer(candidates("User's dog is called Rex", "The user lives in Oslo", "Users sign in"))
+    )
+    extraction = run.queue_extraction(
+        workspace=room.workspace,
+        user=maria,
+        chat_id=room.public_id,
+        message_id=reply.public_id,
+        source_type="auto_chat",
+        now=timezone.now(),
+    )
+    tasks.extract_turn(extraction_id=extraction.pk)
+    assert {memory.content for memory in Memory.objects.all()} >= {"Maria's dog is called Rex"}
+    assert not Memory.objects.filter(content__startswith="Maria sign").exists()
+
+
 def test_it_runs_twice_and_stores_once(scripted_model: ScriptedOpenAI) -> None:
     scripted_model.script(Answer(candidates("One thing")), Answer(candidates("Another thing")))
     extraction = queued()

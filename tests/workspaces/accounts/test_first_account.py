@@ -184,3 +184,17 @@ def test_of_two_at_once_one_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert administrators() == ["ada"]
     assert User.objects.count() == 2
     connection.close()
+
+
+def test_the_page_of_a_fresh_installation_creates_the_first_account(settings: Settings) -> None:
+    client = Client(SERVER_NAME="localhost", SERVER_PORT="8000")
+    greeting = client.get("/accounts/login/").content.decode()
+    assert "Create the first account" in greeting
+    assert "Welcome back" not in greeting and "Already have one?" not in greeting
+    settings.SIGNUP_OPEN = False
+    assert "Welcome back" in client.get("/accounts/login/").content.decode()
+    settings.SIGNUP_OPEN = True
+    form = {"username": "ada", "email": "ada@example.org", "password1": PASSWORD, "password2": PASSWORD}
+    assert client.post("/accounts/login/", form).status_code == 302
+    assert administrators() == ["ada"]
+    assert "Welcome back" in Client().get("/accounts/login/").content.decode()

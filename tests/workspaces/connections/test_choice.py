@@ -70,6 +70,22 @@ def test_peoples_own_rest_while_the_operator_does_not_allow_them(cast: Cast, set
     assert [option.value for option in options_for(cast.workspace, cast.editor, None)] == [""]
 
 
+def test_the_model_of_the_workspace_is_listed_once(cast: Cast) -> None:
+    of_workspace = make_connection(name="House model")
+    make_connection(name="Other model")
+    workspace = with_choice(cast, of_workspace)
+    for chosen in (None, of_workspace):
+        options = options_for(workspace, cast.editor, chosen, inherited=of_workspace)
+        assert [(option.label, option.is_chosen) for option in options] == [
+            ("House model", True),
+            ("Other model", False),
+        ]
+    assert [option.label for option in options_for(workspace, cast.editor, of_workspace)][1:] == [
+        "House model",
+        "Other model",
+    ]
+
+
 def test_where_memories_stay_only_a_local_one_is_asked(cast: Cast, settings: Settings) -> None:
     settings.LLM_BASE_URL, settings.EMBEDDED_MODEL, settings.LLM_MODEL = (
         "https://api.example.org/v1",
