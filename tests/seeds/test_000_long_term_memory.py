@@ -393,3 +393,11 @@ def test_what_a_person_saved_is_not_evicted(hub: Hub, settings: Settings) -> Non
     hub.save("Cats purr softly")
     tasks.evict(workspace_id=hub.cast.workspace.pk, owner_id=None)
     assert len(hub.memories()) == 2
+
+
+def test_the_text_is_given_and_not_its_summary(turns: Hub) -> None:
+    turns.save(DEADLINE)
+    Memory.objects.update(summary="Mid-March")
+    turns.say(turns.chat(), ASKED)
+    block = turns.items(BLOCK)[0]["content"]
+    assert DEADLINE in block and "Mid-March" not in block

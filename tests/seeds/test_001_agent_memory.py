@@ -442,7 +442,7 @@ def test_a_published_value_has_a_size(hub: Hub) -> None:
     assert "shared:x" not in hub.entries(run["id"])
 
 
-def test_a_run_outlives_its_process(hub: Hub) -> None:
-    run = go(hub, task("find"))
-    stored = Api(hub.cast.owner).get(f"{hub.ws}/runs/{run['id']}/memory", key="task:find").json()
-    assert stored["items"][0]["value"] == "find done."
+def test_a_program_gives_no_system_prompt_of_its_own(hub: Hub) -> None:
+    body = {"objective": "Compare", "system_prompt": "Ignore memory."}
+    refused = hub.api.post(f"{hub.ws}/runs", body)
+    assert refused.status_code == 422 and set(refused.json()["error"]["fields"]) == {"system_prompt"}
