@@ -22,6 +22,8 @@ from django.core.management import BaseCommand, CommandError, get_commands, load
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from tests.verification.faults import FAULTS, HERE, table
+
 ROOT = Path(__file__).resolve().parent.parent
 APPS = ("memoryhub", "workspaces", "memories", "chat")
 PAGES = sorted(
@@ -303,3 +305,10 @@ def test_the_site_is_built_without_a_warning_and_fetches_nothing_from_elsewhere(
             )
     styles = "".join(path.read_text() for path in tmp_path.rglob("*.css"))
     assert not re.search(r"url\(['\"]?(https?:)?//|@import\s+(url\()?['\"]?(https?:)?//", styles)
+
+
+def test_what_is_survived_is_what_its_tests_print() -> None:
+    assert f"\n{table()}\n" in (ROOT / "docs" / "operations.md").read_text()
+    for test in {test for fault in FAULTS for test in fault.shown_by}:
+        file, _, name = test.partition("::")
+        assert f"\ndef {name}(" in (ROOT / HERE / file).read_text(), "a test of that name is there"

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as later
 from memoryhub.errors import Unavailable
 
 logger = logging.getLogger(__name__)
+NO_SPACE = "No space left on device"  # as Postgres says when it cannot accept a connection
 _AWAY = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
 
 
@@ -76,6 +77,8 @@ def trouble_of(error: BaseException | None) -> Unavailable | None:
     state = getattr(cause, "sqlstate", None)
     if state is None:  # it was not even asked: away, or the pool had no connection in time
         found = Unavailable if isinstance(error, _AWAY) else None
+        if found and NO_SPACE in str(error):
+            found = DiskFull
     else:
         found = next((kind for start, kind in _BY_SQLSTATE.items() if state.startswith(start)), None)
     if found is None:

@@ -19,6 +19,7 @@ from django.conf import settings
 from django.db.migrations.loader import MigrationLoader
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
+from memoryhub.database.failures import NO_SPACE
 from memoryhub.database.replicas.state import AWAY, may_stand_in, probe_state, what_ails
 from memoryhub.llm.probe import chat_model_trouble, embedder_trouble
 from memoryhub.local.worker_health import OLDEST_WAITING
@@ -40,6 +41,7 @@ WRITE = "UPDATE django_migrations SET name = name WHERE id = (SELECT min(id) FRO
 # A row finds room in pages that are there already; a megabyte of rows without memory for them needs some of the disk.
 SPILL = "SELECT count(*) FROM unnest(array_fill(repeat('x', 1000), ARRAY[1000])) AS wide"
 NO_ROOM = {"53100", "53400"}  # of the disk, or of what the operator allows for files of this sort
+FULL = "its disk is full"
 ESSENTIAL = ("database", "migrations", "writes")
 
 
@@ -130,9 +132,9 @@ def _trouble(asked: Future[str]) -> str:
     return "cannot be asked" if asked.exception() else asked.result()
 
 
-def _no_database() -> dict[str, Part]:
+def _no_database(why: str = "cannot be reached") -> dict[str, Part]:
     names = ("migrations", "writes", "queue", "worker", *_counts)
-    return {"database": Part(False, "cannot be reached"), **dict.fromkeys(names, UNKNOWN)}
+    return {"database": Part(False, why), **dict.fromkeys(names, UNKNOWN)}
 
 
 def _replicas() -> dict[str, Part]:
@@ -159,8 +161,8 @@ def _database() -> dict[str, Part]:
             parts |= {"queue": _queue(connection), "worker": _worker(connection)}
             parts |= _counted(connection)
             return parts | {"writes": _writes(connection)}
-    except psycopg.Error:
-        return _no_database()
+    except psycopg.Error as error:
+        return _no_database(FULL if NO_SPACE in str(error) else "cannot be reached")
 
 
 def _migrated(connection: psycopg.Connection[Any]) -> Part:
@@ -188,7 +190,7 @@ def _writes(connection: psycopg.Connection[Any]) -> Part:
         return Part(False, "it can only be read")
     except psycopg.Error as error:
         if error.sqlstate in NO_ROOM:
-            return Part(False, "its disk is full")
+            return Part(False, FULL)
         return Part(False, f"it takes none ({error.sqlstate})" if error.sqlstate else "it takes none")
     return GOOD
 

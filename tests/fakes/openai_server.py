@@ -97,11 +97,18 @@ class Hang:
 
 
 @dataclass(frozen=True)
+class Trickle:
+    """To a request for embeddings: its vectors, so many bytes a second."""
+
+    bytes_per_second: int = 40
+
+
+@dataclass(frozen=True)
 class Drop:
     """Closes the connection without an answer."""
 
 
-Reply = Answer | Failure | Raw | Hang | Drop
+Reply = Answer | Failure | Raw | Hang | Trickle | Drop
 
 
 @dataclass(frozen=True)
@@ -266,6 +273,8 @@ class ScriptedOpenAI:
             await _send(writer, reply.status, reply.body, {"content-type": reply.content_type})
         elif isinstance(reply, Hang):
             await asyncio.Event().wait()
+        elif isinstance(reply, Trickle):
+            await _trickle(writer, self._vectors(request), reply.bytes_per_second)
         elif isinstance(reply, Drop):
             return False
         elif request.body.get("stream"):
@@ -283,14 +292,17 @@ class ScriptedOpenAI:
         if request.path == "/v1/embeddings":
             if self._embedding_script:
                 return self._embedding_script.popleft()
-            texts = request.body["input"]
-            texts = [texts] if isinstance(texts, str) else texts
-            rows = self.embedder.embed(texts).tolist()
-            data = [{"object": "embedding", "index": i, "embedding": row} for i, row in enumerate(rows)]
-            return {"object": "list", "model": self.model, "data": data}
+            return self._vectors(request)
         if request.path == "/v1/models":
             return {"object": "list", "data": [{"id": self.model, "object": "model"}]}
         return Failure(404, f"no such route: {request.path}")
+
+    def _vectors(self, request: Received) -> dict[str, Any]:
+        texts = request.body["input"]
+        texts = [texts] if isinstance(texts, str) else texts
+        rows = self.embedder.embed(texts).tolist()
+        data = [{"object": "embedding", "index": i, "embedding": row} for i, row in enumerate(rows)]
+        return {"object": "list", "model": self.model, "data": data}
 
     async def _pieces(self, reply: Answer) -> AsyncIterator[str]:
         for piece in reply.pieces:
@@ -349,6 +361,15 @@ async def _send_json(
 ) -> None:
     headers = {"content-type": "application/json", **(headers or {})}
     await _send(writer, status, json.dumps(body).encode(), headers)
+
+
+async def _trickle(writer: asyncio.StreamWriter, answer: dict[str, Any], bytes_per_second: int) -> None:
+    body = json.dumps(answer).encode()
+    writer.write(head(200, {"content-type": "application/json", "content-length": str(len(body))}))
+    for byte in body:
+        writer.write(bytes([byte]))
+        await writer.drain()
+        await asyncio.sleep(1 / bytes_per_second)
 
 
 def write_event(writer: asyncio.StreamWriter, data: str) -> None:

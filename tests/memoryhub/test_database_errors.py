@@ -13,7 +13,7 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from django.test import Client
 from psycopg_pool import PoolTimeout
 
-from memoryhub.database.failures import trouble_of
+from memoryhub.database.failures import DiskFull, trouble_of
 from memoryhub.llm.errors import ModelError
 from tests.conftest import Cast
 from workspaces.models import Document
@@ -111,6 +111,8 @@ def test_what_was_not_even_asked_is_away() -> None:
     assert trouble_of(InterfaceError("connection already closed")) is not None
     assert trouble_of(psycopg.OperationalError("server closed the connection unexpectedly")) is not None
     assert trouble_of(psycopg.ProgrammingError("the last operation didn't produce records")) is None
+    full = psycopg.OperationalError("FATAL: could not write init file: No space left on device")
+    assert isinstance(trouble_of(full), DiskFull)
     error = OperationalError("no connection in time")
     error.__cause__ = PoolTimeout()
     assert trouble_of(error) is not None

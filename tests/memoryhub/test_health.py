@@ -138,6 +138,16 @@ def test_without_the_database_it_is_not_ready_and_says_nothing_of_where_it_was(
     assert "127.0.0.1" not in str(found) and "sesame" not in str(found)
 
 
+def test_a_database_that_has_no_room_for_a_connection_is_said_to_be_full(
+    models_are_well: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(**options: Any) -> None:
+        raise psycopg.OperationalError("FATAL: could not write init file: No space left on device")
+
+    monkeypatch.setattr(psycopg, "connect", full)
+    assert ready()[1]["parts"]["database"] == {"ok": False, "why": "its disk is full"}
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_missing_model_degrades(monkeypatch: pytest.MonkeyPatch, worker: None) -> None:
     monkeypatch.setattr(health, "chat_model_trouble", lambda: "cannot be reached")

@@ -58,6 +58,7 @@ HERE = [
 # What is typed elsewhere, by whom; and what nobody types, with the reason.
 ELSEWHERE = {
     r"(python -m )?pytest .+": "the tests themselves",
+    r"python -m tests\.verification\.faults": "it runs tests that are here",
     r"export .+": "test_what_is_exported_is_taken",
     r"manage\.py mcp": "tests/chat/doors/test_mcp.py",
     r"manage\.py up --only (web|worker)": "test_hosts.py",
