@@ -99,7 +99,8 @@ class ChatAdmin(ReadOnlyAdmin):
 
     @admin.display(description="kind")
     def kind(self, chat: Chat) -> str:
-        return "temporary" if chat.is_temporary else "private" if chat.is_private else "shared"
+        kind = "temporary" if chat.is_temporary else "private" if chat.is_private else "shared"
+        return f"{kind}, imported" if chat.is_imported else kind
 
     @admin.display(description="messages")
     def its_messages(self, chat: Chat) -> str:
@@ -140,8 +141,8 @@ class ChatAdmin(ReadOnlyAdmin):
 @admin.register(Message)
 class MessageAdmin(ReadOnlyAdmin):
     many = "messages"
-    list_display = ("opening", "chat", "role", "author", "status", "created_at")
-    list_select_related = ("chat", "author")
+    list_display = ("opening", "chat", "role", "author", "imported_by", "imported_at", "status", "created_at")
+    list_select_related = ("chat", "author", "imported_by")
     list_filter = (ChatFilter, RoleFilter, StatusFilter)
     ids = {"msg": "public_id", "chat": "chat__public_id", "usr": "author__public_id"}
     search_help_text = (

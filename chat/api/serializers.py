@@ -46,6 +46,11 @@ class ChatJson(serializers.Serializer[Any]):
     is_private = serializers.BooleanField()
     is_temporary = serializers.BooleanField()
     created_by = PersonJson()
+    imported = serializers.BooleanField(
+        source="is_imported",
+        read_only=True,
+        help_text="Whether somebody else imported it under its creator's name.",
+    )
     created_at = Moment()
     updated_at = Moment(source="active_at", help_text="When it was last written in.")
 
@@ -101,6 +106,7 @@ def chat_json(chat: Chat) -> dict[str, Any]:
         "is_private": chat.is_private,
         "is_temporary": chat.is_temporary,
         "created_by": person_json(chat.created_by),
+        "imported": chat.is_imported,
         "created_at": iso(chat.created_at),
         "updated_at": iso(chat.active_at),
     }
@@ -113,6 +119,9 @@ class MatchJson(serializers.Serializer[Any]):
     highlights = serializers.ListField(
         child=serializers.ListField(child=serializers.IntegerField(), min_length=2, max_length=2),
         help_text="Where in `text` what was found begins and ends, in characters.",
+    )
+    imported = serializers.BooleanField(
+        source="is_imported", help_text="Whether somebody imported the message; it says who."
     )
 
 

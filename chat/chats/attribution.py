@@ -14,8 +14,10 @@ def imported(row: Attributed) -> str:
     importer, author = row.imported_by, row.written_by
     names = {
         "importer": isolated(importer.shown_name) if importer else "",
-        "author": isolated(author.shown_name) if author else _("someone unknown here"),
+        "author": isolated(author.shown_name) if author else "",
     }
+    if author is None:
+        return _("Imported by %(importer)s") % names if importer else _("Imported by someone who left")
     if importer is None:
         return _("Imported by someone who left, said to be from %(author)s") % names
     return _("Imported by %(importer)s, said to be from %(author)s") % names

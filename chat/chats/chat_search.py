@@ -46,6 +46,7 @@ class Match:
 
     message_id: str
     pieces: Pieces
+    is_imported: bool = False
 
     @property
     def text(self) -> str:
@@ -86,8 +87,11 @@ def matches_in(chats: Sequence[Chat], question: str, *, reader: User) -> dict[in
     by_words = Message.objects.filter(pk__in=keys, chat__in=here).readable_by(reader)
     for messages in (by_words, _with_parts(here, question, reader)):
         newest = messages.order_by("chat_id", "-pk").distinct("chat_id")
-        rows = newest.values_list("chat_id", "public_id", "content")
-        found = {chat: Match(message, pieces_of(content, question)) for chat, message, content in rows}
+        rows = newest.values_list("chat_id", "public_id", "content", "imported_at")
+        found = {
+            chat: Match(message, pieces_of(content, question), imported_at is not None)
+            for chat, message, content, imported_at in rows
+        }
         if found:
             return found
     return {}

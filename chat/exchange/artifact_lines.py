@@ -39,6 +39,7 @@ def artifact_line(artifact: Artifact) -> dict[str, Any]:
         "source_chat_id": artifact.source_chat_id,
         "source_message_id": artifact.source_message_id,
         "created_by": artifact.created_by.get_username() if artifact.created_by else None,
+        "imported": artifact.imported,
         "created_at": artifact.created_at.isoformat(),
         "updated_at": artifact.updated_at.isoformat(),
         "versions": _versions(artifact.versions.all()),
@@ -56,6 +57,7 @@ def _versions(newest_first: Iterable[ArtifactVersion]) -> list[dict[str, Any]]:
             "content": each.content,
             "by": each.by.get_username() if each.by else None,
             "by_model": each.by_model,
+            "imported": each.imported,
             "created_at": each.created_at.isoformat(),
         }
         room -= len(json.dumps(line, ensure_ascii=False).encode("utf-8", "replace"))
@@ -132,17 +134,20 @@ def _read(record: Record, workspace: Workspace, places: Places) -> _Read:
                 person(text_of(each, "by", 150)),
                 each.get("by_model") is True,
                 _moment(each, "created_at", places.now),
+                each.get("imported") is True,
             )
             for each in given
         ]
     )
+    made_by = person(text_of(line, "created_by", 150)) or places.user
     artifact = Artifact(
         workspace=place,
         owner=places.user if personal else None,
         kind=line["kind"],
         source_chat_id=text_of(line, "source_chat_id", 40),
         source_message_id=text_of(line, "source_message_id", 40),
-        created_by=person(text_of(line, "created_by", 150)) or places.user,
+        created_by=made_by,
+        imported=made_by != places.user or line.get("imported") is True,
         created_at=_moment(line, "created_at", places.now),
         updated_at=_moment(line, "updated_at", places.now),
     )

@@ -178,7 +178,7 @@ def _message(line: dict[str, Any], local: str, chat: Chat, places: Places) -> Me
         chat=chat if chat.pk else None,
         role=role,
         author=author,
-        **_marks(line, role, author, places),
+        **_marks(line, author, places),
         **_rests_on(line, role),
         content=content,
         status=MessageStatus.STOPPED if status == MessageStatus.STREAMING else status,
@@ -193,9 +193,8 @@ def _message(line: dict[str, Any], local: str, chat: Chat, places: Places) -> Me
     )
 
 
-def _marks(line: dict[str, Any], role: str, author: User | None, places: Places) -> dict[str, Any]:
-    if role != MessageRole.USER:
-        return {}
+def _marks(line: dict[str, Any], author: User | None, places: Places) -> dict[str, Any]:
+    """Of an answer too, which no model of this installation need have written."""
     name = text_of(line, "imported_by", 150)
     at = read_moment("imported_at", line.get("imported_at"))
     return import_marks(author, places.user, at, lambda: _who(line, name, places), now=places.now)
@@ -249,6 +248,7 @@ def _receipt(line: dict[str, Any], local: str, places: Places) -> Receipt:
         ranking=text_of(line, "ranking", 20),
         threshold=_number(line, "threshold"),
         degraded=text_of(line, "degraded", 200),
+        imported=True,
     )
     receipt.created_at = _past(line, "created_at", places) or places.now
     return receipt

@@ -160,6 +160,7 @@ def _agent_line(agent: Agent) -> Line:
         "description": agent.description,
         "instructions": agent.instructions,
         "created_by": _who(agent.created_by),
+        "imported": agent.imported,
         "created_at": _at(agent.created_at),
         "updated_at": _at(agent.updated_at),
         "archived_at": _at(agent.archived_at),

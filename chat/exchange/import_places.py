@@ -217,9 +217,11 @@ class Places:
         except Conflict as error:
             raise Invalid(error.message) from None
         self.meet([text_of(line, "created_by", 150)])
+        made_by = self.person(workspace)(text_of(line, "created_by", 150))
         Agent.objects.filter(pk=agent.pk).update(
             public_id=local,
-            created_by=self.person(workspace)(text_of(line, "created_by", 150)),
+            created_by=made_by,
+            imported=made_by not in (None, self.user) or line.get("imported") is True,
             archived_at=archived_at,
             **{each: min(moment, self.now) for each, moment in dates.items() if moment},
         )

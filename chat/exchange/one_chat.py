@@ -54,7 +54,7 @@ def _messages(chat: Chat, reader: User) -> Iterator[list[Message]]:
 
 def _said_by(message: Message) -> str:
     if message.role == MessageRole.ASSISTANT:
-        return _("Answer")
+        return f"{_('Answer')} ({imported(message)})" if message.is_imported else _("Answer")
     if message.is_imported:
         return imported(message)
     return message.author.shown_name if message.author else _("Somebody who has left")

@@ -114,6 +114,11 @@ class Chat(models.Model):
     def __str__(self) -> str:
         return self.title or "New chat"
 
+    @property
+    def is_imported(self) -> bool:
+        """Whether somebody else imported it under its creator's name."""
+        return self.brought_by is not None
+
 
 class MessageRole(models.TextChoices):
     USER = "user", "User"

@@ -30,7 +30,8 @@ def imported_label(row: Attributed) -> str:
     """Return who imported a row and under whose name; empty where its words are of the person it names."""
     if not row.is_imported:
         return ""
-    return f"imported by {named(row.imported_by)}, said to be from {named(row.written_by)}"
+    label = f"imported by {named(row.imported_by)}"
+    return f"{label}, said to be from {named(row.written_by)}" if row.written_by else label
 
 
 def text_of(row: Message | Memory) -> str:

@@ -88,9 +88,11 @@ def provenance_of_run(run: Run) -> Provenance:
 def _people(turn: _Turn) -> Iterator[Source]:
     """Their own words, what they confirmed of the answer before, and what was imported under somebody's name."""
     for at, (_pk, role, text, name, _docs, imported_at) in enumerate(turn.lines):
+        if role != MessageRole.USER:
+            continue
         if imported_at is not None:
             yield Source(Speaker.IMPORT, text, name)
-        elif role == MessageRole.USER:
+        else:
             yield Source(Speaker.PERSON, text)
             earlier = next((line[2] for line in turn.lines[at + 1 :] if line[1] == MessageRole.ASSISTANT), "")
             if said := confirmed(text, earlier):

@@ -41,5 +41,7 @@ def conversation_of(
 
 def _line(message: Message, pictures: ByMessage) -> Line:
     role: Literal["user", "assistant"] = "user" if message.role == MessageRole.USER else "assistant"
-    shown = pictures.get(message.pk, ()) if role == "user" else ()
+    shown = pictures.get(message.pk, ())
+    if role == "assistant":  # without a label, which the model would write into its next answer
+        return Line(role, message.content, message.pk)
     return Line(role, text_of(message), message.pk, shown, is_imported=message.is_imported)

@@ -135,6 +135,7 @@ def _blank_anew(answer: Message, *, now: datetime) -> Message:
     else:
         anew = answer
         anew.attempt += 1
+        anew.imported_by = anew.imported_at = None
     anew.content, anew.has_thoughts = "", False
     _set_streaming(anew, now=now)
     return anew

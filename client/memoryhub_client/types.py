@@ -182,6 +182,7 @@ class Chat(TypedDict):
     is_private: bool
     is_temporary: bool
     created_by: Person
+    imported: bool
     created_at: str
     updated_at: str
 

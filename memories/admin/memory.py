@@ -55,7 +55,7 @@ HEAVY = ("content", "summary", "source_excerpt", "source_details", "search", "ta
 
 class RevisionInline(ReadOnlyInline):
     model = Revision
-    fields = ("action", "by", "at", "before")
+    fields = ("action", "by", "imported", "at", "before")
     readonly_fields = fields
     verbose_name_plural = "history, newest first"
 
@@ -108,6 +108,8 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         "author",
         "edited_by",
         "edited_at",
+        "imported_by",
+        "imported_at",
         "older",
         "source_type",
         "source_chat_id",
@@ -166,6 +168,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         words += ["pinned"] if memory.pinned else []
         words += ["may replace an older one"] if memory.may_replace_id else []
         words += ["personal"] if memory.owner_id else []
+        words += ["imported"] if memory.is_imported else []
         words += ["an assistant's"] if memory.agent_id else []
         meaning = self.meaning(memory) if memory.is_live else "yes"  # of what is in use alone
         words += [] if meaning == "yes" else [f"found by meaning: {meaning}"]

@@ -93,7 +93,7 @@ class ReceiptItemInline(ReadOnlyInline):
 @admin.register(Receipt)
 class ReceiptAdmin(ReadOnlyAdmin):
     many = "receipts"
-    list_display = ("message_id", "workspace", "user", "ranking", "fell_back", "created_at")
+    list_display = ("message_id", "workspace", "user", "ranking", "fell_back", "imported", "created_at")
     list_select_related = ("workspace", "user")
     list_filter = (WorkspaceFilter, DegradedFilter)
     ids = {"msg": "message_id"}

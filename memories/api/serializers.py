@@ -226,6 +226,10 @@ class ReceiptJson(serializers.Serializer[Any]):
         help_text="True: found by words, since the search by meaning failed."
     )
     degraded_reason = serializers.SerializerMethodField()
+    imported = serializers.BooleanField(
+        read_only=True,
+        help_text="True: somebody imported it, so what it says was recalled elsewhere, or nowhere.",
+    )
     created_at = Moment()
     items = ReceiptItemJson(many=True)
 

@@ -374,6 +374,9 @@ class Revision(models.Model):
     by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     before: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
     at = models.DateTimeField(default=timezone.now)
+    imported = models.BooleanField(
+        default=False, db_default=False, help_text="A file says so that somebody else imported."
+    )
 
     class Meta:
         ordering = ["-at", "-id"]

@@ -35,6 +35,11 @@ class Receipt(models.Model):
         max_length=200, blank=True, help_text="Why recall fell back to words, if it did."
     )
     created_at = models.DateTimeField(auto_now_add=True)
+    imported = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Of a file that somebody imported: nothing was recalled here.",
+    )
 
     def __str__(self) -> str:
         return f"Receipt of {self.message_id}"

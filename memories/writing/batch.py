@@ -245,7 +245,12 @@ class Batch:
         for revision in past:
             before = dict(revision.before or {})
             yield Revision(
-                memory=memory, action=revision.action, by=revision.by, at=revision.at, before=before
+                memory=memory,
+                action=revision.action,
+                by=revision.by,
+                at=revision.at,
+                before=before,
+                imported=revision.imported,
             )
 
     def _store_vectors(self) -> None:

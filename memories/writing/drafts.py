@@ -209,7 +209,7 @@ def kind_in(memory: Memory) -> str:
         refuse_delicate(values, personal=memory.is_automatic)
     except Sensitive as refused:
         acts = (RevisionAction.EDIT, RevisionAction.RESTORE)
-        wanted = memory.revisions.filter(action__in=acts, by__isnull=False).exists()
+        wanted = memory.revisions.filter(action__in=acts, by__isnull=False, imported=False).exists()
         return "" if wanted else refused.kind
     except SecretRefused as refused:
         return refused.kind or "credential"

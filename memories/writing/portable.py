@@ -55,6 +55,7 @@ class PastRevision:
     at: datetime
     by: User | None = None
     before: Mapping[str, Any] | None = None
+    imported: bool = True
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,7 @@ def memory_line(memory: Memory) -> dict[str, Any]:
             "by": revision.by.get_username() if revision.by else None,
             "at": _written(revision.at),
             "before": revision.before,
+            "imported": revision.imported,
         }
         for revision in sorted(memory.revisions.all(), key=lambda revision: revision.pk)
     ]
@@ -184,10 +186,15 @@ def settle(
     )
     draft = replace(draft, **marks)
     revisions = tuple(
-        replace(revision, by=person(name) if name else None)
+        _by(revision, person(name) if name else None, importer)
         for revision, name in zip(read.past.revisions, read.revisers, strict=True)
     )
     return draft, replace(read.past, revisions=revisions)
+
+
+def _by(revision: PastRevision, who: User | None, importer: User) -> PastRevision:
+    """Marked unless it is the importer's own act and the file has no mark for it."""
+    return replace(revision, by=who, imported=revision.imported or who != importer)
 
 
 def import_marks(
@@ -227,7 +234,12 @@ def _revision(given: Any) -> PastRevision:
     clean_fields(fields | moments, personal=True)
     _short("revisions.before.key_went_to", before.get("key_went_to", ""), ID_LENGTH)
     refuse_hidden_secrets("revisions.before", before.get("source_excerpt", ""))
-    return PastRevision(given["action"], at, before=storable("revisions.before", before))
+    return PastRevision(
+        given["action"],
+        at,
+        before=storable("revisions.before", before),
+        imported=given.get("imported") is True,
+    )
 
 
 def read_moment(name: str, value: Any) -> datetime | None:

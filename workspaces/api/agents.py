@@ -31,6 +31,9 @@ class AgentJson(serializers.Serializer[Any]):
     description = serializers.CharField(max_length=agents.DESCRIPTION_LENGTH)
     instructions = serializers.CharField(help_text="What goes before the model in every chat with it.")
     created_by = PersonJson(allow_null=True)
+    imported = serializers.BooleanField(
+        read_only=True, help_text="Whether somebody else imported it under that person's name."
+    )
     created_at = Moment()
     updated_at = Moment()
     archived_at = Moment(allow_null=True)

@@ -49,6 +49,9 @@ class ArtifactJson(serializers.Serializer[Any]):
     source_chat_id = serializers.CharField(allow_null=True, help_text="The chat that it was kept from.")
     source_message_id = serializers.CharField(allow_null=True, help_text="The answer that it was kept from.")
     created_by = PersonJson(allow_null=True)
+    imported = serializers.BooleanField(
+        read_only=True, help_text="Whether somebody else imported it under that person's name."
+    )
     created_at = Moment()
     updated_at = Moment()
 
@@ -64,6 +67,9 @@ class ArtifactVersionJson(serializers.Serializer[Any]):
     content = serializers.CharField()
     by = PersonJson(allow_null=True)
     by_model = serializers.BooleanField(help_text="true: a model wrote it, for that person.")
+    imported = serializers.BooleanField(
+        read_only=True, help_text="true: somebody else imported it under that name, or as a model's."
+    )
     created_at = Moment()
 
 

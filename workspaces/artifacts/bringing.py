@@ -28,6 +28,7 @@ class Past:
     by: User | None
     by_model: bool
     at: datetime
+    imported: bool = False
 
 
 def checked(versions: Sequence[Past]) -> list[Past]:
@@ -52,6 +53,7 @@ def bring(artifact: Artifact, versions: Sequence[Past], *, by: User) -> None:
             size=len(each.written.content.encode()),
             by=each.by if each.by and by.is_superuser else by,  # whose room it takes, and nobody else's
             by_model=each.by_model,
+            imported=each.imported or each.by_model or (by.is_superuser and each.by not in (None, by)),
             created_at=each.at,
         )
         for number, each in enumerate(versions, 1)

@@ -46,6 +46,9 @@ class Artifact(Owned, models.Model):
     source_chat_id = models.CharField(max_length=40, blank=True, default="")
     source_message_id = models.CharField(max_length=40, blank=True, default="")
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    imported = models.BooleanField(
+        default=False, db_default=False, help_text="Somebody else imported it under its author's name."
+    )
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(default=timezone.now)
     deleted_at = models.DateTimeField(null=True, blank=True)
@@ -82,6 +85,11 @@ class ArtifactVersion(models.Model):
     size = models.PositiveIntegerField(help_text="Bytes of the content.")
     by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     by_model = models.BooleanField(default=False, help_text="A model wrote it, for that person.")
+    imported = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Somebody else imported it under that name, or as a model's.",
+    )
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

@@ -241,6 +241,9 @@ class Agent(models.Model):
     description = models.CharField(max_length=300, blank=True)
     instructions = models.TextField(max_length=4000, blank=True)
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    imported = models.BooleanField(
+        default=False, db_default=False, help_text="Somebody else imported it under its author's name."
+    )
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(default=timezone.now)
     archived_at = models.DateTimeField(null=True, blank=True)

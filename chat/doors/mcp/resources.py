@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from chat.doors.mcp.session import caller
 from chat.doors.mcp.shapes import in_sight, page
 from chat.prompting.context import recalled_block
-from chat.prompting.labels import text_of
+from chat.prompting.labels import imported_label, text_of
 from chat.prompting.text import escape
 from chat.tools.base import ToolCaller
 from chat.tools.documents import piece_of
@@ -127,15 +127,19 @@ def _text_of(who: ToolCaller, public_id: str) -> str:
 
 def _of_memory(memory: Memory) -> types.Resource:
     title = memory.content if len(memory.content) <= NAME_LENGTH else memory.content[: NAME_LENGTH - 1] + "…"
-    return _resource("memory", memory.public_id, title, memory.updated_at)
+    about = imported_label(memory) or None
+    return _resource("memory", memory.public_id, title, memory.updated_at, description=about)
 
 
 def _of_document(document: Document) -> types.Resource:
     return _resource("document", document.public_id, document.title, document.updated_at)
 
 
-def _resource(scheme: str, public_id: str, title: str, changed_at: datetime) -> types.Resource:
+def _resource(
+    scheme: str, public_id: str, title: str, changed_at: datetime, *, description: str | None = None
+) -> types.Resource:
     return types.Resource(
+        description=description,
         name=public_id,
         title=title,
         uri=f"{scheme}://{public_id}",

@@ -147,7 +147,7 @@ def page(
 ) -> tuple[list[Memory], str | None]:
     """Newest first. The cursor is the last id of the page before, which may be deleted since. Raises Invalid."""
     rows = rows.live(caller.now).order_by("-created_at", "-pk").defer("search", "source_excerpt")
-    rows = rows.select_related("imported_by")
+    rows = rows.select_related("author", "edited_by", "imported_by")
     if cursor:
         last = in_sight(caller).filter(public_id=cursor).first() if PATTERN.fullmatch(cursor) else None
         if last is None:

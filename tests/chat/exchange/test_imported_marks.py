@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from chat.chats import sharing
 from chat.chats.remembering import remember_message
+from chat.doors.mcp.resources import _of_memory
 from chat.doors.mcp.shapes import found_shape, shape_of
 from chat.models import Chat, Message, MessageRole
 from chat.prompting.context import recalled_block
@@ -19,6 +20,7 @@ from chat.prompting.provenance import provenance_until
 from chat.prompting.stored import conversation_of
 from chat.tools.memory import recalled, searched
 from chat.turns.mining import load_turn
+from chat.turns.retry import _blank_anew
 from memories.models import Memory
 from memories.recalling.recall import recall
 from memories.recalling.workspace_search import search_workspace
@@ -29,7 +31,7 @@ from tests.chat.exchange.test_exchange import empty_installation, exported, impo
 from tests.conftest import Cast
 from tests.factories import HERE, make_chat, make_memory, make_message, shown_to
 from workspaces.invitations.invited import invite
-from workspaces.models import User, Workspace
+from workspaces.models import Agent, Artifact, User, Workspace
 
 pytestmark = pytest.mark.django_db
 SAID = "I approve the payment of 900 euros to Olive Ltd"
@@ -117,7 +119,7 @@ class TestRest:
     def test_messages_say_who_imported_them(self, cast: Cast, chat: Chat) -> None:
         asked, answered = Api(cast.editor).get(f"{chat.public_id}/messages").json()["items"]
         assert (asked["imported"], asked["imported_by"]["username"]) == (True, "olive")
-        assert (answered["imported"], answered["imported_by"]) == (False, None)
+        assert (answered["imported"], answered["imported_by"]["username"]) == (True, "olive")
 
     def test_memories_and_finds_say_who_imported_them(self, cast: Cast, chat: Chat) -> None:
         editor, at = Api(cast.editor), f"workspaces/{cast.workspace.public_id}"
@@ -236,3 +238,137 @@ class TestExchange:
         imported_whole(cast.owner, forged(author="sam"), cast.workspace)
         assert Message.objects.get(role="user").author is None and Memory.objects.get().author is None
         assert Message.objects.get(role="user").is_imported and Memory.objects.get().is_imported
+
+
+def brought(cast: Cast, *lines: dict[str, Any]) -> None:
+    imported_whole(
+        cast.owner, forged() + b"".join(json.dumps(each).encode() + b"\n" for each in lines), cast.workspace
+    )
+
+
+class TestEverywhereElse:
+    """Answers, chats, receipts, histories, artifacts, assistants, lists and snippets."""
+
+    def test_an_answer_is_marked_for_all_but_who_imported_it(self, cast: Cast, chat: Chat) -> None:
+        assert answer(chat).imported_by == cast.owner
+        for person, marks in ((cast.editor, 2), (cast.owner, 1)):
+            shown = page(person, f"/chats/{chat.public_id}/")
+            assert shown.count("Imported by") == marks, person
+        assert "Imported by olive" in page(cast.viewer, f"/chats/{chat.public_id}/")
+        _link, token = sharing.make_link(chat, days=None, by=cast.owner, now=timezone.now())
+        assert Client().get(f"/shared/{token}/").content.decode().count("data-imported") == 2
+
+    def test_a_model_that_answers_again_takes_the_mark_away(self, cast: Cast, chat: Chat) -> None:
+        Message.objects.filter(pk=answer(chat).pk).update(status="failed")
+        assert not _blank_anew(answer(chat), now=timezone.now()).is_imported
+        Message.objects.filter(pk=answer(chat).pk).update(status="done")
+        assert not _blank_anew(answer(chat), now=timezone.now()).is_imported
+
+    def test_an_imported_answer_is_no_label_in_the_prompt(self, cast: Cast, chat: Chat) -> None:
+        """The model would write one into its own."""
+        asked = make_message(chat, "Did I approve it?", author=cast.editor)
+        history = conversation_of(asked, None, shown=shown_to(cast.editor), reach=HERE).earlier
+        assert [each.content for each in history if each.role == "assistant"] == ["I see."]
+
+    def test_a_chat_says_so(self, cast: Cast) -> None:
+        line = {
+            "type": "chat",
+            "id": "chat_" + "b" * 24,
+            "workspace": "ws_x",
+            "title": "His",
+            "created_by": "eddie",
+        }
+        brought(cast, line)
+        api = Api(cast.viewer)
+        told = {each["title"]: each["imported"] for each in api.get("chats").json()["items"]}
+        assert told == {"His": True, "Payments": False}
+        his = Chat.objects.get(title="His")
+        assert his.created_by == cast.editor and api.get(f"chats/{his.public_id}").json()["imported"] is True
+        assert "data-imported" in page(cast.viewer, f"/chats/{his.public_id}/")
+
+    def test_the_list_of_chats_marks_what_was_found(self, cast: Cast, chat: Chat) -> None:
+        [row] = Api(cast.editor).get("chats", q="payment of 900").json()["items"]
+        assert row["match"]["imported"] is True
+        client = Client(headers={"HX-Request": "true"})
+        client.force_login(cast.editor)
+        rows = client.get(
+            f"/workspaces/{cast.workspace.public_id}/chats/list/?q=payment+of+900"
+        ).content.decode()
+        assert "900" in rows and "data-imported" in rows
+        make_message(chat, "The payment of 900 came", author=cast.editor)
+        [row] = Api(cast.editor).get("chats", q="payment of 900").json()["items"]
+        assert row["match"]["imported"] is False, "the newest message has it"
+
+    def test_a_receipt_says_so(self, cast: Cast) -> None:
+        item = {"memory": "mem_" + "a" * 24, "position": 1, "score": 1.0, "score_parts": {}, "content": KNOWN,
+                "used": True}  # fmt: skip
+        brought(cast, {"type": "receipt", "workspace": "ws_x", "chat": "chat_" + "a" * 24,
+                       "message": "msg_" + "b" * 24, "user": "eddie", "threshold": 0.1, "ranking": "hybrid",
+                       "items": [item]})  # fmt: skip
+        chat = Chat.objects.get(title="Payments")
+        at = f"{chat.public_id}/messages/{answer(chat).public_id}/receipt"
+        told = Api(cast.editor).get(at).json()
+        assert told["imported"] is True and told["items"]
+        assert "data-imported" in page(cast.editor, f"/receipts/{answer(chat).public_id}/")
+
+    def test_a_history_says_so_and_keeps_no_secret(self, cast: Cast) -> None:
+        acts = [
+            {"action": "create", "by": "eddie", "at": "2026-01-01T00:00:00+00:00"},
+            {"action": "edit", "by": "olive", "at": "2026-01-02T00:00:00+00:00", "before": {"content": "No"}},
+        ]
+        brought(cast, {"type": "memory", "id": "mem_" + "b" * 24, "workspace": "ws_x", "source_type": "user",
+                       "content": "The payment is due in June", "author": "olive", "revisions": acts})  # fmt: skip
+        memory = Memory.objects.get(content__startswith="The payment is due")
+        assert [(each.action, each.by, each.imported) for each in memory.revisions.order_by("at")] == [
+            ("create", cast.editor, True),
+            ("edit", cast.owner, False),
+        ]
+        history = f"/workspaces/{cast.workspace.public_id}/memories/{memory.public_id}/history/"
+        assert page(cast.viewer, history).count("data-imported") == 1
+        lines = lines_of(exported(cast.owner, cast.workspace), "memory")
+        assert [
+            [each["imported"] for each in line["revisions"]] for line in lines if line["revisions"][1:]
+        ] == [[True, False]]
+
+    @pytest.mark.parametrize("is_superuser", [False, True])
+    def test_artifacts_and_assistants_say_so(self, cast: Cast, is_superuser: bool) -> None:
+        User.objects.filter(pk=cast.owner.pk).update(is_superuser=is_superuser)
+        cast.owner.refresh_from_db()
+        said = {"content": "I owe olive 900 euros", "title": "Terms"}
+        versions = [said | {"by": "eddie"}, said | {"by": "olive"}, said | {"by": "olive", "by_model": True}]
+        brought(
+            cast,
+            {"type": "agent", "id": "agent_" + "a" * 24, "workspace": "ws_x", "name": "Payer", "instructions": "Pay",
+             "created_by": "eddie"},
+            {"type": "artifact", "id": "art_" + "a" * 24, "workspace": "ws_x", "personal": False, "kind": "markdown",
+             "created_by": "eddie", "versions": versions},
+        )  # fmt: skip
+        agent, artifact = Agent.objects.get(name="Payer"), Artifact.objects.get()
+        assert (agent.created_by, agent.imported) == (cast.editor, True)
+        assert (artifact.created_by, artifact.imported) == (cast.editor, True)
+        by = cast.editor if is_superuser else cast.owner
+        made = [(each.by, each.imported) for each in artifact.versions.order_by("number")]
+        assert made == [(by, is_superuser), (cast.owner, False), (cast.owner, True)]
+        at, api = f"workspaces/{cast.workspace.public_id}", Api(cast.viewer)
+        assert [each["imported"] for each in api.get(f"{at}/agents").json()["items"]] == [True]
+        one = api.get(f"{at}/artifacts/{artifact.public_id}").json()
+        assert one["imported"] is True
+        shown = page(cast.viewer, f"/workspaces/{cast.workspace.public_id}/artifacts/{artifact.public_id}/")
+        assert "data-imported" in shown
+        exported_lines = lines_of(exported(cast.owner, cast.workspace))
+        told = {each["type"]: each.get("imported") for each in exported_lines}
+        assert told["agent"] is told["artifact"] is True
+
+    def test_the_admin_shows_the_marks(self, cast: Cast, chat: Chat) -> None:
+        User.objects.filter(pk=cast.stranger.pk).update(is_staff=True, is_superuser=True)
+        Chat.objects.filter(pk=chat.pk).update(brought_by=cast.owner.pk)
+        staff = User.objects.get(pk=cast.stranger.pk)
+        assert "Imported by" in page(staff, "/admin/chat/message/")
+        assert "shared, imported" in page(staff, "/admin/chat/chat/")
+        assert "imported" in page(staff, "/admin/memories/memory/")
+        assert "Imported by" in page(staff, f"/admin/memories/memory/{Memory.objects.get().pk}/change/")
+
+    def test_programs_lists_of_memories_say_so_over_mcp(self, cast: Cast, chat: Chat) -> None:
+        memory = Memory.objects.select_related("author", "edited_by", "imported_by").get()
+        assert _of_memory(memory).description == LABEL
+        assert _of_memory(make_memory("Plain", cast.owner, cast.workspace)).description is None
