@@ -198,7 +198,7 @@ def test_a_turn_is_mined_after_its_answer_is_stored(turns: Hub) -> None:
     assert answer["status"] == "done" and len(turns.model.chat_requests) == 1 and turns.memories() == []
     turns.model.script(found("User plays chess on Mondays"))
     turns.mine()
-    assert turns.texts() == {"User plays chess on Mondays"}
+    assert turns.texts() == {"olive plays chess on Mondays"}
 
 
 def test_what_tools_and_the_system_said_never_reaches_the_miner(turns: Hub) -> None:
@@ -233,7 +233,7 @@ def test_a_candidate_has_text_kind_and_importance(turns: Hub) -> None:
         found("User prefers short answers", kind="preference", importance=0.9),
     )
     [memory] = turns.memories()
-    assert (memory["content"], memory["category"]) == ("User prefers short answers", "preference")
+    assert (memory["content"], memory["category"]) == ("olive prefers short answers", "preference")
     assert memory["importance"] == 0.9
 
 
@@ -260,7 +260,7 @@ def test_the_least_valuable_go_beyond_the_cap(turns: Hub, settings: Settings) ->
     for thing, importance in (("chess", 0.1), ("tennis", 0.9)):
         noticed(turns, f"I play {thing}.", found(f"User plays {thing}", importance=importance))
     tasks.evict(workspace_id=turns.cast.workspace.pk, owner_id=None)
-    assert turns.texts() == {"User plays tennis"}
+    assert turns.texts() == {"olive plays tennis"}
 
 
 def test_the_miner_is_told_to_take_only_what_the_person_said_and_no_credentials(turns: Hub) -> None:
@@ -332,7 +332,7 @@ def test_an_assistant_recalls_and_remembers_by_two_tools(turns: Hub) -> None:
 
 
 def test_a_run_is_not_mined_by_itself(hub: Hub) -> None:
-    hub.model.respond = lambda request: Answer("User plays chess on Mondays.")
+    hub.model.respond = lambda request: Answer("olive plays chess on Mondays.")
     hub.run("I play chess on Mondays.", mode="loop")
     assert not Extraction.objects.exists() and hub.memories() == []
 
@@ -380,11 +380,11 @@ def test_answers_use_a_ranking_that_was_measured(turns: Hub) -> None:
 
 
 def test_what_only_the_model_said_waits_for_review(turns: Hub) -> None:
-    said, guessed = "I play chess with Anna at the club.", "User's daughter Anna plays chess in Oslo"
-    noticed(turns, said, found(guessed))
+    said, guessed = "I play chess with Anna at the club.", "daughter Anna plays chess in Oslo"
+    noticed(turns, said, found(f"User's {guessed}"))
     assert turns.memories() == []
     [proposal] = turns.api.get(f"{turns.ws}/proposals").json()["items"]
-    assert proposal["content"] == guessed
+    assert proposal["content"].endswith(guessed)
 
 
 def test_what_a_person_saved_is_not_evicted(hub: Hub, settings: Settings) -> None:
