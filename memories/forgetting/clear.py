@@ -132,14 +132,14 @@ def _place(workspace: Workspace, scope: str, agent: Agent | None, by: User) -> i
 
 
 def get_clearing(user: User, workspace: Workspace, public_id: str) -> Clearing:
-    """Return a clearing in this workspace: a personal one for its person alone, others for owners. Raises NotFound."""
+    """Return a clearing of this workspace for its owners, or a person's own of their personal memories, in whichever
+    workspace they began it. Raises NotFound.
+    """
     shared = ~Q(scope=Scope.USER) & Q(
-        workspace__memberships__user=user, workspace__memberships__role=Role.OWNER
+        workspace=workspace, workspace__memberships__user=user, workspace__memberships__role=Role.OWNER
     )
-    rows = Clearing.objects.filter(workspace=workspace, public_id=public_id)
-    found = (
-        rows.filter(Q(by=user, scope=Scope.USER) | shared).select_related("workspace", "agent", "by").first()
-    )
+    rows = Clearing.objects.filter(Q(scope=Scope.USER, by=user) | shared, public_id=public_id)
+    found = rows.select_related("workspace", "agent", "by").first()
     if found is None:
         raise NotFound(_("This does not exist, or you do not have access to it."))
     return found

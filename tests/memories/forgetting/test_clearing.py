@@ -238,6 +238,21 @@ class TestPages:
         assert live(memories) == {"first", "second", "mine", "its"}
         assert "/undo/" not in self.page(cast, cast.owner)
 
+    def test_personal_memories_are_taken_back_in_any_workspace(
+        self, cast: Cast, memories: dict[str, Memory]
+    ) -> None:
+        client, home = Client(), default_workspace(cast.owner).public_id
+        client.force_login(cast.owner)
+        client.post(self.address(cast) + "?scope=user")
+        clearing = Clearing.objects.get()
+        tasks.clear_memories(clearing_id=clearing.pk)
+        assert "mine" not in live(memories)
+        undo = f"/workspaces/{home}/clear/{clearing.public_id}/undo/"
+        assert undo in client.get(f"/workspaces/{home}/clear/").content.decode()
+        assert client.post(undo).status_code == 302
+        tasks.clear_memories(clearing_id=clearing.pk)
+        assert "mine" in live(memories)
+
     def test_for_good_asks_for_the_password_and_says_how_many(
         self, cast: Cast, memories: dict[str, Memory]
     ) -> None:
