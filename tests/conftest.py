@@ -69,6 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
     django_settings.STATIC_ROOT = folder / "static"
     django_settings.STATIC_ROOT.mkdir()
     django_settings.LOCALE_PATHS = [folder / "locale"]
+    django_settings.FILE_WAIT_SECONDS = 0  # no job reads or embeds unless a test does
     django_settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     django_settings.STORAGES["staticfiles"] = {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"

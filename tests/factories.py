@@ -16,6 +16,7 @@ from memories.assets.assets import attach
 from memories.models import Asset, Memory, MemoryNode
 from memories.nodes.nodes import create_node
 from memories.writing.gate import Draft, save_memory
+from workspaces import tasks
 from workspaces.access import default_workspace
 from workspaces.accounts.keys import make_key
 from workspaces.accounts.usernames import looks_of
@@ -24,7 +25,6 @@ from workspaces.artifacts import artifacts
 from workspaces.artifacts.kind import ARTIFACTS
 from workspaces.artifacts.written import Written
 from workspaces.documents import documents, reading_jobs
-from workspaces.documents.kind import DOCUMENTS
 from workspaces.index.filling import embed_passages
 from workspaces.invitations.invitations import create_invitation
 from workspaces.invitations.invited import accept_invited, invite
@@ -44,6 +44,7 @@ from workspaces.models import (
     Workspace,
 )
 from workspaces.models.connection import Connection
+from workspaces.models.document import DOCUMENT
 from workspaces.oauth import clients, grants
 from workspaces.webhooks.hooks import create_webhook
 
@@ -132,7 +133,7 @@ def make_document(
     made = documents.write(place, text=text, by=by, now=timezone.now(), **given).document
     reading_jobs.read(made.pk, now=timezone.now())
     if embedded:
-        embed_passages(DOCUMENTS, list(made.passages.values_list("pk", flat=True)))
+        tasks.embed_passages(kind=DOCUMENT, refs=list(made.passages.values_list("pk", flat=True)))
     made.refresh_from_db()
     return made
 

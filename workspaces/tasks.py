@@ -13,9 +13,10 @@ from memoryhub.jobs import job
 from workspaces import audit
 from workspaces.accounts import mailing, sessions
 from workspaces.artifacts.forgetting import purge as purge_artifacts
-from workspaces.documents import drafts, files, forgetting, reading_jobs
+from workspaces.documents import drafts, files, forgetting, indexing, reading_jobs
 from workspaces.index import filling, indexes, kinds, reembedding
 from workspaces.invitations import invitations
+from workspaces.models.document import DOCUMENT
 from workspaces.oauth import clients, grants
 from workspaces.rest import once
 from workspaces.retention import sweeping
@@ -28,6 +29,7 @@ def sweep() -> str:
     now = timezone.now()
     notes, sign_ins, events = once.sweep(now=now), sessions.sweep(now=now), audit.prune(now=now)
     filling.fill_gaps()
+    indexing.settle_all()
     drafts.sweep(now=now, seconds=settings.JOB_TIMEOUT / 6)
     files.sweep(now=now)
     forgetting.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
@@ -73,7 +75,10 @@ def keep_indexes() -> str:
 
 @job
 def embed_passages(*, kind: int, refs: Sequence[int]) -> int:
-    return filling.embed_passages(kinds.kind(kind), refs)
+    done = filling.embed_passages(kinds.kind(kind), refs)
+    if kind == DOCUMENT:
+        indexing.settle_those_of(refs)
+    return done
 
 
 @job

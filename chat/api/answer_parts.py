@@ -75,12 +75,13 @@ class StepJson(serializers.Serializer[Any]):
     id = serializers.CharField(source="public_id")
     kind = serializers.RegexField(
         rf"^({'|'.join(StepKind.values)})$",
-        help_text="plan or check of thinking, thought of a model that shows what it thinks, or research.",
+        help_text="plan or check of thinking, thought of a model that shows what it thinks, research, or reading: the "
+        "message waited for its files, and `line` says which of them were not read.",
     )
     status = serializers.RegexField(r"^(running|done|failed)$", help_text="running, done or failed.")
     outcome = serializers.SerializerMethodField(
-        help_text="planned; thought; agrees, differs, nothing (to compare with) or off (memory is); or why it failed: "
-        "stopped, timeout, error. null while it runs."
+        help_text="planned; thought; agrees, differs, nothing (to compare with) or off (memory is); read; or why "
+        "it failed: stopped, timeout, error. null while it runs."
     )
     line = serializers.SerializerMethodField(help_text="What came of it, for people.")
     text = serializers.CharField(help_text="The plan, or the correction that the check added to the answer.")
@@ -104,7 +105,7 @@ class StepJson(serializers.Serializer[Any]):
     @extend_schema_field(FindingJson(many=True))
     def get_findings(self, step: Step) -> list[dict[str, Any]]:
         seen = self.get_memory_ids(step)
-        return [found for found in step.findings if found["memory_id"] in seen]
+        return [found for found in step.findings if found.get("memory_id") in seen]
 
 
 class AnswerSourceJson(serializers.Serializer[Any]):

@@ -301,7 +301,7 @@ class Message(models.Model):
 
     @property
     def has_steps(self) -> bool:
-        """Whether it was made in a mode that notes steps, or by a model that shows its thoughts."""
+        """Whether it has steps: of its mode, of a model that shows its thoughts, or of a wait for files."""
         return self.has_thoughts or Mode(self.mode).has_steps
 
     def is_abandoned(self, now: datetime) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
@@ -30,6 +30,7 @@ class StepKind(models.TextChoices):
     THOUGHT = "thought", "Thought of the model"
     CHECK = "check", "Check against memory"
     RESEARCH = "research", "Research"
+    READING = "reading", "Waiting for files"
 
 
 class StepOutcome(models.TextChoices):
@@ -41,6 +42,7 @@ class StepOutcome(models.TextChoices):
     DIFFERS = "differs", "Something differs"
     NOTHING = "nothing", "Nothing to compare with"
     OFF = "off", "Memory is off"
+    READ = "read", "Read"
     STOPPED = "stopped", "Stopped"
     TIMEOUT = "timeout", "Took too long"
     ERROR = "error", "Did not work"
@@ -52,9 +54,9 @@ FAILURES = (StepOutcome.STOPPED, StepOutcome.TIMEOUT, StepOutcome.ERROR)
 class Step(models.Model):
     """What deep thinking did beside writing its answer. Of memories only the ids: their text may be forgotten."""
 
-    known: Collection[
-        str
-    ]  # the ids that the reader may know of, where ``chat.modes.shown_steps`` has loaded it
+    # What the reader may know of, loaded by ``chat.modes.shown_steps``: ids of memories, titles of files by their ids.
+    known: Collection[str]
+    titles: Mapping[str, str]
     public_id = PublicIdField(prefix="step")
     message = models.ForeignKey("chat.Message", on_delete=models.CASCADE, related_name="steps")
     kind = models.CharField(max_length=10, choices=StepKind.choices)
@@ -67,7 +69,8 @@ class Step(models.Model):
     findings: models.JSONField[Any, Any] = models.JSONField(
         default=list,
         blank=True,
-        help_text="The answer's words, the id of the memory that speaks of them, whether they agree.",
+        help_text="The answer's words, the id of the memory that speaks of them, whether they agree; of files that "
+        "were waited for, the id of the document, its status and how much of it is found by its meaning.",
     )
     memory_ids = ArrayField(models.CharField(max_length=32), default=list, blank=True)
     error = models.CharField(max_length=200, blank=True, help_text="Why it failed, fit for a person's eyes.")

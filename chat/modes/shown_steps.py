@@ -15,7 +15,7 @@ from chat.tools.shown_calls import with_memories
 from memories.models import Memory
 from memories.recalling.receipts import for_everyone
 from memoryhub.languages import translated
-from workspaces.models import User
+from workspaces.models import Document, DocumentQuerySet, DocumentStatus, User
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,8 @@ def _differing(step: Step) -> int:
 
 def line_of(step: Step, *, is_over: bool = False) -> str:
     """One line: what was done and what came of it. It never has the text of a memory."""
+    if step.kind == StepKind.READING:
+        return _awaited(step, is_over=is_over)
     if step.kind == StepKind.RESEARCH:
         return _researched(step, is_over=is_over)
     if step.kind == StepKind.THOUGHT:
@@ -111,6 +113,33 @@ def _researched(step: Step, *, is_over: bool) -> str:
     if step.outcome == StepOutcome.ERROR:
         return _("Research was not finished. %(why)s") % {"why": translated(step.error)}
     return _("Research was stopped") if step.outcome or is_over else _("Researching…")
+
+
+def _awaited(step: Step, *, is_over: bool) -> str:
+    """Files that a message waited for: which are being read, and in the end what of them was not."""
+
+    def named(*statuses: str) -> str:
+        ids = [found["document"] for found in step.findings if not statuses or found["status"] in statuses]
+        return ", ".join(step.titles.get(each) or _("a file") for each in ids)
+
+    if not step.outcome and not is_over:
+        return _("Reading %(files)s …") % {"files": named()}
+    said = []
+    if late := named(DocumentStatus.WAITING, DocumentStatus.READING):
+        said.append(_("Not read in time, so the answer does without: %(files)s.") % {"files": late})
+    if failed := named(DocumentStatus.FAILED):
+        said.append(_("Could not be read, so the answer does without: %(files)s.") % {"files": failed})
+    if words := named(DocumentStatus.INDEXING):
+        shares = [
+            found["by_meaning"] for found in step.findings if found["status"] == DocumentStatus.INDEXING
+        ]
+        said.append(
+            _("Read %(files)s. Found by words; by meaning %(percent)s %%.")
+            % {"files": words, "percent": int(100 * min(shares))}
+        )
+    if read := named(DocumentStatus.READY):
+        said.append(_("Read %(files)s.") % {"files": read})
+    return " ".join(said) or _("The files are gone.")
 
 
 def _planned(step: Step) -> str:
@@ -154,13 +183,14 @@ def event_of(step: Step) -> dict[str, Any]:
     not the personal ones: every reader is told the same. Costs one query where memories were compared.
     """
     step.known = for_everyone(step.memory_ids)
+    _load_titles([step], Document.objects.live().filter(owner=None))
     return {
         "id": step.public_id,
         "kind": step.kind,
         "status": step.status,
         "outcome": outcome_of(step) or None,
         "text": line_of(step),
-        "plan": None if step.kind == StepKind.CHECK else step.text,
+        "plan": None if step.kind in (StepKind.CHECK, StepKind.READING) else step.text,
         "count": len(step.known),
     }
 
@@ -168,9 +198,20 @@ def event_of(step: Step) -> dict[str, Any]:
 def steps_of(messages: Iterable[Message], user: User) -> dict[int, list[tuple[Step, tuple[Memory, ...]]]]:
     """The steps of these answers, each with those of its memories that this person may see and that are not forgotten.
 
-    Costs two queries, and none where nothing was thought through.
+    Costs two queries, one more where files were waited for, and none where nothing was thought through.
     """
     thought = [message.pk for message in messages if message.has_steps]
     if not thought:
         return {}
-    return with_memories(Step.objects.filter(message_id__in=thought), user)
+    steps = list(Step.objects.filter(message_id__in=thought))
+    _load_titles(steps, Document.objects.visible_to(user).live())
+    return with_memories(steps, user)
+
+
+def _load_titles(steps: Iterable[Step], readable: DocumentQuerySet) -> None:
+    """What the files are called that were waited for. One query where there are any."""
+    waits = [step for step in steps if step.kind == StepKind.READING]
+    wanted = {found["document"] for step in waits for found in step.findings}
+    titles = dict(readable.filter(public_id__in=wanted).values_list("public_id", "title")) if wanted else {}
+    for step in waits:
+        step.titles = titles

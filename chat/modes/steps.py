@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from django.db import DatabaseError, transaction
 from django.utils import timezone
@@ -17,9 +18,9 @@ from memoryhub import events
 logger = logging.getLogger(__name__)
 
 
-def begin(live: LiveAnswer, kind: str) -> Step:
+def begin(live: LiveAnswer, kind: str, **given: Any) -> Step:
     """A step that runs from now on. Blocks."""
-    step = Step(message_id=live.pk, kind=kind)
+    step = Step(message_id=live.pk, kind=kind, **given)
     _store(live, step)
     return step
 

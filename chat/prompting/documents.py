@@ -8,14 +8,18 @@ from chat.prompting.text import escape, prompt_text, tokens
 from workspaces.documents.finding import FoundPassage
 
 
-def documents_block(found: Sequence[FoundPassage]) -> str:
+def documents_block(found: Sequence[FoundPassage], unread: Sequence[str] = ()) -> str:
     """Numbered as the answer cites them already, else from 1; nothing for none. No text can close the block, open a
-    tag or begin an entry: its lines are marked as quoted.
+    tag or begin an entry: its lines are marked as quoted. ``unread``: what files of the question are called whose text
+    is not there.
     """
-    if not found:
+    if not found and not unread:
         return ""
     entries = [_entry(number, each) for number, each in enumerate(found, 1)]
-    return "\n".join([f"<documents>\n{prompt_text('documents')}", *entries, "</documents>"])
+    lines = [prompt_text("documents"), *entries] if found else []
+    if unread:
+        lines += [prompt_text("unread_files"), *(f"> {escape(title)}" for title in unread)]
+    return "\n".join(["<documents>", *lines, "</documents>"])
 
 
 def those_that_fit(found: Sequence[FoundPassage], room: int) -> list[FoundPassage]:

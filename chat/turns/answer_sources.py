@@ -16,11 +16,12 @@ from chat.prompting.documents import those_that_fit
 from memoryhub.errors import Invalid
 from memoryhub.ids import PATTERN
 from workspaces.documents.drafts import drafts_of, publish
-from workspaces.documents.finding import FoundPassage, by_words_only, find_in, find_passages
+from workspaces.documents.finding import FoundPassage, find_in, find_passages
 from workspaces.documents.kind import DOCUMENTS
 from workspaces.index.filling import embed_passages
 from workspaces.leaving_machine import Reach, in_reach
-from workspaces.models import Document, DocumentPassage, DocumentQuerySet, User
+from workspaces.models import Document, DocumentPassage, DocumentQuerySet, DocumentStatus, User
+from workspaces.models.document import READ
 
 logger = logging.getLogger(__name__)
 MOST = 8
@@ -110,7 +111,7 @@ def sources_for(
                 question.content, workspace, user, limit=MOST, floor=THRESHOLD, by_words=False, reach=reach
             )
         else:
-            _embed_new(there, question)
+            _embed_new(there)
             found = find_in(there, question.content, workspace, user, limit=MOST_OF_CHOSEN, reach=reach)
         used = those_that_fit(found, int(room * SHARE))
         with transaction.atomic():
@@ -132,9 +133,19 @@ def sources_for(
         return []
 
 
-def _embed_new(named: DocumentQuerySet, question: Message) -> None:
+def unread_files(question: Message, user: User, reach: Reach) -> list[str]:
+    """What the documents are called that the question names and whose text is not there: none in time, or never."""
+    if not question.only_documents:
+        return []
+    there = in_reach(Document.objects.live(), question.chat.workspace, user, reach)
+    unread = there.filter(public_id__in=question.only_documents).exclude(status__in=READ)
+    return list(unread.order_by("pk").values_list("title", flat=True))
+
+
+def _embed_new(named: DocumentQuerySet) -> None:
     """Files that came with the question have no vectors yet: embed the first passages before looking among them."""
-    if new := by_words_only(named, now=question.created_at):
+    new = list(named.filter(status=DocumentStatus.INDEXING))
+    if new:
         passages = DocumentPassage.objects.live().filter(document__in=new).order_by("number", "document")
         embed_passages(DOCUMENTS, list(passages.values_list("pk", flat=True)[:EMBEDDED_FIRST]))
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from chat.chats.personal_memories import PromptPolicy, personal_in
 from chat.models import Compaction, Message
-from chat.models.steps import Mode
+from chat.models.steps import Mode, StepKind
 from chat.modes.registry import get_mode
 from chat.prompting.compaction import latest_compaction
 from chat.prompting.context import build_prompt, room_beside_answer, room_for_recalled, tokens_of
@@ -25,7 +25,7 @@ from chat.prompting.stored import conversation_of
 from chat.prompting.text import BYTES_PER_TOKEN, prompt_text
 from chat.tools import tools_for
 from chat.tools.loop import Plan
-from chat.turns.answer_sources import sources_for
+from chat.turns.answer_sources import sources_for, unread_files
 from chat.turns.chosen_model import chosen_for_chat
 from chat.turns.rests_on import RestsOn
 from memories.recalling.ranked_search import Recalled
@@ -87,7 +87,7 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
         short_term=short_term,
         reserve=reserve,
         names_people=bool(used) and answer.chat.workspace.memberships.count() > 1,
-        documents=documents_block(passages),
+        documents=documents_block(passages, unread_files(question, user, reach)),
     )
     rests_on = RestsOn.stored_with(answer) if goes_on else RestsOn()
     rests_on.add_given(answer.chat.workspace_id, [item.memory for item in used], passages)
@@ -132,7 +132,7 @@ def _conversation(
 def _forget_attempt_before(answer: Message) -> None:
     """What the attempt that this one replaces left with the answer. Its receipt a new one has replaced already."""
     answer.tool_calls.all().delete()
-    answer.steps.all().delete()
+    answer.steps.exclude(kind=StepKind.READING).delete()  # that one is of this attempt
     if not answer.memory_enabled:
         drop_receipt(answer.public_id)
 

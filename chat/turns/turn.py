@@ -25,6 +25,7 @@ from chat.modes.steps import close_unfinished
 from chat.prompting.compaction import can_compact, queue_compaction
 from chat.prompting.short_term import touch
 from chat.rendering.rendered import set_html
+from chat.turns.awaited_files import wait_for_files
 from chat.turns.prepare import prepare
 from memories.models import SourceType
 from memories.writing.extracting import queue_distillation, queue_extraction
@@ -74,6 +75,7 @@ async def write_answer(answer_pk: int, attempt: int, user_pk: int) -> None:
 
 async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
     try:
+        await wait_for_files(live)
         plan = await in_thread(prepare, live.pk, user_pk)
         live.model_is_local, live.account = plan.model.capabilities.local, plan.account
         tracing.note({"memoryhub.mode": plan.mode, "memoryhub.tools": len(plan.tools)})

@@ -266,7 +266,8 @@ class Document(TypedDict):
     size: int
     sha256: str
     version: int
-    status: Literal["waiting", "reading", "ready", "failed"]
+    status: Literal["waiting", "reading", "indexing", "ready", "failed"]
+    found_by_meaning: float | None
     error: str
     pages: int
     passages: int

@@ -13,6 +13,7 @@ RECALL_LIMIT = env.integer("RECALL_LIMIT", 5, low=1, high=20)
 MAX_MEMORIES = env.integer("MAX_MEMORIES", 500, low=0, high=10_000_000)
 ASSET_MAX_BYTES = env.integer("ASSET_MAX_BYTES", 10_000_000, low=1, high=1_000_000_000)
 DOCUMENT_MAX_BYTES = env.integer("DOCUMENT_MAX_BYTES", 50 * 1024**2, low=1, high=1_000_000_000)
+FILE_WAIT_SECONDS = env.integer("FILE_WAIT_SECONDS", 60, low=0, high=600)
 DOCUMENT_SECONDS = env.integer("DOCUMENT_SECONDS", 120, low=1, high=3600)
 DOCUMENT_MEMORY_MB = env.integer("DOCUMENT_MEMORY_MB", 2048, low=256, high=65_536)
 OCR_LANGUAGES = env.text("OCR_LANGUAGES", "eng")  # as tesseract names them, with + between; "none": no OCR

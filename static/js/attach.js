@@ -126,7 +126,7 @@ function upload(item, file) {
 function follow(item, found) {
   if (!item.isConnected) return;
   item.known ??= found.duplicate;
-  if (found.status === "ready") {
+  if (found.status === "ready" || found.status === "indexing") {
     busy.delete(item);
     say(item, found.error || (item.known ? texts.fileKnown : texts.fileReady));
     settle();

@@ -31,7 +31,7 @@ from workspaces.api.serializers import (
     RemovedJson,
     removed_json,
 )
-from workspaces.documents import documents, drafts, forgetting, versions
+from workspaces.documents import documents, drafts, forgetting, indexing, versions
 from workspaces.documents.files import download
 from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Document, DocumentStatus, Role, User, Workspace
@@ -64,7 +64,13 @@ class DocumentJson(serializers.Serializer[Any]):
     size = serializers.IntegerField(min_value=0, help_text="Bytes.")
     sha256 = serializers.RegexField("^[0-9a-f]{64}$", help_text="Of the content, hexadecimal.")
     version = serializers.IntegerField(min_value=1, help_text="Counts up with every newer file.")
-    status = serializers.ChoiceField(choices=DocumentStatus.values)
+    status = serializers.ChoiceField(
+        choices=DocumentStatus.values,
+        help_text="indexing: it is read and found by its words; ready: all of it is found by its meaning too.",
+    )
+    found_by_meaning = serializers.SerializerMethodField(
+        help_text="The share of its passages that are found by their meaning, 0 to 1; null without an embedder."
+    )
     error = StoredSentence(help_text="Why it, or pictures in it, could not be read; empty otherwise.")
     pages = serializers.IntegerField(min_value=0, help_text="0 where it has none.")
     passages = serializers.IntegerField(
@@ -79,6 +85,11 @@ class DocumentJson(serializers.Serializer[Any]):
     created_by = PersonJson(allow_null=True)
     created_at = Moment()
     updated_at = Moment()
+
+    def get_found_by_meaning(self, document: Document) -> float | None:
+        if not hasattr(document, "by_meaning"):
+            indexing.with_shares([document])
+        return document.by_meaning
 
 
 class BroughtJson(DocumentJson):
@@ -197,7 +208,10 @@ class DocumentList(_TakesFiles):
         rows = Document.objects.live().select_related("workspace", "created_by")
         found = in_reach(rows, workspace, self.person, Reach.here(workspace))
         return self.page(
-            found, DocumentJson, list_name=f"documents of {workspace.public_id}", descending=True
+            found,
+            shape=lambda rows: DocumentJson(indexing.with_shares(rows), many=True).data,
+            list_name=f"documents of {workspace.public_id}",
+            descending=True,
         )
 
     @documented(

@@ -25,7 +25,7 @@ from workspaces.access import get_workspace
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.actions.owned import may_take_away, require_right_to_forget
 from workspaces.artifacts.comparing import compare
-from workspaces.documents import documents, finding, forgetting, versions
+from workspaces.documents import documents, forgetting, indexing, versions
 from workspaces.documents.files import download
 from workspaces.documents.reading.process import SENTENCES
 from workspaces.leaving_machine import Reach, in_reach
@@ -37,7 +37,7 @@ PAGE_SIZE = 50
 PASSAGES_SHOWN = 100  # of one page of a document's text
 CHOICES = 100  # of documents to ask one of
 MOST_FILES = 20  # of one form
-UNREAD = (DocumentStatus.WAITING, DocumentStatus.READING)
+UNREADY = (DocumentStatus.WAITING, DocumentStatus.READING, DocumentStatus.INDEXING)
 
 
 def _document(
@@ -73,13 +73,12 @@ def _document_list(request: PageRequest, ws_id: str) -> HttpResponse:
     rows = Document.objects.live().select_related("created_by")
     found = in_reach(rows, workspace, request.user, Reach.here(workspace))
     page = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
-    by_words_only = finding.by_words_only(page, now=timezone.now())
+    indexing.with_shares(page)
     context: dict[str, Any] = {
         "workspace": workspace,
         "can_write": Role(workspace.role).allows(Role.EDITOR),
         "page": page,
-        "is_reading": bool(by_words_only) or any(document.status in UNREAD for document in page),
-        "by_words_only": by_words_only,
+        "is_reading": any(document.status in UNREADY for document in page),
         "no_text": str(SENTENCES["empty"]),  # however often it is read
         "most_bytes": settings.DOCUMENT_MAX_BYTES,
     }
@@ -138,7 +137,7 @@ def choices(request: PageRequest, ws_id: str) -> HttpResponse:
 @require_GET
 def document(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
     """Its text by passages; ``?passage=`` opens the one with this number, highlighted."""
-    found = _document(request, ws_id, doc_id)
+    [found] = indexing.with_shares([_document(request, ws_id, doc_id)])
     asked = request.GET.get("passage", "")
     number = int(asked) if asked.isdecimal() and len(asked) < 8 else None
     pages = Paginator(found.passages.order_by("number"), PASSAGES_SHOWN)

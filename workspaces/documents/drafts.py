@@ -14,13 +14,12 @@ from django.utils.translation import gettext as _
 from memoryhub.errors import NotFound
 from workspaces.actions.owned import lock_places, note
 from workspaces.audit import Verb
-from workspaces.documents import files
+from workspaces.documents import files, indexing
 from workspaces.documents.forgetting import remove
 from workspaces.documents.kind import DOCUMENTS
 from workspaces.documents.reading_jobs import queue_embedding_of
 from workspaces.index.words import index_words
-from workspaces.models import Document, DocumentQuerySet, DocumentStatus, User, WebhookEvent, Workspace
-from workspaces.webhooks.outbox import emit
+from workspaces.models import Document, DocumentQuerySet, DocumentStatus, User, Workspace
 
 KEPT = timedelta(days=1)  # a draft whose message was never sent
 
@@ -55,8 +54,10 @@ def publish(
     index_words(DOCUMENTS, refs)
     queue_embedding_of(refs)
     note(Verb.DOCUMENT_ADDED, locked, by)
-    if owner is None and locked.status == DocumentStatus.READY:
-        emit(workspace.pk, WebhookEvent.DOCUMENT_READY, [locked.public_id], action="ready")
+    if locked.status == DocumentStatus.READY:  # a draft has no vectors
+        locked.status = DocumentStatus.INDEXING
+        locked.save(update_fields=["status"])
+        indexing.settle(locked)
     return locked
 
 

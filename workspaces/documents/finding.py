@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from statistics import fmean
 from typing import Any
 
@@ -16,7 +15,6 @@ from memoryhub.database import prepared
 from memoryhub.llm.registry import get_embedder
 from workspaces.documents.kind import DOCUMENTS
 from workspaces.index.candidates import SearchArea, area_within
-from workspaces.index.reembedding import missing
 from workspaces.index.scores import (
     CANDIDATES,
     FLOOR,
@@ -32,8 +30,6 @@ from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import (
     Document,
     DocumentPassage,
-    DocumentStatus,
-    EmbeddingModel,
     PassageVector,
     User,
     Workspace,
@@ -43,7 +39,6 @@ from workspaces.models.document import DOCUMENT
 QUERY_LENGTH = 4000
 MOST = 100
 WORDS_FLOOR = 0.25  # of a passage without a vector: a third of the question's weight in words
-EMBEDDED_WITHIN = timedelta(days=1)  # of being brought; those before are not looked at
 # What a passage adds to those one, two and three places from it in the order: of how far it is above the mean of what
 # was found (docs/recall.md).
 BESIDE = (0.3, 0.2, 0.1)
@@ -142,22 +137,6 @@ def find_in(
     taken = [each.passage.pk for each in best]
     first = rows.exclude(pk__in=taken).select_related("document").order_by("number", "document")
     return best + [FoundPassage(passage, 0.0) for passage in first[: limit - len(best)]]
-
-
-def by_words_only(documents: Iterable[Document], *, now: datetime) -> set[int]:
-    """Those of them that were read just now and are not yet found by what they mean, or not all of it. Two queries."""
-    read = [
-        each
-        for each in documents
-        if each.status == DocumentStatus.READY and each.updated_at > now - EMBEDDED_WITHIN
-    ]
-    if not read or get_embedder() is None:
-        return set()
-    active = EmbeddingModel.objects.active()
-    if active is None:  # the first of all
-        return {each.pk for each in read}
-    passages = missing(active, DOCUMENTS, {each.place for each in read})
-    return set(passages.filter(document__in=read).values_list("document", flat=True))
 
 
 def _clean(query: str) -> str:

@@ -17,7 +17,7 @@ from django.utils import timezone
 from django_q.tasks import async_task
 
 from memoryhub.errors import NotFound
-from workspaces.documents import files
+from workspaces.documents import files, indexing
 from workspaces.documents.cutting import Passage, passages_of
 from workspaces.documents.kind import DOCUMENTS
 from workspaces.documents.reading.process import (
@@ -36,10 +36,9 @@ from workspaces.models import (
     DocumentPassage,
     DocumentPicture,
     DocumentStatus,
-    WebhookEvent,
     Workspace,
 )
-from workspaces.webhooks.outbox import emit
+from workspaces.models.document import READ
 
 logger = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 5.0
@@ -62,7 +61,7 @@ def read(document_id: int, *, now: datetime) -> str:
     """
     with transaction.atomic():
         document = Document.objects.select_for_update().to_read().filter(pk=document_id).first()
-        if document is None or document.status in (DocumentStatus.READY, DocumentStatus.FAILED):
+        if document is None or document.status in (*READ, DocumentStatus.FAILED):
             return "nothing to read"
         if document.status == DocumentStatus.READING and not _is_stale(document, now):
             return "another job reads it"
@@ -84,7 +83,7 @@ def read(document_id: int, *, now: datetime) -> str:
         locked = Document.objects.select_for_update().filter(pk=document_id, reading_since=now).first()
         if locked is None:
             return "deleted meanwhile"
-        locked.status = DocumentStatus.FAILED if why and picture is None else DocumentStatus.READY
+        locked.status = DocumentStatus.FAILED if why and picture is None else DocumentStatus.INDEXING
         locked.error = str(SENTENCES[why]) if why else sentences_of(read.left_out)
         locked.media_type = kind or locked.media_type
         locked.reading_since, locked.heartbeat_at = None, None
@@ -95,9 +94,7 @@ def read(document_id: int, *, now: datetime) -> str:
         locked.save()
         _put_passages(locked, passages)
         _put_picture(locked, picture)
-        is_for_all = locked.owner_id is None and locked.deleted_at is None
-        if is_for_all and locked.status == DocumentStatus.READY:
-            emit(locked.workspace_id, WebhookEvent.DOCUMENT_READY, [locked.public_id], action="ready")
+        indexing.settle(locked)
     return why or f"{len(passages)} passages"
 
 

@@ -18,8 +18,12 @@ TITLE_LENGTH = 200
 class DocumentStatus(models.TextChoices):
     WAITING = "waiting", later("Waiting")
     READING = "reading", later("Being read")
+    INDEXING = "indexing", later("Found by words")  # its vectors are being made
     READY = "ready", later("Ready")
     FAILED = "failed", later("Could not be read")
+
+
+READ = (DocumentStatus.INDEXING, DocumentStatus.READY)
 
 
 class DocumentQuerySet(OwnedQuerySet["Document"]):
@@ -35,7 +39,7 @@ class DocumentQuerySet(OwnedQuerySet["Document"]):
         """Those in use that say why they, or pictures in them, could not be read; and pictures that were read before
         pictures were drawn, of which nothing can be shown.
         """
-        undrawn = Q(status=DocumentStatus.READY, media_type__startswith="image/", picture=None)
+        undrawn = Q(status__in=READ, media_type__startswith="image/", picture=None)
         return self.live().filter(~Q(error="") | undrawn)
 
     def charged_to(self, user: User) -> DocumentQuerySet:
@@ -45,6 +49,7 @@ class DocumentQuerySet(OwnedQuerySet["Document"]):
 
 class Document(Owned, models.Model):
     role: str  # the asker's, where ``visible_to`` loaded it
+    by_meaning: float | None  # where ``workspaces.documents.indexing.with_shares`` has set it
 
     public_id = PublicIdField(prefix="doc")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="documents")

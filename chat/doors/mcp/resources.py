@@ -20,7 +20,8 @@ from memoryhub.errors import Invalid, NotFound
 from memoryhub.ids import PATTERN
 from workspaces.caller import Caller
 from workspaces.leaving_machine import in_reach
-from workspaces.models import Document, DocumentQuerySet, DocumentStatus
+from workspaces.models import Document, DocumentQuerySet
+from workspaces.models.document import READ
 
 TEXT = "text/plain"
 PAGE = 50
@@ -103,7 +104,7 @@ def get_prompt(name: str) -> types.GetPromptResult:
 
 
 def _readable(who: Caller) -> DocumentQuerySet:
-    rows = Document.objects.live().filter(status=DocumentStatus.READY)
+    rows = Document.objects.live().filter(status__in=READ)
     return in_reach(rows, who.workspace, who.person, who.reach)
 
 

@@ -92,9 +92,14 @@ def test_a_file_is_brought_read_found_and_taken_back(
     best = found(cast, "where is the spare key")[0]  # by its words, before it is embedded
     assert (best["type"], best["id"], best["title"]) == ("document", shown["id"], "keys.pdf")
     assert best["place"]["page"] == 2 and best["text"] == SENTENCE
-    page, soon = f"/workspaces/{cast.workspace.public_id}/documents/", "Found by its words; by its meaning"
+    page, soon = (
+        f"/workspaces/{cast.workspace.public_id}/documents/",
+        "Found by its words; by its meaning 0 %.",
+    )
     shown_as_read = api.client.get(page).content.decode()
     assert soon in shown_as_read and "every 2s" in shown_as_read  # it looks again
+    told = api.get(f"{list_}/{shown['id']}").json()
+    assert (told["status"], told["found_by_meaning"]) == ("indexing", 0.0)
     embeds = OrmQ.objects.latest("pk").task["kwargs"]
     assert [tasks.embed_passages(**embeds) for _ in range(2)] == [2, 0]  # nothing is embedded twice
     shown_as_embedded = api.client.get(page).content.decode()
@@ -104,6 +109,7 @@ def test_a_file_is_brought_read_found_and_taken_back(
     one = f"{list_}/{shown['id']}"
     ready = api.get(one).json()
     assert (ready["status"], ready["pages"], ready["passages"], ready["error"]) == ("ready", 2, 2, "")
+    assert ready["found_by_meaning"] == 1.0
     assert b"".join(api.get(f"{one}/content")) == content
     again = api.client.post(f"{API}/{list_}", {"file": SimpleUploadedFile("same.pdf", content)})
     assert (again.status_code, again.json()["id"], again.json()["duplicate"]) == (200, shown["id"], True)
@@ -236,7 +242,7 @@ def test_a_dead_reader_that_wakes_up_stores_nothing_and_its_job_can_be_delivered
     monkeypatch.setattr(reading_jobs, "read_file", stalled)
     assert reading_jobs.read(made.pk, now=now) == "deleted meanwhile"
     made.refresh_from_db()
-    assert (made.status, made.passage_count, made.heartbeat_at) == ("ready", 1, None)
+    assert (made.status, made.passage_count, made.heartbeat_at) == ("indexing", 1, None)
 
 
 def test_a_document_whose_job_was_lost_is_queued_again_and_not_each_minute(cast: Cast) -> None:
@@ -279,7 +285,7 @@ def test_files_and_texts_are_brought_on_the_page_and_what_is_wrong_with_one_is_s
     assert "every 2s" in shown and Document.objects.count() == 3
     for each in Document.objects.all():
         reading_jobs.read(each.pk, now=timezone.now())
-        embed_passages(DOCUMENTS, each.passages.values_list("pk", flat=True))
+        tasks.embed_passages(kind=DOCUMENT, refs=list(each.passages.values_list("pk", flat=True)))
     rows = client.get(address, headers={"HX-Request": "true"}).content.decode()
     assert "every 2s" not in rows and "Bins go out on Mondays" in rows
     document = Document.objects.get(title="keys.md")

@@ -106,7 +106,7 @@ def test_a_picture_without_ocr_is_kept_says_why_it_has_no_text_and_is_read_once_
     client.post(f"{page}{made.public_id}/retry/")
     assert reading_jobs.read(made.pk, now=now) == "1 passages"
     made.refresh_from_db()
-    assert (made.status, made.error, made.passages.get().text.strip()) == ("ready", "", SENTENCE)
+    assert (made.status, made.error, made.passages.get().text.strip()) == ("indexing", "", SENTENCE)
     # One that was read before pictures were drawn: its page, and the admin's action, have it read for that.
     DocumentPicture.objects.all().delete()
     assert list(Document.objects.not_quite_read()) == [made]
@@ -137,7 +137,7 @@ def test_of_a_file_that_is_partly_scanned_the_rest_is_read(program: Program, cas
     ).document
     reading_jobs.read(made.pk, now=timezone.now())
     made.refresh_from_db()
-    assert (made.status, made.passage_count) == ("ready", 1)
+    assert (made.status, made.passage_count) == ("indexing", 1)
     assert made.error.startswith("2 pages are pictures.")
 
 

@@ -112,7 +112,7 @@ def test_document_says_what_was_left_out(cast: Cast) -> None:
     made = documents.bring(cast.workspace, name="a.docx", content=[content], by=cast.editor, now=now).document
     reading_jobs.read(made.pk, now=now)
     made.refresh_from_db()
-    assert (made.status, made.error) == ("ready", "1 picture was not read.")
+    assert (made.status, made.error) == ("indexing", "1 picture was not read.")
 
 
 @pytest.mark.django_db
@@ -144,7 +144,7 @@ def test_document_has_the_type_that_is_found_inside(cast: Cast) -> None:
     assert made.media_type == media.ZIP
     reading_jobs.read(made.pk, now=now)
     made.refresh_from_db()
-    assert (made.status, made.media_type) == ("ready", media.WORD)
+    assert (made.status, made.media_type) == ("indexing", media.WORD)
 
 
 @pytest.mark.django_db
