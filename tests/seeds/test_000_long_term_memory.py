@@ -44,6 +44,8 @@ SHOWN = {
     "ltm_remember stores no secret": OF_TOOLS + "test_a_secret_is_not_stored_and_the_model_is_told_only_that",
     "each person's cap is their own": "tests/memories/writing/test_eviction.py"
     "::test_each_workspace_and_each_owner_of_personal_ones_has_a_cap_of_its_own",
+    "the embedder is the configured one": "tests/memories/recalling/test_embedding_models.py"
+    "::test_the_first_model_is_the_configured_one",
     "every setting is described": "tests/memoryhub/test_settings.py::test_every_setting_is_on_the_options_page",
 }
 CREDENTIALS = {

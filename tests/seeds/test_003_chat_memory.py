@@ -53,6 +53,10 @@ SHOWN = {
     "a card says what where from when and who": OF_PAGES + "test_a_card_says_what_where_from_when_and_who",
     "deleting by its icon": OF_PAGES + "test_forgetting_can_be_undone_where_it_was_done",
     "the badge counts after adding": OF_PAGES + "test_adding_confirms_and_counts",
+    "a memory of another chat is not found": OF_CHATS + "test_a_memory_of_another_chat_is_not_found",
+    "the model's search names what it found": OF_TOOLS + "test_workspace_search_names_the_kind",
+    "an edit embeds anew and keeps a revision": "tests/memories/writing/test_gate.py"
+    "::test_edit_embeds_anew_drops_what_came_from_the_old_text_and_keeps_a_revision",
     "a store without an embedder": "tests/memories/writing/test_gate.py"
     "::test_text_is_stored_without_an_embedder_found_by_words_and_embedded_later",
 }
@@ -176,6 +180,12 @@ def test_what_a_tool_wrote_is_distilled_as_the_models(turns: Hub) -> None:
     tasks.extract_turn(extraction_id=row.pk)
     [memory] = turns.memories()
     assert (memory["content"], memory["source_type"]) == (reply["memories"][0]["text"], "model")
+
+
+def test_programs_are_told_of_no_automatic_save(turns: Hub) -> None:
+    program = Api(base="/v1", key=make_key_text(turns.cast.owner, turns.cast.workspace))
+    body = {"model": "scripted-model", "messages": [{"role": "user", "content": "I play chess."}]}
+    assert "x_memory" not in program.post("chat/completions", body).content.decode()
 
 
 # --- Manual
@@ -326,7 +336,7 @@ def test_a_message_has_a_button_that_remembers_it(hub: Hub) -> None:
     client.force_login(hub.cast.owner)
     address = f"/chats/{chat}/messages/{message}/remember/"
     assert address in client.get(f"/chats/{chat}/").content.decode()
-    assert client.post(address).status_code == 200
+    assert 'class="remembered remembered--new"' in client.post(address).content.decode()
     assert hub.texts() == {"The project deadline is March 15, 2026"}
 
 
@@ -380,6 +390,12 @@ def test_who_is_not_signed_in_gets_json(hub: Hub) -> None:
 def test_a_longer_change_is_refused_and_not_cut(hub: Hub) -> None:
     made = hub.save(BULLETS)
     assert hub.api.patch(f"{hub.ws}/memories/{made['id']}", {"content": "x" * 2001}).status_code == 422
+
+
+@pytest.mark.parametrize("category", ["x" * 50, "x" * 51], ids=["as long as may be", "longer"])
+def test_a_category_has_fifty_characters_at_most(hub: Hub, category: str) -> None:
+    made = hub.api.post(f"{hub.ws}/memories", {"content": BULLETS, "category": category})
+    assert made.status_code == (201 if len(category) == 50 else 422)
 
 
 def test_another_number_is_no_duplicate_however_near(hub: Hub) -> None:

@@ -23,6 +23,8 @@ SHOWN = {
     "pinned then important then new": OF_V1 + "test_of_equals_the_pinned_then_important_then_new_ones_lead",
     "files are attached": "tests/memories/assets/test_assets_api.py::test_a_file_is_kept_and_comes_back_byte_by_byte",
     "memory nodes": "tests/memories/nodes/test_nodes_api.py::test_a_node_has_its_fields",
+    "nodes are deleted by a session alone": "tests/memories/nodes/test_nodes_api.py"
+    "::test_deleting_takes_a_session_whose_password_was_typed_again",
     "five results and fifty at most": OF_V1 + "test_recall_gives_five_unless_told_and_fifty_at_most",
     "words then parts of words": OF_V1 + "test_recall_is_by_words_then_by_parts_of_words",
     "deleting needs a fresh password": OF_V1 + "test_deleting_needs_the_password_once_more",
