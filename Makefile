@@ -47,7 +47,11 @@ install: $(VENV)/.installed
 install-dev: $(VENV)/.installed-dev
 
 $(VENV)/.made:
-	@found=; \
+	@if [ ! -w . ]; then \
+		echo "$(CURDIR) cannot be written by this user: copy MemoryHub to a folder of your own, and start it there." >&2; \
+		exit 1; \
+	fi; \
+	found=; \
 	for candidate in $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python3.14 python); do \
 		if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then found=$$candidate; break; fi; \
 	done; \

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import venv
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,6 +55,25 @@ def test_without_a_network_it_says_what_is_needed(python: Path, tmp_path: Path) 
 def test_a_failure_of_another_kind_still_names_the_log(python: Path, tmp_path: Path) -> None:
     ended = installed(python, "no requirement at all !\n", tmp_path)
     assert ended.returncode == 1 and "What pip said: " in ended.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a folder that another user cannot write")
+def test_folder_that_cannot_be_written_is_named_in_one_sentence(tmp_path: Path) -> None:
+    tree = Path(tempfile.mkdtemp(dir="/tmp"))  # below it every user may look, unlike below pytest's own
+    try:
+        tree.chmod(0o755)
+        shutil.copy(SCRIPT.parent.parent / "Makefile", tree)
+        ended = subprocess.run(
+            ["make", "run"], cwd=tree, capture_output=True, text=True, check=False, user=65534, group=65534
+        )
+    finally:
+        shutil.rmtree(tree)
+    first, *rest = ended.stderr.splitlines()
+    assert (
+        first
+        == f"{tree} cannot be written by this user: copy MemoryHub to a folder of your own, and start it there."
+    )
+    assert all(line.startswith("make: ") for line in rest) and "Errno" not in ended.stdout + ended.stderr
 
 
 def test_nothing_to_do_is_done_in_silence(python: Path, tmp_path: Path) -> None:

@@ -53,6 +53,14 @@ def socket_folder(data_dir: Path) -> Path:
     return Path("/tmp") / f"memoryhub-{os.getuid()}-{digest}"  # noqa: S108  (made 0700, its owner checked)
 
 
+def remove_socket_folder(data_dir: Path) -> None:
+    """Remove the socket's folder where it lies below /tmp and no server uses it; one in the data folder stays."""
+    folder = socket_folder(data_dir)
+    if not folder.is_relative_to(data_dir.absolute()):
+        with contextlib.suppress(OSError):  # it is not there, or a socket is still in it
+            folder.rmdir()
+
+
 def connection_settings(data_dir: Path) -> dict[str, str]:
     """What psycopg needs to reach the embedded database of `data_dir`, whether it runs or not."""
     return {"host": str(socket_folder(data_dir)), "port": PORT, "user": USER, "dbname": DATABASE}
@@ -269,4 +277,5 @@ class EmbeddedPostgres:
             process.send_signal(attempt)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(STOP_SECONDS)
+                remove_socket_folder(self.data_dir)
                 return

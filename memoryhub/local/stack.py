@@ -22,7 +22,7 @@ from memoryhub.local import large_model, model_server
 from memoryhub.local.data_folder import DataFolderError, make_data_folders
 from memoryhub.local.launcher import launch_command
 from memoryhub.local.listening import AddressInUse, answers, listen, starting_page
-from memoryhub.local.postgres import EmbeddedPostgres, PostgresError
+from memoryhub.local.postgres import EmbeddedPostgres, PostgresError, remove_socket_folder
 from memoryhub.local.run_lock import AlreadyRunning, RunLock, wait_for_cleaner
 from memoryhub.local.service import Service, say
 from memoryhub.local.supervisor import NAME, StartFailed, Stopping, Supervisor
@@ -104,6 +104,7 @@ def run(stack: Stack) -> int:
         return 1
     finally:
         model_server.remove_endpoint(stack.data_dir)
+        remove_socket_folder(stack.data_dir)
         lock.release()
     say(NAME, "stopped")
     return 0

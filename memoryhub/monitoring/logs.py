@@ -40,6 +40,15 @@ class Formatter(logging.Formatter):
         return "\n".join(_lines_of(ei[1], set())) if ei[1] else ""
 
 
+class RefusalFilter(logging.Filter):
+    """Keeps the line of a request that was refused (status 4xx), without the traceback that Django adds."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if 400 <= getattr(record, "status_code", 0) < 500:
+            record.exc_info = record.exc_text = None
+        return True
+
+
 class JsonFormatter(Formatter):
     """One JSON object a line: at, level, logger, message, and where there are any request_id, error and our fields."""
 

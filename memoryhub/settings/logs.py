@@ -28,7 +28,10 @@ LOGGING = {
         },
         "json": {"()": "memoryhub.monitoring.logs.JsonFormatter"},
     },
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
+    "filters": {"refusals": {"()": "memoryhub.monitoring.logs.RefusalFilter"}},
+    "handlers": {
+        "console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["refusals"]},
+    },
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
     "loggers": {
         # A line for each request, for programs that collect them; a person's console is spared.

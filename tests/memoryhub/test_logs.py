@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import io
 import json
 import logging
 import re
 import sys
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Any
 
 import pytest
 from django.db import IntegrityError, connection
@@ -45,6 +47,43 @@ def test_errors_that_name_each_other_end() -> None:
     one, other = ValueError("one"), ValueError("other")
     one.__cause__, other.__cause__ = other, one
     assert written(one).count("Traceback") == 2
+
+
+@pytest.fixture
+def console() -> Iterator[io.StringIO]:
+    """What the terminal shows."""
+    [handler] = [each for each in logging.getLogger().handlers if isinstance(each.formatter, Formatter)]
+    shown = io.StringIO()
+    before = handler.setStream(shown)
+    yield shown
+    handler.setStream(before)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"path": "/", "headers": {"host": "evil.example"}},
+        {"path": "/accounts/login/", "data": "x", "content_type": "multipart/form-data; boundary="},
+        {
+            "path": "/accounts/login/",
+            "data": "&".join(f"a{number}=1" for number in range(1_500)),
+            "content_type": "application/x-www-form-urlencoded",
+        },
+    ],
+    ids=["host", "body", "fields"],
+)
+def test_refused_page_leaves_a_line_and_no_traceback(console: io.StringIO, asked: dict[str, Any]) -> None:
+    assert Client().post(**asked).status_code == 400
+    assert len(console.getvalue().splitlines()) == 1 and "Traceback" not in console.getvalue()
+
+
+def test_failure_of_ours_keeps_its_traceback(console: io.StringIO) -> None:
+    try:
+        raise ValueError("ours")
+    except ValueError:
+        logging.getLogger("django.request").error("Failed", exc_info=True, extra={"status_code": 500})
+    assert "Traceback" in console.getvalue()
 
 
 @pytest.fixture
