@@ -10,6 +10,7 @@ from django.utils import timezone
 from chat.agents import lanes
 from chat.answers.answer_state import close_abandoned
 from chat.chats import forget_chat, sharing
+from chat.chats.title_writing import write_title
 from chat.exchange import run
 from chat.models import Chat, Message, MessageStatus
 from chat.prompting.compaction import compact
@@ -43,6 +44,17 @@ def compact_chat(*, answer_id: int, user_id: int) -> str:
     if answer is None or user is None:
         return "the answer is gone, or its person"
     return compact(answer, user, now=timezone.now())
+
+
+@job
+def title_chat(*, answer_id: int, user_id: int) -> str:
+    """Have the chat of this answer named by the model of the person whose turn it was. A second time it has a name."""
+    chats = ("chat__workspace__connection", "chat__connection", "chat__created_by", "reply_to")
+    answer = Message.objects.select_related(*chats).filter(pk=answer_id, chat__deleted_at=None).first()
+    user = User.objects.filter(pk=user_id).first()
+    if answer is None or user is None:
+        return "the answer is gone, or its person"
+    return write_title(answer, user, now=timezone.now())
 
 
 @job

@@ -19,6 +19,7 @@ from chat.answers.problems import BROKEN, CUT, CUT_SENTENCE, PLAN, PLAN_SENTENCE
 from chat.answers.threads import in_thread
 from chat.chats.actions import announce
 from chat.chats.done import tell_done
+from chat.chats.title_writing import can_title, queue_title
 from chat.models import Message, MessageStatus
 from chat.modes.registry import get_mode
 from chat.modes.steps import close_unfinished
@@ -50,6 +51,7 @@ class _Outcome:
     error_code: str = ""
     error: str = ""
     is_tight: bool = False  # the history filled its room: the older part is to be summarised
+    can_title: bool = False  # the model may name the chat
 
 
 async def write_answer(answer_pk: int, attempt: int, user_pk: int) -> None:
@@ -99,7 +101,9 @@ async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
             return _Outcome(MessageStatus.FAILED, "model_bad_reply", EMPTY)
         is_tight = (plan.is_tight or live.was_too_long) and can_compact(plan.model.capabilities)
         cut = (CUT, CUT_SENTENCE) if live.was_cut else ("", "")
-        return _Outcome(MessageStatus.DONE, *cut, is_tight=is_tight)
+        return _Outcome(
+            MessageStatus.DONE, *cut, is_tight=is_tight, can_title=can_title(plan.model.capabilities)
+        )
     except ModelError as error:
         logger.warning("The model failed: %s", error.for_log)
         reason = reason_of(error, has_text=bool(live.text.strip()))
@@ -194,6 +198,8 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
             tell_done(user, "answer", reverse("chat:chat", args=[answer.chat.public_id]), took=live.took)
         if outcome.is_tight:
             queue_compaction(answer, user)
+        if outcome.can_title:
+            queue_title(answer, user)
         if outcome.status == MessageStatus.DONE and outcome.error_code != PLAN and answer.memory_enabled:
             touch(answer, now=now)
             _queue_mining(answer, user, now=now)

@@ -132,6 +132,11 @@ class Received:
         return [str(m["content"]) for m in self.messages if m["role"] == "tool"]
 
     @property
+    def asks_for_title(self) -> bool:
+        """Whether a job asks what a new chat is to be called."""
+        return "messages" in self.body and str(self.messages[:1]).find("Write a title for a chat") >= 0
+
+    @property
     def last_user_text(self) -> str:
         return next(str(m["content"]) for m in reversed(self.messages) if m["role"] == "user")
 
@@ -142,6 +147,7 @@ class ScriptedOpenAI:
 
     def __init__(self) -> None:
         self.requests: list[Received] = []
+        self.title_requests: list[Received] = []  # of jobs that name chats: they take nothing from the script
         self.connections = 0
         self.respond: Callable[[Received], Reply]
         self._script: deque[Reply] = deque()
@@ -169,6 +175,7 @@ class ScriptedOpenAI:
         """As at the beginning: every chat request gets a greeting, and streams wait at a HOLD."""
         self._script.clear()
         self.hold()
+        self.title: Reply = Answer("")
         self.respond = lambda request: Answer("Hello", " from", " the script.")
 
     def script_embeddings(self, *replies: Reply) -> None:
@@ -236,7 +243,7 @@ class ScriptedOpenAI:
         try:
             while (request := await _read_request(reader)) is not None:
                 with self._received:
-                    self.requests.append(request)
+                    (self.title_requests if request.asks_for_title else self.requests).append(request)
                     self._received.notify_all()
                 if not await self._unless_hung_up(self._answer(request, writer), reader):
                     break
@@ -288,6 +295,8 @@ class ScriptedOpenAI:
         if request.headers.get("authorization") != f"Bearer {self.api_key}":
             return Failure(401, "Incorrect API key provided.", code="invalid_api_key")
         if request.path == "/v1/chat/completions":
+            if request.asks_for_title:
+                return self.title
             return self._script.popleft() if self._script else self.respond(request)
         if request.path == "/v1/embeddings":
             if self._embedding_script:
