@@ -80,6 +80,7 @@ urlpatterns = [
     path("connections/here/", connections.find_here, name="find_here"),
     path("connections/here/connect/", connections.connect_here, name="connect_here"),
     path("connections/<str:connection_id>/", connections.connection, name="connection"),
+    path("connections/<str:connection_id>/default/", connections.default, name="default_connection"),
     path("connections/<str:connection_id>/delete/", connections.delete, name="delete_connection"),
     path("connections/<str:connection_id>/test/", connections.test, name="test_connection"),
     path(f"{WORKSPACE}model/", setting_views.model, name="model"),

@@ -29,7 +29,8 @@ class ChatChanges(Body):
         max_length=40,
         allow_null=True,
         required=False,
-        help_text="The connection whose model answers; null: what the workspace has chosen.",
+        help_text="The connection whose model answers; null: what the workspace has chosen; built-in: the "
+        "configured one.",
     )
     memory_enabled = Flag(allow_null=True, required=False, help_text="null: each person's own default.")
     is_private = Flag(required=False, help_text="true: only you see it. Its creator's to say.")

@@ -37,7 +37,8 @@ class ChatJson(serializers.Serializer[Any]):
         help_text="The assistant that answers, or null.",
     )
     connection_id = serializers.SerializerMethodField(
-        help_text="The connection whose model answers, or null: what the workspace has chosen."
+        help_text="The connection whose model answers; null: what the workspace has chosen; built-in: the "
+        "configured one."
     )
     memory_enabled = serializers.SerializerMethodField(
         help_text="The Memory chip: true, false, or null for each person's own default. Always false where the "

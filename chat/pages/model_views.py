@@ -16,7 +16,7 @@ from chat.turns.chosen_model import model_context
 from memoryhub.errors import Invalid
 from workspaces.access import get_workspace
 from workspaces.connections.actions import may_connect
-from workspaces.connections.choice import options_for
+from workspaces.connections.choice import options_for, wanted_by
 from workspaces.models import Role, User, Workspace
 from workspaces.models.connection import Connection
 from workspaces.pages.page_request import PageRequest
@@ -58,8 +58,7 @@ def of_new_chat(request: PageRequest, ws_id: str) -> HttpResponse:
     """The menu of a chat that is about to begin: choosing only changes what the page says."""
     workspace = get_workspace(request.user, ws_id)
     wanted = request.GET.get("connection", "")
-    chosen = Connection.objects.usable_by(request.user).filter(public_id=wanted).first() if wanted else None
-    context = _menu(workspace, request.user, chosen, workspace.connection)
+    context = _menu(workspace, request.user, wanted_by(request.user, wanted), workspace.connection)
     context["can_write"] = Role(workspace.role).allows(Role.EDITOR)
     return render(request, "chat/model_menu.html", context)
 

@@ -7,9 +7,8 @@ from typing import Any
 
 from chat.models import Chat
 from chat.modes.registry import modes_for
-from workspaces.connections.choice import Chosen, chosen_for
+from workspaces.connections.choice import Chosen, chosen_for, wanted_by
 from workspaces.models import User, Workspace
-from workspaces.models.connection import Connection
 from workspaces.spending.budgets import require_budget
 from workspaces.spending.rates import rate_of
 
@@ -29,11 +28,11 @@ def model_context(
 ) -> dict[str, Any]:
     """For pages: which model answers this person here, and of a new chat the connection that is ``wanted``."""
     connection = chat.connection if chat else None
-    if chat is None and wanted:
-        connection = Connection.objects.usable_by(user).filter(public_id=wanted).first()
+    if chat is None:
+        connection = wanted_by(user, wanted)
     chosen = chosen_for(workspace, user, first=connection)
     return {
         "chosen": chosen,
-        "wanted_connection": connection.public_id if chat is None and connection else "",
+        "wanted_connection": wanted if chat is None and connection else "",
         "modes": modes_for(chosen.model.capabilities),
     }

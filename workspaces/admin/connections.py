@@ -31,6 +31,7 @@ FIELDS = (
     "sees",
     "context_tokens",
     "is_local",
+    "is_default",
     *actions.PRICES,
 )
 
@@ -77,15 +78,28 @@ class ConnectionAdminForm(forms.ModelForm):
 class ConnectionAdmin(ChangedBySuperusers):
     many = "connections"
     form = ConnectionAdminForm
-    list_display = ("name", "model", "host", "is_local", "has_tools", "can_extract", "used_by", "with_key")
-    list_filter = ("is_local",)
+    list_display = (
+        "name",
+        "model",
+        "host",
+        "is_default",
+        "is_local",
+        "has_tools",
+        "can_extract",
+        "used_by",
+        "with_key",
+    )
+    list_filter = ("is_default", "is_local")
     ordering = ("name", "id")
     sortable_by = ()
     search_fields = ("name__icontains", "model__icontains", "=public_id")
     search_help_text = "A part of the name or of the model's, or the id (conn_)."
     add_fieldsets: Any = (  # of one there is nothing to tell about yet, and no key to take away
         (None, {"fields": ("name", "base_url", "model", "api_key")}),
-        ("What it can do", {"fields": ("has_tools", "can_extract", "sees", "context_tokens", "is_local")}),
+        (
+            "What it can do",
+            {"fields": ("has_tools", "can_extract", "sees", "context_tokens", "is_local", "is_default")},
+        ),
         (f"What it costs, in {settings.CURRENCY}", {"fields": actions.PRICES}),
     )
     fieldsets = (
@@ -97,7 +111,7 @@ class ConnectionAdmin(ChangedBySuperusers):
     change_form_template = "admin/workspaces/connection/change_form.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).filter(owner=None, deleted_at=None)
+        return super().get_queryset(request).filter(owner=None, deleted_at=None, is_built_in=False)
 
     def get_fieldsets(self, request: HttpRequest, obj: Connection | None = None) -> Any:
         """To who may only look, without the key: shown beside the others, it would be unsealed."""

@@ -59,6 +59,9 @@ class ConnectionJson(serializers.Serializer[Any]):
     is_local = serializers.BooleanField(
         help_text="Whether workspaces whose memories never leave this machine may use it."
     )
+    is_default = serializers.BooleanField(
+        help_text="Whether it answers wherever nothing else is chosen, in place of the built-in model."
+    )
     price_in = serializers.DecimalField(
         max_digits=13,
         decimal_places=6,
@@ -96,6 +99,10 @@ class ConnectionChanges(Body):
     sees = Flag(required=False, allow_null=True, help_text="null: it is found out when a picture is sent.")
     context_tokens = WholeNumber(min_value=LEAST_CONTEXT, max_value=MOST_CONTEXT, required=False)
     is_local = Flag(required=False, help_text="Of shared ones, by administrators alone.")
+    is_default = Flag(
+        required=False,
+        help_text="Default for everyone, in place of the one before. Of shared ones, by administrators alone.",
+    )
     price_in = Money(help_text="Of a million tokens in. null takes it away, with price_out.")
     price_cached = Money(help_text="Of tokens in from the provider's cache. null: as the others.")
     price_out = Money(help_text="Of a million tokens out.")

@@ -9,6 +9,7 @@ from rest_framework import serializers
 
 from workspaces.actions.removal import Counts
 from workspaces.actions.workspaces import DESCRIPTION_LENGTH, NAME_LENGTH
+from workspaces.connections.choice import BUILT_IN
 from workspaces.models import Role, User, Workspace
 from workspaces.models.connection import Connection
 from workspaces.rest.examples import ID
@@ -34,7 +35,7 @@ class WorkspaceJson(serializers.Serializer[Any]):
     )
     connection_id = serializers.SerializerMethodField(
         help_text="The connection whose model answers here, where a chat has not chosen another. "
-        "null: the configured one."
+        "null: the default for everyone; built-in: the configured one."
     )
     member_count = serializers.IntegerField()
     memory_count = serializers.IntegerField(help_text="Live memories that you may see.")
@@ -68,7 +69,9 @@ def workspace_json(workspace: Workspace) -> dict[str, Any]:
 
 def shown_id(connection: Connection | None) -> str | None:
     """The id of a chosen connection, unless it is gone. Who may not use it finds nothing there."""
-    return connection.public_id if connection is not None and connection.deleted_at is None else None
+    if connection is None or connection.deleted_at is not None:
+        return None
+    return BUILT_IN if connection.is_built_in else connection.public_id
 
 
 class WorkspaceBody(Body):
@@ -101,7 +104,8 @@ class WorkspaceChanges(Body):
         max_length=40,
         required=False,
         allow_null=True,
-        help_text="The connection whose model answers here; null: the configured one.",
+        help_text="The connection whose model answers here; null: the default for everyone; built-in: the configured "
+        "one, whatever the default is.",
     )
 
 

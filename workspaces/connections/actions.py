@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.db import connection as db
 from django.db import transaction
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
@@ -114,7 +115,7 @@ def create_connection(*, by: User, now: datetime, **values: Any) -> Connection:
                 raise Conflict(
                     _("You have %d connections, which is as many as one person can have.") % MOST_OWN
                 )
-        made.save()
+        _save(made)
         _noted(Verb.CONNECTION_MADE, made, by)
     return made
 
@@ -138,7 +139,7 @@ def update_connection(connection: Connection, *, by: User, now: datetime, **chan
                 fields={"api_key": _("Enter the key again: the stored one is not sent to another server.")}
             )
         held.updated_at = now
-        held.save()
+        _save(held)
         _noted(Verb.CONNECTION_CHANGED, held, by, fields=[*sorted(changes)])
     return held
 
@@ -154,6 +155,7 @@ def delete_connection(connection: Connection, *, by: User, now: datetime) -> Use
         _noted(Verb.CONNECTION_DELETED, held, by)
         if used.workspaces or used.chats:
             held.base_url = held.sealed_key = ""
+            held.is_default = False
             held.deleted_at = held.updated_at = now
             held.save()
         else:
@@ -177,6 +179,15 @@ def reseal_keys() -> tuple[int, int]:
             held.save(update_fields=["sealed_key"])
             moved += 1
     return moved, lost
+
+
+def _save(connection: Connection) -> None:
+    """Save it; a new default for everyone takes the place of the one before, whoever else is naming one."""
+    if connection.is_default:
+        with db.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtext('default connection'))")
+        Connection.objects.filter(is_default=True).exclude(pk=connection.pk).update(is_default=False)
+    connection.save()
 
 
 def _require_manager(user: User) -> None:
@@ -204,7 +215,7 @@ def _set(connection: Connection, values: dict[str, Any]) -> None:
             if not 1 <= len(text) <= longest or CONTROL.search(text):
                 wrong[name] = _("Must have 1 to %d characters.") % longest
             setattr(connection, name, text)
-    for name in ("has_tools", "can_extract", "is_local", "sees"):
+    for name in ("has_tools", "can_extract", "is_local", "sees", "is_default"):
         if name in values:
             setattr(connection, name, values[name])
     if "context_tokens" in values:
@@ -219,6 +230,8 @@ def _set(connection: Connection, values: dict[str, Any]) -> None:
         connection.base_url = str(values.get("base_url", "")).strip().rstrip("/")
     if connection.is_local and not connection.is_shared:
         wrong["is_local"] = _("Only administrators can mark a connection as local.")
+    if connection.is_default and not connection.is_shared:
+        wrong["is_default"] = _("Only a connection for everyone can be the default for everyone.")
     looked_at = connection.pk is None or {"base_url", "is_local"} & set(values)
     if looked_at and (problem := _wrong_address(connection)):
         wrong["base_url"] = problem

@@ -1,4 +1,5 @@
-"""Which model answers: the one chosen for the chat, else the workspace's, else the one that the settings name.
+"""Which model answers: the one chosen for the chat, else the workspace's, else the administrators' default for
+everyone, else the one that the settings name.
 
 Every door asks here, for each turn anew, so that a change takes effect at once in every process.
 """
@@ -6,7 +7,7 @@ Every door asks here, for each turn anew, so that a change takes effect at once 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.conf import settings
 from django.utils.translation import gettext as _
@@ -22,6 +23,7 @@ from memoryhub.sealing import Unsealable
 from workspaces.models import User, Workspace
 from workspaces.models.connection import Connection
 
+BUILT_IN = "built-in"  # in place of a connection's id: the model that the settings name
 _USABLE = Ready(lambda user: Connection.objects.usable_by(User(pk=user)), user=int)
 
 
@@ -68,7 +70,7 @@ class Option:
 
 
 def chosen_for(workspace: Workspace, user: User | None, *, first: Connection | None = None) -> Chosen:
-    """The model for this person here; ``first`` is what the chat has chosen. At most one query.
+    """The model for this person here; ``first`` is what the chat has chosen. At most two queries.
 
     A connection that is gone, or somebody else's own, is passed over, and ``lost`` says so. One that is elsewhere
     while the workspace's memories may not leave this machine is not: it is refused, rather than replaced silently.
@@ -77,6 +79,8 @@ def chosen_for(workspace: Workspace, user: User | None, *, first: Connection | N
     for wanted in (first, workspace.connection):
         if wanted is None:
             continue
+        if wanted.is_built_in:
+            return _configured(workspace, lost)
         if why := _why_lost(wanted, user):
             lost = lost or why
             continue
@@ -89,13 +93,13 @@ def all_for(workspace: Workspace, user: User) -> list[Chosen]:
 
     What must not be asked here says so in its ``trouble``.
     """
-    first, default = chosen_for(workspace, user), _default(workspace)
+    first, configured = chosen_for(workspace, user), _configured(workspace)
     others = [
         Chosen(model_of(each), each, trouble=_trouble_with(each, workspace))
         for each in _usable_by(user)
         if first.connection is None or each.pk != first.connection.pk
     ]
-    return [first, *others] if first.connection is None else [first, default, *others]
+    return [first, *others] if first.connection is None else [first, configured, *others]
 
 
 def _usable_by(user: User) -> Iterable[Connection]:
@@ -104,6 +108,16 @@ def _usable_by(user: User) -> Iterable[Connection]:
 
 
 def _default(workspace: Workspace, lost: str = "") -> Chosen:
+    """Where nothing is chosen. A default that is not local is passed over where memories may not leave this machine:
+    nobody chose it there.
+    """
+    everyones = Connection.objects.everyones_default()
+    if everyones is None or why_not_here(workspace, everyones.is_local, everyones.name):
+        return _configured(workspace, lost)
+    return Chosen(model_of(everyones), everyones, lost, _trouble_with(everyones, workspace))
+
+
+def _configured(workspace: Workspace, lost: str = "") -> Chosen:
     model = get_chat_model()
     refusal = why_not_here(workspace, model.capabilities.local, default_label())
     return Chosen(model, None, lost, ModelNotLocal(refusal) if refusal else None)
@@ -143,50 +157,64 @@ def reach_of(connection: Connection) -> AddressRange:
 def options_for(
     workspace: Workspace, user: User, chosen: Connection | None, *, inherited: Connection | None = None
 ) -> list[Option]:
-    """What may be chosen: what is taken without a choice, the shared ones, the person's own. Two queries at most.
+    """What may be chosen, each once: what is taken without a choice, the model that the settings name, the shared ones,
+    the person's own. Three queries at most.
 
     ``inherited``: the workspace's choice, which a chat takes without one of its own.
     """
     taken = chosen_for(workspace, user) if inherited is not None else _default(workspace)
-    is_local = taken.model.capabilities.local
-    options = [
-        Option(
-            "",
-            taken.label,
-            taken.model.name,
-            chosen is None or chosen.deleted_at is not None or chosen == taken.connection,
-            is_local,
-            why_not=why_not_here(workspace, is_local, taken.label),
-        )
-    ]
-    for found in Connection.objects.usable_by(user):
-        if taken.connection is not None and found.pk == taken.connection.pk:
-            continue  # it is the first line already
-        options.append(
-            Option(
-                found.public_id,
-                found.name,
-                found.model,
-                chosen is not None and chosen.pk == found.pk,
-                found.is_local,
-                not found.is_shared,
-                why_not_here(workspace, found.is_local, found.name),
+    configured = _configured(workspace)
+    is_chosen = chosen is not None and chosen.deleted_at is None
+    options = [_option("", taken, workspace, is_chosen=not is_chosen)]
+    if taken.connection is not None:
+        picked = is_chosen and chosen is not None and chosen.is_built_in
+        options.append(_option(BUILT_IN, configured, workspace, is_chosen=picked))
+    for usable in Connection.objects.usable_by(user):
+        picked = is_chosen and chosen is not None and chosen.pk == usable.pk
+        if taken.connection is None or usable.pk != taken.connection.pk:
+            options.append(
+                _option(usable.public_id, Chosen(model_of(usable), usable), workspace, is_chosen=picked)
             )
-        )
+    if not any(option.is_chosen for option in options):  # what is chosen is what would be taken anyway
+        options[0] = replace(options[0], is_chosen=True)
     return options
+
+
+def _option(value: str, of: Chosen, workspace: Workspace, *, is_chosen: bool) -> Option:
+    is_local = of.model.capabilities.local
+    return Option(
+        value,
+        of.label,
+        of.model.name,
+        is_chosen,
+        is_local,
+        of.connection is not None and not of.connection.is_shared,
+        why_not_here(workspace, is_local, of.label),
+    )
+
+
+def wanted_by(user: User, public_id: str) -> Connection | None:
+    """The connection of this id that a page names, if this person may use it."""
+    if public_id == BUILT_IN:
+        return Connection.objects.built_in()
+    return Connection.objects.usable_by(user).filter(public_id=public_id).first() if public_id else None
 
 
 def choose_connection(workspace: Workspace, public_id: str, *, by: User) -> Connection:
     """The connection of this id, for this workspace or a chat of it. Invalid where it cannot be chosen there."""
-    found = Connection.objects.usable_by(by).filter(public_id=public_id).first()
-    if found is None:
+    chosen = wanted_by(by, public_id)
+    if chosen is None:
         raise Invalid(
             _("This model connection does not exist, or you cannot use it."),
             fields={"connection_id": _("is not a connection you can use")},
         )
-    if why := why_not_here(workspace, found.is_local, found.name):
+    if chosen.is_built_in:
+        why = why_not_here(workspace, get_chat_model().capabilities.local, default_label())
+    else:
+        why = why_not_here(workspace, chosen.is_local, chosen.name)
+    if why:
         raise Invalid(why, code="model_not_local", fields={"connection_id": _("is not marked local")})
-    return found
+    return chosen
 
 
 def why_not_here(workspace: Workspace, is_local: bool, label: str) -> str:

@@ -76,6 +76,8 @@ def answers_in(place: Workspace | None, connection: Connection, *, by: User) -> 
         return None
     if why_not_here(place, connection.is_local, connection.name):
         return None
+    if connection.is_default:
+        return place
     return update_workspace(place, by=by, connection_id=connection.public_id)
 
 

@@ -130,6 +130,10 @@ class SharedConnectionForm(ConnectionForm):
         label=_("Local: may answer where memories never leave this machine"), required=False
     )
 
+    is_default = forms.BooleanField(
+        label=_("Default for everyone: answers wherever no other model is chosen"), required=False
+    )
+
 
 class NewConnectionForm(ConnectionForm):
     """What a person has to say; what the model can do is tried."""
@@ -142,15 +146,26 @@ class NewConnectionForm(ConnectionForm):
         help_text=_("Defaults to the model's name."),
     )
     shared = forms.BooleanField(label=_("For everyone here, not for me alone"), required=False, initial=True)
-    FIRST = ("base_url", "api_key", "model", "shared")
+    is_default = SharedConnectionForm.base_fields["is_default"]
+    FIRST = ("base_url", "api_key", "model", "shared", "is_default")
 
-    def __init__(self, data: Any = None, *, preset: str, manages: bool, has_own: bool) -> None:
-        """``manages``: whether who fills it in may connect for everybody; ``has_own``: whether for themselves."""
+    def __init__(
+        self, data: Any = None, *, preset: str, manages: bool, has_own: bool, is_first: bool = False
+    ) -> None:
+        """``manages``: whether who fills it in may connect for everybody; ``has_own``: whether for themselves;
+        ``is_first``: whether nothing is connected for everybody yet.
+        """
         self.preset = preset if preset in PRESETS else "openai" if data is None else "other"
         filled = PRESETS[self.preset]
-        super().__init__(data, initial={"base_url": filled.address, "context_tokens": filled.context})
+        super().__init__(
+            data,
+            initial={"base_url": filled.address, "context_tokens": filled.context, "is_default": is_first},
+        )
         self.manages = manages
-        for name in ("has_tools", "can_extract", *(() if manages and has_own else ("shared",))):
+        hidden = ["has_tools", "can_extract"]
+        hidden += [] if manages and has_own else ["shared"]
+        hidden += [] if manages else ["is_default"]
+        for name in hidden:
             del self.fields[name]
         if filled.address:
             self.fields["base_url"].help_text = ""
@@ -161,7 +176,8 @@ class NewConnectionForm(ConnectionForm):
         self.fields["api_key"].widget.attrs |= {"id": key_id, "hx-preserve": "true"}
 
     def values(self) -> dict[str, Any]:
-        return {**super().values(), "shared": self.cleaned_data.get("shared", self.manages)}
+        values = {**super().values(), "shared": self.cleaned_data.get("shared", self.manages)}
+        return values if values["shared"] else values | {"is_default": False}
 
     def first(self) -> list[forms.BoundField]:
         return [self[name] for name in self.FIRST if name in self.fields]

@@ -61,6 +61,7 @@ def _new_form(request: PageRequest, *, sent: bool = True) -> NewConnectionForm:
         preset=(data or request.GET).get("preset", ""),
         manages=actions.may_manage(request.user),
         has_own=settings.PEOPLE_MAY_CONNECT,
+        is_first=not Connection.objects.live().shared().exists(),
     )
 
 
@@ -137,6 +138,21 @@ def connection(request: PageRequest, connection_id: str) -> HttpResponse:
         return redirect("workspaces:connections")
     context = {"connection": found, "form": form}
     return render(request, "workspaces/connection.html", context, status=422 if form.errors else 200)
+
+
+@require_POST
+def default(request: PageRequest, connection_id: str) -> HttpResponse:
+    """The switch that makes a shared connection the default for everyone, or no longer."""
+    shared = actions.get_connection(request.user, connection_id, to="change")
+    ask_for_password(request)
+    wanted = request.POST.get("is_default") == "on"
+    actions.update_connection(shared, by=request.user, now=timezone.now(), is_default=wanted)
+    if wanted:
+        text = _("“%(name)s” answers now wherever no other model is chosen.")
+    else:
+        text = _("“%(name)s” is no longer the default for everyone.")
+    notices.success(request, text % {"name": shared.name})
+    return redirect("workspaces:connections")
 
 
 @require_POST

@@ -35,11 +35,22 @@ def _price(name: str, help_text: str = "") -> models.DecimalField[Any, Any]:
 
 class ConnectionQuerySet(models.QuerySet["Connection"]):
     def live(self) -> ConnectionQuerySet:
-        return self.filter(deleted_at=None)
+        return self.filter(deleted_at=None, is_built_in=False)
 
     def shared(self) -> ConnectionQuerySet:
         """Those that administrators made, for everybody here."""
         return self.filter(owner=None)
+
+    def everyones_default(self) -> Connection | None:
+        """The one that answers where nothing is chosen, if administrators named one."""
+        return self.live().shared().filter(is_default=True).first()
+
+    def built_in(self) -> Connection:
+        """The row that stands for the model that the settings name, so that it can be chosen over a default."""
+        row, _made = self.get_or_create(
+            is_built_in=True, defaults={"name": "Built-in model", "is_local": True}
+        )
+        return row
 
     def usable_by(self, user: User) -> ConnectionQuerySet:
         """The shared ones, and this person's own where people may have some. Names in order, the shared ones first."""
@@ -88,6 +99,13 @@ class Connection(models.Model):
         help_text="Workspaces whose memories never leave this machine may use it. It is then connected to at internal "
         "addresses only.",
     )
+    is_default = models.BooleanField(
+        "default for everyone",
+        default=False,
+        db_default=False,
+        help_text="Answers wherever nothing else is chosen, in place of the built-in model. One alone can be it.",
+    )
+    is_built_in = models.BooleanField(default=False, db_default=False, editable=False)
     price_in = _price("price of a million tokens in")
     price_cached = _price("of them from the provider's cache", "Empty: as the others.")
     price_out = _price("price of a million tokens out", "Both empty: nobody is told what an answer costs.")
@@ -99,6 +117,11 @@ class Connection(models.Model):
 
     class Meta:
         ordering = ["name", "id"]
+        constraints = [
+            models.UniqueConstraint(
+                models.F("is_built_in"), condition=Q(is_built_in=True), name="one_built_in_connection"
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name

@@ -26,6 +26,7 @@ from memoryhub.llm.errors import ModelError
 from workspaces.caller import Caller
 from workspaces.connections.choice import Chosen
 from workspaces.models import KeyScope, Membership, Role, User
+from workspaces.models.connection import Connection
 
 logger = logging.getLogger(__name__)
 FAILED = "memory could not be searched"
@@ -130,7 +131,10 @@ def note_turn(asked: Asked, caller: Caller, chosen: Chosen, remembered: Remember
     turn, unsaved = None, _why_unsaved(asked, caller)
     if not unsaved:
         shown, used = shown_in(asked.body, remembered.given), remembered.used
-        turn = program_turns.begin(caller, said, shown, used=used, connection=chosen.connection)
+        answers = (
+            chosen.connection or Connection.objects.built_in()
+        )  # what is said to one model goes to no other
+        turn = program_turns.begin(caller, said, shown, used=used, connection=answers)
     return Noted(tuple(saved), turn, unsaved)
 
 

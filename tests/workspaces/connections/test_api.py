@@ -12,6 +12,7 @@ from pytest_django.fixtures import Settings
 from tests.conftest import Cast
 from tests.factories import make_connection, make_user
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
+from workspaces.access import default_workspace
 from workspaces.models import User
 from workspaces.models.connection import Connection
 
@@ -132,6 +133,27 @@ def test_its_test_says_what_works(cast: Cast, settings: Settings, scripted_opena
     report = send(cast.owner, "POST", f"{LIST}/{mine.public_id}/test").json()
     assert report["answers"] and {step["outcome"] for step in report["steps"]} == {"works"}
     assert report["hints"] == [] and report["seconds"] > 0
+
+
+def test_default_for_everyone_is_the_administrators_to_name(cast: Cast) -> None:
+    ada = admin()
+    first, second = make_connection(is_default=True), make_connection(name="Second")
+    mine = make_connection(cast.editor)
+    for person, connection, status in (
+        (cast.editor, second, 403),
+        (cast.editor, mine, 422),
+        (ada, second, 200),
+    ):
+        answer = send(person, "PATCH", f"{LIST}/{connection.public_id}", {"is_default": True})
+        assert answer.status_code == status, (person, answer.content)
+    assert answer.json()["is_default"] is True
+    first.refresh_from_db()
+    assert not first.is_default
+    own = default_workspace(cast.editor)
+    where = f"/chat/api/workspaces/{own.public_id}"
+    answer = send(cast.editor, "PATCH", where, {"connection_id": "built-in"})
+    assert answer.json()["connection_id"] == "built-in"
+    assert [row["id"] for row in client(cast.editor).get(LIST).json()["items"]].count("built-in") == 0
 
 
 def test_a_workspaces_choice(cast: Cast) -> None:

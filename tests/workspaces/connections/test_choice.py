@@ -13,10 +13,20 @@ from memoryhub.llm.base import Message
 from memoryhub.llm.errors import ModelNotLocal, ModelRefused
 from memoryhub.llm.registry import get_chat_model
 from tests.conftest import Cast
-from tests.factories import make_connection
+from tests.factories import make_connection, make_user, make_workspace
 from tests.fakes.openai_server import ScriptedOpenAI
+from workspaces.access import default_workspace
 from workspaces.connections import actions
-from workspaces.connections.choice import choose_connection, chosen_for, model_of, options_for, reach_of
+from workspaces.connections.choice import (
+    BUILT_IN,
+    all_for,
+    choose_connection,
+    chosen_for,
+    default_label,
+    model_of,
+    options_for,
+    reach_of,
+)
 from workspaces.models import Workspace
 from workspaces.models.connection import Connection
 
@@ -68,22 +78,6 @@ def test_peoples_own_rest_while_the_operator_does_not_allow_them(cast: Cast, set
     chosen = chosen_for(cast.workspace, cast.editor, first=mine)
     assert chosen.connection is None and "turned off" in chosen.lost
     assert [option.value for option in options_for(cast.workspace, cast.editor, None)] == [""]
-
-
-def test_the_model_of_the_workspace_is_listed_once(cast: Cast) -> None:
-    of_workspace = make_connection(name="House model")
-    make_connection(name="Other model")
-    workspace = with_choice(cast, of_workspace)
-    for chosen in (None, of_workspace):
-        options = options_for(workspace, cast.editor, chosen, inherited=of_workspace)
-        assert [(option.label, option.is_chosen) for option in options] == [
-            ("House model", True),
-            ("Other model", False),
-        ]
-    assert [option.label for option in options_for(workspace, cast.editor, of_workspace)][1:] == [
-        "House model",
-        "Other model",
-    ]
 
 
 def test_where_memories_stay_only_a_local_one_is_asked(cast: Cast, settings: Settings) -> None:
@@ -157,11 +151,55 @@ def test_a_changed_key_counts_from_the_next_call_on(scripted_openai: ScriptedOpe
     assert model_of(again) is model_of(Connection.objects.get(pk=shared.pk)), "one client for all calls"
 
 
+def default_for_everyone(**values: object) -> Connection:
+    return make_connection(name="Everyone's", is_default=True, **values)
+
+
+def test_default_for_everyone_answers_where_nothing_is_chosen(cast: Cast) -> None:
+    default, of_workspace = default_for_everyone(), make_connection(name="House")
+    personal = default_workspace(make_user("newcomer"))
+    for workspace in (cast.workspace, personal, make_workspace(owner=cast.editor, name="New")):
+        assert chosen_for(workspace, cast.editor).connection == default
+    assert chosen_for(cast.workspace, cast.editor, first=of_workspace).connection == of_workspace
+    built_in = choose_connection(cast.workspace, BUILT_IN, by=cast.editor)
+    assert chosen_for(cast.workspace, cast.editor, first=built_in).connection is None
+    assert chosen_for(with_choice(cast, built_in), cast.editor).model is get_chat_model()
+    assert [chosen.connection for chosen in all_for(personal, cast.editor)] == [default, None, of_workspace]
+
+
+def test_default_that_is_not_local_is_passed_over_where_memories_stay(cast: Cast) -> None:
+    default_for_everyone()
+    chosen = chosen_for(with_choice(cast, None, local_only=True), cast.owner)
+    assert chosen.connection is None and not chosen.lost
+
+
+def test_each_model_is_listed_once_and_the_built_in_one_too(cast: Cast) -> None:
+    default, house = default_for_everyone(), make_connection(name="House")
+    built_in = choose_connection(cast.workspace, BUILT_IN, by=cast.editor)
+    workspace = with_choice(cast, house)
+    label = default_label()
+
+    def listed(chosen: Connection | None, inherited: Connection | None) -> tuple[list[str], str]:
+        options = options_for(workspace, cast.editor, chosen, inherited=inherited)
+        [marked] = [option.label for option in options if option.is_chosen]
+        return [option.label for option in options], marked
+
+    assert listed(None, house) == (["House", label, "Everyone's"], "House")
+    assert listed(house, house) == (["House", label, "Everyone's"], "House")
+    assert listed(default, house) == (["House", label, "Everyone's"], "Everyone's")
+    assert listed(built_in, house) == (["House", label, "Everyone's"], label)
+    assert listed(None, None) == (["Everyone's", label, "House"], "Everyone's")
+    gone = make_connection(name="Gone", deleted_at=timezone.now())
+    assert listed(gone, None)[1] == "Everyone's"
+    with_choice(cast, built_in)
+    assert listed(None, built_in) == ([label, "Everyone's", "House"], label)
+
+
 def test_looking_costs_a_query_at_most(cast: Cast) -> None:
     make_connection(), make_connection(cast.editor)
     workspace = with_choice(cast, make_connection())
     fresh = Workspace.objects.get(pk=workspace.pk)
     with TestCase().assertNumQueries(1):
         chosen_for(fresh, cast.viewer)
-    with TestCase().assertNumQueries(1):
+    with TestCase().assertNumQueries(2):
         options_for(fresh, cast.viewer, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -189,6 +190,36 @@ def test_kinds_of_servers_fill_in_what_is_known(admin: User) -> None:
     assert PRESETS["openai"].address in text(page.get(PAGE, {"preset": "<script>"}))
     without_key = page.post(PAGE, {**FAR, "preset": "openai", "api_key": "", "act": "test"})
     assert without_key.status_code == 422 and "This field is required" in text(without_key)
+
+
+def test_first_one_for_everybody_is_offered_as_the_default(
+    scripted_openai: ScriptedOpenAI, admin: User
+) -> None:
+    page, home = client(admin), default_workspace(admin)
+    offered = re.compile(r'<input type="checkbox" name="is_default"[^>]* checked')
+    assert offered.search(text(page.get(PAGE)))
+    page.get("/", follow=True)
+    scripted_openai.script(*ABLE)
+    page.post(PAGE, form(scripted_openai, is_default="on"), headers=HTMX)
+    made = Connection.objects.get()
+    home.refresh_from_db()
+    assert made.is_default and home.connection is None, "it follows the default"
+    assert not offered.search(text(page.get(PAGE)))
+
+
+def test_switch_of_the_default_asks_who_it_is(cast: Cast, admin: User) -> None:
+    first, second = make_connection(is_default=True), make_connection(name="Second")
+    address = f"{PAGE}{second.public_id}/default/"
+    for person in (cast.owner, cast.viewer, cast.stranger):
+        assert client(person).post(address, {"is_default": "on"}).status_code == 403
+    page = client(admin)
+    assert "/accounts/reauthenticate/" in page.post(address, {"is_default": "on"})["Location"]
+    type_password_again(page)
+    page.post(address, {"is_default": "on"})
+    assert Connection.objects.get(is_default=True) == second
+    assert "Not the default" in text(page.get(PAGE))
+    page.post(address)
+    assert not Connection.objects.filter(is_default=True).exists() and first.pk
 
 
 def test_a_long_name_of_a_model_is_cut_for_the_connection(admin: User) -> None:

@@ -37,6 +37,17 @@ def test_the_last_one_that_a_person_may_have_is_made_once(
     assert Connection.objects.count() == 1
 
 
+def test_one_alone_is_the_default_for_everyone() -> None:
+    admin, now = make_user("ada", is_staff=True, is_superuser=True), timezone.now()
+    one, two = make_connection(), make_connection()
+    with transaction.atomic():
+        actions.update_connection(one, by=admin, now=now, is_default=True)
+        other = Work(lambda: actions.update_connection(two, by=admin, now=now, is_default=True))
+        assert other.waits_for_a_lock()
+    assert not isinstance(other.end(), Exception)
+    assert Connection.objects.get(is_default=True) == two
+
+
 def test_a_change_of_what_is_being_deleted_brings_no_key_back(olive: User) -> None:
     now, mine = timezone.now(), make_connection(olive)
     with transaction.atomic():
