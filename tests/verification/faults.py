@@ -62,7 +62,8 @@ FAULTS = (
         "an embedder elsewhere is silent, or sends its vectors byte by byte",
         "saves, lists, and searches and answers by words",
         "nothing; in each process one request waits for 10.5 seconds, the others of the next 20 seconds do not",
-        "it is asked again after 20 seconds; missing vectors are made within the hour",
+        "it is asked again after 20 seconds; memories get the vectors they miss within a minute or two, passages "
+        "of documents within the hour",
         ("test_faults.py::test_an_embedder_that_trickles",),
     ),
     Fault(
@@ -70,7 +71,7 @@ FAULTS = (
         "the same",
         "nothing; in each process one request waits for its two retries, 1.3 seconds, the others do not: for 2 "
         "seconds, then 4, 8, 16, 20",
-        "it is asked again after that time; missing vectors are made within the hour",
+        "it is asked again after that time; missing vectors as above",
         ("test_faults.py::test_an_embedder_that_fails_at_once",),
     ),
     Fault(
