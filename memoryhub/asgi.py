@@ -11,22 +11,20 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memoryhub.settings")
 django.setup(set_prefix=False)
 
 from django.conf import settings  # noqa: E402  after Django is set up
+from django.core.asgi import get_asgi_application  # noqa: E402
 from django.urls import get_resolver  # noqa: E402
 
 from memoryhub.http.body_limit import BodyLimit  # noqa: E402
-from memoryhub.http.handler import OneThreadHandler  # noqa: E402
 from memoryhub.http.static_files import StaticFiles  # noqa: E402
 from memoryhub.llm.registry import get_chat_model  # noqa: E402
 from memoryhub.management.database import refuse_to_serve_other_version  # noqa: E402
 
 refuse_to_serve_other_version()
-django_application: Any = StaticFiles(OneThreadHandler())
+djangos_own: Any = get_asgi_application()
+django_application = StaticFiles(djangos_own)
 ENVELOPE = 1_048_576  # bytes that a form may have beside its file
 application = BodyLimit(
-    django_application,
-    most=max(settings.IMPORT_MAX_BYTES, settings.ASSET_MAX_BYTES) + ENVELOPE,
-    patience=settings.BODY_SECONDS,
-    half_sent=settings.HALF_SENT_REQUESTS,
+    django_application, most=max(settings.IMPORT_MAX_BYTES, settings.ASSET_MAX_BYTES) + ENVELOPE
 )
 
 # Half a second each: better now than in somebody's first turn, and on the first page.

@@ -12,10 +12,10 @@ from contextlib import aclosing
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError
 from django.http import StreamingHttpResponse
+from django.utils.translation import gettext_lazy as later
 
 from memoryhub.database.failures import trouble_of
-from memoryhub.errors import DomainError, TooManyRequests
-from memoryhub.http.crowd import Overloaded
+from memoryhub.errors import DomainError, TooManyRequests, Unavailable
 from memoryhub.monitoring import metrics
 from workspaces.models import User
 
@@ -28,6 +28,11 @@ _lock = threading.Lock()
 _open: Counter[tuple[str, int]] = (
     Counter()
 )  # by kind and person; of this process, since a stream lives in one
+
+
+class Overloaded(Unavailable):
+    default_message = later("There is more to do here than can be done at once. Try again in a moment.")
+    code, retry_after = "overloaded", 1
 
 
 class Place:

@@ -26,7 +26,6 @@ from chat.turns.stream import follow_for
 from memories.recalling.receipts import receipts_for
 from memoryhub.database.locks import release_connection
 from memoryhub.errors import NotFound
-from memoryhub.http.crowd import aside
 from workspaces.event_streams import EventStream, Place
 from workspaces.models import User
 from workspaces.rest.once import StillRunning
@@ -83,8 +82,7 @@ def turn_response(
         return EventStream(_events(message, answer, user), place=place)
     chat_id = answer.chat.public_id
     release_connection()
-    with aside():
-        async_to_sync(_wait)(answer.public_id, chat_id, user)
+    async_to_sync(_wait)(answer.public_id, chat_id, user)
     answer = get_message(user, chat_id, answer.public_id)[1]  # who was removed meanwhile is not given it
     return Response(turn_json(message, answer, user), status=status.HTTP_201_CREATED)
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError
-from django.http import HttpRequest
+from django.db import DatabaseError, InterfaceError, connection
+from django.http import HttpRequest, HttpResponseBase
 from django.urls import Resolver404, resolve
 
+from memoryhub.database.locks import release_connection
 from memoryhub.database.replicas.reading import answering
 from memoryhub.database.replicas.servers import server
 from memoryhub.database.replicas.written import note_written
@@ -18,17 +18,40 @@ from memoryhub.database.replicas.written import note_written
 READING = frozenset({"GET", "HEAD"})
 
 
-class Body:
-    """The body of a request, which Django closes once it has read it: it may be answered twice."""
+class ReadingMiddleware:
+    """Answer a request that only reads once more when its connection to the database was cut, or by a replica.
 
-    def __init__(self, file: Any) -> None:
-        self._file = file
+    A server that is restarted costs readers some time and no error. With replicas one answers what a primary that is
+    away cannot. A stream gives back its connection before it begins: it works in a thread of its own.
+    """
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
 
-    def close(self) -> None:
-        """Left to whoever made the file."""
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if settings.REPLICAS and request.method not in READING and reads_only(request):
+            _ = request.body  # kept, to be read twice
+        try:
+            response = self._answered(request)
+            if response.status_code >= 500 and (
+                is_worth_another(request) or (request.method in READING and _was_cut())
+            ):
+                connection.close()
+                response = self._answered(request)
+        except BaseException:  # not even a page could be made of it, so nobody will close the response
+            release_connection()
+            raise
+        if response.streaming:
+            release_connection()
+        return response
+
+    def _answered(self, request: HttpRequest) -> HttpResponseBase:
+        with answered_from_replicas(request):
+            return self.get_response(request)
+
+
+def _was_cut() -> bool:
+    return connection.connection is not None and bool(connection.connection.closed)
 
 
 def reads_only(request: HttpRequest) -> bool:

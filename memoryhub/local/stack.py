@@ -30,7 +30,7 @@ from memoryhub.local.worker_health import WorkerHealth, oldest_waiting_seconds
 
 WORKER_STOP_SECONDS = 5.0  # a job that takes longer is run again at the next start
 HTTP_SERVER = (
-    *("-m", "uvicorn", "--http", "memoryhub.http.protocol:ImpatientProtocol"),
+    *("-m", "uvicorn"),
     # Longer than browsers' pauses, proxies and clients of programs keep a connection: who asks on one as it is closed
     # cannot know whether the request was read.
     *("--timeout-keep-alive", "75"),
@@ -65,6 +65,7 @@ class Stack:
     port: int
     database: Mapping[str, object]
     web_processes: int = 1
+    connections: int = 3_000  # that each of them has at once, streams among them; more is 503
     embedded_database: bool = True
     embedded_model: bool = True
     # The larger built-in model is fetched in the background, then answers in place of the small one: "auto" where
@@ -325,6 +326,7 @@ def web_service(stack: Stack, listener: socket.socket, name: str) -> Service:
     """One web process, or what answers `probes` where there is none. All take connections from the same socket."""
     server, asked = (PROBES_SERVER, "/healthz") if name == "probes" else (WEB_SERVER, "/accounts/login/")
     arguments = [*server, "--fd", str(listener.fileno()), "--timeout-graceful-shutdown", "3"]
+    arguments += ["--limit-concurrency", str(stack.connections)]
     return Service(
         name,
         _python(*arguments, death_signal=signal.SIGTERM),

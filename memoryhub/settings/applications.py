@@ -34,6 +34,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "memoryhub.http.middleware.ProbesMiddleware",  # before hosts and https are asked for: monitors come by address
     "memoryhub.http.middleware.OriginMiddleware",  # what follows is timed, counted, and logged under its id
+    "memoryhub.http.from_replicas.ReadingMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "memoryhub.http.compression.CompressedPagesMiddleware",
     "memoryhub.http.middleware.StorableCookiesMiddleware",

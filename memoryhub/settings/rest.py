@@ -31,8 +31,6 @@ SPECTACULAR_SETTINGS = {
         "ScopeEnum": "memories.models.Scope.values",
         "OrganisationScopeEnum": "memories.api.v1.serializers.SCOPE_WORDS",
         "KeyScopeEnum": "workspaces.models.KeyScope.values",
-        "DataRequestKindEnum": "workspaces.models.RequestKind.values",
-        "DataRequestStateEnum": "workspaces.models.RequestState.values",
         "WebhookEventEnum": "workspaces.models.WebhookEvent.values",
         "DeliveryStatusEnum": "workspaces.models.DeliveryStatus.values",
         "DocumentStatusEnum": "workspaces.models.document.DocumentStatus.values",

@@ -28,10 +28,7 @@ for origin in CSRF_TRUSTED_ORIGINS:
         )
 TRUSTED_PROXIES = env.integer("TRUSTED_PROXIES", 0, low=0, high=10)  # whose X-Forwarded-For is believed
 ALLAUTH_TRUSTED_PROXY_COUNT = TRUSTED_PROXIES
-BODY_SECONDS = env.number("BODY_SECONDS", 20.0, low=1, high=3600)  # then 4 kB a second are asked for
-REQUESTS_AT_ONCE = env.integer("REQUESTS_AT_ONCE", 64, low=1, high=1_000_000)  # per process; more is 503
-STREAMS_AT_ONCE = env.integer("STREAMS_AT_ONCE", 2000, low=1, high=1_000_000)  # the same, of streams
-HALF_SENT_REQUESTS = env.integer("HALF_SENT_REQUESTS", 100, low=1, high=1_000_000)  # per address and process
+STREAMS_AT_ONCE = env.integer("STREAMS_AT_ONCE", 2000, low=1, high=1_000_000)  # per process; more is 503
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_AGE = env.integer("SESSION_DAYS", 14, low=1, high=365) * 86_400

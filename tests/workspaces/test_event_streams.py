@@ -18,7 +18,7 @@ from tests.factories import make_chat, make_user
 from tests.fakes.openai_server import ScriptedOpenAI
 from tests.memoryhub.test_database_errors import database_says
 from workspaces.access import default_workspace
-from workspaces.event_streams import EventStream, Place
+from workspaces.event_streams import EventStream, Overloaded, Place
 from workspaces.models import User
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -134,3 +134,16 @@ def test_a_browser_is_told_on_a_page(user: User) -> None:
     workspace = default_workspace(user)
     response = client.get(f"/workspaces/{workspace.public_id}/events/")
     assert (response.status_code, response["Retry-After"], len(held)) == (429, "30", 2)
+
+
+@pytest.mark.django_db
+def test_all_streams_of_a_process_have_a_bound_beside_each_persons(settings: Any) -> None:
+    settings.EVENT_STREAMS, settings.STREAMS_AT_ONCE = 2, 3
+    olive, eddie, vera = (make_user(name) for name in ("olive", "eddie", "vera"))
+    held: list[Any] = [Place(olive), Place(olive), Place(eddie)]
+    with pytest.raises(Overloaded):
+        Place(vera)
+    held.pop().leave()
+    with pytest.raises(TooManyRequests):
+        Place(olive)
+    held.append(Place(vera))

@@ -32,7 +32,6 @@ from chat.doors.openai_api.served import find_model
 from chat.turns import program_turns, runner
 from memoryhub.database.locks import release_connection
 from memoryhub.errors import DomainError, Forbidden, Invalid, NotFound
-from memoryhub.http.crowd import aside
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.metering import Meter, metered
 from memoryhub.llm.usage import Usage
@@ -138,7 +137,7 @@ def whole(answering: Answering, place: Place) -> Body:
     answering.note_turn()
     release_connection()
     try:
-        with metered(answering.meter), aside():
+        with metered(answering.meter):
             reply = answering.chosen.model.raw.whole({**answering.body, "stream": False})
     finally:
         place.leave()

@@ -15,6 +15,8 @@ from memoryhub.http.only_here import serves_only_here
 from memoryhub.local.stack import PARTS, TOGETHER, Stack, run
 from memoryhub.management.database import psycopg_settings
 
+BESIDE_STREAMS = 1_000  # connections of each web process
+
 
 class Command(BaseCommand):
     help = "Start the database, the model, the background worker and the web server, and keep them running."
@@ -44,6 +46,7 @@ class Command(BaseCommand):
             port=options["port"],
             database=psycopg_settings(),
             web_processes=settings.WEB_PROCESSES,
+            connections=settings.STREAMS_AT_ONCE + BESIDE_STREAMS,
             embedded_database=settings.EMBEDDED_DATABASE and bool(parts & {"web", "worker"}),
             embedded_model=settings.EMBEDDED_MODEL,
             large_model=settings.BUILTIN_MODEL
