@@ -1,7 +1,7 @@
 """Clearing a scope: all its memories are deleted in one act, softly with undo, or for good.
 
-A job does it in batches through ``gate.delete_memory``, ``forget_memories`` and ``restore_memory``. It goes on where
-it was if it is run again.
+A job does it in batches, each in one transaction, through ``gate.delete_memory``, ``forget_memories`` and
+``restore_memory``. It goes on where it was if it is run again.
 """
 
 from __future__ import annotations
@@ -10,17 +10,16 @@ import logging
 import time
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Count, F, Q
+from django.db.models import Count, Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django_q.tasks import async_task
 
 from memories.forgetting.forget import forget_memories
 from memories.models import Clearing, ClearingStatus, Memory, Scope
-from memories.models.clearing import in_scope
+from memories.models.clearing import AT_WORK, in_scope
 from memories.models.memory import MemoryQuerySet, place_of
 from memories.writing.gate import delete_memory
 from memories.writing.undoing import restore_memory
@@ -30,7 +29,8 @@ from workspaces.agents.agents import choose_agent
 from workspaces.models import Agent, Role, User, Workspace
 
 logger = logging.getLogger(__name__)
-BATCH = 100  # memories of one transaction for good, and of one step of the progress
+BATCH = 100  # memories of one transaction, and of one step of the progress
+SWEPT = 5  # clearings of one sweep
 
 
 def scope_of(
@@ -165,28 +165,52 @@ def undo(clearing: Clearing, *, by: User, as_staff: bool = False) -> Clearing:
 
 
 def work_on(clearing: Clearing, *, seconds: float) -> None:
-    """Go on with a clearing for about so many seconds, and queue the rest. Run twice at once, it does no more.
+    """Go on with a clearing for about so many seconds, and queue the rest. A second worker at once does nothing.
 
     It stops where it is once its person may no longer do it.
     """
     until = time.monotonic() + seconds
-    while clearing.is_at_work:
-        if not _may_go_on(clearing):
-            _advance(clearing, status=ClearingStatus.STOPPED, after=0, finished_at=timezone.now())
-            return
-        rows = _left(clearing).select_related("workspace", "owner", "agent")
-        batch = list(rows.order_by("pk")[:BATCH])
-        if not batch:
-            undone = clearing.status == ClearingStatus.UNDOING
-            status = ClearingStatus.UNDONE if undone else ClearingStatus.CLEARED
-            _advance(clearing, status=status, after=0, finished_at=timezone.now())
-            return
-        changed = _change(clearing, batch)
-        left_out = F("left_out") + len(batch) - changed
-        _advance(clearing, after=batch[-1].pk, done=F("done") + changed, left_out=left_out)
+    while _work_on_batch(clearing.pk):
         if time.monotonic() > until:
             _queue(clearing)
-            return
+            break
+    clearing.refresh_from_db()
+
+
+def sweep(*, seconds: float) -> int:
+    """Go on with clearings that no worker is at, for about so many seconds each; return how many were tried."""
+    open_now = Clearing.objects.filter(status__in=AT_WORK).order_by("pk")[:SWEPT]
+    for clearing in open_now:
+        work_on(clearing, seconds=seconds)
+    return len(open_now)
+
+
+def _work_on_batch(clearing_pk: int) -> bool:
+    """Handle the next memories, and count them, in one transaction. Return False if none are left or another worker
+    is at it.
+    """
+    with transaction.atomic():
+        rows = Clearing.objects.select_for_update(of=("self",), skip_locked=True)
+        clearing = rows.select_related("workspace", "agent", "by").filter(pk=clearing_pk).first()
+        if clearing is None or not clearing.is_at_work:
+            return False
+        batch = list(_left(clearing).select_related("workspace", "owner", "agent").order_by("pk")[:BATCH])
+        if not _may_go_on(clearing):
+            _end(clearing, ClearingStatus.STOPPED)
+        elif not batch:
+            undone = clearing.status == ClearingStatus.UNDOING
+            _end(clearing, ClearingStatus.UNDONE if undone else ClearingStatus.CLEARED)
+        else:
+            changed = _change(clearing, batch)
+            clearing.after = batch[-1].pk
+            clearing.done += changed
+            clearing.left_out += len(batch) - changed
+        clearing.save(update_fields=["status", "after", "done", "left_out", "finished_at"])
+        return clearing.is_at_work
+
+
+def _end(clearing: Clearing, status: ClearingStatus) -> None:
+    clearing.status, clearing.after, clearing.finished_at = status, 0, timezone.now()
 
 
 def _may_go_on(clearing: Clearing) -> bool:
@@ -223,12 +247,6 @@ def _left(clearing: Clearing) -> MemoryQuerySet:
     rows = clearing.memories().filter(pk__gt=clearing.after)
     rows = rows.filter(created_at__lte=clearing.started_at)  # what is saved from then on stays
     return rows if clearing.for_good else rows.filter(deleted_at=None)
-
-
-def _advance(clearing: Clearing, **values: Any) -> None:
-    """Store a step forward, unless another worker has stored it."""
-    Clearing.objects.filter(pk=clearing.pk, status=clearing.status, after=clearing.after).update(**values)
-    clearing.refresh_from_db(fields=["status", "after", "done", "left_out", "finished_at"])
 
 
 def _queue(clearing: Clearing) -> None:

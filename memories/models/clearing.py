@@ -19,6 +19,9 @@ class ClearingStatus(models.TextChoices):
     STOPPED = "stopped", "Stopped"
 
 
+AT_WORK = (ClearingStatus.CLEARING, ClearingStatus.UNDOING)
+
+
 class Clearing(models.Model):
     """Written by ``memories.forgetting.clear``. It deleted the memories of its scope whose ``deleted_at`` is its
     ``started_at``.
@@ -63,7 +66,7 @@ class Clearing(models.Model):
 
     @property
     def is_at_work(self) -> bool:
-        return self.status in {ClearingStatus.CLEARING, ClearingStatus.UNDOING}
+        return self.status in AT_WORK
 
     @property
     def handled(self) -> int:

@@ -19,6 +19,7 @@ from tests.admin_pages import run_action
 from tests.api import Api, type_password_again
 from tests.conftest import Cast
 from tests.factories import make_agent, make_memory
+from tests.races import Work
 from workspaces.access import default_workspace
 from workspaces.models import Membership, Role, User
 
@@ -147,6 +148,29 @@ def test_a_job_out_of_time_leaves_the_rest_to_the_next(
     clearing.refresh_from_db()
     assert (clearing.status, clearing.done) == ("cleared", 2)
     assert Memory.objects.get(pk=saved_since.pk).deleted_at is None
+
+
+def test_a_clearing_whose_job_is_lost_is_taken_up_by_the_sweep(
+    cast: Cast, memories: dict[str, Memory]
+) -> None:
+    clearing = Clearing.objects.get(public_id=start(cast, Api(cast.owner)).json()["id"])
+    assert "1 clearings" in tasks.sweep()
+    clearing.refresh_from_db()
+    assert (clearing.status, clearing.done) == ("cleared", 2) and live(memories) == {"mine", "its"}
+    assert "0 clearings" in tasks.sweep()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_at_once_count_each_memory_once(
+    cast: Cast, memories: dict[str, Memory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clear, "BATCH", 1)
+    clearing = Clearing.objects.get(public_id=start(cast, Api(cast.owner)).json()["id"])
+    for worker in [Work(lambda: tasks.clear_memories(clearing_id=clearing.pk)) for _ in range(3)]:
+        assert isinstance(worker.end(), str), worker.result
+    tasks.clear_memories(clearing_id=clearing.pk)
+    clearing.refresh_from_db()
+    assert (clearing.status, clearing.done, clearing.left_out) == ("cleared", 2, 0)
 
 
 def test_what_is_refused_is_counted_as_left_out(
