@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from chat.models import Chat, Compaction, Message, MessageQuerySet, MessageRole, ToolCall, ToolOutcome
+from chat.models import (
+    Chat,
+    Compaction,
+    Message,
+    MessageQuerySet,
+    MessageRole,
+    PersonalUse,
+    ToolCall,
+    ToolOutcome,
+)
 from chat.prompting.excerpts import excerpt_around
 from chat.prompting.labels import imported_label, name_of
 from chat.prompting.provenance import provenance_until
@@ -49,7 +58,7 @@ def load_turn(public_id: str, source_type: str, by: User | None) -> TurnText | N
         said_by=None if question.is_imported else question.author,
         said_at=question.created_at,
         said_before=_said_before(question),
-        earlier=_earlier(question),
+        earlier=_earlier(question, is_personal=bool(answer.personal)),
         is_personal=bool(answer.personal),
         provenance=provenance_until(answer, by),
         stays_here=answer.stays_here,
@@ -138,10 +147,15 @@ def _said_before(question: Message) -> str:
     return before[1] if before is not None and same else ""
 
 
-def _earlier(question: Message) -> tuple[tuple[str, str], ...]:
-    """Where several people spoke, each of their messages begins with the name of who wrote or imported it."""
+def _earlier(question: Message, *, is_personal: bool) -> tuple[tuple[str, str], ...]:
+    """Return what was said before, without personal answers unless this one is personal: then so is what is found.
+
+    Where several people spoke, each of their messages begins with the name of who wrote or imported it.
+    """
     before = question.chat.messages.current().filter(pk__lt=question.pk).exclude(content="").order_by("-pk")
     before = before.filter(stays_here=False)
+    if not is_personal:
+        before = before.filter(personal=PersonalUse.NONE)
     known = list(before.select_related("author", "imported_by")[:EARLIER])[::-1]
     said = [message for message in [*known, question] if message.role == MessageRole.USER]
     several = len({message.author for message in said}) > 1 or any(message.is_imported for message in said)

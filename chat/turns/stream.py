@@ -99,14 +99,18 @@ async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEven
 async def follow_for(
     user: User, chat_id: str, answer_id: str, *, after: int = 0
 ) -> AsyncGenerator[StreamEvent, None]:
-    """``follow`` for as long as this person may see the chat: members are removed and chats made private meanwhile.
-    Looked at every two seconds, and before the answer is said to be done.
+    """``follow`` for as long as this person may read the answer: members are removed, chats are made private, and an
+    answer becomes personal by what it is told meanwhile.
+
+    Looked at before the first event, every two seconds, after each call of a tool, and before the answer is said to be
+    done.
     """
-    looked = time.monotonic()
+    looked: float | None = None
     async with aclosing(follow(answer_id, after=after)) as found:
         async for event in found:
-            if event.kind in LAST or time.monotonic() - looked >= RECHECK_SECONDS:
-                if not await in_thread(_may_see, user.pk, chat_id):
+            is_due = looked is None or time.monotonic() - looked >= RECHECK_SECONDS
+            if event.kind in (*LAST, "tool") or is_due:
+                if not await in_thread(_may_read, user.pk, chat_id, answer_id):
                     yield StreamEvent(
                         "error", {"code": "not_found", "message": str(NotFound.default_message)}, after
                     )
@@ -117,9 +121,12 @@ async def follow_for(
             yield event
 
 
-def _may_see(user_pk: int, chat_id: str) -> bool:
+def _may_read(user_pk: int, chat_id: str, answer_id: str) -> bool:
     user = User.objects.filter(pk=user_pk, is_active=True).first()
-    return user is not None and Chat.objects.visible_to(user).live().filter(public_id=chat_id).exists()
+    if user is None:
+        return False
+    chats = Chat.objects.visible_to(user).live().filter(public_id=chat_id)
+    return Message.objects.filter(public_id=answer_id, chat__in=chats).readable_by(user).exists()
 
 
 def to_sse(event: StreamEvent) -> str:

@@ -105,9 +105,9 @@ def place_for(extraction: Extraction, turn: TurnText, *, own_words: bool = True)
 
     ``own_words``: a person said it plainly, so it rests on nothing that the answer was shown.
     """
-    stays_here = turn.stays_here and not own_words
-    if not _is_alone(turn, own_words) and not stays_here:
+    if not _is_alone(turn, own_words):
         return extraction.workspace
+    stays_here = turn.stays_here and not own_words
     try:
         said_in = turn.workspace or extraction.workspace
         return personal_place(extraction.user, said_in=said_in, stays_here=stays_here)
@@ -117,7 +117,7 @@ def place_for(extraction: Extraction, turn: TurnText, *, own_words: bool = True)
 
 def _is_alone(turn: TurnText, own_words: bool) -> bool:
     """Whether nobody but the person whose turn it was may read what comes of it."""
-    return turn.is_private or (turn.is_personal and not own_words)
+    return turn.is_private or (not own_words and (turn.is_personal or turn.stays_here))
 
 
 def draft_of(extraction: Extraction, turn: TurnText, extractor: str, candidate: Candidate) -> Draft | None:
@@ -131,7 +131,7 @@ def draft_of(extraction: Extraction, turn: TurnText, extractor: str, candidate: 
     place = place_for(extraction, turn, own_words=source.is_plain)
     if place is None:
         return None
-    is_alone = place.pk != extraction.workspace_id or _is_alone(turn, source.is_plain)
+    is_alone = _is_alone(turn, source.is_plain)
     text = candidate.text if is_alone else named_for_team(candidate.text, turn.said_by, place)
     text = cut_at_word(text)
     draft = Draft(

@@ -26,6 +26,7 @@ from chat.tools.base import InChat, ToolCaller
 from chat.tools.memory import ToSave, save
 from chat.turns import runner
 from chat.turns.begin import begin_turn
+from chat.turns.mining import load_turn
 from chat.turns.program_turns import load_passing
 from memories.models import Extraction, Memory, Review, Scope, SourceType
 from memories.tasks import rerun_extraction
@@ -148,6 +149,14 @@ class TestExtraction:
         Workspace.objects.filter(pk=default_workspace(cast.owner).pk).update(local_only=True)
         [memory] = mined(answer, scripted_model, "Aunt Mabel is allergic to walnuts")
         assert memory.owner == cast.owner and memory.workspace.local_only
+
+    def test_a_later_turn_is_not_understood_by_it(self, chat: Chat) -> None:
+        """Extraction shows its model the messages before, which the answer itself was not shown."""
+        answered(chat)
+        later = make_message(chat, "Thanks. It is in Porto.")
+        answer = make_message(chat, "Noted.", MessageRole.ASSISTANT, reply_to=later)
+        turn = load_turn(answer.public_id, SourceType.AUTO_CHAT, chat.created_by)
+        assert turn is not None and [role for role, _text in turn.earlier] == ["user"]
 
     def test_a_shared_memory_is_not_written_anew_from_it(self, cast: Cast, chat: Chat) -> None:
         answer = answered(chat)

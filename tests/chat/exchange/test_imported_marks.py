@@ -366,7 +366,10 @@ class TestEverywhereElse:
         assert "Imported by" in page(staff, "/admin/chat/message/")
         assert "shared, imported" in page(staff, "/admin/chat/chat/")
         assert "imported" in page(staff, "/admin/memories/memory/")
-        assert "Imported by" in page(staff, f"/admin/memories/memory/{Memory.objects.get().pk}/change/")
+        memory = Memory.objects.get()
+        assert "Imported by" in page(staff, f"/admin/memories/memory/{memory.pk}/change/")
+        Memory.objects.update(review="pending", deleted_at=timezone.now())
+        assert "by eddie (Imported)" in page(staff, "/admin/")
 
     def test_programs_lists_of_memories_say_so_over_mcp(self, cast: Cast, chat: Chat) -> None:
         memory = Memory.objects.select_related("author", "edited_by", "imported_by").get()

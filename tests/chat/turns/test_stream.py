@@ -118,7 +118,7 @@ async def test_an_id_beyond_the_text_begins_anew(chat: Chat) -> None:
     assert [event.kind for event in events] == ["restart", "token", "done"]
 
 
-@pytest.mark.parametrize("change", ["removed", "closed", "private", "deleted"])
+@pytest.mark.parametrize("change", ["removed", "closed", "private", "deleted", "personal"])
 async def test_who_may_no_longer_read_gets_no_more_of_the_answer(
     scripted_model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
@@ -139,6 +139,9 @@ async def test_who_may_no_longer_read_gets_no_more_of_the_answer(
             await Chat.objects.filter(pk=chat.pk).aupdate(is_private=True)
         case "deleted":
             await Chat.objects.filter(pk=chat.pk).aupdate(deleted_at=timezone.now())
+        case "personal":  # by what a tool has told it, and the viewer came when it had begun
+            await workspace.memberships.filter(user=viewer).aupdate(created_at=timezone.now())
+            await Message.objects.filter(pk=answer.pk).aupdate(personal="held")
     scripted_model.release()
     rest = [event async for event in events]
     assert [(event.kind, event.data.get("code")) for event in rest] == [("error", "not_found")]
