@@ -8,10 +8,13 @@ from typing import Any
 
 from chat.agents.plan import PlannedStep
 from chat.agents.run_memory import AgentMemory
+from chat.agents.schemas import fitted
 from chat.prompting.text import one_line, prompt_text
 from memoryhub.llm.base import Tool
+from memoryhub.llm.nearly_json import repaired_object
 
 FINISH = "finish_step"
+LONGEST_REPAIRED, DEEPEST = 50_000, 12  # of arguments that are not quite JSON: characters, levels
 
 
 def system_prompt(
@@ -44,13 +47,26 @@ def finish_tool(schema: Any) -> Tool:
 
 
 def result_in(arguments: str, schema: Any) -> Any:
-    """What was handed in. Raises ValueError where that cannot be read; a result without its wrapping is taken."""
-    try:
-        given = json.loads(arguments or "{}")
-    except (ValueError, RecursionError):
-        raise ValueError("the arguments are not valid JSON") from None
+    """What was handed in, where models write it nearly right: with faults of JSON that can be mended, without its
+    wrapping, one for a list of one. Raises ValueError where it cannot be read.
+    """
+    given = _arguments(arguments)
     if isinstance(given, dict) and "result" in given:
-        return given["result"]
-    if isinstance(given, dict) and given and "result" not in (schema.get("properties") or {}):
-        return given
+        return fitted(given["result"], schema)
+    if given and "result" not in (schema.get("properties") or {}):
+        return fitted(given, schema)
     raise ValueError("“result” is missing")
+
+
+def _arguments(text: str) -> dict[str, Any] | list[Any]:
+    try:
+        given = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        start = text.find("{")
+        found = (
+            repaired_object(text, start, longest=LONGEST_REPAIRED, deepest=DEEPEST) if start >= 0 else None
+        )
+        if found is None:
+            raise ValueError("the arguments are not valid JSON") from None
+        given = found[0]
+    return given if isinstance(given, dict | list) else {}

@@ -57,6 +57,27 @@ def _why(schema: object) -> str:
     return ""
 
 
+def fitted(value: Any, schema: Any) -> Any:
+    """Return the value in the shape that its schema asks for, where a model came near: an object for a list of one,
+    null for an empty list, a list for the object that has one, a number for a text. A text for a list stays: “none” may
+    be meant.
+    """
+    if not isinstance(schema, Mapping):
+        return value
+    kind, inner = schema.get("type"), schema.get("properties") or {}
+    if kind == "array":
+        many = [value] if isinstance(value, dict) else [] if value is None else value
+        return [fitted(each, schema.get("items")) for each in many] if isinstance(many, list) else value
+    if kind == "object" and isinstance(value, list):
+        lists = [name for name, of in inner.items() if isinstance(of, Mapping) and of.get("type") == "array"]
+        value = {lists[0]: value} if len(lists) == 1 else value
+    if kind == "object" and isinstance(value, dict):
+        return {name: fitted(each, inner.get(name)) for name, each in value.items()}
+    if kind == "string" and isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    return value
+
+
 def troubles_with(value: object, schema: Mapping[str, Any]) -> str:
     """Where a value does not fit, in one line for the model; empty where it does."""
     errors = sorted(jsonschema.Draft202012Validator(schema).iter_errors(value), key=lambda e: e.json_path)

@@ -20,13 +20,15 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{},"]', re.DOTALL)
 _NAME = re.compile(r"\w{1,40}")
 
 
-def repaired_object(text: str, start: int) -> tuple[dict[str, Any], int] | None:
+def repaired_object(
+    text: str, start: int, *, longest: int = _LONGEST, deepest: int = _DEEPEST
+) -> tuple[dict[str, Any], int] | None:
     """The object that begins here, and where it ends; None where it has no end or is no object."""
     depth = 0
-    for token in _TOKEN.finditer(text, start, start + _LONGEST):
+    for token in _TOKEN.finditer(text, start, start + longest):
         sign = token[0]
         depth += (sign in "{[") - (sign in "}]")
-        if sign == '"' or depth > _DEEPEST:
+        if sign == '"' or depth > deepest:
             return None
         if depth == 0:
             value = _repaired(text[start : token.end()])

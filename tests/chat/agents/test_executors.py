@@ -15,8 +15,9 @@ from chat.agents.agent_step import agent_step
 from chat.agents.asking import asking
 from chat.agents.board import TaskBoard, TaskState
 from chat.agents.budget import Budget, Limits, Used
-from chat.agents.plan import PlannedStep, TaskPlan, Teammate, read_plan
+from chat.agents.plan import PLAN_SCHEMA, PlannedStep, TaskPlan, Teammate, read_plan
 from chat.agents.plan_tasks import ParallelTaskExecutor
+from chat.agents.prompts import result_in
 from chat.agents.run_memory import AgentMemory, MemoryKind
 from chat.agents.step import (
     INTERRUPTED,
@@ -234,6 +235,38 @@ def test_a_finish_that_does_not_fit_is_told_back_three_times(
     failed = StepExecutor(step_of(), context).execute()
     assert not failed.ok and context.memory.get_value("step:s") == {"error": failed.error}
     assert len(scripted_model.chat_requests) == 8
+
+
+TASK = {"id": "a", "title": "Read", "description": "Read it."}
+PLANNED = {"tasks": [TASK | {"depends_on": []}]}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"result": {"tasks": [{"id": "a", "title": "Read", "description": "Read it.", "depends_on": [],},]},}',
+        "```\n{'result': {'tasks': [{'id': 'a', 'title': 'Read', 'description': 'Read it.', 'depends_on': []}]}}```",
+        json.dumps({"result": [TASK | {"depends_on": None}]}),
+        json.dumps([TASK | {"depends_on": []}]),
+        json.dumps({"tasks": TASK | {"depends_on": []}}),
+    ],
+)
+def test_a_plan_that_is_nearly_right_is_read(
+    scripted_model: ScriptedOpenAI, context: StepContext, arguments: str
+) -> None:
+    scripted_model.script(Answer(calls=[Call("finish_step", arguments)]))
+    made = StepExecutor(step_of(PLAN_SCHEMA), context).execute()
+    assert made.value == PLANNED and len(scripted_model.chat_requests) == 1
+    assert [task.id for task in read_plan(made.value).tasks] == ["a"]
+
+
+def test_numbers_for_texts_are_read_and_half_a_plan_is_not() -> None:
+    given = '{"result": {"tasks": [{"id": 1, "title": "Read", "description": "Read it."}]}}'
+    assert result_in(given, PLAN_SCHEMA)["tasks"][0]["id"] == "1"
+    with pytest.raises(ValueError, match="not valid JSON"):
+        result_in(given[:-20], PLAN_SCHEMA)
+    with pytest.raises(ValueError, match="not valid JSON"):
+        result_in("{" * 100_000, PLAN_SCHEMA)
 
 
 def test_a_step_whose_rounds_are_spent_leaves_an_error(

@@ -7,7 +7,7 @@ from functools import partial
 from workspaces.documents.reading import kinds
 from workspaces.documents.reading.block import READERS, Blocks
 from workspaces.documents.reading.drawing import PICTURES, read_picture
-from workspaces.documents.reading.mail import read_box, read_calendar, read_mail
+from workspaces.documents.reading.mail import read_box, read_calendar, read_mail, read_msg
 from workspaces.documents.reading.office import (
     read_by_library,
     read_docx,
@@ -33,7 +33,7 @@ def _read_pdf(data: bytes) -> Blocks:
     return read_pdf(data)
 
 
-BY_LIBRARY = (kinds.RTF, kinds.DOC, kinds.PPT, kinds.XLS, kinds.XLSB, kinds.MSG)
+BY_LIBRARY = (kinds.RTF, kinds.DOC, kinds.PPT, kinds.XLS, kinds.XLSB)
 READERS |= {
     kinds.PDF: _read_pdf,
     kinds.WORD: read_docx,
@@ -50,6 +50,7 @@ READERS |= {
     kinds.JSON: read_json,
     kinds.MAIL: read_mail,
     kinds.MBOX: read_box,
+    kinds.MSG: read_msg,
     kinds.CALENDAR: read_calendar,
     kinds.TEXT: read_text,
     **{kind: partial(read_by_library, kind=kind) for kind in BY_LIBRARY},

@@ -11,7 +11,9 @@ from email.message import Message
 from typing import Any
 
 from workspaces.documents.reading import attached
-from workspaces.documents.reading.block import Block, Blocks, Unreadable
+from workspaces.documents.reading.block import Block, Blocks, Unreadable, left_out
+from workspaces.documents.reading.kinds import MSG
+from workspaces.documents.reading.office import extracted
 from workspaces.documents.reading.plain import decoded, read_html
 
 MOST_DEEP = 5  # mails in mails
@@ -39,6 +41,18 @@ def read_box(data: bytes) -> Blocks:
         one = data[low:high].partition(b"\n")[2]
         one = re.sub(rb"(?m)^>(>*From )", rb"\1", one)
         yield from _mail(email.message_from_bytes(one, policy=email.policy.compat32), number, 0)
+
+
+def read_msg(data: bytes) -> Blocks:
+    """A mail as Outlook saves it: its head and text, and its attached files, as the library reads them."""
+    result = extracted(data, MSG)
+    told = dict(result.metadata)
+    yield Block(result.content, 0, " ".join((told.get("subject") or "").split())[:300])
+    read = {str(child["path"]): child["result"].content.strip() for child in result.children or ()}
+    for name in dict.fromkeys([*(told.get("attachments") or ()), *read]):
+        if not read.get(name):
+            left_out["files"] += 1
+        yield Block(read.get(name) or f"Attached, not read: {name}", 0, name)
 
 
 def _mail(mail: Any, page: int, depth: int) -> Blocks:

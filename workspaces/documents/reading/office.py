@@ -30,8 +30,8 @@ _WORD_PARTS = (
 )
 
 
-def read_by_library(data: bytes, kind: str) -> Blocks:
-    """The library's text by its headings, tables some rows at a time. Raises Unreadable."""
+def extracted(data: bytes, kind: str) -> Any:
+    """What the library makes of a file. Raises Unreadable."""
     from kreuzberg import ConcurrencyConfig, ExtractionConfig, KreuzbergError, extract_bytes_sync
 
     config = ExtractionConfig(
@@ -40,9 +40,14 @@ def read_by_library(data: bytes, kind: str) -> Blocks:
         concurrency=ConcurrencyConfig(max_threads=1),
     )
     try:
-        result = extract_bytes_sync(data, kind, config=config)
+        return extract_bytes_sync(data, kind, config=config)
     except KreuzbergError as error:
         raise Unreadable("encrypted" if re.search("(?i)password|encrypt", str(error)) else "broken") from None
+
+
+def read_by_library(data: bytes, kind: str) -> Blocks:
+    """The library's text by its headings, tables some rows at a time. Raises Unreadable."""
+    result = extracted(data, kind)
     document: Any = result.document or {}
     nodes = document.get("nodes") or []
     if not nodes:
