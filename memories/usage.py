@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.conf import settings
 
-from memories.models import Memory
+from memories.models import Memory, Scope
 from memories.models.memory import AUTOMATIC, MemoryQuerySet
 from memoryhub.database.ready import Ready
 from workspaces.models import User, Workspace
@@ -48,6 +48,18 @@ def count_live(workspace: Workspace, user: User, *, personal: bool, now: datetim
     """Without ``personal``, what nobody has for themselves alone."""
     counted = _LIVE if personal else _LIVE_OF_ALL
     return counted.count(workspace=workspace.pk, user=user.pk, now=now)
+
+
+def own_elsewhere(workspace: Workspace, user: User, now: datetime | None = None) -> MemoryQuerySet:
+    """This person's live personal memories that lie in another workspace: they follow them into this one."""
+    own = Memory.objects.visible_to(user).live(now).filter(owner=user, scope=Scope.USER)
+    return own.exclude(workspace=workspace)
+
+
+def count_listed(workspace: Workspace, user: User, *, now: datetime) -> int:
+    """What the badge says and the panel lists: what is here, and what is this person's own. Two queries."""
+    here = count_live(workspace, user, personal=True, now=now)
+    return here + own_elsewhere(workspace, user, now).order_by().count()
 
 
 def usage(workspace: Workspace, user: User) -> Usage:

@@ -26,7 +26,7 @@ from chat.pages.transcript import entries_for, load_transcript
 from chat.turns.begin import begin_turn
 from chat.turns.chosen_model import model_context
 from memories.consent import memory_on, must_ask, vetoed
-from memories.usage import count_live
+from memories.usage import count_live, own_elsewhere
 from workspaces.access import default_workspace, get_workspace
 from workspaces.accounts import first_account
 from workspaces.agents.agents import agents_in_use, choose_agent
@@ -55,7 +55,9 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
     user = request.user
     if request.session.get("workspace") != workspace.public_id:  # setting it writes the session
         request.session["workspace"] = workspace.public_id
-    memory_count = count_live(workspace, user, personal=True, now=timezone.now())
+    now = timezone.now()
+    memories_here = count_live(workspace, user, personal=True, now=now)
+    memory_count = memories_here + own_elsewhere(workspace, user, now).count()
     return {
         "workspace": workspace,
         "chat": chat,
@@ -67,7 +69,7 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
         "personal": personal_in(chat, user) if chat and can_write(workspace) else None,
         "ask_consent": must_ask(user) and can_write(workspace),
         "memory_count": memory_count,
-        "is_empty": chat is None and not memory_count and not has_chats(workspace, user),
+        "is_empty": chat is None and not memories_here and not has_chats(workspace, user),
         "dismissed": request.COOKIES.get("dismissed", "").split("."),  # notices; written by controls.js
         "is_first_account": request.session.get(first_account.TOLD, False),
         "embedded_model": settings.EMBEDDED_MODEL,
@@ -101,8 +103,10 @@ def load_chat(request: PageRequest, chat_id: str, need: Role = Role.VIEWER) -> C
 
 @require_GET
 def home(request: PageRequest) -> HttpResponse:
-    """To the workspace visited last, or to the person's own."""
+    """To the workspace visited last, or to the person's own, with ``?own`` in any case."""
     user = request.user
+    if "own" in request.GET:
+        return redirect("chat:workspace", default_workspace(user).public_id)
     last = Workspace.objects.visible_to(user).filter(public_id=request.session.get("workspace", "")).first()
     return redirect("chat:workspace", (last or default_workspace(user)).public_id)
 

@@ -28,7 +28,7 @@ from chat.turns.planned import go_on_with
 from chat.turns.retry import continue_answer, retry_answer
 from chat.turns.stream import StreamEvent, follow_for, to_sse
 from memories.models.memory import CONTENT_LENGTH
-from memories.usage import count_live
+from memories.usage import count_listed
 from memoryhub.database.locks import release_connection
 from memoryhub.errors import Conflict, Invalid, Sensitive
 from workspaces.event_streams import EventStream, Place
@@ -117,7 +117,7 @@ def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpRespons
         "memory": saved.memory,
         "state": "already" if saved.duplicate else "new",
         "workspace": found.workspace,
-        "count": count_live(found.workspace, user, personal=True, now=timezone.now()),
+        "count": count_listed(found.workspace, user, now=timezone.now()),
     }
     response = render(request, "chat/remembered.html", context)
     response["HX-Trigger"] = "memories:changed"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -9,9 +11,13 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as later
 from django.views.decorators.http import require_GET
 
+from chat.rendering.markdown import Budget, TooHeavy, render_markdown
 from memories.recalling.workspace_search import TYPES, Found, search_workspace
 from workspaces.access import get_workspace
 from workspaces.leaving_machine import Reach
@@ -20,6 +26,9 @@ from workspaces.pages.page_request import PageRequest
 
 LONGEST = 400  # characters of a query
 MOST = 30
+EXCERPT = 280  # characters that are shown of what was found
+EXCERPT_STEPS = 2_000
+_HEADING = re.compile(r"<(/?)h[1-6]\b[^>]*>")
 NAMES = {
     "memory": (later("Memories"), "memory"),
     "document": (later("Documents"), "paperclip"),
@@ -33,6 +42,15 @@ class Shown:
     found: Found
     url: str
     icon: str
+
+    @property
+    def html(self) -> SafeString:
+        """What was found, its Markdown rendered; of code as it stands. Headings are no headings of this page."""
+        text = Truncator(self.found.text).chars(EXCERPT)
+        if self.found.type != "artifact":
+            with suppress(TooHeavy):
+                return SafeString(_HEADING.sub(r"<\1p>", render_markdown(text, Budget(EXCERPT_STEPS))))
+        return format_html("<p>{}</p>", text)
 
 
 @require_GET

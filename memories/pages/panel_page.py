@@ -1,21 +1,25 @@
-"""A page of the memory panel: filtered, searched by words as they are typed, newest first."""
+"""A page of the memory panel: filtered, newest first; searched as they are typed, by meaning and by words."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from django.db.models import Count, Exists, OuterRef, Prefetch, Q, prefetch_related_objects
 from django.db.models.functions import Lower
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as later
 
 from memories.models import Memory, MemoryNode, Scope
 from memories.models.memory import MEMORY, MemoryQuerySet
-from memories.usage import live_in
+from memories.recalling.recall import MAX_LIMIT, recall
+from memories.usage import live_in, own_elsewhere
 from memories.writing import review
 from memoryhub.database.replicas.reading import read
 from memoryhub.llm.base import Speaker
 from memoryhub.llm.registry import embedder_is_local, get_embedder
 from workspaces.index.embedding import searchable
+from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, Artifact, Document, User, Workspace
 
 PAGE_SIZE = 8  # what a window shows; more come as somebody gets there
@@ -25,7 +29,9 @@ MOST_ASSISTANTS = 200  # to choose from: all in use, and so many archived ones
 # All that a card shows: each column more is work for every row, and four tables have ninety of them.
 ON_CARD = (
     "public_id",
-    "workspace",
+    "workspace__public_id",
+    "workspace__local_only",
+    "owner",
     "content",
     "scope",
     "category",
@@ -78,18 +84,18 @@ class PanelPage:
 
 def for_cards(memories: MemoryQuerySet) -> MemoryQuerySet:
     """Newest first, with what a card shows and no more; the rest of it is from ``on_cards``."""
-    shown = memories.select_related("author", "edited_by", "imported_by", "agent", "may_replace").only(
-        *ON_CARD
-    )
+    beside = ("workspace", "author", "edited_by", "imported_by", "agent", "may_replace")
+    shown = memories.select_related(*beside).only(*ON_CARD)
     return shown.annotate(has_vector=searchable(MEMORY)).order_by("-created_at", "-id")
 
 
-def on_cards(memories: list[Memory], workspace: Workspace) -> list[Memory]:
-    """These of the workspace with their ``files`` and ``origins``, and ``is_searchable``: whether the current
-    embedder's vector is there, or none is wanted. Two queries.
+def on_cards(memories: list[Memory]) -> list[Memory]:
+    """These with their ``files`` and ``origins``, and ``is_searchable``: whether the current embedder's vector is
+    there, or none is wanted. Two queries.
     """
-    by_words_for_good = get_embedder() is None or (workspace.local_only and not embedder_is_local())
+    no_embedder, is_local = get_embedder() is None, embedder_is_local()
     for memory in memories:
+        by_words_for_good = no_embedder or (memory.workspace.local_only and not is_local)
         memory.is_searchable = by_words_for_good or memory.has_vector  # type: ignore[attr-defined]
     files, origins = Prefetch("assets", to_attr="files"), Prefetch("sources", to_attr="origins")
     prefetch_related_objects(memories, files, origins)
@@ -97,27 +103,60 @@ def on_cards(memories: list[Memory], workspace: Workspace) -> list[Memory]:
 
 
 def search_panel(workspace: Workspace, user: User, filters: PanelFilters, *, before: str = "") -> PanelPage:
-    """Live memories of the workspace that hold every word of the search somewhere, as ``on_cards`` gives them. Four
-    queries at most.
+    """Live memories of the workspace, and this person's own from elsewhere, as ``on_cards`` gives them, newest first.
+
+    With a search, what recall finds comes first, best first, as on the page that searches everything; then what holds
+    every word of it somewhere. Five queries at most, and one recall.
     """
+    best = _by_meaning(workspace, user, filters)
 
     def ask() -> PanelPage:
-        found = _after(before, filtered(live_in(workspace, user), filters), workspace, user)
-        memories = list(for_cards(found)[: PAGE_SIZE + 1])
-        more = memories[PAGE_SIZE - 1].public_id if len(memories) > PAGE_SIZE else ""
-        return PanelPage(on_cards(memories[:PAGE_SIZE], workspace), more)
+        last = _last(before, workspace, user)
+        if before and last is None:
+            return PanelPage([])
+        size = PAGE_SIZE + 1
+        found: list[Memory] = []
+        for memories in (live_in(workspace, user), own_elsewhere(workspace, user)):
+            rows = _after(last, filtered(memories, filters).exclude(pk__in=best))
+            found += for_cards(rows)[:size]
+        found.sort(key=lambda memory: (memory.created_at, memory.pk), reverse=True)
+        shown = found[:PAGE_SIZE]
+        more = shown[-1].public_id if len(found) > PAGE_SIZE else ""
+        if best and not before:
+            shown = _ranked(best, filters, user) + shown
+        return PanelPage(on_cards(shown), more)
 
     return read(user.pk, ask)
 
 
-def _after(before: str, memories: MemoryQuerySet, workspace: Workspace, user: User) -> MemoryQuerySet:
-    """Those of them that follow the one with this id, none where there is no such; all where it is empty."""
+def _by_meaning(workspace: Workspace, user: User, filters: PanelFilters) -> list[int]:
+    """What recall finds for the search, best first."""
+    if not filters.q.strip():
+        return []
+    reach, now = Reach.here(workspace), timezone.now()
+    found = recall(filters.q, workspace, user, limit=MAX_LIMIT, reach=reach, now=now, floor=True, noted=False)
+    return [item.memory.pk for item in found.items]
+
+
+def _ranked(best: list[int], filters: PanelFilters, user: User) -> list[Memory]:
+    """Those of them that pass the other filters, in this order."""
+    named = Memory.objects.visible_to(user).live().filter(pk__in=best)
+    by_id = {memory.pk: memory for memory in for_cards(filtered(named, replace(filters, q="")))}
+    return [by_id[pk] for pk in best if pk in by_id]
+
+
+def _last(before: str, workspace: Workspace, user: User) -> tuple[datetime, int] | None:
+    """Where the page before this one ended; None where there is no such memory."""
     if not before:
-        return memories
-    named = Memory.objects.visible_to(user).filter(public_id=before, workspace=workspace)
-    last = named.values_list("created_at", "pk").first()
+        return None
+    named = Memory.objects.visible_to(user).filter(public_id=before)
+    here = named.filter(Q(workspace=workspace) | Q(owner=user))
+    return here.values_list("created_at", "pk").first()
+
+
+def _after(last: tuple[datetime, int] | None, memories: MemoryQuerySet) -> MemoryQuerySet:
     if last is None:
-        return memories.none()
+        return memories
     return memories.filter(Q(created_at__lt=last[0]) | Q(created_at=last[0], pk__lt=last[1]))
 
 

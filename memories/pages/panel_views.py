@@ -29,7 +29,7 @@ from memories.pages.panel_page import (
     surroundings,
 )
 from memories.recalling.receipts import mark_not_relevant, receipt_for
-from memories.usage import count_live, usage
+from memories.usage import count_listed, usage
 from memories.writing import gate, review, undoing
 from memories.writing.versions import Stale
 from memoryhub.errors import Invalid, NotFound
@@ -78,7 +78,7 @@ def _show(
 ) -> HttpResponse:
     """The memory as it stands in its place; ``changed`` has badge and panel look again."""
     workspace = context["workspace"]
-    [shown] = on_cards([for_cards(Memory.objects.all()).get(pk=memory.pk)], workspace)
+    [shown] = on_cards([for_cards(Memory.objects.all()).get(pk=memory.pk)])
     context = context | {"memory": shown, "page": PanelPage([shown]), "is_shared": is_shared(workspace)}
     response = render(request, PLACES[_place(request)], context)
     return _changed(request, response, workspace) if changed else response
@@ -93,7 +93,7 @@ def _changed(request: PageRequest, response: HttpResponse, workspace: Workspace)
     ):
         badge = {
             "workspace": workspace,
-            "count": count_live(workspace, request.user, personal=True, now=timezone.now()),
+            "count": count_listed(workspace, request.user, now=timezone.now()),
             "oob": True,
         }
         response.write(render(request, "memories/badge.html", badge).content.decode())
@@ -143,7 +143,7 @@ def count(request: PageRequest, ws_id: str) -> HttpResponse:
     return render(
         request,
         "memories/badge.html",
-        context | {"count": count_live(found, request.user, personal=True, now=timezone.now())},
+        context | {"count": count_listed(found, request.user, now=timezone.now())},
     )
 
 

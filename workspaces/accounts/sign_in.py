@@ -36,6 +36,7 @@ from django.utils.translation import gettext as _
 from memoryhub import mail
 from memoryhub.errors import Conflict, Forbidden
 from memoryhub.http import origin
+from workspaces.access import default_workspace
 from workspaces.accounts import passwords, sessions
 from workspaces.accounts.groups import apply_groups, of_directory
 from workspaces.accounts.usernames import ALIKE, check_username
@@ -176,6 +177,7 @@ def _signed_in(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> 
     if "socialaccount" in ways:
         details["single_sign_on"] = True
     record(Verb.SIGNED_IN, by=user, details=details)
+    default_workspace(user)  # it is there from the first sign-in, wherever an invitation leads
     sociallogin = kwargs.get("sociallogin")
     if settings.SSO_GROUPS and not settings.SSO_GROUPS_CLAIM:
         apply_groups(user, of_directory(user))  # what they give may be set anew since

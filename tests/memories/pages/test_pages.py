@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -79,7 +80,9 @@ def test_no_link_leads_to_a_chat_that_may_not_be_opened(cast: Cast) -> None:
         ({"q": "tea morn"}, {"Green tea in the morning"}),
         ({"q": "DRINKS"}, {"Green tea in the morning"}),
         ({"q": "100%"}, {"The plan is 100% funded"}),
-        ({"q": "tea coffee"}, set()),
+        ({"q": "hot drink at dawn"}, {"Green tea in the morning"}),
+        ({"q": "hot drink at dawn", "category": "fact"}, set()),
+        ({"q": "zebra crossing"}, set()),
         ({"category": "fact"}, {"The plan is 100% funded"}),
         ({"source": "auto_chat"}, {"Nina leads the team"}),
         ({"pinned": "on"}, {"Nina leads the team"}),
@@ -104,6 +107,55 @@ def test_search_and_filters(cast: Cast, query: dict[str, str], found: set[str]) 
         assert "Nothing matches" in html
 
 
+def test_what_is_found_by_meaning_comes_before_what_only_has_the_word(cast: Cast) -> None:
+    for number in range(PAGE_SIZE + 2):
+        make_memory(f"The dietary supplement company number {number} pays late", cast.owner, cast.workspace)
+    make_memory("I am vegetarian", cast.owner, cast.workspace, now=timezone.now() - timedelta(days=900))
+    html = panel(signed_in(cast.owner), cast, part="list", q="diet")
+    assert "I am vegetarian" in html
+    assert html.count('class="memory"') + html.count('class="memory memory--new"') >= PAGE_SIZE
+    assert len(set(re.findall(r'<article id="(mem_\w+)"', html))) == html.count("<article id=")
+
+
+def test_personal_memories_are_listed_and_counted_in_every_workspace_for_their_person_alone(
+    cast: Cast,
+) -> None:
+    own = make_memory("My shoes are size 44", cast.viewer, scope="user")
+    assert own.workspace != cast.workspace
+    make_memory("The ferry leaves at nine", cast.owner, cast.workspace)
+    client = signed_in(cast.viewer)
+    html = panel(client, cast)
+    card = html[html.index(own.public_id) :].split("</article>")[0]
+    assert "Only you" in card and of("card", own) in card and "Forget" in card, (
+        "their own, wherever they look"
+    )
+    assert html.count('class="memory__actions"') == 2 and html.count("delete/") == 1
+    count = url("count", cast.workspace.public_id)
+    assert "2<span" in client.get(count).content.decode()
+    for person in (cast.owner, cast.editor):
+        assert "My shoes" not in panel(signed_in(person), cast)
+        assert "1<span" in signed_in(person).get(count).content.decode()
+    assert "My shoes" in panel(client, cast, part="list", q="footwear")
+    assert "Forgotten." in client.post(of("delete", own)).content.decode()
+    assert "1<span" in client.get(count).content.decode()
+
+
+def test_pages_go_on_through_what_is_here_and_what_is_ones_own(cast: Cast) -> None:
+    now = timezone.now()
+    for number in range(PAGE_SIZE + 2):
+        place = {"scope": "user"} if number % 2 else {"workspace": cast.workspace}
+        make_memory(f"Fact number {number}.", cast.owner, now=now - timedelta(days=number), **place)
+    client, seen, before = signed_in(cast.owner), list[str](), {}
+    for _page in range(3):
+        html = panel(client, cast, part="list", **before)
+        seen += re.findall(r"Fact number (\d+)\.</p>", html)
+        after = re.search(r"before=(\w+)", html)
+        if after is None:
+            break
+        before = {"before": after[1]}
+    assert [int(each) for each in seen] == list(range(PAGE_SIZE + 2))
+
+
 def test_the_panel_goes_on_page_by_page(cast: Cast) -> None:
     now = timezone.now()
     for number in range(PAGE_SIZE + 3):
@@ -122,7 +174,7 @@ def test_the_panel_costs_the_same_however_full_it_is(cast: Cast, django_assert_m
     for number in range(20):
         make_memory(f"Fact {number}", cast.editor, cast.workspace, source_chat_id=chat.public_id)
     client = signed_in(cast.owner)
-    with django_assert_max_num_queries(13):
+    with django_assert_max_num_queries(14):
         assert panel(client, cast).count("data-memory") >= 20
 
 
