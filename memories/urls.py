@@ -8,6 +8,7 @@ from memories.pages import (
     clear_views,
     copy_views,
     forget_views,
+    memory_page_views,
     proposal_views,
     recall_test_views,
     tidy_views,
@@ -25,6 +26,8 @@ ASSET = "workspaces/<str:ws_id>/memories/<str:mem_id>/assets/<str:asset_id>/"
 app_name = "memories"
 urlpatterns = [
     path(MEMORIES, views.panel, name="panel"),
+    path(f"{MEMORIES}all/", memory_page_views.page, name="all"),
+    path(f"{MEMORIES}all/change/", memory_page_views.change, name="all_change"),
     path(f"{MEMORIES}add/", views.create, name="create"),
     path(f"{MEMORIES}count/", views.count, name="count"),
     path(MEMORY, views.card, name="card"),

@@ -619,6 +619,13 @@ PAGE_ROWS = [
     Row("GET", f"{RECALL_TEST}offered/", PAGE_EDITORS),
     Row("POST", f"{RECALL_TEST}run/", answering(302, PAGE_EDITORS)),
     Row("POST", f"{RECALL_TEST}<str:ask_id>/remove/", answering(302, PAGE_EDITORS)),
+    Row("GET", "workspaces/<str:ws_id>/memories/all/", PAGE_MEMBERS, query="?q=tea"),
+    Row(
+        "POST",
+        "workspaces/<str:ws_id>/memories/all/change/",
+        PAGE_EDITORS,
+        {"act": "pin", "memory": "{mem}"},
+    ),
     Row("GET", TIDY, PAGE_MEMBERS),
     Row("POST", f"{TIDY}forget/", PAGE_EDITORS, {"memory": "{mem}"}),
     Row("POST", f"{TIDY}keep/", PAGE_EDITORS, {"memory": "{mem}"}),

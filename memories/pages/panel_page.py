@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from django.db.models import Count, Exists, OuterRef, Prefetch, Q, prefetch_related_objects
+from django.db.models import Exists, OuterRef, Prefetch, Q, prefetch_related_objects
 from django.db.models.functions import Lower
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as later
 
-from memories.models import Memory, MemoryNode, Scope
+from memories.models import Memory, Scope
 from memories.models.memory import MEMORY, MemoryQuerySet
 from memories.recalling.recall import MAX_LIMIT, recall
 from memories.usage import live_in, own_elsewhere
@@ -102,7 +102,9 @@ def on_cards(memories: list[Memory]) -> list[Memory]:
     return memories
 
 
-def search_panel(workspace: Workspace, user: User, filters: PanelFilters, *, before: str = "") -> PanelPage:
+def search_panel(
+    workspace: Workspace, user: User, filters: PanelFilters, *, before: str = "", size: int = PAGE_SIZE
+) -> PanelPage:
     """Live memories of the workspace, and this person's own from elsewhere, as ``on_cards`` gives them, newest first.
 
     With a search, what recall finds comes first, best first, as on the page that searches everything; then what holds
@@ -114,14 +116,13 @@ def search_panel(workspace: Workspace, user: User, filters: PanelFilters, *, bef
         last = _last(before, workspace, user)
         if before and last is None:
             return PanelPage([])
-        size = PAGE_SIZE + 1
         found: list[Memory] = []
         for memories in (live_in(workspace, user), own_elsewhere(workspace, user)):
             rows = _after(last, filtered(memories, filters).exclude(pk__in=best))
-            found += for_cards(rows)[:size]
+            found += for_cards(rows)[: size + 1]
         found.sort(key=lambda memory: (memory.created_at, memory.pk), reverse=True)
-        shown = found[:PAGE_SIZE]
-        more = shown[-1].public_id if len(found) > PAGE_SIZE else ""
+        shown = found[:size]
+        more = shown[-1].public_id if len(found) > size else ""
         if best and not before:
             shown = _ranked(best, filters, user) + shown
         return PanelPage(on_cards(shown), more)
@@ -219,14 +220,6 @@ def _source_of(named: dict[str, str], titles: dict[str, str]) -> str:
 def is_shared(workspace: Workspace) -> bool:
     """Whether an author is worth naming: more than one person is in."""
     return workspace.memberships.count() > 1
-
-
-def surroundings(workspace: Workspace) -> dict[str, bool]:
-    """What the panel says beside its cards: ``is_shared`` as above, and whether there are topics. One query."""
-    topics = Exists(MemoryNode.objects.filter(workspace=OuterRef("pk")))
-    here = Workspace.objects.filter(pk=workspace.pk)
-    members, has_topics = here.values_list(Count("memberships"), topics).get()
-    return {"is_shared": members > 1, "has_topics": has_topics}
 
 
 def filtered(memories: MemoryQuerySet, filters: PanelFilters) -> MemoryQuerySet:

@@ -26,7 +26,6 @@ from memories.pages.panel_page import (
     on_cards,
     proposals,
     search_panel,
-    surroundings,
 )
 from memories.recalling.receipts import mark_not_relevant, receipt_for
 from memories.usage import count_listed, usage
@@ -116,7 +115,7 @@ def panel(request: PageRequest, ws_id: str) -> HttpResponse:
     )
     before = asked.get("before", "")
     page = search_panel(found, request.user, filters, before=before)
-    context |= {"page": page, "filters": filters, "place": "panel", **surroundings(found)}
+    context |= {"page": page, "filters": filters, "place": "panel", "is_shared": is_shared(found)}
     if before:
         return render(request, "memories/cards.html", context)
     context["usage"] = usage(found, request.user)

@@ -50,7 +50,9 @@ def page(request: PageRequest, ws_id: str) -> HttpResponse:
     numbers |= {name: rows[: SHOWN + 1].count() for name, rows in lists.items()}
     wanted = request.GET.get("show", "")
     show = (
-        wanted if wanted in numbers else next((name for name, number in numbers.items() if number), PAIRS[0])
+        wanted
+        if wanted in numbers
+        else next((name for name, number in numbers.items() if number and name != "waiting"), PAIRS[0])
     )
     context: dict[str, Any] = {
         "workspace": workspace,

@@ -1,0 +1,74 @@
+"""The page of all memories in a browser: found by meaning, edited in place, many changed at once, by keys too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from memories.models import Memory
+from tests.conftest import Cast
+from tests.factories import make_memory
+from tests.functional.conftest import Open, shoot
+from tests.functional.keys import press, tab_to
+from tests.functional.test_accessibility import faults
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("database_beside_the_browser"),
+]
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (390, 844)])
+def test_memories_are_found_and_changed_in_their_table(cast: Cast, open_as: Open, size: Any) -> None:
+    for text in ("I am vegetarian", "The ferry leaves at nine", "Our server is called heron"):
+        make_memory(text, cast.owner, cast.workspace)
+    page = open_as(cast.owner)
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.goto(f"/workspaces/{cast.workspace.public_id}/memories/all/")
+    rows = page.locator(".memory-table tbody tr")
+    expect(rows).to_have_count(3)
+    assert faults(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    shoot(page, f"memory-page-{size[0]}")
+
+    page.locator("#memory-q").fill("diet")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("I am vegetarian")
+    page.locator("#memory-q").fill("")
+    expect(rows).to_have_count(3)
+
+    row = rows.filter(has_text="ferry")
+    row.get_by_role("button", name="Edit").click()
+    row.locator("textarea").fill("The ferry leaves at ten")
+    row.get_by_role("button", name="Save").click()
+    expect(row).to_contain_text("at ten")
+
+    bulk = page.locator("#memory-bulk")
+    expect(bulk).to_be_hidden()
+    page.get_by_label("Select all that are shown").check()
+    expect(bulk.locator("[data-selected]")).to_have_text("3")
+    rows.first.get_by_role("checkbox").uncheck()
+    bulk.get_by_role("button", name="Forget").click()
+    expect(rows).to_have_count(1)
+    page.locator(".toast").get_by_role("button", name="Undo").click()
+    expect(rows).to_have_count(3)
+    assert Memory.objects.live().count() == 3
+
+
+def test_by_keys_alone(cast: Cast, open_as: Open) -> None:
+    memory = make_memory("The ferry leaves at nine", cast.owner, cast.workspace)
+    page = open_as(cast.owner)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"/workspaces/{cast.workspace.public_id}/")
+    tab_to(page, "Memory")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    tab_to(page, "Select “The ferry")
+    page.keyboard.press("Space")
+    tab_to(page, "Pin", "Shift+Tab")
+    press(page, "Pin")
+    expect(page.locator(".memory-table__acts")).to_contain_text("Pinned")
+    memory.refresh_from_db()
+    assert memory.pinned

@@ -1,0 +1,111 @@
+"""The page of all memories: what it lists to whom, and what is done to many at once."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from memories.models import Memory
+from memories.pages.memory_page_views import PAGE_SIZE
+from tests.conftest import Cast
+from tests.factories import make_agent, make_memory
+from tests.memories.pages.test_pages import signed_in
+from workspaces.models import User
+
+pytestmark = pytest.mark.django_db
+
+
+def page(user: User, cast: Cast, **query: str) -> str:
+    return (
+        signed_in(user).get(reverse("memories:all", args=[cast.workspace.public_id]), query).content.decode()
+    )
+
+
+def change(client: Client, cast: Cast, act: str, *memories: Memory, **more: str) -> Any:
+    sent = {"act": act, "memory": [memory.public_id for memory in memories], **more}
+    return client.post(reverse("memories:all_change", args=[cast.workspace.public_id]), sent)
+
+
+def test_it_lists_all_that_one_may_see_and_narrows_by_whose_it_is(cast: Cast) -> None:
+    chef = make_agent(cast.owner, cast.workspace, name="Chef")
+    make_memory("The ferry leaves at nine", cast.owner, cast.workspace, category="plan")
+    make_memory("My shoes are size 44", cast.editor, scope="user")
+    make_memory("Soups need salt", cast.owner, cast.workspace, agent=chef, scope="agent")
+    make_memory("Elsewhere it rains", cast.stranger)
+    texts = ["The ferry leaves at nine", "My shoes are size 44", "Soups need salt", "Elsewhere it rains"]
+
+    def listed(user: User, **query: str) -> list[str]:
+        html = page(user, cast, **query)
+        return [text for text in texts if text in html]
+
+    assert listed(cast.editor) == texts[:3]
+    assert listed(cast.owner) == [texts[0], texts[2]]
+    assert [listed(cast.editor, whose=whose) for whose in ("user", "workspace", "agent")] == [
+        [texts[1]],
+        [texts[0]],
+        [texts[2]],
+    ]
+    assert listed(cast.editor, q="when does the boat go") == [texts[0]], "by meaning"
+    assert listed(cast.editor, category="plan") == [texts[0]]
+    assert listed(cast.editor, whose="nonsense") == texts[:3]
+
+
+def test_who_may_only_read_changes_what_is_their_own_alone(cast: Cast) -> None:
+    shared = make_memory("The ferry leaves at nine", cast.owner, cast.workspace)
+    own = make_memory("My shoes are size 44", cast.viewer, scope="user")
+    html = page(cast.viewer, cast)
+    assert re.findall(r'name="memory"\s+value="(\w+)"', html) == [own.public_id]
+    client = signed_in(cast.viewer)
+    assert change(client, cast, "forget", shared).status_code == 403
+    assert change(client, cast, "forget", own).status_code == 200
+    assert set(Memory.objects.live()) == {shared}
+    assert change(signed_in(cast.stranger), cast, "forget", shared).status_code == 404
+    assert change(client, cast, "explode", own).status_code == 422
+
+
+def test_many_are_changed_at_once_and_what_is_forgotten_comes_back(cast: Cast) -> None:
+    first, second, third = (make_memory(f"Fact {number}.", cast.owner, cast.workspace) for number in range(3))
+    client = signed_in(cast.editor)
+    assert "2 memories changed." in change(client, cast, "pin", first, second, first).content.decode()
+    assert Memory.objects.filter(pinned=True).count() == 2
+    change(client, cast, "unpin", second)
+    change(client, cast, "category", first, third, category=" plan ")
+    assert set(Memory.objects.filter(category="plan")) == {first, third}
+    gone = change(client, cast, "forget", first, third)
+    assert gone["HX-Trigger"] == "memories:changed"
+    assert "2 memories forgotten." in gone.content.decode()
+    assert set(Memory.objects.live()) == {second}
+    undo = re.search(r'hx-post="([^"]+act=restore[^"]+)"', gone.content.decode())
+    assert undo is not None
+    assert client.post(undo[1].replace("&amp;", "&")).status_code == 200
+    assert Memory.objects.live().count() == 3
+    assert "0 memories changed." in change(client, cast, "pin").content.decode()
+
+
+def test_it_goes_on_page_by_page(cast: Cast) -> None:
+    now = timezone.now()
+    for number in range(PAGE_SIZE + 2):
+        make_memory(f"Fact {number}.", cast.owner, cast.workspace, now=now - timedelta(minutes=number))
+    html = page(cast.owner, cast)
+    assert f"Fact {PAGE_SIZE - 1}." in html and f"Fact {PAGE_SIZE}." not in html
+    before = re.search(r"before=(\w+)", html)
+    assert before is not None
+    more = page(cast.owner, cast, before=before[1], part="list")
+    assert f"Fact {PAGE_SIZE + 1}." in more and "<thead" not in more and "before=" not in more
+
+
+def test_the_tabs_say_what_waits(cast: Cast) -> None:
+    older = make_memory("The ferry leaves at nine", cast.owner, cast.workspace)
+    newer = make_memory("The ferry leaves at ten", cast.owner, cast.workspace)
+    assert "tab__number" not in page(cast.owner, cast)
+    Memory.objects.filter(pk=newer.pk).update(may_replace=older)
+    assert re.search(r'Tidy up\s*<span class="tab__number">1</span>', page(cast.owner, cast))
+    settings = reverse("workspaces:settings", args=[cast.workspace.public_id])
+    html = signed_in(cast.owner).get(settings).content.decode()
+    assert "/tidy/" not in html and "/recall-test/" not in html and "/nodes/" not in html
