@@ -23,7 +23,7 @@ class ForgetForGood(LeanAdmin):
     @action(
         "Forget for good",
         "delete",
-        asks="Text, vectors, words, history, files and what receipts quote of them go and cannot be brought back. "
+        asks="Everything about these memories is erased permanently. "
         "A keyed hash stays, so that nothing notices them again by itself.",
         danger=True,
     )

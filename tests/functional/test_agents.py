@@ -40,7 +40,8 @@ def test_an_assistant_is_made_and_talked_to(open_page: Callable[..., Page], size
         page.get_by_label("What it is for").fill(f"{name} helps with the newsletter.")
         page.get_by_label("Instructions").fill(told)
         page.get_by_role("button", name="Create assistant").click()
-        expect(page.get_by_role("link", name=name, exact=True)).to_be_visible()
+        expect(page.locator("#main").get_by_role("link", name=name, exact=True)).to_be_visible()
+        expect(page.locator("#sidebar").get_by_role("link", name=name, exact=True)).to_be_visible()
     look("list")
 
     page.get_by_role("link", name="New chat with Planner").click()
