@@ -120,6 +120,26 @@ def begin_with_an_assistant(hand: Hand) -> None:
     expect(hand.page.locator("#welcome-title")).to_contain_text("Chef")
 
 
+def invite(hand: Hand) -> None:
+    hand.click(hand.page.locator("#workspace-switch > summary"))
+    hand.click(hand.page.get_by_role("link", name="Invite people"))
+    field = hand.page.locator(".member-form input").first
+    expect(field).to_be_visible()
+    field.fill("sam")
+    hand.click(hand.page.locator(".member-form").get_by_role("button", name="Invite"))
+    expect(hand.page.get_by_text("Invited, has not accepted yet")).to_be_visible()
+
+
+def test_a_person_is_invited_in_three_presses(cast: Cast, open_as: Open) -> None:
+    page = open_as(cast.owner)
+    page.set_viewport_size(WIDE)
+    page.goto(f"/workspaces/{cast.workspace.public_id}/")
+    hand = Hand(page, by_touch=False)
+    invite(hand)
+    print("invite", hand.presses)
+    assert hand.presses == 3
+
+
 @pytest.fixture
 def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     server = Ollama()
