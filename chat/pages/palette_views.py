@@ -92,7 +92,7 @@ def _at(chat: Chat, match: object) -> str:
 
 
 def _memories(request: PageRequest, workspace: Workspace, q: str) -> list[Found]:
-    found = search_panel(workspace, request.user, PanelFilters(q=q)).memories[:MOST]
+    found = search_panel(workspace, request.user, PanelFilters(q=q), by_meaning=False).memories[:MOST]
     return [Found(memory.content, _in_panel(workspace, memory), "memory") for memory in found]
 
 

@@ -103,14 +103,20 @@ def on_cards(memories: list[Memory]) -> list[Memory]:
 
 
 def search_panel(
-    workspace: Workspace, user: User, filters: PanelFilters, *, before: str = "", size: int = PAGE_SIZE
+    workspace: Workspace,
+    user: User,
+    filters: PanelFilters,
+    *,
+    before: str = "",
+    size: int = PAGE_SIZE,
+    by_meaning: bool = True,
 ) -> PanelPage:
     """Live memories of the workspace, and this person's own from elsewhere, as ``on_cards`` gives them, newest first.
 
     With a search, what recall finds comes first, best first, as on the page that searches everything; then what holds
     every word of it somewhere. Five queries at most, and one recall.
     """
-    best = _by_meaning(workspace, user, filters)
+    best = _by_meaning(workspace, user, filters) if by_meaning else []
 
     def ask() -> PanelPage:
         last = _last(before, workspace, user)
@@ -131,8 +137,8 @@ def search_panel(
 
 
 def _by_meaning(workspace: Workspace, user: User, filters: PanelFilters) -> list[int]:
-    """What recall finds for the search, best first."""
-    if not filters.q.strip():
+    """What recall finds for the search, best first. A single letter means nothing yet."""
+    if sum(map(str.isalnum, filters.q)) < 2:
         return []
     reach, now = Reach.here(workspace), timezone.now()
     found = recall(filters.q, workspace, user, limit=MAX_LIMIT, reach=reach, now=now, floor=True, noted=False)

@@ -52,11 +52,8 @@ def test_an_empty_place_says_what_will_be_there(cast: Cast) -> None:
     assert "who can write create them" in seen_by_viewer and "Create topic" not in seen_by_viewer
 
 
-def test_the_panel_leads_to_the_nodes_where_there_are_some(cast: Cast) -> None:
-    panel = reverse("memories:panel", args=[cast.workspace.public_id])
-    assert url("nodes", cast) not in shown(cast.viewer, panel)
-    make_node(cast.editor, cast.workspace, name="Maria")
-    assert url("nodes", cast) in shown(cast.viewer, panel)
+def test_the_page_of_all_memories_leads_to_the_nodes(cast: Cast) -> None:
+    assert url("nodes", cast) in shown(cast.viewer, reverse("memories:all", args=[cast.workspace.public_id]))
 
 
 def test_a_node_is_made_changed_and_refused_with_its_reason(cast: Cast) -> None:
