@@ -99,8 +99,8 @@ def sweep() -> str:
         untried_first = rows.order_by(F("embedding_failed_at").asc(nulls_first=True), "-pk")
         missing = list(untried_first.values_list("pk", flat=True)[:SWEEP])
         embed_memories(memory_ids=missing)
-    cleared = clear.sweep(seconds=settings.JOB_TIMEOUT / 30)
     purged = forget.purge(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 6)
+    cleared = clear.sweep(seconds=settings.JOB_TIMEOUT / 30)
     return f"{extracted} extractions, {len(missing)} embeddings, {cleared} clearings, {purged} purged"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -174,7 +175,8 @@ def work_on(clearing: Clearing, *, seconds: float) -> None:
         if time.monotonic() > until:
             _queue(clearing)
             break
-    clearing.refresh_from_db()
+    with suppress(Clearing.DoesNotExist):  # gone with its workspace
+        clearing.refresh_from_db()
 
 
 def sweep(*, seconds: float) -> int:

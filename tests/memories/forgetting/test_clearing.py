@@ -160,6 +160,15 @@ def test_a_clearing_whose_job_is_lost_is_taken_up_by_the_sweep(
     assert "0 clearings" in tasks.sweep()
 
 
+def test_a_workspace_deleted_meanwhile_ends_its_clearing(cast: Cast, memories: dict[str, Memory]) -> None:
+    start(cast, Api(cast.owner))
+    clearing = Clearing.objects.get()
+    delete_memory(memories["first"], by=cast.owner, now=timezone.now())
+    Clearing.objects.all().delete()  # as it goes with its workspace
+    clear.work_on(clearing, seconds=60)
+    assert live(memories) == {"second", "mine", "its"}
+
+
 @pytest.mark.django_db(transaction=True)
 def test_two_workers_at_once_count_each_memory_once(
     cast: Cast, memories: dict[str, Memory], monkeypatch: pytest.MonkeyPatch
