@@ -93,7 +93,8 @@ def _connected(database: dict[str, Any], *, wait: float) -> dict[str, Any]:
     elif PROCESS_ROLE == "web":
         database["ENGINE"] = "memoryhub.database.pooled"
         # After five seconds in vain a request begins anew to connect: the pool's own attempts come ever more seldom.
-        waits = {"timeout": wait, "max_idle": 120, "reconnect_timeout": 5}
+        # Kept for half a day: Postgres accepts no new one while its disk is full, and reads go on by those there are.
+        waits = {"timeout": wait, "max_idle": 120, "max_lifetime": 12 * 3600, "reconnect_timeout": 5}
         database["OPTIONS"]["pool"] = {"min_size": 2, "max_size": 20, **waits}
     return database
 

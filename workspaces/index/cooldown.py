@@ -38,8 +38,11 @@ def cooldown(label: str) -> Iterator[None]:
         yield
     except EmbedderError as error:
         now = time.monotonic()
-        is_slow = error.retryable and now - began >= SLOW
-        if is_slow or isinstance(error, EmbedderUnavailable):
+        cause = (
+            error.__cause__ if isinstance(error.__cause__, EmbedderError) else error
+        )  # of an earlier model's
+        is_slow = cause.retryable and now - began >= SLOW
+        if is_slow or isinstance(cause, EmbedderUnavailable):
             seconds = REST if is_slow else min(REST, before.seconds * 2 if before else FIRST_REST)
             _resting[label] = _Resting(now + seconds, seconds, type(error))
         raise

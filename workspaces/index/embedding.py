@@ -115,7 +115,8 @@ def embed_query(
     if local_only and not is_local(active):
         raise StaysHere
     if active is None:  # nothing was ever embedded, so there is nothing to compare with either
-        return embedder.name, embed_question(embedder, texts)
+        with cooldown(embedder.name):
+            return embedder.name, embed_question(embedder, texts)
     with cooldown(active.label):
         return active.label, vectors_of(active, texts, asked=True)
 
@@ -201,6 +202,8 @@ def active_or_first() -> EmbeddingModel | None:
         return None
     active = _ACTIVE.first()
     if active is None:
+        with cooldown(embedder.name):
+            dimension = dimension_of(embedder)
         now = timezone.now()
         EmbeddingModel.objects.bulk_create(
             [
@@ -208,7 +211,7 @@ def active_or_first() -> EmbeddingModel | None:
                     label=embedder.name,
                     name=embedder.name,
                     base_url=configured_base_url(),
-                    dimension=dimension_of(embedder),
+                    dimension=dimension,
                     state=ModelState.ACTIVE,
                     started_at=now,
                     activated_at=now,

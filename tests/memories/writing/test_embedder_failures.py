@@ -20,6 +20,8 @@ from memories.writing.gate import Draft, save_memory
 from memories.writing.mined import candidates_of
 from memories.writing.turn_text import TurnText
 from memoryhub.llm import openai_embedder, reader, registry
+from memoryhub.llm.clients import Endpoint
+from memoryhub.llm.openai_embedder import OpenAIEmbedder
 from memoryhub.model_files import ModelFile
 from tests.conftest import Cast
 from tests.factories import HERE, make_chat, make_memory, make_message
@@ -63,7 +65,10 @@ def endpoint(
 ) -> ScriptedOpenAI:
     settings.EMBEDDING_BASE_URL = scripted_openai.base_url
     settings.EMBEDDING_API_KEY, settings.EMBEDDING_MODEL = scripted_openai.api_key, "remote"
-    monkeypatch.setattr(openai_embedder, "EMBEDDING_TIMEOUT_SECONDS", 0.2)
+    warm = OpenAIEmbedder(Endpoint(scripted_openai.base_url, scripted_openai.api_key, "remote"))
+    warm.embed(["The first call of a process loads the client, for longer than these may take"])
+    scripted_openai.requests.clear()
+    monkeypatch.setattr(openai_embedder, "EMBEDDING_TIMEOUT_SECONDS", 0.3)
     monkeypatch.setattr(openai_embedder, "EMBEDDING_TIMEOUT_PER_TEXT_SECONDS", 0.0)
     monkeypatch.setattr("memoryhub.llm.openai_errors.RETRY_DELAYS_SECONDS", (0.0,))
     monkeypatch.setattr(resting, "_resting", {})
@@ -196,6 +201,29 @@ def test_failures_that_come_at_once_are_not_waited_for_either(
     endpoint._embedding_script.clear()
     assert not recall("Rufus", cast.workspace, cast.editor, reach=HERE, now=timezone.now()).degraded
     assert resting._resting == {}
+
+
+def test_an_embedder_that_never_answered_rests_too(cast: Cast, endpoint: ScriptedOpenAI) -> None:
+    """Before the first vector nothing says how long they are, and each save would ask."""
+    endpoint._embedding_script.extend([Failure(500)] * 100)
+    make_memory("The dog is called Rufus", cast.editor, cast.workspace)
+    assert len(endpoint.requests) == 2  # with its retry
+    make_memory("The cat is called Minka", cast.editor, cast.workspace)
+    assert recall("Rufus", cast.workspace, cast.editor, reach=HERE, now=timezone.now()).degraded
+    assert len(endpoint.requests) == 2 and not EmbeddingModel.objects.exists()
+
+
+def test_an_earlier_model_that_fails_rests_too(
+    cast: Cast, endpoint: ScriptedOpenAI, settings: Settings
+) -> None:
+    make_memory("The dog is called Rufus", cast.editor, cast.workspace)
+    settings.EMBEDDING_MODEL = "newer"
+    endpoint._embedding_script.extend([Failure(500)] * 100)
+    before = len(endpoint.requests)
+    for _ in range(3):
+        found = recall("Rufus", cast.workspace, cast.editor, reach=HERE, now=timezone.now())
+        assert "earlier embedding model cannot be asked" in found.degraded
+    assert len(endpoint.requests) == before + 2
 
 
 def test_a_reply_about_one_text_lets_nobody_else_wait(cast: Cast, endpoint: ScriptedOpenAI) -> None:
