@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
 from tests.fakes.openai_server import Answer, Failure
 from tests.functional.conftest import LOOKS, ScriptedHub, shoot, sign_up
-from tests.functional.keys import press, tab_to, write
+from tests.functional.keys import press, write
 from tests.functional.test_accessibility import faults
 
 
@@ -61,9 +60,12 @@ def test_a_model_is_connected_and_chosen(
     press(page, "Model:")
     expect(page.get_by_role("button", name="My own model").last).to_be_visible()
     look("menu")
-    tab_to(page, "My own model")  # as the workspace has chosen; after it by itself
-    press(page, "My own model")
-    expect(page.locator("#wanted-connection")).to_have_value(re.compile("conn_"))
+    press(page, "scripted-model")
+    expect(page.locator("#wanted-connection")).to_have_value("built-in")
+    press(page, "Model:")
+    expect(page.get_by_role("button", name="My own model").last).to_be_visible()
+    press(page, "My own model")  # as the workspace has chosen
+    expect(page.locator("#wanted-connection")).to_have_value("")
     expect(page.locator(".model-choice__name")).to_contain_text("My own model")
     server.script(Failure(401, "no"))
     write(page, "Message", "Hello")
@@ -91,7 +93,7 @@ def test_a_model_is_connected_and_chosen(
     press(page, "Delete My own model")
     expect(page.get_by_text("What uses it continues with the next model that is set.")).to_be_visible()
     press(page, "Delete My own model")
-    expect(page.get_by_text("1 workspace and 1 chat used it")).to_be_visible()
+    expect(page.get_by_text("1 workspace and 0 chats used it")).to_be_visible()
     look("deleted")
     page.goto(chat)
     expect(page.locator("#model-notice")).to_contain_text(
