@@ -131,7 +131,6 @@ def test_nothing_else_reaches_up_by_a_name() -> None:
             reaching[name] = found
     assert reaching == {
         "memoryhub/backup/restoring.py": {"workspaces"},
-        "memoryhub/database/replicas/written.py": {"workspaces"},
         "memoryhub/management/troubles.py": {"workspaces"},
         "memoryhub/monitoring/metrics.py": {"workspaces"},
         "memories/recalling/receipts.py": {"chat"},

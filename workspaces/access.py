@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
 from memoryhub.database.ready import Ready
-from memoryhub.database.replicas.written import note_written
+from memoryhub.database.replicas.pinned import pin_to_primary
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from memoryhub.ids import PATTERN
 from workspaces.models import Membership, Role, User, Workspace
@@ -91,7 +91,7 @@ def default_workspace(user: User) -> Workspace:
         with suppress(IntegrityError), transaction.atomic():  # refused: the other request was first
             made = Workspace.objects.create(name="Personal", default_of=user)
             Membership.objects.create(workspace=made, user=user, role=Role.OWNER)
-        note_written(user.pk)  # in requests that only read, too
+        pin_to_primary(user.pk)  # in requests that only read, too
         workspace = Workspace.objects.visible_to(user).get(default_of=user)
     return workspace
 

@@ -11,9 +11,9 @@ from django.http import HttpRequest, HttpResponseBase
 from django.urls import Resolver404, resolve
 
 from memoryhub.database.locks import release_connection
+from memoryhub.database.replicas.pinned import pin_to_primary
 from memoryhub.database.replicas.reading import answering
 from memoryhub.database.replicas.servers import server
-from memoryhub.database.replicas.written import note_written
 
 READING = frozenset({"GET", "HEAD"})
 
@@ -85,7 +85,7 @@ def _note(request: HttpRequest) -> None:
     except (DatabaseError, InterfaceError):  # nobody has asked who it is, and now nobody can
         return
     if person is not None:
-        note_written(person)
+        pin_to_primary(person)
 
 
 def is_worth_another(request: HttpRequest) -> bool:

@@ -17,7 +17,6 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 from django.utils.translation import gettext as _
 
-from memoryhub.database.replicas.written import sweep_written
 from memoryhub.errors import NotFound
 from memoryhub.http import origin
 from workspaces.audit import Verb, record
@@ -100,7 +99,6 @@ def sweep(*, now: datetime) -> int:
 
     What is written into a session moves its end away, and one from before the setting was lowered has the longer one.
     """
-    sweep_written()
     longest = timedelta(seconds=settings.SESSION_COOKIE_AGE)
     old = SignIn.objects.filter(created_at__lt=now - longest).values("session_key")
     Session.objects.filter(session_key__in=old).delete()

@@ -26,16 +26,13 @@ CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON workspaces_auditevent
 """
 
 # Rows that a crash of the server may lose are not worth a write to its log. The first is the table of Django's
-# DatabaseCache; in the last is up to where in the log each person's own writes go (memoryhub.database.replicas.written).
+# DatabaseCache.
 UNLOGGED = """
 CREATE UNLOGGED TABLE workspaces_cache (
     cache_key varchar(255) PRIMARY KEY, value text NOT NULL, expires timestamp with time zone NOT NULL
 );
 CREATE INDEX workspaces_cache_expires ON workspaces_cache (expires);
 ALTER TABLE workspaces_spent SET UNLOGGED;
-CREATE UNLOGGED TABLE workspaces_written (
-    person bigint PRIMARY KEY, lsn pg_lsn NOT NULL, at timestamp with time zone NOT NULL
-) WITH (fillfactor = 50);
 """
 
 # Vectors that recall scans stay inside their rows: following each into the TOAST table is 3 to 10 times slower.

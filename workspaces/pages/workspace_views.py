@@ -18,7 +18,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from memoryhub import events as bus
 from memoryhub.database.locks import release_connection
-from memoryhub.database.replicas.written import note_written
+from memoryhub.database.replicas.pinned import pin_to_primary
 from memoryhub.errors import NotFound
 from memoryhub.llm.registry import embedder_is_local
 from workspaces.access import default_workspace, get_workspace, whose_own, workspaces_of
@@ -298,7 +298,7 @@ def _may_still_see(workspace_pk: int, user_pk: int, session_key: str, *, has_new
     try:
         member = Membership.objects.filter(workspace=workspace_pk, user=user_pk, user__is_active=True)
         if has_news:
-            note_written(user_pk)
+            pin_to_primary(user_pk)
         return member.exists() and Session.objects.filter(session_key=session_key).exists()
     finally:
         release_connection()

@@ -17,7 +17,7 @@ from chat.doors.mcp import resources
 from chat.doors.mcp.session import asking
 from chat.doors.mcp.tools import TOOLS
 from chat.tools.base import Arguments, ToolTrouble, read_arguments
-from memoryhub.database.replicas.written import note_written
+from memoryhub.database.replicas.pinned import pin_to_primary
 from memoryhub.errors import DomainError
 from memoryhub.llm.errors import ModelNotLocal
 
@@ -59,7 +59,9 @@ def call_tool(name: str, arguments: dict[str, Any] | None) -> types.CallToolResu
             raise ToolTrouble(_("%s may not have a NUL character.") % ", ".join(unstorable))
         text, shape = offered.act(asked)
         if not offered.reads:
-            note_written(asking.get().user_id)  # here, for events are sent when the request is long answered
+            pin_to_primary(
+                asking.get().user_id
+            )  # here, for events are sent when the request is long answered
     except ToolTrouble as trouble:
         return _failed(str(trouble))
     except DomainError as error:

@@ -13,9 +13,9 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connectio
 
 from memoryhub.database import prepared
 from memoryhub.database.replicas.here import here
+from memoryhub.database.replicas.pinned import is_pinned
 from memoryhub.database.replicas.servers import server
-from memoryhub.database.replicas.state import State, state, state_with
-from memoryhub.database.replicas.written import needed_by
+from memoryhub.database.replicas.state import State, state, state_lately
 from memoryhub.monitoring import metrics
 
 logger = logging.getLogger(__name__)
@@ -24,26 +24,23 @@ _turns = count()
 
 
 def read(person: int, ask: Callable[[], T]) -> T:
-    """What ``ask`` gives, of a replica that has all this person wrote, else of the primary.
+    """What ``ask`` gives, of a replica that is near, or of the primary where this person wrote lately.
 
     Only in requests that only read, and outside of transactions. ``ask`` writes nothing, gives nothing lazy, and is
     asked once more where a replica fails. Costs a query of the primary, and now and then one of the replica, too.
     """
     if not here.only_reads or here.usual is not None or connection.in_atomic_block:
         return ask()
-    needed = needed_by(person)
-    for alias in _in_turn():
+    for alias in () if is_pinned(person) else _in_turn():
         if server(alias).is_aside():
             continue
         try:
             with _instead(alias):
-                found = state_with(alias, needed, prepared.rows)
-                if found.is_near and found.replayed >= needed:
+                if state_lately(alias, prepared.rows).is_near:
                     answer = ask()
                     metrics.READS.labels("replica").inc()
                     return answer
-            if not found.is_near:
-                server(alias).set_aside()
+            server(alias).set_aside()
         except (DatabaseError, InterfaceError) as error:
             logger.warning(
                 "A replica failed, the primary is asked: %s", type(error.__cause__ or error).__name__

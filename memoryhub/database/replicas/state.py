@@ -16,7 +16,7 @@ from memoryhub.database.replicas.servers import connection_settings
 # All that it received is applied, and it goes on receiving: then it is behind by nothing that can be known here. Else
 # the last transaction it has says since when, however long ago that was: an idle primary gives no other sign.
 STATE = """
-SELECT pg_is_in_recovery(), coalesce(pg_last_wal_replay_lsn() - '0/0', 0)::bigint, applied,
+SELECT pg_is_in_recovery(), applied,
        CASE WHEN applied AND receiving THEN 0 ELSE extract(epoch FROM clock_timestamp() - since)::float8 END,
        extract(epoch FROM pg_postmaster_start_time())::float8
 FROM (SELECT coalesce(pg_last_wal_receive_lsn() <= pg_last_wal_replay_lsn(), true) AS applied,
@@ -24,20 +24,16 @@ FROM (SELECT coalesce(pg_last_wal_receive_lsn() <= pg_last_wal_replay_lsn(), tru
              coalesce(pg_last_xact_replay_timestamp(), pg_postmaster_start_time()) AS since) AS now
 """
 AWAY, ALONE = "cannot be reached", "follows no primary"
-ANYTHING = 0  # a place in the log that every server has
-KEPT = 0.5  # seconds for which what was found is good enough: what is replayed stays replayed
+KEPT = 0.5  # seconds for which what was found is good enough
 Ask = Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]]
 _found: dict[str, tuple[float, State]] = {}
 
 
 @dataclass(frozen=True)
 class State:
-    """``lag``: seconds that it may be behind. ``applied``: it has all that it received of the primary's log, which is
-    up to ``replayed``, in bytes.
-    """
+    """``lag``: seconds that it may be behind. ``applied``: it has all that it received of the primary's log."""
 
     follows: bool  # else it was promoted, or never was a replica
-    replayed: int
     applied: bool
     lag: float
     started: float  # when the server was, by which it is known again
@@ -58,10 +54,10 @@ def state(ask: Ask) -> State:
     return State(*ask(STATE, {})[0])
 
 
-def state_with(alias: str, needed: int, ask: Ask) -> State:
-    """The same, as it was found a moment ago if that one had reached the place ``needed`` in the log."""
+def state_lately(alias: str, ask: Ask) -> State:
+    """The same, or as it was found a moment ago."""
     at, found = _found.get(alias, (0.0, None))
-    if found is None or found.replayed < needed or time.monotonic() - at > KEPT:
+    if found is None or time.monotonic() - at > KEPT:
         found = state(ask)
         _found[alias] = (time.monotonic(), found)
     return found

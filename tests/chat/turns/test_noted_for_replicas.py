@@ -1,9 +1,8 @@
-"""Whoever is told of something is noted first, so that no replica without it answers when they load it."""
+"""A person who is told of something is pinned to the primary first, so that they can load it."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,8 +14,7 @@ from chat.doors.mcp.server import call_tool
 from chat.doors.mcp.session import asking
 from chat.models import MessageRole
 from chat.turns.stream import follow_for
-from memoryhub.database.replicas.state import ANYTHING
-from memoryhub.database.replicas.written import needed_by, note_written, sweep_written
+from memoryhub.database.replicas.pinned import MARGIN, is_pinned, pin_to_primary
 from tests.factories import make_chat, make_key_text, make_message, make_user, make_workspace
 from workspaces.accounts.keys import verify_key
 from workspaces.models import User
@@ -36,38 +34,27 @@ def replicas(settings: Any) -> None:
     settings.REPLICAS = ["replica 1"]
 
 
-def older(by: timedelta) -> None:
+def pins() -> int:
     with connection.cursor() as cursor:
-        cursor.execute("UPDATE workspaces_written SET at = at - %s", [by])
-
-
-def rows() -> int:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM workspaces_written")
+        cursor.execute("SELECT count(*) FROM workspaces_cache WHERE cache_key LIKE '%pinned:%'")
         return int(cursor.fetchone()[0])
 
 
-def test_a_place_in_the_log_is_noted_where_there_are_replicas_and_for_as_long_as_one_may_lack_it(
+def test_who_wrote_is_pinned_where_there_are_replicas_and_for_as_long_as_one_may_lack_it(
     settings: Any,
 ) -> None:
     person = make_user().pk
-    note_written(person)
-    assert rows() == 0, "without replicas nobody asks"
+    pin_to_primary(person)
+    assert pins() == 0, "without replicas nobody asks"
     settings.REPLICAS = ["replica 1"]
-    note_written(person)
-    first = needed_by(person)
-    assert first != ANYTHING
-    assert needed_by(person + 1) == ANYTHING
-    make_user()
-    note_written(person)
-    assert needed_by(person) != first
-    older(timedelta(seconds=2 * settings.REPLICA_LAG))
-    assert needed_by(person) == ANYTHING
-    sweep_written()
-    assert rows() == 1
-    older(timedelta(days=1))
-    sweep_written()
-    assert rows() == 0
+    pin_to_primary(person)
+    assert is_pinned(person) and not is_pinned(person + 1)
+    left = "SELECT extract(epoch FROM expires - now()) FROM workspaces_cache WHERE cache_key LIKE '%pinned:%'"
+    with connection.cursor() as cursor:
+        cursor.execute(left)
+        assert settings.REPLICA_LAG < cursor.fetchone()[0] <= settings.REPLICA_LAG + MARGIN
+        cursor.execute("UPDATE workspaces_cache SET expires = now() - interval '1 second'")
+    assert not is_pinned(person)
 
 
 @pytest.mark.usefixtures("replicas")
@@ -75,9 +62,9 @@ def test_an_event_of_a_workspace_is_noted_before_it_is_told() -> None:
     person = make_user()
     workspace = make_workspace(owner=person)
     _may_still_see(workspace.pk, person.pk, "", has_news=False)
-    assert rows() == 0
+    assert pins() == 0
     _may_still_see(workspace.pk, person.pk, "", has_news=True)
-    assert rows() == 1
+    assert pins() == 1
 
 
 @pytest.mark.usefixtures("replicas")
@@ -89,9 +76,9 @@ def test_what_a_program_saves_is_noted_when_its_tool_has_done_it() -> None:
     token = asking.set(verify_key(make_key_text(person, workspace), now=timezone.now()))
     try:
         call_tool("list_memories", {})
-        assert rows() == 0
+        assert pins() == 0
         call_tool("save_memory", {"content": "The vault opens at nine."})
-        assert rows() == 1
+        assert pins() == 1
     finally:
         asking.reset(token)
 
@@ -108,6 +95,6 @@ async def test_so_is_the_end_of_an_answer() -> None:
     kinds = []
     async for event in follow_for(person, chat_id, answer_id):
         if event.kind == "done":
-            assert await sync_to_async(rows)() == 1
+            assert await sync_to_async(pins)() == 1
         kinds.append(event.kind)
     assert kinds == ["token", "done"]
