@@ -38,6 +38,7 @@ FIELDS = {
     "source_type",
     "source_chat_id",
     "source_message_id",
+    "rests_on",
     "workspace_id",
     "author",
     "edited_by",
