@@ -10,8 +10,10 @@ import pytest
 from django.utils import timezone
 
 from chat.exchange import chunk, json_stream, run, transcripts, upload_files, upload_formats
+from chat.exchange.preview import with_texts
 from chat.models import Message
 from chat.models.imports import Import, ImportStatus, Searched
+from memories.forgetting.forget import forget_memories
 from memories.judging.encoder import Encoder, Read
 from memories.models import Memory
 from memoryhub.llm.reader import get_reader
@@ -20,6 +22,7 @@ from tests.chat.exchange.test_exchange import imported_whole, uploaded
 from tests.chat.exchange.test_exchange_foreign import as_json, gpt_node
 from tests.chat.exchange.test_exchange_pages import signed_in, text_of
 from tests.conftest import Cast
+from tests.factories import make_memory
 
 pytestmark = pytest.mark.django_db
 TOWNS = ("Oslo", "Porto", "Lyon", "Graz", "Bergen", "Ghent", "Turin", "Cork")
@@ -160,6 +163,20 @@ def test_killed_worker_goes_on_in_the_middle_of_a_chat(
     assert (imported.outcomes if stores else imported.foreseen) == expected
     if stores:
         assert Message.objects.filter(chat__created_by=cast.editor).count() == 64
+
+
+@pytest.mark.usefixtures("_is_large")
+def test_what_is_forgotten_before_it_is_stored_does_not_come_in(cast: Cast) -> None:
+    imported = uploaded(cast.editor, export(8, SAID[:32]), cast.workspace, "conversations.json")
+    assert imported.sample
+    wanted = with_texts(imported, imported.rows.filter(kind="memory", outcome="new")[:1])[0].text
+    forget_memories([make_memory(wanted, cast.editor)], by=cast.editor, now=timezone.now())
+    imported.refresh_from_db()
+    run.start(imported, now=timezone.now())
+    assert run.advance(imported.pk, seconds=60) == run.Outcome.DONE
+    imported.refresh_from_db()
+    assert imported.outcomes["memory"]["refused"] >= 1 and imported.outcomes["memory"]["new"] > 1
+    assert not Memory.objects.filter(content=wanted).exists()
 
 
 def test_small_export_is_searched_whole_and_its_upload_goes(cast: Cast) -> None:
