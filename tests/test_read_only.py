@@ -24,7 +24,7 @@ from workspaces.models import User
 
 def _is_noted(row: Row) -> bool:
     """In the audit log: who took what out."""
-    return "export" in row.route or "copy_id" in row.route
+    return "export" in row.route or row.route.endswith("account/copy")
 
 
 IN_REQUEST = [row for row in ROWS if not row.in_threads]
