@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Q
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -183,7 +184,8 @@ def event_of(step: Step) -> dict[str, Any]:
     not the personal ones: every reader is told the same. Costs one query where memories were compared.
     """
     step.known = for_everyone(step.memory_ids)
-    _load_titles([step], Document.objects.live().filter(owner=None))
+    if step.kind == StepKind.READING:
+        _load_titles([step], _readable_by_all(step))
     return {
         "id": step.public_id,
         "kind": step.kind,
@@ -206,6 +208,12 @@ def steps_of(messages: Iterable[Message], user: User) -> dict[int, list[tuple[St
     steps = list(Step.objects.filter(message_id__in=thought))
     _load_titles(steps, Document.objects.visible_to(user).live())
     return with_memories(steps, user)
+
+
+def _readable_by_all(step: Step) -> DocumentQuerySet:
+    """The documents that every reader of the step's chat may know of: of a private chat that is its creator."""
+    chats = Message.objects.filter(pk=step.message_id, chat__is_private=True)
+    return Document.objects.live().filter(Q(owner=None) | Q(owner__in=chats.values("chat__created_by")))
 
 
 def _load_titles(steps: Iterable[Step], readable: DocumentQuerySet) -> None:

@@ -15,6 +15,7 @@ from django.utils import timezone
 from chat.answers.answer_state import stop_answer
 from chat.models import Chat, Message, MessageStatus
 from chat.models.steps import StepKind
+from chat.modes.shown_steps import event_of
 from chat.turns import awaited_files, runner
 from chat.turns.begin import begin_turn
 from chat.turns.retry import retry_answer
@@ -179,6 +180,17 @@ def test_titles_are_told_to_those_who_may_read_the_file_and_go_when_it_is_forgot
     assert shown.status_code in (200, 404) and "diagnosis" not in shown.content.decode()
     forgetting.forget_document(document, by=chat.created_by)
     assert "diagnosis" not in line_of(answer) and "a file" in line_of(answer)
+
+
+@pytest.mark.parametrize("is_private", [True, False])
+def test_the_stream_names_an_own_file_where_only_its_owner_reads_the_chat(
+    scripted_model: ScriptedOpenAI, settings: Any, is_private: bool
+) -> None:
+    settings.FILE_WAIT_SECONDS = 0
+    scripted_model.script(Answer("I cannot tell."))
+    chat = make_chat(make_user("olive"), is_private=is_private)
+    answer = done(ask(chat, brought(chat, "diagnosis.txt", personal=True)))
+    assert ("diagnosis.txt" in event_of(answer.steps.get())["text"]) is is_private
 
 
 def test_two_messages_wait_beside_each_other(chat: Chat, scripted_model: ScriptedOpenAI) -> None:
