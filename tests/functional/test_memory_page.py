@@ -11,7 +11,7 @@ from memories.models import Memory
 from tests.conftest import Cast
 from tests.factories import make_memory
 from tests.functional.conftest import Open, shoot
-from tests.functional.keys import press, tab_to
+from tests.functional.keys import tab_to
 from tests.functional.test_accessibility import faults
 
 pytestmark = [
@@ -68,7 +68,7 @@ def test_by_keys_alone(cast: Cast, open_as: Open) -> None:
     tab_to(page, "Select “The ferry")
     page.keyboard.press("Space")
     tab_to(page, "Pin", "Shift+Tab")
-    press(page, "Pin")
+    page.keyboard.press("Enter")
     expect(page.locator(".memory-table__acts")).to_contain_text("Pinned")
     memory.refresh_from_db()
     assert memory.pinned

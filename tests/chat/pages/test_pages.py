@@ -417,7 +417,7 @@ def test_a_chat_page_costs_the_same_however_long_it_is(
     client.get(url("chat", chat.public_id))  # the session learns the workspace
     # two of them are the savepoint around the job that renders old answers, one is of the documents answers drew on,
     # one of the chats that the person has pinned, one of their tags and one of their thumbs
-    with django_assert_max_num_queries(26):
+    with django_assert_max_num_queries(27):
         html = client.get(url("chat", chat.public_id)).content.decode()
     assert html.count("Used 1 memory") == 20
 
