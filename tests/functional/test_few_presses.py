@@ -123,10 +123,11 @@ def begin_with_an_assistant(hand: Hand) -> None:
 def invite(hand: Hand) -> None:
     hand.click(hand.page.locator("#workspace-switch > summary"))
     hand.click(hand.page.get_by_role("link", name="Invite people"))
-    field = hand.page.locator(".member-form input:not([type=hidden])").first
+    form = hand.page.locator(".member-form").first  # the other one makes links
+    field = form.locator("input:not([type=hidden])").first
     expect(field).to_be_visible()
     field.fill("sam")
-    hand.click(hand.page.locator(".member-form").get_by_role("button", name="Invite"))
+    hand.click(form.get_by_role("button", name="Invite"))
     expect(hand.page.get_by_text("Invited, has not accepted yet")).to_be_visible()
 
 
