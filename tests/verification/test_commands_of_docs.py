@@ -70,7 +70,7 @@ ELSEWHERE = {
     r"psql .+|pg_basebackup .+|pg_ctl promote .+|pg_rewind .+": "tests/replicated.py, with places of its own",
     r"docker (build|compose|run) .+": "make container, in Podman's words",
     r"make (docs|docs-site|messages|untranslated|licences)": "what they call is called by tests",
-    r"make (run|test|quick|attack|fuzz|container)( .+)?": "they run these tests, or what these start",
+    r"make (run|test|verify|quick|attack|fuzz|container)( .+)?": "they run these tests, or what these start",
     r"make (install|install-tracing|programs|lock|audit)( .+)?": "nobody here: they ask package registries",
     r"make format|pre-commit install|manage\.py makemigrations .+": "nobody here: they change the checkout",
     r"(\S*/)?pip install .+|apt-get install .+|git .+|python -m venv .+|cd .+": "nobody here: they fetch things",
