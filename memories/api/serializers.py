@@ -182,6 +182,9 @@ class RevisionJson(serializers.Serializer[Any]):
     example = {"action": "edit", "before": {"content": "The project deadline is March 8, 2026"}}
     action = serializers.ChoiceField(choices=RevisionAction.choices)
     by = PersonJson(allow_null=True, help_text="null: the system.")
+    imported = serializers.BooleanField(
+        read_only=True, help_text="Whether somebody else imported it: that person need not have done this."
+    )
     before = serializers.DictField(
         help_text="The old values of the fields that were changed. Beside a key that went to another memory "
         "`key_went_to`, the id of that one; of `also_said` the other wording."

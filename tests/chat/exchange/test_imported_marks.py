@@ -323,6 +323,9 @@ class TestEverywhereElse:
             ("create", cast.editor, True),
             ("edit", cast.owner, False),
         ]
+        at = f"workspaces/{cast.workspace.public_id}/memories/{memory.public_id}/revisions"
+        told = {each["action"]: each["imported"] for each in Api(cast.viewer).get(at).json()["items"]}
+        assert told == {"create": True, "edit": False}
         history = f"/workspaces/{cast.workspace.public_id}/memories/{memory.public_id}/history/"
         assert page(cast.viewer, history).count("data-imported") == 1
         lines = lines_of(exported(cast.owner, cast.workspace), "memory")
