@@ -48,6 +48,7 @@ class QuestionJson(serializers.Serializer[Any]):
     missed = serializers.SerializerMethodField(help_text="How many of its memories an answer would not use.")
     expected = ExpectedJson(many=True)
     ran_at = Moment(allow_null=True)
+    used_count = serializers.IntegerField(help_text="How many memories an answer would use, expected or not.")
     degraded = serializers.CharField(help_text="Why recall fell back to words then, if it did.")
     created_at = Moment()
 

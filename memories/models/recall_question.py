@@ -32,6 +32,9 @@ class RecallQuestion(models.Model):
     ran_at = models.DateTimeField(null=True, blank=True)
     ran_with = models.CharField(max_length=200, blank=True, default="")
     degraded = models.CharField(max_length=200, blank=True, default="")
+    used_count = models.PositiveSmallIntegerField(
+        default=0, help_text="How many memories an answer would be given, expected or not."
+    )
 
     objects = RecallQuestionQuerySet.as_manager()
 

@@ -56,6 +56,7 @@ def page(request: PageRequest, ws_id: str) -> HttpResponse:
         "missed": missed,
         "found": found,
         "total": len(questions),
+        "rates": recall_test.rates(questions),
         "changed": any(question.ran_with != state for question in questions),
         "error": error,
         "text": request.POST.get("text", ""),

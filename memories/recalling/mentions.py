@@ -51,6 +51,13 @@ def mentioned(asked: str, memory: str) -> list[Span]:
     return sorted(sorted(distinct.values(), key=lambda run: run[0] - run[1])[:SHOWN])
 
 
+@lru_cache(maxsize=2048)
+def content_keys(text: str) -> frozenset[str]:
+    """What is the same of all forms of each word of a text, without function words."""
+    forms = {form for _span, form in _words(text[:LOOKED_AT])}
+    return frozenset(_key(form) for form in forms - _idle(forms))
+
+
 def _words(text: str) -> Iterator[tuple[Span, str]]:
     """As they are compared, each with its place."""
     for found in _WORD.finditer(text):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from django.db import DatabaseError, connection, transaction
@@ -15,10 +17,11 @@ from django.db.models import prefetch_related_objects
 
 from memories.models import Memory
 from memories.models.memory import MEMORY, PLACE, WRITTEN_BY
-from memories.recalling import using, words
+from memories.recalling import relevance, words
 from memories.recalling.kind import MEMORIES
 from memories.recalling.loading import load_memories
 from memories.recalling.ranking import WORDS_AS_MEANING, Weights, hybrid_parts, longterm_parts, recency
+from memories.recalling.relevance import Relevance
 from memories.recalling.signals import Question, asks, mentions_number, mentions_time, read_question, subject
 from memoryhub.database import prepared
 from memoryhub.database.replicas.reading import is_reading
@@ -72,20 +75,29 @@ WHERE m.id = ANY(%(ids)s::bigint[]) AND m.deleted_at IS NULL
   AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
   AND {PLACE} = ANY(%(places)s::bigint[]) AND m.workspace_id = ANY(%(workspaces)s::bigint[])
 """  # noqa: S608  constants only
-# The inner products of the question's own vector with both parts of each statement's, and how much of a wish it is:
-# what ``using`` decides by.
+# The inner products of the message's own vector with both parts of each statement's, the length of the English part,
+# and how much it is of each kind; behind them the first three of other memories, the background (``relevance``).
 _PART = "subvector({0}, {1}, {2})"
 _STATEMENT = "coalesce(e.statement, e.embedding)"
 _ENGLISH, _MULTILINGUAL = ((part.start + 1, LENGTH) for part in (ENGLISH, MULTILINGUAL))
+_OF_ASKED = (
+    f"-({_PART.format('{0}', *_ENGLISH)} <#> {_PART.format('%(asked)s::halfvec', *_ENGLISH)}), "
+    f"-({_PART.format('{0}', *_MULTILINGUAL)} <#> {_PART.format('%(asked)s::halfvec', *_MULTILINGUAL)}), "
+    f"l2_norm({_PART.format('{0}', *_ENGLISH)})"
+)
+_KIND = f"-({_PART.format(_STATEMENT, *_MULTILINGUAL)} <#> %({{}})s::halfvec)"
 _PRODUCTS = f"""
-SELECT e.ref,
-       -({_PART.format(_STATEMENT, *_ENGLISH)} <#> {_PART.format("%(asked)s::halfvec", *_ENGLISH)}),
-       -({_PART.format(_STATEMENT, *_MULTILINGUAL)} <#> {_PART.format("%(asked)s::halfvec", *_MULTILINGUAL)}),
-       -({_PART.format(_STATEMENT, *_MULTILINGUAL)} <#> %(wish)s::halfvec),
-       l2_norm({_PART.format(_STATEMENT, *_ENGLISH)})
+SELECT e.ref, {_OF_ASKED.format(_STATEMENT)}, {", ".join(map(_KIND.format, relevance.STATEMENT_HEADS))}
 FROM workspaces_passagevector e
 WHERE e.kind = 1 AND e.live AND e.ref = ANY(%(ids)s::bigint[]) AND e.model = %(model)s::text
   AND e.place = ANY(%(places)s::bigint[])
+UNION ALL
+SELECT NULL, {_OF_ASKED.format("b.embedding")}{", NULL" * len(relevance.STATEMENT_HEADS)}
+FROM (
+    SELECT e.embedding FROM workspaces_passagevector e
+    WHERE e.kind = 1 AND e.live AND e.model = %(model)s::text AND e.place = ANY(%(places)s::bigint[])
+    LIMIT {relevance.BACKGROUND}
+) b
 """  # noqa: S608  constants only
 _NO_VECTOR = {"vector": None, "model": "", "dimension": 0}
 
@@ -98,7 +110,7 @@ class Recalled:
     memory: Memory
     score: float
     parts: dict[str, float]
-    sure: float | None = None  # that it is wanted (``using``), 0 to 1; None where the embedder does not tell
+    relevance: Relevance | None = None  # None where the embedder does not tell
 
 
 def texts_embedded_for(query: str, question: Question | None, share: float) -> list[str]:
@@ -131,7 +143,10 @@ class RankedSearch:
             **_NO_VECTOR,
         }
         self.embedded: tuple[str, Vectors] | None = None
-        self.asked: Vectors | None = None  # the question's own vector, without its gist's
+        self.asked: Vectors | None = (
+            None  # the question's own vector, without its gist's; of the hybrid alone
+        )
+        self.contents: dict[int, str] = {}  # the beginning of each memory that was ranked, by key
 
     def own(self, ranking: str, degraded: str, most: int) -> list[Recalled]:
         """The same asked of the person's own memories alone, best first. The query is not embedded once more."""
@@ -140,7 +155,8 @@ class RankedSearch:
         search.params = self.params | search.where.params | {"at": words.at(search.where.places)}
         if degraded:
             return search.load(search._without_vectors(ranking, read_question(self.query, self.now))[:most])
-        return search.load(search.ranked(ranking)[0][:most])
+        scored = search.ranked(ranking)[0]
+        return search.load(scored[:most], search.judge(scored[: relevance.LOOKED_AT]))
 
     def ranked(self, ranking: str) -> tuple[list[Scored], str]:
         """Keys with the parts of their scores, best first, and why it fell back to words, if it did."""
@@ -171,7 +187,9 @@ class RankedSearch:
         needed = self.where.indexed or connection.in_atomic_block
         return transaction.atomic() if needed else nullcontext()
 
-    def load(self, scored: list[Scored]) -> list[Recalled]:
+    def load(
+        self, scored: list[Scored], judged: Mapping[int, Relevance] = MappingProxyType({})
+    ) -> list[Recalled]:
         """The memories themselves, in this order; once more only rows the asker may see."""
         active = self.where.active.label if self.where.active else ""
         ids = [pk for pk, _ in scored]
@@ -185,26 +203,43 @@ class RankedSearch:
         prefetch_related_objects(
             [memory for memory, _ in items if memory.workspace_id != self.workspace.pk], "workspace"
         )
-        return [Recalled(memory, sum(parts.values()), parts) for memory, parts in items]
+        return [
+            Recalled(memory, sum(parts.values()), parts, judged.get(memory.pk)) for memory, parts in items
+        ]
 
-    def judged(self, items: list[Recalled], *, looked_up: bool = False) -> list[Recalled]:
-        """The same, each with how sure it is that it is wanted, where the embedder is one that ``using`` can read."""
+    def judge(self, scored: list[Scored]) -> dict[int, Relevance]:
+        """How relevant each of these is, by key; nothing where ``relevance`` cannot read the embedder's vectors.
+
+        They are the first in the order of the hybrid ranking. One query.
+        """
         active = self.where.active
-        if self.asked is None or active is None or active.name != TwoEncoders.name or not items:
-            return items
-        ids = prepared.bigints(item.memory.pk for item in items)
-        wish = prepared.halfvec(using.fitted().wish)
+        if self.asked is None or active is None or active.name != TwoEncoders.name:
+            return {}
+        heads = zip(relevance.STATEMENT_HEADS, relevance.statement_heads(), strict=True)
         given = {
             "asked": prepared.halfvec(self.asked),
-            "wish": wish,
-            "ids": ids,
+            "ids": prepared.bigints(pk for pk, _ in scored),
             "model": active.label,
             "places": self.params["places"],
+            **{name: prepared.halfvec(head) for name, head in heads},
         }
         rows = prepared.rows(_PRODUCTS, given)
-        sure = using.sureness(self.asked, [products for _, *products in rows], looked_up=looked_up)
-        of = {ref: each for (ref, *_), each in zip(rows, sure, strict=True)}
-        return [replace(item, sure=of.get(item.memory.pk)) for item in items]
+        products = {ref: rest for ref, *rest in rows if ref is not None}
+        background = [rest[:3] for ref, *rest in rows if ref is None]
+        found = {
+            pk: relevance.Found(
+                content=self.contents[pk],
+                score=sum(parts.values()),
+                words=parts["words"] / self.weights.words if self.weights.words else 0.0,
+                meaning=parts["meaning"],
+                products=products[pk],
+            )
+            for pk, parts in scored
+            if pk in products
+        }
+        message = relevance.read_message(self.query, self.asked)
+        judged = relevance.judge(message, list(found.values()), background)
+        return dict(zip(found, judged, strict=True))
 
     def _embed(self, question: Question | None) -> tuple[str, Vectors] | None:
         """The active model's label and the query's vector: for a question, the weighted mean of it and of its gist."""
@@ -216,7 +251,7 @@ class RankedSearch:
         if embedded is None:
             return None
         model, vectors = embedded
-        self.asked = vectors[0]
+        self.asked = None if question is None else vectors[0]
         return model, with_gist(vectors, share)
 
     def _vector(self, embedded: tuple[str, Vectors]) -> dict[str, Any]:
@@ -285,6 +320,7 @@ class RankedSearch:
         rows = prepared.rows(_FEATURES, given)
         known = {candidate.ref: candidate for candidate in found}
         names = bool(question.names or question.about_self) if about is None else bool(about)
+        self.contents.update((pk, content) for pk, content, *_ in rows)
         subjects = {pk: subject(content, author) for pk, content, author, *_ in rows} if names else {}
         if about is None:
             named = question.names & set(subjects.values())

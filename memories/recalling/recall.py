@@ -10,7 +10,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from memories.recalling import using
+from memories.recalling import relevance
 from memories.recalling.loading import note_use
 from memories.recalling.ranked_search import RankedSearch, Recalled, Scored, texts_embedded_for
 from memories.recalling.ranking import RANKINGS, WEIGHTS, Weights
@@ -68,7 +68,8 @@ def recall(
     hybrid's; others than the defaults, and ``exact`` (neither index nor cut), are for measuring. ``reach`` says where
     what is found goes: personal memories do not go where their own workspace forbids it, nor where others read along.
     Then ``withheld`` of them are named beside, for their person alone; nothing of the recall itself depends on them.
-    Above a ``floor`` is only what has to do with the query at all (the hybrid's; what words alone found is).
+    Above a ``floor`` is only what is relevant (the hybrid's; what words alone found is). Where relevance is known, the
+    first twenty of the hybrid ranking are in its order.
     """
     if ranking not in RANKINGS:
         raise Invalid(fields={"ranking": _("must be one of %s") % ", ".join(RANKINGS)})
@@ -91,10 +92,17 @@ def _found(
     search: RankedSearch, ranking: str, threshold: float | None, part: slice, floor: bool, withheld: int
 ) -> Recall:
     scored, degraded = _ranked_above(search, ranking, threshold)
-    items = search.judged(search.load(scored[part]), looked_up=floor)
+    first = scored[: relevance.LOOKED_AT]
+    judged = search.judge(first)
+    if judged:
+        first.sort(key=lambda each: -judged[each[0]].value if each[0] in judged else -sum(each[1].values()))
+        scored = first + scored[relevance.LOOKED_AT :]
+        if part.stop > relevance.LOOKED_AT:
+            judged = search.judge(scored[: part.stop]) | judged
+    items = search.load(scored[part], judged)
     if floor and not degraded:
-        items = [item for item in items if using.has_to_do(item.score, item.sure)]
-    own = search.judged(search.own(ranking, degraded, withheld)) if withheld else []
+        items = [item for item in items if relevance.is_found(item.score, item.relevance)]
+    own = search.own(ranking, degraded, withheld) if withheld else []
     return Recall(items, ranking, degraded, own, search)
 
 

@@ -92,6 +92,18 @@ def misses(question: RecallQuestion) -> list[ExpectedMemory]:
     return [expected for expected in question.expected.all() if not expected.used]
 
 
+def rates(questions: Iterable[RecallQuestion]) -> dict[str, int]:
+    """Over all these questions: how many memories are expected, how many of them an answer would use, and how many
+    memories answers would use in all."""
+    asked = list(questions)
+    expected = [each for question in asked for each in question.expected.all()]
+    return {
+        "expected": len(expected),
+        "right": sum(each.used for each in expected),
+        "used": sum(question.used_count for question in asked),
+    }
+
+
 def run(questions: Iterable[RecallQuestion], *, now: datetime, seconds: float | None = None) -> int:
     """Ask these and note what was found; how many were asked before ``seconds`` were over. Each costs one recall."""
     began, asked, states = time.monotonic(), 0, dict[int, str]()
@@ -109,7 +121,8 @@ def run(questions: Iterable[RecallQuestion], *, now: datetime, seconds: float | 
             expected.used, expected.reason = (False, "") if place is None else used[place]
             expected.save(update_fields=["rank", "used", "reason"])
         question.ran_at, question.ran_with, question.degraded = now, state, found.degraded
-        question.save(update_fields=["ran_at", "ran_with", "degraded"])
+        question.used_count = sum(is_used for is_used, _ in used)
+        question.save(update_fields=["ran_at", "ran_with", "degraded", "used_count"])
         asked += 1
     return asked
 

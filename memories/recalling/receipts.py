@@ -12,14 +12,17 @@ from django.db.models import Prefetch, Subquery, prefetch_related_objects
 
 from memories.models import Memory, Receipt, ReceiptItem
 from memories.models.receipt import Strength
-from memories.recalling import using
+from memories.recalling import relevance
 from memories.recalling.mentions import mentioned
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import Recall
+from memories.recalling.relevance import Relevance
 from memoryhub.errors import NotFound
 from workspaces.models import User, Workspace
 
 BELOW_THRESHOLD = "below the threshold"
+NOTHING_ASKED = "the message asks for nothing"
+NO_LONGER_HOLDS = "no longer holds"
 OVER_LIMIT = "over the limit"
 NO_ROOM = "no room in the model's context"
 OTHERS_READ = "others read this chat"
@@ -31,13 +34,13 @@ _HOLD = (
 def split_recall(found: Recall, *, threshold: float, limit: int) -> list[tuple[bool, str]]:
     """For each recalled item in order: whether it is used, and else why not.
 
-    ``threshold`` is of the score; where it is known how sure a memory is wanted, the setting is of that.
+    ``threshold`` is of the score; where relevance is known, ``RECALL_THRESHOLD`` is of that.
     """
     verdicts: list[tuple[bool, str]] = []
     used = 0
     for item in found.items:
         if not matters(item, threshold):
-            verdicts.append((False, BELOW_THRESHOLD))
+            verdicts.append((False, _why_not(item.relevance)))
         elif used >= limit:
             verdicts.append((False, OVER_LIMIT))
         else:
@@ -48,14 +51,25 @@ def split_recall(found: Recall, *, threshold: float, limit: int) -> list[tuple[b
 
 def matters(item: Recalled, threshold: float) -> bool:
     """Whether it is to go before the model, room permitting."""
-    return item.score >= threshold if item.sure is None else item.sure >= settings.RECALL_THRESHOLD
+    if item.relevance is None:
+        return item.score >= threshold
+    return item.relevance.value >= settings.RECALL_THRESHOLD
+
+
+def _why_not(found: Relevance | None) -> str:
+    """What keeps a memory below the threshold: the one thing without which it would be used."""
+    if found is not None and found.if_current >= settings.RECALL_THRESHOLD:
+        return NO_LONGER_HOLDS
+    if found is not None and found.if_asked >= settings.RECALL_THRESHOLD:
+        return NOTHING_ASKED
+    return BELOW_THRESHOLD
 
 
 def strength(item: Recalled, threshold: float) -> str:
-    """As a receipt keeps it: empty where it does not matter, or where nobody knows how sure that is."""
-    if item.sure is None or not matters(item, threshold):
+    """As a receipt keeps it: empty where it does not matter, or where its relevance is unknown."""
+    if item.relevance is None or not matters(item, threshold):
         return ""
-    return Strength.STRONG if item.sure >= using.STRONG else Strength.RELATED
+    return Strength.STRONG if item.relevance.value >= relevance.STRONG else Strength.RELATED
 
 
 def store_receipt(

@@ -23,7 +23,9 @@ def with_newer(found: Recall) -> Recall:
         memory = newer.get(item.memory.pk)
         if memory is not None and memory.pk not in items and memory.place == item.memory.place:
             own = there.get(memory.pk, replace(item, memory=memory))
-            sure = None if item.sure is None else max(own.sure or 0.0, item.sure)
-            items[memory.pk] = replace(own, score=max(own.score, item.score), sure=sure)
+            known = [each for each in (own.relevance, item.relevance) if each is not None]
+            items[memory.pk] = replace(
+                own, score=max(own.score, item.score), relevance=max(known, default=None)
+            )
         items.setdefault(item.memory.pk, item)
     return replace(found, items=list(items.values()))

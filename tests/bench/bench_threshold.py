@@ -2,14 +2,12 @@
 """Both curves behind the injection threshold: evidence that clears it, and small talk that is left alone.
 
     python -m tests.bench.bench_threshold FILE [FILE …] [--sizes 5,25,100] [--svg curves.svg]
-    python -m tests.bench.bench_threshold prefeval_dev.jsonl locomo_dev_facts.jsonl --held-back
 
-FILEs as for bench_recall; with --held-back those of fit_using, of which the half is asked that it left out. Every
-conversation is stored whole, and random parts of it in workspaces of their own; recall and the split into used and
-left out are the product's. For each base threshold t it prints the share of found evidence (relevant memories among
-the first RECALL_LIMIT) that is used, and the share of small-talk messages for which the block stays empty, and the
-same of personal questions whose answer nobody stored. With the bundled embedder t is how sure it must be that a memory
-is wanted; with another a workspace of n memories is judged at injection_threshold(t, n), as a turn does.
+FILEs as for bench_recall. Every conversation is stored whole, and random parts of it in workspaces of their own; recall
+and the split into used and left out are the product's. For each base threshold t it prints the share of found evidence
+(relevant memories among the first RECALL_LIMIT) that is used, and the share of small-talk messages for which the block
+stays empty. With the bundled embedder t is the least relevance; with another a workspace of n memories is judged at
+injection_threshold(t, n), as a turn does.
 """
 
 from __future__ import annotations
@@ -44,7 +42,6 @@ from memories.recalling.receipts import split_recall
 from memories.writing.gate import save_embedded
 from memoryhub.management.database import running_database
 from tests.bench.small_talk import SMALL_TALK
-from tests.bench.using_data import conversations_of, texts_of
 from tests.factories import HERE
 from workspaces.access import default_workspace
 from workspaces.index.embedding import embed_texts
@@ -62,33 +59,15 @@ def main() -> None:
     )
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--sizes", default="5,25,100,200", help="random parts of so many memories")
-    parser.add_argument("--held-back", action="store_true")
-    parser.add_argument(
-        "--every", type=int, default=4, help="workspaces, each message of what is held back is said in one of"
-    )
     parser.add_argument("--svg", type=Path, help="also draw the curves of the whole workspaces")
     options = parser.parse_args()
     sizes = [int(size) for size in options.sizes.split(",")]
-    conversations = [("", found) for file in options.files for found in read_conversations(file)]
-    messages: dict[str, list[str]] = {"small talk": list(SMALL_TALK)}
-    if options.held_back:
-        advice, facts = ([*read_conversations(file)] for file in options.files)
-        conversations, texts = conversations_of(1, advice, facts), texts_of(1)
-        messages = {**texts.talk, "personal questions, nothing stored": texts.lacking}
+    conversations = [found for file in options.files for found in read_conversations(file)]
     asked: Groups = defaultdict(lambda: defaultdict(list))
     with running_database(), scratch_user() as user:
-        for number, (kind, conversation) in enumerate(conversations):
+        for number, conversation in enumerate(conversations):
             show(f"conversation {number + 1} of {len(conversations)}")
-            every = options.every if options.held_back else 1
-            said = {name: each[number % every :: every] for name, each in messages.items()}
-            measure(
-                conversation,
-                sizes,
-                user,
-                asked[f"{kind} evidence".strip()],
-                {name: asked[name] for name in said},
-                said,
-            )
+            measure(conversation, sizes, user, asked["evidence"], asked["small talk"])
     show("")
     columns = ["whole", *(str(size) for size in sizes)]
     for name, found in asked.items():
@@ -113,8 +92,7 @@ def measure(
     sizes: list[int],
     user: User,
     evidence: dict[str, list[Asked]],
-    talk: dict[str, dict[str, list[Asked]]],
-    said: dict[str, list[str]],
+    talk: dict[str, list[Asked]],
 ) -> None:
     """Ask everything of the whole conversation and of one random part of each size."""
     chance = random.Random(conversation.name)  # the same parts in every run
@@ -141,10 +119,9 @@ def measure(
             if relevant:
                 found = recall(query["text"], workspace, user, limit=limit, now=now, reach=HERE)
                 evidence[name].append((found, relevant, size))
-        for kind, messages in said.items():
-            for message in messages:
-                found = recall(message, workspace, user, limit=limit, now=now, reach=HERE)
-                talk[kind][name].append((found, set(), size))
+        for message in SMALL_TALK:
+            found = recall(message, workspace, user, limit=limit, now=now, reach=HERE)
+            talk[name].append((found, set(), size))
         workspace.delete()
 
 
@@ -154,7 +131,7 @@ def used(asked: Asked, base: float) -> list[tuple[int, bool]]:
     threshold = injection_threshold(base, size)
     with override_settings(
         RECALL_THRESHOLD=base
-    ):  # with the bundled embedder: how sure it must be, in any size
+    ):  # with the bundled embedder: the least relevance, in any size
         verdicts = split_recall(found, threshold=threshold, limit=settings.RECALL_LIMIT)
     return [(item.memory.pk, is_used) for item, (is_used, _) in zip(found.items, verdicts, strict=True)]
 

@@ -4,7 +4,8 @@
     python -m tests.bench.score_workspaces FILE [--list]
 
 FILE holds a workspace a line, ``{"name", "memories": [{"id", "text"}], "queries": [{"text", "relevant", "kind"}]}``.
-``relevant`` has the ids of the memories that should be put before a model, and no others. Each workspace is stored
+``relevant`` has the ids of the memories that should be put before a model, and no others; files for bench_recall, whose
+messages have no kind, are read as well. Each workspace is stored
 through the product's own writer. A turn chooses through ``find_for_prompt``, a search through ``search_workspace``.
 
 P is the share of the chosen memories that are relevant, R the share of the relevant ones that are chosen, both summed
@@ -118,14 +119,14 @@ def choose(given: dict[str, Any], user: User, *, now: datetime) -> Iterator[tupl
     stored = Memory.objects.filter(pk__in=keys).values_list("pk", "public_id")
     ids = {public_id: keys[pk] for pk, public_id in stored}
     for query in given["queries"]:
-        text, relevant = query["text"], frozenset(query["relevant"])
+        text, relevant, kind = query["text"], frozenset(query["relevant"]), query.get("kind") or "question"
         began = time.perf_counter()
         found = find_for_prompt(text, workspace, user, agent=None, room=ROOM, reach=HERE, now=now)
         chosen = [item.memory.public_id for item in found.used]
-        yield "turns", _choice(query["kind"], text, relevant, chosen, ids, began)
+        yield "turns", _choice(kind, text, relevant, chosen, ids, began)
         began = time.perf_counter()
         searched = search_workspace(text, workspace, user, types=["memory"], now=now, reach=HERE)
-        yield "search", _choice(query["kind"], text, relevant, [each.id for each in searched], ids, began)
+        yield "search", _choice(kind, text, relevant, [each.id for each in searched], ids, began)
     workspace.delete()
 
 

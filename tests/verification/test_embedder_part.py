@@ -179,7 +179,7 @@ def test_an_installation_goes_over_to_it_without_building_anything_anew(
     ):
         found = recall(question, cast.workspace, cast.editor, reach=HERE, now=timezone.now())
         assert found.degraded == "" and found.items[0].memory.content == answer
-        assert found.items[0].sure is not None, "the head knows this space"
+        assert found.items[0].relevance is not None, "the head knows this space"
     settings.EMBEDDING_BASE_URL, settings.EMBEDDING_MODEL = None, ""
     assert reembedding.notice_settings() is None and EmbeddingModel.objects.get().base_url == ""
 

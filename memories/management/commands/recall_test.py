@@ -32,7 +32,11 @@ class Command(BaseCommand):
                 if found := recall_test.misses(question):
                     missed += 1
                     self._print(question, found)
+            rates = recall_test.rates(recall_test.with_expected(rows))
         self.stdout.write(f"{asked} questions asked, {missed} with a memory that an answer would go without.")
+        self.stdout.write(
+            "Answers use {right} of {expected} expected memories, and {used} memories in all.".format(**rates)
+        )
         if missed:
             raise CommandError(f"{missed} of {asked} questions missed something.")
 

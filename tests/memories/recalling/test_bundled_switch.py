@@ -52,7 +52,7 @@ def test_recall_works_at_every_moment_and_ends_with_all_of_it_in_the_new_space(
         """After every batch: what was there is found, what is written now too, by the vectors of one model."""
         seen.append(active_model())
         assert first("Where is the office?") == "The office is in Lisbon"
-        assert ask("What is my pet's name?").items[0].sure is None, "the head knows the new space alone"
+        assert ask("What is my pet's name?").items[0].relevance is None, "the head knows the new space alone"
         found = find_passages(OVEN, cast.workspace, cast.editor, limit=5, reach=HERE)
         assert [item.passage.text.strip() for item in found] == [OVEN]
         if len(seen) == 2:
@@ -73,7 +73,7 @@ def test_recall_works_at_every_moment_and_ends_with_all_of_it_in_the_new_space(
         ask("Which instrument did I use to play?").items[0].memory.content
         == "Ich habe früher Klavier gespielt"
     )
-    assert ask("What is my pet's name?").items[0].sure is not None
+    assert ask("What is my pet's name?").items[0].relevance is not None
 
     retired = EmbeddingModel.objects.filter(label=OnnxEmbedder.name)
     retired.update(retired_at=timezone.now() - 2 * reembedding.GRACE)

@@ -1,0 +1,265 @@
+"""Whether a found memory is relevant to a message: the one decision of turns, tools, MCP, REST and search. Pure.
+
+A logistic regression, linear in pieces, over plain measures of the first memories in the order of recall: how near each
+is by both encoders, how far above the workspace's own background for this message, how far behind the best; which words
+and parts of words it shares with the message, and how rare they are; what kind of message it is (it asks for nothing,
+it looks something up, it asks for work or advice) and what kind of statement (a rule or preference, something over).
+No measure decides alone: a message that seems to ask for nothing still gets a memory that stands out.
+
+Everything is fitted by tests/bench/fit_relevance.py; docs/recall.md has the figures.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memories.recalling.mentions import content_keys
+from memories.recalling.ranking import WEIGHTS
+from memoryhub.llm.two_encoders import E5_WEIGHS, ENGLISH, MULTILINGUAL
+
+Array = NDArray[Any]
+FILE = Path(__file__).with_suffix(".npz")
+LOOKED_AT = 20  # memories, the first in the order of recall
+BACKGROUND = 200  # memories of the same places, to which a message's cosines are compared
+STRONG = 0.80  # from here on a receipt calls a memory strong
+LOOKED_UP = 0.45  # from here on a search or a tool returns a memory; a turn asks for RECALL_THRESHOLD
+LEAST_SCORE = 0.25  # the same where relevance is unknown, of the score
+PRIOR_COUNT = 8.0  # the background of a small workspace leans on that of others as if by so many memories
+PRIORS = {"english": (0.12, 0.12), "multilingual": (0.05, 0.09), "both": (0.07, 0.09)}  # mean, deviation
+STEEP = 3.0  # the heads were fitted to vectors of this length
+BEND = 0.7  # deviations from a measure's mean at which its weight may change
+FEW, EASE = 10, 0.35  # below so many memories, each halving asks for so much less (a logit)
+MOST = 6.0  # beyond this logit a head's certainty makes no difference
+LENGTH = 2000  # characters of a text whose words are compared
+_WORD = re.compile(r"[^\W_]+")
+
+MESSAGE_HEADS = ("silent", "lookup", "work", "past")
+STATEMENT_HEADS = ("rule", "over")
+MEASURES = (
+    "english", "z_english", "behind_english", "multilingual", "z_multilingual", "behind_multilingual",
+    "both", "z_both", "behind_both", "score", "behind_score", "lead", "words", "behind_words", "signals", "rank",
+    "shared_words", "covered_message", "covered_statement", "rarest", "parts", "behind_parts", "parts_of_statement",
+    "long_message", "long_statement", "best_z",
+)  # fmt: skip
+KINDS = (
+    "silent",
+    "lookup",
+    "work",
+    "past",
+    "rule",
+    "over",
+    "no_longer",
+    "wanted_past",
+    "rule_for_work",
+    "rule_near",
+)
+
+
+class Fitted(NamedTuple):
+    message: Array  # (4, 385): MESSAGE_HEADS over an e5 vector, the constant last
+    statement: Array  # (2, 385): STATEMENT_HEADS
+    mean: Array  # of MEASURES and KINDS
+    scale: Array
+    weights: Array  # of ``pieces`` of these, the constant last
+
+
+class Relevance(NamedTuple):
+    """0 to 1, and what it would be if the message asked for something, and if the statement still held."""
+
+    value: float
+    if_asked: float
+    if_current: float
+
+
+class Message(NamedTuple):
+    text: str
+    kinds: Array  # logits of MESSAGE_HEADS
+    english: float  # how much of it is English, 0 to 1
+    scale: float  # of inner products with stored vectors, to cosines
+
+
+class Found(NamedTuple):
+    """A memory in the order of recall, and the inner products of ``ranked_search``."""
+
+    content: str
+    score: float
+    words: float  # share of the message's words, by BM25
+    meaning: float  # what the cosine adds to the score
+    products: Sequence[
+        float
+    ]  # english, multilingual, length of the English part, and each of STATEMENT_HEADS
+
+
+@lru_cache(maxsize=1)
+def fitted() -> Fitted:
+    with np.load(FILE) as file:
+        return Fitted(*(file[name].astype(np.float32) for name in Fitted._fields))
+
+
+def statement_heads() -> list[Array]:
+    """The directions of STATEMENT_HEADS, for inner products with the e5 part of stored vectors."""
+    return list(fitted().statement[:, :-1])
+
+
+def read_message(text: str, asked: Array) -> Message:
+    """Read the embedder's vector of a message."""
+    own = asked[MULTILINGUAL]
+    length = float(np.linalg.norm(own))
+    heads = fitted().message
+    kinds = STEEP * heads[:, :-1] @ own / length + heads[:, -1]
+    scale = float(np.sqrt(E5_WEIGHS * (1 + E5_WEIGHS))) / length
+    english = float(np.linalg.norm(asked[ENGLISH])) * float(np.sqrt(E5_WEIGHS)) / length
+    return Message(text, kinds, english, scale)
+
+
+def judge(message: Message, found: Sequence[Found], background: Sequence[Sequence[float]]) -> list[Relevance]:
+    """Judge each of ``found``, all in the order of recall. ``background``: the first three products of others."""
+    if not found:
+        return []
+    plain = measure(message, found, background)
+    rules = statement_logits(message, found)
+    ease = EASE * max(0.0, math.log2(FEW / max(1, len(background))))
+    value = _probability(np.hstack([plain, kinds_of(message.kinds, rules, plain)]), ease)
+    asking = np.concatenate([[-MOST, MOST, -MOST], message.kinds[3:]])
+    if_asked = _probability(np.hstack([plain, kinds_of(asking, rules, plain)]), ease)
+    current = np.stack([rules[:, 0], np.full(len(found), -MOST)], axis=1)
+    if_current = _probability(np.hstack([plain, kinds_of(message.kinds, current, plain)]), ease)
+    return [Relevance(*map(float, each)) for each in zip(value, if_asked, if_current, strict=True)]
+
+
+def measure(message: Message, found: Sequence[Found], background: Sequence[Sequence[float]]) -> Array:
+    """A row of MEASURES for each of ``found``."""
+    near = _cosines(message, np.array([each.products[:3] for each in found]))
+    around = _cosines(message, np.array(background).reshape(-1, 3))
+    values: dict[str, Array] = {}
+    for name, own in near.items():
+        mean, deviation = _background(around[name], *PRIORS[name])
+        values |= {name: own, f"z_{name}": (own - mean) / deviation, f"behind_{name}": own.max() - own}
+    score = np.array([each.score for each in found])
+    words = np.array([each.words for each in found])
+    second = sorted(score, reverse=True)[1] if len(found) > 1 else 0.0
+    same = np.ones(len(found))
+    values |= {
+        "score": score,
+        "behind_score": score.max() - score,
+        "lead": score - second,
+        "words": words,
+        "behind_words": words.max() - words,
+        "signals": score - np.array([each.meaning for each in found]) - WEIGHTS.words * words,
+        "rank": np.arange(len(found)),
+        "best_z": values["z_both"].max() * same,
+        "long_message": np.log1p(len(message.text)) * same,
+        "long_statement": np.log1p([len(each.content) for each in found]),
+        **_shared(message.text, [each.content for each in found]),
+    }
+    return np.stack([values[name] for name in MEASURES], axis=1)
+
+
+def kinds_of(message: Array, statements: Array, plain: Array) -> Array:
+    """A row of KINDS for each statement, from logits of MESSAGE_HEADS and STATEMENT_HEADS, and the measures."""
+    three = message[:3] - message[:3].mean()
+    silent, _lookup, work = np.exp(three - three.max()) / np.exp(three - three.max()).sum()
+    past = _sigmoid(2 * (message[3] + 1.5))
+    rule, over = np.clip(statements, -MOST, MOST).T
+    is_rule, is_over = _sigmoid(statements[:, 0]), _sigmoid(statements[:, 1])
+    above, score = (plain[:, MEASURES.index(name)] for name in ("z_both", "score"))
+    above, same = np.clip(above, 0, 4), np.ones(len(statements))
+    columns = [each * same for each in (*np.clip(three, -MOST, MOST), np.clip(message[3], -MOST, MOST))]
+    columns += [rule, over, is_over * (1 - past), is_over * past]
+    columns += [work * is_rule, work * is_rule * above, silent * above, silent * score]
+    return np.stack(columns, axis=1)
+
+
+def statement_logits(message: Message, found: Sequence[Found]) -> Array:
+    """The logits of STATEMENT_HEADS for each statement."""
+    to_unit = float(np.sqrt((1 + E5_WEIGHS) / E5_WEIGHS))
+    products = np.array([each.products[3:] for each in found])
+    logits: Array = STEEP * to_unit * products + fitted().statement[:, -1]
+    return logits
+
+
+def is_found(score: float, relevance: Relevance | None) -> bool:
+    """Whether a search or a tool returns a memory."""
+    return score >= LEAST_SCORE if relevance is None else relevance.value >= LOOKED_UP
+
+
+def _cosines(message: Message, products: Array) -> dict[str, Array]:
+    """Where either text is not English, e5 speaks for both encoders."""
+    english, multilingual, share = products.T if len(products) else np.zeros((3, 0))
+    multilingual = multilingual * message.scale / E5_WEIGHS
+    share = np.minimum(1, share * float(np.sqrt(1 + E5_WEIGHS))) * message.english
+    english = english * message.scale + (1 - share) * multilingual
+    both = (english + E5_WEIGHS * multilingual) / (1 + E5_WEIGHS)
+    return {"english": english, "multilingual": multilingual, "both": both}
+
+
+def _background(cosines: Array, mean: float, deviation: float) -> tuple[float, float]:
+    """Mean and deviation, of few memories drawn to the usual ones."""
+    count = len(cosines) + PRIOR_COUNT
+    own = (cosines.sum() + PRIOR_COUNT * mean) / count
+    return own, float(np.sqrt((((cosines - own) ** 2).sum() + PRIOR_COUNT * deviation**2) / count))
+
+
+def _shared(text: str, contents: Sequence[str]) -> dict[str, Array]:
+    """The words, and the parts of words, that each statement shares with the message."""
+    asked, parts = content_keys(text), _parts(text[:LENGTH])
+    own = [content_keys(content) & asked for content in contents]
+    words = Counter(key for keys in own for key in keys)
+    own_parts = [_parts(content[:LENGTH]) for content in contents]
+    frequency = Counter(part for each in own_parts for part in each & parts)
+    whole = sum(1 / (1 + frequency[part]) for part in parts) or 1.0
+    carried = np.array(
+        [sum(1 / (1 + frequency[part]) for part in each & parts) / whole for each in own_parts]
+    )
+    return {
+        "shared_words": np.array([len(keys) for keys in own]),
+        "covered_message": np.array([len(keys) / max(1, len(asked)) for keys in own]),
+        "covered_statement": np.array(
+            [
+                len(keys) / max(1, len(content_keys(content)))
+                for keys, content in zip(own, contents, strict=True)
+            ]
+        ),
+        "rarest": np.array([max((1 / words[key] for key in keys), default=0.0) for keys in own]),
+        "parts": carried,
+        "behind_parts": carried.max() - carried,
+        "parts_of_statement": np.array([len(each & parts) / max(1, len(each)) for each in own_parts]),
+    }
+
+
+@lru_cache(maxsize=2048)
+def _parts(text: str) -> frozenset[str]:
+    """Four letters in a row of each word, its beginning marked; pairs of characters where a script has no blanks."""
+    found: set[str] = set()
+    for word in _WORD.findall(text.casefold()):
+        if word.isascii() or len(word) > 4:
+            marked = f"^{word}"
+            found |= {marked[at : at + 4] for at in range(max(1, len(marked) - 3))}
+        else:
+            found |= {word[at : at + 2] for at in range(max(1, len(word) - 1))}
+    return frozenset(found)
+
+
+def pieces(columns: Array, mean: Array, scale: Array) -> Array:
+    """Each measure in deviations from its mean, and what of it is beyond ``BEND`` on either side."""
+    scaled = np.clip((columns - mean) / scale, -3, 4)
+    return np.hstack([scaled, np.maximum(0, scaled - BEND), np.maximum(0, -BEND - scaled)])
+
+
+def _probability(columns: Array, ease: float) -> Array:
+    own = fitted()
+    return _sigmoid(pieces(columns, own.mean, own.scale) @ own.weights[:-1] + own.weights[-1] + ease)
+
+
+def _sigmoid(logits: Array) -> Array:
+    probability: Array = 1 / (1 + np.exp(-np.clip(logits, -30, 30)))
+    return probability

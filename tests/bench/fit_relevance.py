@@ -1,0 +1,414 @@
+# ruff: noqa: E402  Django has to be set up before its models are imported
+"""Fit memories/recalling/relevance.npz, and print what it does on what was left out.
+
+    python -m tests.bench.fit_relevance FILE … [--rows rows.pickle] [--held-out GROUP] [--keep]
+
+FILEs are workspaces_dev.jsonl, prefeval_dev.jsonl, locomo_dev_facts.jsonl and XQuAD's, beside which the project's own
+data is fitted on (relevance_data.py says how). Every message is asked of the product's own recall in a scratch
+workspace, whose measures are kept in ``--rows`` for the next run. Figures are those of five folds over workspaces;
+with ``--held-out`` of the workspaces of one group (the first part of a file's name), fitted on all others. ``--keep``
+writes the file, fitted on everything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import pickle
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
+
+import numpy as np
+from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memoryhub.settings")
+
+import django
+
+django.setup()
+
+from django.utils import timezone
+
+from memories.recalling import relevance
+from memories.recalling.evaluation import Conversation, load_conversation
+from memories.recalling.ranked_search import RankedSearch
+from memories.recalling.recall import recall
+from memoryhub.llm.two_encoders import MULTILINGUAL, TwoEncoders
+from memoryhub.management.database import running_database
+from tests.bench.bench_threshold import scratch_user
+from tests.bench.relevance_data import (
+    Case,
+    cases,
+    fold,
+    labelled_statements,
+    labels,
+    past_questions,
+)
+from tests.factories import HERE
+from workspaces.models import Membership, PassageVector, Role, User, Workspace
+
+Array = NDArray[Any]
+
+
+class Asked(NamedTuple):
+    """A message, what was found for it, and what was measured of that."""
+
+    group: str
+    origin: str
+    size: str
+    kind: str
+    text: str
+    vector: Array  # the e5 part of the message's, of length 1
+    found: list[str]
+    statements: Array  # the same of what was found
+    plain: Array  # a row of MEASURES each
+    relevant: frozenset[str]
+
+
+def collect(made: list[Case], user: User) -> Iterator[Asked]:
+    """Ask every message of the product."""
+    now = timezone.now()
+    for number, case in enumerate(made):
+        print(f"\r\033[K{number + 1} of {len(made)}", end="", file=sys.stderr, flush=True)
+        workspace = Workspace.objects.create(name="fit_relevance")
+        Membership.objects.create(workspace=workspace, user=user, role=Role.OWNER)
+        memories = [{"id": key, "text": text, "at": now.isoformat()} for key, text in case.memories.items()]
+        conversation = Conversation(case.origin, memories, [])
+        keys = load_conversation(conversation, workspace, user, lambda: None, excerpts=False)
+        stored = PassageVector.objects.filter(place=workspace.pk, ref__in=keys).values_list(
+            "ref", "embedding"
+        )
+        vectors = {ref: _unit(np.array(vector, dtype=np.float32)[MULTILINGUAL]) for ref, vector in stored}
+        for message in case.messages:
+            with recorded() as seen:
+                found = recall(message.text, workspace, user, limit=1, reach=HERE, now=now, noted=False)
+            if not seen or found.search is None or found.search.asked is None:
+                continue
+            refs, plain = seen
+            yield Asked(
+                case.group,
+                case.origin,
+                case.size,
+                message.kind,
+                message.text,
+                _unit(found.search.asked[MULTILINGUAL]),
+                [keys[ref] for ref in refs],
+                np.stack([vectors[ref] for ref in refs]),
+                plain.astype(np.float32),
+                message.relevant,
+            )
+        workspace.delete()
+
+
+@contextmanager
+def recorded() -> Iterator[list[Any]]:
+    """Fill the list with the keys of what one recall judges and with its measures."""
+    seen: list[Any] = []
+    judge, measure = RankedSearch.judge, relevance.measure
+
+    def judged(search: RankedSearch, scored: list[Any]) -> dict[int, relevance.Relevance]:
+        found = judge(search, scored)
+        seen.insert(0, list(found))
+        return found
+
+    def measured(*given: Any) -> Array:
+        seen.append(measure(*given))
+        return seen[-1]
+
+    with (
+        mock.patch.object(RankedSearch, "judge", judged),
+        mock.patch.object(relevance, "measure", measured),
+    ):
+        yield seen
+        if len(seen) < 2:
+            seen.clear()
+
+
+def _unit(vector: Array) -> Array:
+    own: Array = vector / np.linalg.norm(vector)
+    return own
+
+
+GROUPS_WEIGH = {"own": 1.0, "workspaces": 1.0, "prefeval": 0.35, "locomo": 0.35, "xquad": 0.3, "pairs": 0.5}
+VARIANTS_WEIGH = {"whole": 1.0, "part": 0.6, "mixed": 0.6}
+EVERYDAY_WEIGHS = 3.0
+LEAST_SCALE = 0.15  # so that what is seldom there is not made much of
+WORK_WEIGHS = 2.0  # times as much: rules for work are the hardest to find
+RULES_WEIGH = 1.4  # times as much: where work is asked for, a rule is cheap to give and dear to miss
+MESSAGES_FOLDS, STATEMENTS_FOLDS, FOLDS = 3, 3, 4
+RIDGE = 20.0  # of the decision; its measures are scaled to deviation 1
+HEAD_RIDGE = 1 / 6
+HAND_WRITTEN = {"own", "workspaces"}
+DEFAULT = 0.57  # MEMORYHUB_RECALL_THRESHOLD
+AT = 0.195  # the probability that the default stands for, chosen on the folds
+SHIFT = math.log(DEFAULT / (1 - DEFAULT)) - math.log(AT / (1 - AT))
+TURN_LIMIT, SEARCH_LIMIT = 5, 10  # memories that a turn uses and a search returns
+SILENT = {"general", "small_talk", "everyday"}
+WORK = {"task", "advice"}
+
+
+class Data:
+    """What was asked, as arrays over messages and over (message, memory) rows."""
+
+    def __init__(self, asked: list[Asked], embedder: TwoEncoders) -> None:
+        self.asked = asked
+        self.kinds = np.array([each.kind for each in asked])
+        self.vectors = np.stack([each.vector for each in asked])
+        self.of = np.repeat(np.arange(len(asked)), [len(each.found) for each in asked])
+        self.plain = np.concatenate([each.plain for each in asked])
+        self.statements = np.concatenate([each.statements for each in asked])
+        self.wanted = np.concatenate([[key in each.relevant for key in each.found] for each in asked])
+        self.ends = np.searchsorted(self.of, np.arange(len(asked) + 1))
+        self.past = _units(embedder.embed_queries(past_questions()))
+        self.labelled = labelled_statements()
+        self.labelled_vectors = _units(embedder.embed([text for _, text in self.labelled]))
+        self.own = self._own_statements()
+        self.weights = np.array([self._weight(each) for each in asked])
+
+    def fold(self, at: int, folds: int) -> int:
+        each = self.asked[at]
+        loose = each.kind == "everyday" or (each.kind == "lacking" and each.group != "own")
+        return fold(each.text if loose else each.origin, folds)
+
+    def _weight(self, each: Asked) -> float:
+        weight = GROUPS_WEIGH[each.group] * VARIANTS_WEIGH[each.size]
+        if each.kind in SILENT:
+            return EVERYDAY_WEIGHS
+        return WORK_WEIGHS * weight if each.kind in WORK and each.group in HAND_WRITTEN else weight
+
+    def _own_statements(self) -> dict[str, Array]:
+        own = [each for each in self.asked if each.group == "own" and each.size == "whole"]
+        return {key: vector for each in own for key, vector in zip(each.found, each.statements, strict=True)}
+
+
+def _units(vectors: Array) -> Array:
+    own = vectors[:, MULTILINGUAL]
+    units: Array = own / np.linalg.norm(own, axis=1, keepdims=True)
+    return units
+
+
+def logistic(given: Array, wanted: Array, weights: Array, ridge: float, steps: int = 200) -> Array:
+    """Weights and constant, by Nesterov's method; the loss is a sum, as is the penalty ``ridge / 2 * w²``."""
+    x = np.hstack([given, np.ones((len(given), 1), np.float32)]).astype(np.float32)
+    penalty = np.full(x.shape[1], ridge, np.float32)
+    penalty[-1] = 1e-3
+    step = 1 / (0.25 * float(np.linalg.norm(x.T @ (x * weights[:, None]), 2)) + ridge)
+    at = ahead = np.zeros(x.shape[1], np.float32)
+    for number in range(steps):
+        slope = x.T @ (weights * (_sigmoid(x @ ahead) - wanted)) + penalty * ahead
+        last, at = at, ahead - step * slope
+        ahead = at + number / (number + 3) * (at - last)
+    return at.astype(np.float32)
+
+
+def _sigmoid(logits: Array) -> Array:
+    return 1 / (1 + np.exp(-np.clip(logits, -30, 30)))
+
+
+def balanced(wanted: Array, weights: Array) -> Array:
+    """Both sides weigh the same."""
+    return np.where(
+        wanted, 0.5 / max(1e-9, weights[wanted].sum()), 0.5 / max(1e-9, weights[~wanted].sum())
+    ) * (weights * len(wanted))
+
+
+def message_heads(data: Data, used: Array) -> Array:
+    """MESSAGE_HEADS fitted on the texts of these messages: (4, 385)."""
+    once = {data.asked[at].text: at for at in np.flatnonzero(used)}
+    rows = np.array(sorted(once.values()))
+    names = data.kinds[rows]
+    silent, work = np.isin(names, list(SILENT)), np.isin(names, list(WORK))
+    classes = np.stack([silent, ~silent & ~work, work], axis=1)
+    given = relevance.STEEP * data.vectors[rows]
+    three = softmax(given, classes, (classes * len(rows) / 3 / classes.sum(axis=0)).sum(axis=1), HEAD_RIDGE)
+    given = np.vstack([given, relevance.STEEP * data.past])
+    past = np.concatenate([names == "past", np.ones(len(data.past), bool)])
+    return np.vstack([three, logistic(given, past, balanced(past, np.ones(len(past))), HEAD_RIDGE)])
+
+
+def softmax(given: Array, classes: Array, weights: Array, ridge: float, steps: int = 200) -> Array:
+    """As ``logistic``, for several classes of which one is right: a row of weights for each."""
+    x = np.hstack([given, np.ones((len(given), 1), np.float32)]).astype(np.float32)
+    penalty = np.full(x.shape[1], ridge, np.float32)
+    penalty[-1] = 1e-3
+    step = 1 / (0.5 * float(np.linalg.norm(x.T @ (x * weights[:, None]), 2)) + ridge)
+    at = ahead = np.zeros((classes.shape[1], x.shape[1]), np.float32)
+    for number in range(steps):
+        made = x @ ahead.T
+        made = np.exp(made - made.max(axis=1, keepdims=True))
+        error = weights[:, None] * (made / made.sum(axis=1, keepdims=True) - classes)
+        last, at = at, ahead - step * (error.astype(np.float32).T @ x + penalty * ahead)
+        ahead = at + number / (number + 3) * (at - last)
+    return at.astype(np.float32)
+
+
+def statement_heads(data: Data, origins: set[str]) -> Array:
+    """STATEMENT_HEADS fitted on these workspaces of the project and on labelled statements: (2, 385)."""
+    named = labels()
+    own = [(key, vector) for key, vector in data.own.items() if key.split("/")[0] in origins]
+    vectors = [vector for _, vector in own] + list(data.labelled_vectors)
+    rules = [key.split("/")[1] in named[key.split("/")[0]][0] for key, _ in own]
+    over = [key.split("/")[1] in named[key.split("/")[0]][1] for key, _ in own]
+    rules += [kind in {"rule", "kept rule"} for kind, _ in data.labelled]
+    over += [kind == "over" for kind, _ in data.labelled]
+    weights = np.array(
+        [1.5] * len(own) + [0.4 if kind.startswith("kept") else 1.0 for kind, _ in data.labelled]
+    )
+    given = relevance.STEEP * np.stack(vectors)
+    rule, is_over = np.array(rules), np.array(over)
+    return np.stack(
+        [
+            logistic(given, rule, weights, HEAD_RIDGE),
+            logistic(given, is_over, balanced(is_over, weights), HEAD_RIDGE),
+        ]
+    )
+
+
+def logits(heads: Array, vectors: Array) -> Array:
+    own: Array = relevance.STEEP * vectors @ heads[:, :-1].T + heads[:, -1]
+    return own
+
+
+def kinds(data: Data, used: Array) -> tuple[Array, Array, Array]:
+    """A row of KINDS for every row, those of ``used`` messages from heads that did not see them; and both heads."""
+    of_messages = message_heads(data, used)
+    messages = logits(of_messages, data.vectors)
+    folds = np.array([data.fold(at, MESSAGES_FOLDS) for at in range(len(data.asked))])
+    for number in range(MESSAGES_FOLDS):
+        left = used & (folds == number)
+        messages[left] = logits(message_heads(data, used & ~left), data.vectors[left])
+    origins = {data.asked[at].origin for at in np.flatnonzero(used) if data.asked[at].group == "own"}
+    of_statements = statement_heads(data, origins)
+    statements = logits(of_statements, data.statements)
+    for number in range(STATEMENTS_FOLDS):
+        left_origins = {origin for origin in origins if fold(origin, STATEMENTS_FOLDS) == number}
+        left = np.array([each.origin in left_origins for each in data.asked])[data.of]
+        if left.any():
+            statements[left] = logits(statement_heads(data, origins - left_origins), data.statements[left])
+    columns = [
+        relevance.kinds_of(messages[at], statements[begin:end], data.plain[begin:end])
+        for at, (begin, end) in enumerate(zip(data.ends[:-1], data.ends[1:], strict=True))
+    ]
+    return np.concatenate(columns).astype(np.float32), of_messages, of_statements
+
+
+def fit(data: Data, used: Array) -> tuple[Array, relevance.Fitted]:
+    """The probability of every row, and what was fitted on the ``used`` messages."""
+    of_kinds, of_messages, of_statements = kinds(data, used)
+    columns = np.hstack([data.plain, of_kinds]).astype(np.float32)
+    rows = used[data.of]
+    mean, scale = columns[rows].mean(axis=0), np.maximum(columns[rows].std(axis=0), LEAST_SCALE)
+    pieces = relevance.pieces(columns, mean, scale)
+    weighed = data.weights[data.of] * np.where(
+        data.wanted & np.isin(data.kinds, list(WORK))[data.of], RULES_WEIGH, 1.0
+    )
+    weights = newton(pieces[rows], data.wanted[rows], weighed[rows], RIDGE)
+    fitted = relevance.Fitted(of_messages, of_statements, mean, scale, weights)
+    return _sigmoid(pieces @ weights[:-1] + weights[-1]), fitted
+
+
+def newton(given: Array, wanted: Array, weights: Array, ridge: float, steps: int = 7) -> Array:
+    """As ``logistic``, for few columns."""
+    x = np.hstack([given, np.ones((len(given), 1))]).astype(np.float32)
+    penalty = np.full(x.shape[1], ridge)
+    penalty[-1] = 1e-3
+    at = np.zeros(x.shape[1])
+    for _ in range(steps):
+        probability = _sigmoid(x @ at)
+        slope = x.T @ (weights * (probability - wanted)) + penalty * at
+        steep = (weights * probability * (1 - probability) + 1e-9).astype(np.float32)
+        curve = (x * steep[:, None]).T @ x + np.diag(penalty)
+        at = at - np.linalg.solve(curve, slope)
+    return at.astype(np.float32)
+
+
+def in_folds(data: Data) -> Array:
+    """The probability of every row, fitted on the workspaces of the other folds."""
+    folds = np.array([data.fold(at, FOLDS) for at in range(len(data.asked))])
+    found = np.zeros(len(data.of))
+    for number in range(FOLDS):
+        left = folds == number
+        found[left[data.of]] = fit(data, ~left)[0][left[data.of]]
+    return found
+
+
+def shifted(probability: Array, by: float) -> Array:
+    own = np.clip(probability, 1e-9, 1 - 1e-9)
+    return _sigmoid(np.log(own / (1 - own)) + by)
+
+
+def figures(data: Data, found: Array, at: float, messages: Array, most: int) -> tuple[float, float, float]:
+    """Precision, recall, and the share of messages that bring nothing; at most so many memories are used."""
+    right = chosen = silent = 0
+    for message in messages:
+        begin, end = data.ends[message], data.ends[message + 1]
+        used = np.flatnonzero(found[begin:end] >= at)[:most]
+        right += int(data.wanted[begin:end][used].sum())
+        chosen, silent = chosen + len(used), silent + (not len(used))
+    relevant = sum(len(data.asked[message].relevant) for message in messages)
+    return right / max(1, chosen), right / max(1, relevant), silent / max(1, len(messages))
+
+
+def report(data: Data, found: Array, of: Array) -> None:
+    """Print the figures of turns and of search by group, size and kind, of these messages."""
+    print(f"{'':<44}{'turns P':>9}{'R':>7}{'silent':>8}{'search P':>10}{'R':>7}{'silent':>8}{'messages':>10}")
+    keys: dict[str, list[int]] = {}
+    for at in np.flatnonzero(of).tolist():
+        each = data.asked[at]
+        if each.kind in {"everyday", "lacking"} and each.group not in HAND_WRITTEN:
+            keys.setdefault(f"everyday: {each.kind}", []).append(at)
+        elif each.kind == "everyday":
+            keys.setdefault("everyday: everyday", []).append(at)
+        else:
+            keys.setdefault(f"{each.group}, {each.size}", []).append(at)
+            if each.group in HAND_WRITTEN and each.size == "whole":
+                keys.setdefault(f"{each.group}, {each.size}: {each.kind}", []).append(at)
+    for name, messages in sorted(keys.items()):
+        turn = figures(data, found, DEFAULT, np.array(messages), TURN_LIMIT)
+        search = figures(data, found, relevance.LOOKED_UP, np.array(messages), SEARCH_LIMIT)
+        print(
+            f"{name:<44}{turn[0]:9.3f}{turn[1]:7.3f}{turn[2]:8.3f}"
+            f"{search[0]:10.3f}{search[1]:7.3f}{search[2]:8.3f}{len(messages):10}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--rows", type=Path)
+    parser.add_argument("--held-out", help="a group of workspaces to leave out")
+    parser.add_argument("--keep", action="store_true")
+    options = parser.parse_args()
+    data = Data(rows_of(options.files, options.rows), TwoEncoders())
+    if options.keep:
+        fitted = fit(data, np.ones(len(data.asked), bool))[1]
+        fitted.weights[-1] += SHIFT
+        np.savez(relevance.FILE, **fitted._asdict())
+    if options.held_out:
+        left = np.array([each.group == options.held_out for each in data.asked])
+        report(data, shifted(fit(data, ~left)[0], SHIFT), left)
+    else:
+        report(data, shifted(in_folds(data), SHIFT), np.ones(len(data.asked), bool))
+
+
+def rows_of(files: Sequence[Path], kept: Path | None) -> list[Asked]:
+    """What was asked and measured, from ``kept`` if it is there."""
+    if kept is not None and kept.exists():
+        return [Asked(*each) for each in pickle.loads(kept.read_bytes())]
+    with running_database(), scratch_user() as user:
+        asked = [*collect(cases([*files]), user)]
+    if kept is not None:
+        kept.write_bytes(pickle.dumps([tuple(each) for each in asked]))
+    return asked
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,214 @@
+"""The workspaces and messages on which the relevance of memories is fitted and measured.
+
+`data/relevance/NAME.txt` is a workspace: its language, then a memory a line, ``letter|text``, then a message a line,
+``kind|text|letters of the memories that a model should be given``. `everyday.tsv` has messages of everyday life that
+no memory answers, `past.tsv` questions about what was before, `statements.tsv` rules and statements that are over,
+`labels.tsv` which memories of the workspaces are such. The messages of `data/use` are used as well.
+
+The files named on the command line are outside data, a workspace a line, as ``score_workspaces`` takes them.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from memories.recalling.mentions import content_keys
+from tests.bench.judging_data import DATA as KEEPING
+from tests.bench.judging_data import bucket
+
+DATA = Path(__file__).with_name("data") / "relevance"
+USE = Path(__file__).with_name("data") / "use"
+TALK = ("talk", "talk_more", "talk_held", "talk_held2")
+ANSWERED = 3  # of XQuAD's and LoCoMo's questions those with at most so many relevant memories
+KEPT = 250  # statements of each kind from what keeping is fitted on
+_FACT = re.compile(r"\{(?:([pide]):)?([^}]*)\}")
+
+
+class Message(NamedTuple):
+    kind: str
+    text: str
+    relevant: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Case:
+    """A workspace, or a part or a union of some, with messages. ``origin`` decides its fold: variants share it."""
+
+    group: str  # own, or the name of the file
+    origin: str
+    size: str  # whole, part or mixed
+    memories: dict[str, str]
+    messages: list[Message]
+
+
+def fold(text: str, folds: int = 5) -> int:
+    return bucket(text) % folds
+
+
+def own_workspaces() -> Iterator[Case]:
+    for path in sorted(DATA.glob("*.txt")):
+        _language, *lines = path.read_text(encoding="utf-8").splitlines()
+        fields = [line.split("|") for line in lines]
+        memories = {each[0]: each[1] for each in fields if len(each) == 2}
+        messages = [Message(each[0], each[1], frozenset(each[2])) for each in fields if len(each) == 3]
+        yield _named("own", path.stem, memories, messages)
+
+
+def outside_workspaces(path: Path) -> Iterator[Case]:
+    """One case a line; the name of the file up to its first underscore is the group."""
+    group = path.stem.split("_")[0]
+    usual = {"prefeval": "advice", "locomo": "question", "xquad": "question"}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines()):
+        data = json.loads(line)
+        messages = [
+            Message(usual.get(group) or each["kind"], each["text"], frozenset(each["relevant"]))
+            for each in data["queries"]
+        ]
+        memories = {each["id"]: each["text"] for each in data["memories"]}
+        yield _named(group, f"{path.stem} {number}", memories, messages)
+
+
+def _named(group: str, origin: str, memories: dict[str, str], messages: list[Message]) -> Case:
+    """With ids that are unique, and questions without an answer as a kind of their own."""
+    named = [
+        each._replace(
+            kind="lacking" if not each.relevant and each.kind not in {"general", "small_talk"} else each.kind,
+            relevant=frozenset(f"{origin}/{known_as}" for known_as in each.relevant),
+        )
+        for each in messages
+        if each.kind != "overview"
+    ]
+    return Case(group, origin, "whole", {f"{origin}/{key}": text for key, text in memories.items()}, named)
+
+
+def cases(files: list[Path]) -> list[Case]:
+    """Everything that is fitted on, the same in every run."""
+    chance = random.Random(7)
+    made: list[Case] = []
+    for workspaces in ([*own_workspaces()], *([*outside_workspaces(path)] for path in files)):
+        group = workspaces[0].group
+        if group == "prefeval":
+            chosen = workspaces[::2]
+            made += [_part(each, 24, chance) for each in chosen] + chosen[::3]
+        elif group == "locomo":
+            made += [_part(_few(each), 40, chance, most=40) for each in workspaces for _ in range(2)]
+        elif group == "xquad":
+            made += [_stretch(workspaces[0], chance) for _ in range(2)]
+        else:
+            made += workspaces
+            made += [_part(each, chance.choice([8, 10, 14]), chance) for each in workspaces]
+            made += [_mixed(each, chance.choice(workspaces)) for each in workspaces]
+    return [*_with_everyday(made, chance), *_pairs(chance)]
+
+
+def _few(case: Case) -> Case:
+    return replace(case, messages=[each for each in case.messages if len(each.relevant) <= ANSWERED])
+
+
+def _part(case: Case, size: int, chance: random.Random, *, most: int = 1000) -> Case:
+    """So many memories, with all that some of the messages need; of the others' questions the answer is lacking."""
+    answered = [each for each in case.messages if each.relevant]
+    kept = frozenset[str]().union(
+        *(each.relevant for each in chance.sample(answered, min(len(answered), max(3, size // 3))))
+    )
+    rest = sorted(case.memories.keys() - kept)
+    kept |= set(chance.sample(rest, max(0, min(len(rest), size - len(kept)))))
+    messages = []
+    for each in case.messages:
+        if each.relevant <= kept and (each.relevant or case.group != "locomo"):
+            messages.append(each)
+        elif (
+            not each.relevant & kept and each.kind in {"question", "typo", "past"} and case.group != "locomo"
+        ):
+            messages.append(each._replace(kind="lacking", relevant=frozenset()))
+    memories = {key: text for key, text in case.memories.items() if key in kept}
+    return replace(case, size="part", memories=memories, messages=messages[:most])
+
+
+def _stretch(case: Case, chance: random.Random, size: int = 40, most: int = 25) -> Case:
+    """Neighbouring sentences, with questions that they answer."""
+    keys = list(case.memories)
+    start = chance.randrange(len(keys) - size)
+    kept = set(keys[start : start + size])
+    messages = [each for each in case.messages if each.relevant and each.relevant <= kept][:most]
+    memories = {key: text for key, text in case.memories.items() if key in kept}
+    return replace(case, size="part", memories=memories, messages=messages)
+
+
+def _mixed(case: Case, other: Case) -> Case:
+    """The memories of two workspaces in one, with the messages of the first."""
+    messages = [each for each in case.messages if each.kind not in {"general", "small_talk"}]
+    return replace(case, size="mixed", memories=case.memories | other.memories, messages=messages)
+
+
+def _with_everyday(made: list[Case], chance: random.Random) -> list[Case]:
+    """Each everyday message in some workspace, and in one that shares a word with it; each question about what nobody
+    said in two."""
+    hosts = [at for at, case in enumerate(made) if case.group != "xquad" and case.size != "mixed"]
+    keys = {at: frozenset[str]().union(*map(content_keys, made[at].memories.values())) for at in hosts}
+    more: dict[int, list[Message]] = {at: [] for at in hosts}
+    for text in everyday():
+        sharing = [at for at in hosts if made[at].size == "part" and content_keys(text) & keys[at]]
+        for at in {chance.choice(hosts), chance.choice(sharing or hosts)}:
+            more[at].append(Message("everyday", text))
+    for text in _lines(USE / "lacking.txt"):
+        for at in chance.sample(hosts, 2):
+            more[at].append(Message("lacking", text))
+    return [replace(case, messages=case.messages + more.get(at, [])) for at, case in enumerate(made)]
+
+
+def everyday() -> list[str]:
+    texts = [text for name in TALK for text in _lines(USE / f"{name}.txt")]
+    return list(dict.fromkeys([*texts, *_lines(DATA / "everyday.tsv")]))
+
+
+def _pairs(chance: random.Random, size: int = 12) -> Iterator[Case]:
+    """The pairs of `data/use`, a statement and a question each, some together."""
+    pairs: list[list[str]] = [
+        [kind, *line.split("|")]
+        for name, kind in (("advice", "advice"), ("facts", "question"))
+        for line in _lines(USE / f"{name}.txt")
+    ]
+    chance.shuffle(pairs)
+    for start in range(0, len(pairs), size):
+        some = pairs[start : start + size]
+        memories = {str(number): statement for number, (_, statement, _) in enumerate(some)}
+        messages = [Message(kind, text, frozenset([str(at)])) for at, (kind, _, text) in enumerate(some)]
+        yield _named("pairs", f"pairs {start}", memories, messages)
+
+
+def past_questions() -> list[str]:
+    return [*_lines(DATA / "past.tsv")]
+
+
+def labelled_statements() -> list[tuple[str, str]]:
+    """(kind, text) of statements outside the workspaces: rule, over, or another."""
+    found = [tuple(line.split("|")) for line in (DATA / "statements.tsv").read_text().splitlines()]
+    written = [("rule" if kind == "standing" else kind, text) for kind, _language, text in found]
+    kept = [
+        (kind or "f", text)
+        for path in sorted((KEEPING / "keeping").glob("*.txt"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        for kind, text in _FACT.findall(line)
+    ]
+    random.Random(1).shuffle(kept)
+    some = [pair for kind in "fpide" for pair in [pair for pair in kept if pair[0] == kind][:KEPT]]
+    return written + [("kept rule" if kind in "pi" else "kept", text) for kind, text in some]
+
+
+def labels() -> dict[str, tuple[set[str], set[str]]]:
+    """For each workspace of this project the letters of its rules, and of what is over."""
+    rows = [line.split("|") for line in (DATA / "labels.tsv").read_text().splitlines()]
+    return {name: (set(rules), set(over)) for name, rules, over in rows}
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """The texts of a file whose lines begin with a language."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        yield line.split("|", 1)[1]
