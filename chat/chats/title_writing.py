@@ -34,9 +34,13 @@ def can_title(capabilities: Capabilities) -> bool:
 
 
 def queue_title(answer: Message, user: User) -> None:
-    """Have a title written once this is committed, where the chat is still called after its first message."""
+    """Have a title written once this is committed, where the chat is called after a first message that was too long to
+    be its title as a whole.
+    """
     question, chat = answer.reply_to, answer.chat
-    if question is not None and not chat.is_temporary and chat.title == title_from(question.content) != "":
+    if question is None or chat.is_temporary or chat.title != title_from(question.content):
+        return
+    if chat.title != " ".join(question.content.split()):
         job = {"answer_id": answer.pk, "user_id": user.pk, "task_name": "title"}
         transaction.on_commit(lambda: async_task("chat.tasks.title_chat", **job))
 

@@ -55,6 +55,12 @@ def test_first_message_is_named_by_the_model(cast: Cast, scripted_model: Scripte
     assert len(jobs()) == 1
 
 
+def test_short_message_is_its_own_title(cast: Cast, scripted_model: ScriptedOpenAI) -> None:
+    chat = make_chat(cast.owner, cast.workspace)
+    ask(chat, "When is my  project deadline?")
+    assert (chat.title, jobs()) == ("When is my project deadline?", [])
+
+
 def test_name_that_somebody_gave_stays(cast: Cast, scripted_model: ScriptedOpenAI) -> None:
     chat = make_chat(cast.owner, cast.workspace)
     ask(chat)
