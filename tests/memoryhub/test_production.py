@@ -30,7 +30,7 @@ def told(response):
         name: [bool(c["secure"]), bool(c["httponly"]), c["samesite"]] for name, c in response.cookies.items()}]
 print(json.dumps({
     "check": checked.getvalue(),
-    "page": told(client.get("/accounts/login/")),
+    "page": told(client.get("/accounts/signup/")),
     "admin": told(client.get("/admin/")),
     "plain": told(Client(headers={"host": "hub.example.org"}).get("/accounts/login/")),
     "other host": told(client.get("/accounts/login/", headers={"host": "evil.example"})),
@@ -41,7 +41,10 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Asked of a process of its own: settings are read once, at the start. None of these pages needs the database."""
+    """Asked of a process of its own: settings are read once, at the start.
+
+    None of these pages needs the database; that of signing in asks it whether anybody has an account.
+    """
     from django.conf import settings
 
     folder = tmp_path_factory.mktemp("production")
