@@ -44,7 +44,7 @@ def test_settings_and_an_invitation(open_page: Callable[..., Page], size: str, s
     page.reload()
     expect(page.get_by_label("Name", exact=True)).to_have_value("Harbour")
     expect(page.get_by_label("What it is for")).to_have_value("Boats")
-    memory = page.get_by_role("link", name="Memory", exact=True)
+    memory = page.locator(".tabs").get_by_role("link", name="Memory", exact=True)
     memory.focus()
     page.keyboard.press("Enter")
     expect(memory).to_have_attribute("aria-current", "true")
