@@ -125,6 +125,7 @@ class TestRecalledMemories:
         self, scripted_model: ScriptedOpenAI, settings: Any
     ) -> None:
         settings.LLM_CONTEXT_TOKENS, settings.LLM_MAX_TOKENS, settings.LLM_HAS_TOOLS = 2048, 400, False
+        settings.RECALL_THRESHOLD = 0.0  # room alone decides
         chat = make_chat(make_user("olive", memory_default=True))
         for number in range(3):
             text = f"The deadline of the harbour project is March 15 for team {number}. "
