@@ -10,7 +10,7 @@ from datetime import datetime
 from django.conf import settings
 
 from chat.prompting.conversation import LOOKED_AT, Conversation, Line
-from chat.prompting.labels import category_label, imported_label, named
+from chat.prompting.labels import category_label, writer_label
 from chat.prompting.short_term import ShortTerm
 from chat.prompting.text import cut_to, escape, escaped_lines, prompt_text, tokens
 from memories.recalling.ranked_search import Recalled
@@ -185,10 +185,8 @@ def recalled_block(used: Sequence[Recalled], *, names_people: bool = False) -> s
 def _recalled_line(item: Recalled, *, names_people: bool = True, is_older: bool = True) -> str:
     memory = item.memory
     label = [category_label(memory) or "memory", f"{memory.created_at:%Y-%m-%d}"]
-    if memory.is_imported:
-        label.append(imported_label(memory))
-    elif names_people:
-        label.append(f"{'from' if memory.edited_at is None else 'edited by'} {named(memory.written_by)}")
+    if names_people or memory.is_imported:
+        label.append(writer_label(memory, is_edited=memory.edited_at is not None))
     if is_older:
         label.append("older: a newer line here may replace it")
     return f"- ({', '.join(label)}) {escape(memory.content)}"

@@ -34,6 +34,11 @@ def imported_label(row: Attributed) -> str:
     return f"{label}, said to be from {named(row.written_by)}" if row.written_by else label
 
 
+def writer_label(row: Attributed, *, is_edited: bool) -> str:
+    """Return whose words a memory is; of an imported one who answers for it."""
+    return imported_label(row) or f"{'edited by' if is_edited else 'from'} {named(row.written_by)}"
+
+
 def text_of(row: Message | Memory) -> str:
     """Return a text for a prompt; one that was imported under somebody's name says so first."""
     label = imported_label(row)

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from chat.models import ToolOutcome
 from chat.prompting.excerpts import excerpt_around
-from chat.prompting.labels import category_label, imported_label
+from chat.prompting.labels import category_label, imported_label, writer_label
 from chat.prompting.provenance import Shown
 from chat.prompting.text import escape
 from chat.tools import artifacts, documents
@@ -192,6 +192,8 @@ def search(caller: ToolCaller, asked: ToSearch) -> Result:
     )
     here = caller.turn.chat.public_id if caller.turn else ""
     found = [each for each in found if each.type != "document" or caller.may_draw_on(each.id)]
+    if not caller.workspace.local_only:  # as with short-term memory: told of in local-only workspaces alone
+        found = [each for each in found if each.type != "message" or not each.stays_here]
     return searched([item for item in found if not here or item.chat_id != here][: asked.limit])
 
 
@@ -224,13 +226,21 @@ def _shown(item: Found) -> Shown:
 def _what(item: Found) -> str:
     if item.place is None:
         what = f"{item.type} “{escape(item.title)}”" if item.title else item.type
-        return ", ".join(filter(None, [what, imported_label(item)]))
+        return ", ".join(filter(None, [what, _whose(item)]))
     page = f", page {item.place.page}" if item.place.page else ""
     return f"{item.type} “{escape(item.title)}”{page}, from character {item.place.characters[0]}"
 
 
+def _whose(item: Found) -> str:
+    """Who wrote a memory or a message; nothing of an answer or an artifact, which models write as well."""
+    if item.type == "memory" or item.written_by is not None:
+        return writer_label(item, is_edited=item.is_edited)
+    return imported_label(item)
+
+
 def _entry(number: int, memory: Memory, score: float) -> str:
-    label = ", ".join(filter(None, [category_label(memory), imported_label(memory), f"score {score:.2f}"]))
+    whose = writer_label(memory, is_edited=memory.edited_at is not None)
+    label = ", ".join(filter(None, [category_label(memory), whose, f"score {score:.2f}"]))
     return f"{number}. **{memory.public_id}** ({label})\n{escape(memory.content)}"
 
 

@@ -46,6 +46,7 @@ class Found:
     is_imported: bool = False  # of a memory or a message: under the name of ``written_by``
     imported_by: User | None = None
     written_by: User | None = None
+    is_edited: bool = False  # of a memory: ``written_by`` changed another's words
 
 
 class Finder(Protocol):
@@ -112,6 +113,7 @@ def _memories(query: str, workspace: Workspace, user: User, **how: Any) -> list[
             is_imported=item.memory.is_imported,
             imported_by=item.memory.imported_by,
             written_by=item.memory.written_by,
+            is_edited=item.memory.edited_at is not None,
         )
         for item in recalled.items
     ]

@@ -160,6 +160,27 @@ class TestLocalOnly:
         beside = ask(make_chat(cast.editor, chat.workspace), content="What was it about?")
         assert SECRET not in sent(model) and SECRET not in beside.content, "nor at second hand"
 
+    def test_the_search_tool_does_not_find_at_second_hand_what_short_term_memory_withholds(
+        self, cast: Cast, kept: Workspace, model: ScriptedOpenAI, settings: Any
+    ) -> None:
+        """The workspace that was told drops the setting; its model is on this machine all the time."""
+        settings.LLM_LOCAL = True
+        place = make_workspace(owner=cast.editor)
+        Workspace.objects.filter(pk=place.pk).update(local_only=True)
+        assert SECRET in ask(make_chat(cast.editor, Workspace.objects.get(pk=place.pk))).content
+
+        def searched_in(chat: Chat) -> str:
+            model.requests.clear()
+            model.script(
+                Answer(calls=[Call("x_workspace_search", {"query": "the diagnosis"})]), Answer("Hm.")
+            )
+            ask(chat, content="What was found?")
+            return json.dumps(model.chat_requests[1].messages[-1])
+
+        assert SECRET in searched_in(make_chat(cast.editor, Workspace.objects.get(pk=place.pk)))
+        Workspace.objects.filter(pk=place.pk).update(local_only=False)
+        assert SECRET not in searched_in(make_chat(cast.editor, Workspace.objects.get(pk=place.pk)))
+
     def test_nor_what_a_personal_memory_of_it_became(
         self, cast: Cast, model: ScriptedOpenAI, settings: Any
     ) -> None:

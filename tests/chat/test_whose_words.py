@@ -9,13 +9,17 @@ from django.test import Client
 from django.utils import timezone
 
 from chat.chats.remembering import remember_message
+from chat.doors.mcp.resources import _words_of
+from chat.doors.mcp.shapes import found_shape, shape_of
 from chat.prompting.context import recalled_block
-from chat.tools.memory import recalled
+from chat.tools.memory import recalled, searched
 from memories.forgetting.forget import may_forget
 from memories.models import Memory
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import Recall, recall
+from memories.recalling.workspace_search import search_workspace
 from memories.writing.gate import Draft, edit_memory, save_memory
+from tests.api import V1, Api
 from tests.chat.exchange.test_exchange import empty_installation, exported, imported_whole
 from tests.conftest import Cast
 from tests.factories import HERE, make_chat, make_memory, make_message
@@ -83,6 +87,50 @@ class TestRemember:
         assert "somebody who left" in prompted(
             remember(client, chat.public_id, messageId=message.public_id), cast.owner
         )
+
+
+class TestLookUp:
+    """Where a model or a program looks memories up, it is told who wrote them as a prompt tells it."""
+
+    @pytest.fixture
+    def edited(self, cast: Cast) -> Memory:
+        memory = make_memory("I grow kiwi in Tulln", cast.owner, cast.workspace)
+        edit_memory(memory, by=cast.editor, now=timezone.now(), content="I grow kiwi in Krems")
+        make_memory("I grow kiwi in Tulln", cast.owner, cast.workspace)
+        memory.refresh_from_db()
+        return memory
+
+    def test_the_tools_text_names_them(self, cast: Cast, edited: Memory) -> None:
+        where: dict[str, Any] = {"now": timezone.now(), "reach": HERE}
+        found = recall("kiwi", cast.workspace, cast.viewer, **where)
+        results = search_workspace("kiwi", cast.workspace, cast.viewer, **where)
+        for text in (recalled(found).text, searched(results).text):
+            assert 'edited by "eddie", score' in text and 'from "olive", score' in text
+
+    def test_structured_content_over_mcp_names_them(self, cast: Cast, edited: Memory) -> None:
+        where: dict[str, Any] = {"now": timezone.now(), "reach": HERE}
+        found = recall("kiwi", cast.workspace, cast.viewer, **where)
+        results = search_workspace("kiwi", cast.workspace, cast.viewer, **where)
+        shapes = [shape_of(item.memory) for item in found.items], [found_shape(each) for each in results]
+        for each in shapes:
+            assert {(shape.author, shape.edited_by) for shape in each} == {
+                ("eddie", "eddie"),
+                ("olive", None),
+            }
+        listed = Memory.objects.listed()
+        assert {shape_of(memory).author for memory in listed} == {"eddie", "olive"}
+
+    def test_a_resource_names_another_person(self, cast: Cast, edited: Memory) -> None:
+        assert _words_of(edited, cast.viewer) == '[edited by "eddie"]\nI grow kiwi in Krems'
+        assert _words_of(edited, cast.editor) == "I grow kiwi in Krems"
+
+    def test_the_organisation_api_names_them(self, cast: Cast, edited: Memory) -> None:
+        rows = Api(cast.viewer, base=V1).get("memories", workspace_id=cast.workspace.public_id)
+        told = {
+            (each["author"]["username"], (each["editedBy"] or {}).get("username"))
+            for each in rows.json()["items"]
+        }
+        assert told == {("eddie", "eddie"), ("olive", None)}
 
 
 class TestChanges:
@@ -183,4 +231,4 @@ class TestLabels:
         )
         found = Recall([Recalled(memory, 0.5, {})], "hybrid", False, None)
         head = recalled(found).text.splitlines()[1]
-        assert head == f'1. **{memory.public_id}** (category "a score 1.0 x b", score 0.50)'
+        assert head == f'1. **{memory.public_id}** (category "a score 1.0 x b", from "eddie", score 0.50)'

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from chat.doors.mcp.session import caller
 from chat.doors.mcp.shapes import in_sight, page
 from chat.prompting.context import recalled_block
-from chat.prompting.labels import imported_label, text_of
+from chat.prompting.labels import writer_label
 from chat.prompting.text import escape
 from chat.tools.base import ToolCaller
 from chat.tools.documents import piece_of
@@ -20,7 +20,7 @@ from memoryhub.errors import Invalid, NotFound
 from memoryhub.ids import PATTERN
 from workspaces.caller import Caller
 from workspaces.leaving_machine import in_reach
-from workspaces.models import Document, DocumentQuerySet
+from workspaces.models import Document, DocumentQuerySet, User
 from workspaces.models.document import READ
 
 TEXT = "text/plain"
@@ -73,8 +73,9 @@ def read_resource(uri: str) -> types.ReadResourceResult:
     if not PATTERN.fullmatch(public_id):
         raise missing
     if scheme == "memory":
-        memory = in_sight(who).live(who.now).filter(public_id=public_id).first()
-        text = text_of(memory) if memory else None
+        rows = in_sight(who).select_related("author", "edited_by", "imported_by")
+        memory = rows.live(who.now).filter(public_id=public_id).first()
+        text = _words_of(memory, who.person) if memory else None
     elif scheme == "document":
         text = _text_of(who, public_id)
     else:
@@ -128,8 +129,17 @@ def _text_of(who: ToolCaller, public_id: str) -> str:
 
 def _of_memory(memory: Memory) -> types.Resource:
     title = memory.content if len(memory.content) <= NAME_LENGTH else memory.content[: NAME_LENGTH - 1] + "…"
-    about = imported_label(memory) or None
-    return _resource("memory", memory.public_id, title, memory.updated_at, description=about)
+    return _resource("memory", memory.public_id, title, memory.updated_at, description=_whose(memory))
+
+
+def _words_of(memory: Memory, reader: User) -> str:
+    """Return the text of a memory; the reader's own words as they are, others' with whose they are."""
+    is_own = not memory.is_imported and memory.written_by == reader
+    return memory.content if is_own else f"[{_whose(memory)}]\n{memory.content}"
+
+
+def _whose(memory: Memory) -> str:
+    return writer_label(memory, is_edited=memory.edited_at is not None)
 
 
 def _of_document(document: Document) -> types.Resource:

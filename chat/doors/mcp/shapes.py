@@ -15,6 +15,7 @@ from memories.recalling.workspace_search import Found
 from memoryhub.errors import Invalid
 from memoryhub.ids import PATTERN
 from workspaces.caller import Caller
+from workspaces.models import User
 
 PAGE, MOST_PAGE = 20, 100
 MemoryId = Annotated[str, at_most(32), Field(description="The id of a memory, such as mem_….")]
@@ -67,6 +68,10 @@ class MemoryShape(BaseModel):
     category: str | None
     created_at: str
     personal: bool = Field(description="Of the person alone, in every workspace.")
+    author: str | None = Field(
+        None, description="The user name of who wrote these words, or last changed them; null once they left."
+    )
+    edited_by: str | None = Field(None, description="The user name of who last changed another's words.")
     imported: bool = Field(
         description="Imported under another person's name: need not be that person's words."
     )
@@ -100,6 +105,13 @@ class FoundShape(BaseModel):
     begins: int | None = Field(
         None, description="Where in a document it stands; read_document reads from there."
     )
+    author: str | None = Field(
+        None,
+        description="Of a memory or message: the user name of who wrote these words, or last changed them.",
+    )
+    edited_by: str | None = Field(
+        None, description="Of a memory: the user name of who last changed another's words."
+    )
     imported: bool = Field(False, description="Of a memory or message: imported under another person's name.")
     imported_by: str | None = Field(None, description="The user name of who imported it.")
 
@@ -115,8 +127,10 @@ def shape_of(memory: Memory, score: float | None = None) -> MemoryShape:
         category=memory.category,
         created_at=memory.created_at.isoformat(),
         personal=memory.owner_id is not None,
+        author=_username(memory.written_by),
+        edited_by=_username(memory.edited_by) if memory.edited_at else None,
         imported=memory.is_imported,
-        imported_by=memory.imported_by.get_username() if memory.imported_by else None,
+        imported_by=_username(memory.imported_by),
         score=None if score is None else round(score, 3),
     )
 
@@ -131,9 +145,15 @@ def found_shape(found: Found) -> FoundShape:
         score=round(found.score, 3),
         page=place.page if place else None,
         begins=place.characters[0] if place else None,
+        author=_username(found.written_by),
+        edited_by=_username(found.written_by) if found.is_edited else None,
         imported=found.is_imported,
-        imported_by=found.imported_by.get_username() if found.imported_by else None,
+        imported_by=_username(found.imported_by),
     )
+
+
+def _username(person: User | None) -> str | None:
+    return person.get_username() if person else None
 
 
 def in_sight(caller: Caller) -> MemoryQuerySet:

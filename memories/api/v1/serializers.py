@@ -13,6 +13,7 @@ from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH
 from memories.writing.field_rules import LABEL_LENGTH, TAG_LENGTH, TAGS
 from memories.writing.sources import FORM, MOST_SOURCES, TYPES, sources_of
+from workspaces.api.serializers import PersonJson
 from workspaces.rest.examples import ID
 from workspaces.rest.fields import Body, Choice, Flag, Moment, Text, WholeNumber, Words
 from workspaces.rest.paging import PageQuery
@@ -91,6 +92,23 @@ class OrganisationMemoryJson(serializers.Serializer[Any]):
     )
     workspaceId = serializers.CharField(
         source="workspace.public_id", help_text="For scope global: your own workspace, where it is kept."
+    )
+    author = PersonJson(
+        source="written_by",
+        allow_null=True,
+        help_text="Who wrote the words: the author of the message they come from, or the last person who changed them.",
+    )
+    editedBy = PersonJson(
+        source="edited_by", allow_null=True, help_text="Who last changed another's words, else null."
+    )
+    imported = serializers.BooleanField(
+        source="is_imported",
+        help_text="Whether somebody imported these words under another person's name: they need not be that person's.",
+    )
+    importedBy = PersonJson(
+        source="imported_by",
+        allow_null=True,
+        help_text="Who imported them; null also once that person has left.",
     )
     createdAt = Moment(source="created_at")
     updatedAt = Moment(source="updated_at")

@@ -377,4 +377,4 @@ class TestEverywhereElse:
     def test_programs_lists_of_memories_say_so_over_mcp(self, cast: Cast, chat: Chat) -> None:
         memory = Memory.objects.select_related("author", "edited_by", "imported_by").get()
         assert _of_memory(memory).description == LABEL
-        assert _of_memory(make_memory("Plain", cast.owner, cast.workspace)).description is None
+        assert _of_memory(make_memory("Plain", cast.owner, cast.workspace)).description == 'from "olive"'

@@ -61,6 +61,10 @@ def test_a_memory_has_the_fields_of_the_organisation_api(api: Api, cast: Cast) -
         "scope": "project",
         "agentId": None,
         "workspaceId": cast.workspace.public_id,
+        "author": {"id": cast.editor.public_id, "username": "eddie"},
+        "editedBy": None,
+        "imported": False,
+        "importedBy": None,
         "duplicate": False,
     }
     stored = Memory.objects.get()
