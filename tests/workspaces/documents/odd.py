@@ -8,7 +8,17 @@ from email.message import EmailMessage
 
 from PIL import Image, ImageDraw, ImageFont
 
-from tests.workspaces.documents.odd_office import DOCX, ODS, ODT, PPTX, XLSX_READ, template, xlsx_odd
+from tests.workspaces.documents.odd_office import (
+    DOCX,
+    ODS,
+    ODS_RARE,
+    ODT,
+    PPTX,
+    XLSX_READ,
+    template,
+    xlsx_odd,
+    xlsx_rare,
+)
 
 Odd = tuple[str, bytes, tuple[str, ...], tuple[str, ...]]
 
@@ -37,6 +47,20 @@ PDF_FORM = pdf_objects(
     "<< /Type /Filespec /F (terms.txt) /UF (terms.txt) /EF << /F 11 0 R >> >>",
     stream("Attached 48,300 pounds", "/Type /EmbeddedFile"),
     "<< /Type /Annot /Subtype /Widget /Parent 9 0 R /Rect [72 480 300 500] >>",
+)
+
+
+PDF_RARE = pdf_objects(
+    "<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [5 0 R] >> >>",
+    "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+    f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R {FONT} /Annots [5 0 R 6 0 R 7 0 R 10 0 R] >>",
+    stream("BT /F1 12 Tf 72 720 Td (Printed words) Tj ET"),
+    "<< /Type /Annot /Subtype /Widget /FT /Ch /Ff 2097152 /T (ports) /V [(Cobh) (Rosslare)] /Opt [(Cobh) (Rosslare) (Foynes)] /Rect [72 560 300 580] >>",
+    "<< /Type /Annot /Subtype /Text /RC (<p>Rich Corofin</p>) /Rect [10 10 130 30] >>",
+    "<< /Type /Annot /Subtype /FileAttachment /FS 8 0 R /Rect [10 50 30 70] >>",
+    "<< /Type /Filespec /F (note.txt) /EF << /F 9 0 R >> >>",
+    stream("Clipped Doolin", "/Type /EmbeddedFile"),
+    "<< /Type /Annot /Subtype /FileAttachment /FS << /Type /Filespec /F (elsewhere.txt) /EF << >> >> /Rect [10 90 30 110] >>",
 )
 
 
@@ -98,6 +122,14 @@ def mails() -> dict[str, tuple[bytes, tuple[str, ...], tuple[str, ...]]]:
     stub.add_alternative("<p>The lease ends on 4 May, said Orla.</p>", subtype="html")
     empty = mail("\n")
     empty.add_alternative("<p>Only HTML of Trim</p>", subtype="html")
+    lines = [f"Line {number} of a long letter about harbour works" for number in range(30)]
+    longer = mail("\n".join(lines))
+    longer.add_alternative(f"<p>{'<p>'.join(lines)}<p>Penalty 7,315 euros", subtype="html")
+    cancelled = mail("x")
+    cancelled.add_alternative(
+        CALENDAR.replace("REQUEST", "CANCEL").replace("LOCATION", "DURATION:PT95M\nLOCATION"),
+        subtype="calendar",
+    )
     raw = (
         "From: a@example.org\nSubject: Rates\nContent-Type: text/plain{}\nContent-Transfer-Encoding: 8bit\n\n"
     )
@@ -130,6 +162,25 @@ def mails() -> dict[str, tuple[bytes, tuple[str, ...], tuple[str, ...]]]:
             ("Сбор за стоянку 64 фунта",),
             (),
         ),
+        "longer.eml": (longer.as_bytes(), ("Penalty 7,315 euros",), ()),
+        "cancelled.eml": (cancelled.as_bytes(), ("CANCEL", "PT95M"), ()),
+        "mark.eml": (
+            b"\xef\xbb\xbf" + raw.replace("8bit", "base64").format("").encode() + b"TWFya2VkIENvbmc=",
+            ("Marked Cong",),
+            (),
+        ),
+        "wider charset.eml": (
+            raw.format("; charset=shift_jis").encode() + "会議①は髙橋さんが担当。".encode("cp932"),
+            ("髙橋さん",),
+            (),
+        ),
+        "two charsets.eml": (
+            raw.replace("plain", "html").format("; charset=utf-8").encode()
+            + '<meta charset="windows-1251"><p>Привет'.encode(),
+            ("Привет",),
+            (),
+        ),
+        "one.mbox": (mail("Single Emo").as_bytes(), ("Single Emo",), ()),
         "raw header.eml": (
             "From: Zoë <z@example.org>\nSubject: Café Ring\n\nWords of Kells".encode(),
             ("Café Ring", "Words of Kells"),
@@ -204,6 +255,12 @@ def odd_files() -> list[Odd]:
         ("odd.ods", ODS, ("17.5%", "09/10/26", "Comment Offaly", "[.A1]+2"), ()),
         ("form.pdf", PDF_FORM, ("Printed words", "Thaddeus Ormerod", "Clare", "insured", "Sticky note Ballina", "Strål", "48,300"), ()),
         ("odd.rtf", RTF, ("Münster stores 312 barrels", "Annelie Voß", "Tank"), ("rtf1", "Hiddengen", "cellx")),
+        ("rare.pdf", PDF_RARE, ("Cobh, Rosslare", "Rich Corofin", "Clipped Doolin", "not read: elsewhere.txt"), ("Foynes",)),
+        ("rare.xlsx", xlsx_rare(), ("Berth | =SUM(A1:A3*731)", "Head Lusk", "Chartsheet Naul"), ("object at",)),
+        ("rare.ods", ODS_RARE, ("6612 | 2026-10-09", "Sheet box Cahir", "Head Tralee", "Chart Gort"), ()),
+        ("saved.html", mails()["page.mht"][0], ("Привет saved words",), ()),
+        ("cut.txt", (RUSSIAN * 3).encode()[:-1] + b"\xe9", (RUSSIAN,), ()),
+        ("jis.txt", JAPANESE.encode("iso2022_jp"), (JAPANESE,), ()),
         *((name, *rest) for name, rest in mails().items()),
         *((f"{name}.txt", text.encode(code), (text,), ()) for name, (text, code) in CODED.items()),
         ("coded.csv", "город;склад\nОмск;третий склад на берегу\nПермь;пятый склад в лесу\n".encode("cp1251"), ("третий склад на берегу",), ()),

@@ -8,6 +8,7 @@ controls, boxes, groups, charts, comments.
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from collections.abc import Callable
 from datetime import date
@@ -17,7 +18,9 @@ import docx as word
 import pptx as slides
 from lxml import etree
 from openpyxl import Workbook
+from openpyxl.chart import BarChart, Reference
 from openpyxl.comments import Comment
+from openpyxl.worksheet.formula import ArrayFormula
 
 from tests.workspaces.documents.samples import archive
 
@@ -145,6 +148,15 @@ TEXT_BOX = (
     + "</w:txbxContent></v:textbox></v:shape></w:pict></mc:Fallback></mc:AlternateContent></w:r>"
 )
 VML_BOX = f"<w:r><w:pict><v:shape><v:textbox><w:txbxContent>{paragraph(run('Old box Wexcombe'))}</w:txbxContent></v:textbox></v:shape></w:pict></w:r>"
+CHART_2016 = (
+    '<cx:chartSpace xmlns:cx="http://schemas.microsoft.com/office/drawing/2014/chartex"><cx:chartData><cx:data id="0">'
+    '<cx:strDim type="cat"><cx:lvl><cx:pt idx="0">Opening Tuam</cx:pt></cx:lvl></cx:strDim>'
+    '<cx:numDim type="val"><cx:lvl><cx:pt idx="0">7741</cx:pt></cx:lvl></cx:numDim></cx:data></cx:chartData></cx:chartSpace>'
+)
+OLD_LIST = (
+    "<w:r><w:fldChar w:fldCharType='begin'><w:ffData><w:ddList><w:result w:val='1'/><w:listEntry w:val='Cork'/>"
+    "<w:listEntry w:val='Sligo'/></w:ddList></w:ffData></w:fldChar></w:r><w:r><w:fldChar w:fldCharType='end'/></w:r>"
+)
 DOCX: dict[str, tuple[bytes, tuple[str, ...], tuple[str, ...]]] = {
     "tracked": (
         docx_with(
@@ -223,6 +235,16 @@ DOCX: dict[str, tuple[bytes, tuple[str, ...], tuple[str, ...]]] = {
     "boxes": (
         docx_with(paragraph(run("Beside box") + TEXT_BOX) + paragraph(VML_BOX)),
         ("Boxed 41 degrees", "Old box Wexcombe", "Plan of the mill", "Beside box"),
+        (),
+    ),
+    "rare": (
+        docx_with(
+            paragraph(run("Port: ") + OLD_LIST)
+            + paragraph("<w:r><w:pict><v:shape><v:textpath string='Wordart Mayo'/></v:shape></w:pict></w:r>")
+            + "<w:altChunk r:id='odd0'/>",
+            **{"aFChunk|chunk.htm": "<p>Chunk Dunmore</p>", "chartEx|charts/chartEx1.xml": CHART_2016},
+        ),
+        ("Port: Sligo", "Wordart Mayo", "Chunk Dunmore", "Opening Tuam 7741"),
         (),
     ),
     "nested": (
@@ -342,6 +364,32 @@ PPTX: dict[str, tuple[bytes, tuple[str, ...], tuple[str, ...]]] = {
         ("Berths per year", "Fenwick", "2087", "4321"),
         (),
     ),
+    "rare": (
+        changed(
+            pptx_with(
+                "<p:sp><p:txBody><a:p><mc:AlternateContent><mc:Choice Requires='a14'><m:oMath><m:r><m:t>Z=3391</m:t></m:r></m:oMath>"
+                "</mc:Choice></mc:AlternateContent></a:p></p:txBody></p:sp>",
+                shape("x").replace("descr=''", "title='Title Birr'"),
+                **{
+                    "chartEx|charts/chartEx1.xml": CHART_2016,
+                    "chart|charts/chart8.xml": part(
+                        "c:chartSpace",
+                        "<c:ser><c:cat><c:multiLvlStrRef><c:multiLvlStrCache><c:lvl><c:pt idx='0'><c:v>Spring</c:v></c:pt></c:lvl>"
+                        "<c:lvl><c:pt idx='0'><c:v>2091</c:v></c:pt></c:lvl></c:multiLvlStrCache></c:multiLvlStrRef></c:cat>"
+                        + values("val", "614", of="numCache") + "</c:ser>",
+                    ),
+                    "chart|charts/chart9.xml": part("c:chartSpace", "<c:ser/>"),
+                },
+            ),
+            lambda *_: None,
+            **{
+                "ppt/charts/_rels/chart9.xml.rels": "<x Target='../embeddings/values.csv'/>",
+                "ppt/embeddings/values.csv": "Depot,Lots\nKinvara,8123\n",
+            },
+        ),
+        ("Z=3391", "Title Birr", "Opening Tuam 7741", "2091 Spring 614", "Kinvara | 8123"),
+        (),
+    ),
     "alt": (pptx_with(shape("Plain", alt="Alt Isobel bridge")), ("Plain", "Alt Isobel bridge"), ()),
     "grouped chart and table": (
         pptx_with(
@@ -368,6 +416,22 @@ def xlsx_odd() -> bytes:
     hidden = book.create_sheet("Second")
     hidden.append(["Tenant Oriel"])
     return saved(book)
+
+
+def xlsx_rare() -> bytes:
+    """With a wrong dimension, as some programs write, a formula of an array, headers and a sheet that is a chart."""
+    book = Workbook()
+    sheet = book.active
+    sheet.append(["what"])
+    sheet.append(["Berth", ArrayFormula("B2:B2", "=SUM(A1:A3*731)")])
+    sheet.oddHeader.center.text = "Head Lusk"
+    drawn = BarChart()
+    drawn.title = "Chartsheet Naul"
+    drawn.add_data(Reference(sheet, min_col=1, min_row=1))
+    book.create_chartsheet("Plot").add_chart(drawn)
+    return changed(
+        saved(book), lambda _, data: re.sub(rb'<dimension ref="[^"]*"', b'<dimension ref="A1"', data)
+    )
 
 
 XLSX_READ = ("Berth", "09/10/2026", "17.5%", "=40+2", "1,234.50 EUR", "Comment Wexham", "Tenant Oriel")
@@ -405,4 +469,13 @@ ODS = odf(
     "<table:table-row><table:table-cell office:value-type='date' office:date-value='2026-10-09'><text:p>09/10/26</text:p>"
     "<office:annotation><text:p>Comment Offaly</text:p></office:annotation></table:table-cell>"
     "<table:table-cell table:formula='of:=[.A1]+2' office:value-type='float'/></table:table-row></table:table>",
+)
+ODS_RARE = odf(
+    "spreadsheet",
+    "<table:table><table:shapes><draw:frame><draw:text-box><text:p>Sheet box Cahir</text:p></draw:text-box></draw:frame></table:shapes>"
+    "<table:table-row><table:table-cell office:value='6612'/><table:table-cell office:date-value='2026-10-09'/></table:table-row></table:table>",
+    **{
+        "styles.xml": part("office:document-styles", "<text:p>Head Tralee</text:p>"),
+        "Object 1/content.xml": part("office:document-content", "<text:p>Chart Gort</text:p>"),
+    },
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,11 @@ def test_words_answer_questions_about_what_has_no_vectors_yet(cast: Cast) -> Non
         (46304.5625, "yyyy-mm-dd hh:mm", "2026-10-09 13:30"),
         (46304.5625, "h:mm AM/PM", "1:30 PM"),
         (True, "General", "TRUE"),
+        (-44, "0;(0)", "(44)"),
+        (0, '0%;-0%;"none"', "none"),
+        (12300000, '0.0,,"M"', "12.3M"),
+        (123456789, "000-00-0000", "123456789"),
+        (timedelta(hours=31, minutes=5), "[h]:mm", "31:05"),
         ("text", "@", "text"),
     ],
 )

@@ -68,7 +68,10 @@ def in_archive(archive: zipfile.ZipFile) -> Blocks:
     names = archive.namelist()
     media = [name for name in names if "/media/" in name or name.startswith("Pictures/")]
     yield from pictures({name: archive.read(name) for name in media})
-    charted = b"".join(archive.read(name) for name in names if "/charts/_rels/" in name)
+    charts = {name.replace("/_rels", "")[:-5]: name for name in names if "/charts/_rels/" in name}
+    # A chart without values of its own is read from its sheet.
+    has_values = [rels for name, rels in charts.items() if name in names and b"v>" in archive.read(name)]
+    charted = b"".join(map(archive.read, has_values))
     for name in [each for each in names if "/embeddings/" in each][:MOST_FILES]:
         short = name.rpartition("/")[2]
         if short.encode() not in charted:

@@ -158,16 +158,21 @@ def _in_text(data: bytes, guess: str) -> str:
     head = data[:2000].lstrip(b"\xef\xbb\xbf \t\r\n")
     if head[:15].upper() == b"BEGIN:VCALENDAR":
         return CALENDAR
-    if guess in (HTML, MARKDOWN, CSV, JSON, MAIL, MBOX, CALENDAR, WEB_PAGE):
+    is_html = re.match(rb"(?is)(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*(<!doctype html|<html)", head)
+    if is_html and guess in (MAIL, MBOX, JSON, CSV):
+        return HTML
+    if guess in (MARKDOWN, CSV, JSON, MAIL, MBOX, CALENDAR, WEB_PAGE) or (guess == HTML and head[:1] == b"<"):
         return guess
-    if re.match(rb"(?is)(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*(<!doctype html|<html)", head):
+    if is_html:
         return HTML
     if re.match(rb"From \S+ .*\d\d:\d\d.*\d{4}", head):
         return MBOX
     headers = re.split(rb"\r?\n\r?\n", data[:20_000], maxsplit=1)[0]
     lines = [line for line in headers.splitlines() if line[:1] not in b" \t"]
     known = sum(bool(_HEADER.match(line)) for line in lines)
-    return MAIL if known >= 2 and known > len(lines) / 2 else TEXT
+    if known >= 2 and known > len(lines) / 2:
+        return MAIL
+    return guess if guess == HTML else TEXT
 
 
 def open_zip(data: bytes) -> zipfile.ZipFile:

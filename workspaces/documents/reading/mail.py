@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import email
 import email.header
 import email.policy
@@ -21,7 +22,8 @@ NEW_WORDS = 0.3  # of a text's words, with which it is more than another form of
 _HEADERS = ("From", "To", "Cc", "Date", "Subject")
 _SAID = {
     "SUMMARY": "", "DTSTART": "Begins", "DTEND": "Ends", "DUE": "Due", "LOCATION": "Place", "DESCRIPTION": "",
-    "ORGANIZER": "Organiser", "ATTENDEE": "Invited", "RRULE": "Repeats", "STATUS": "Status", "COMMENT": "", "URL": "",
+    "ORGANIZER": "Organiser", "ATTENDEE": "Invited", "RRULE": "Repeats", "DURATION": "Lasts", "EXDATE": "Not on",
+    "METHOD": "Kind of message", "STATUS": "Status", "COMMENT": "", "URL": "",
 }  # fmt: skip
 _SILENT = {
     "application/pgp-signature",
@@ -32,11 +34,15 @@ _SILENT = {
 
 
 def read_mail(data: bytes) -> Blocks:
+    data = data.removeprefix(b"\xef\xbb\xbf").lstrip()
     yield from _mail(email.message_from_bytes(data, policy=email.policy.compat32), 0, 0)
 
 
 def read_box(data: bytes) -> Blocks:
     starts = [match.start() for match in re.finditer(rb"(?m)^From \S+ .*\d\d:\d\d.*$", data)]
+    if not starts:  # one mail
+        yield from read_mail(data)
+        return
     for number, (low, high) in enumerate(zip(starts, [*starts[1:], len(data)], strict=True), 1):
         one = data[low:high].partition(b"\n")[2]
         one = re.sub(rb"(?m)^>(>*From )", rb"\1", one)
@@ -73,13 +79,13 @@ def _mail(mail: Any, page: int, depth: int) -> Blocks:
         elif kind == "text/calendar" or name.lower().endswith(".ics"):
             yield from (each._replace(page=page) for each in read_calendar(_text(part).encode()))
         elif kind in ("text/plain", "text/html", "text/enriched") and not name and not _is_attached(part):
-            text = _text(part)
-            html = read_html(text.encode(errors="replace")) if kind == "text/html" else iter([Block(text)])
-            forms = list(html)
-            words = {word for each in forms for word in re.findall(r"\w+", each.text)}
+            is_html = kind == "text/html"
+            forms = list(read_html(_bytes(part), _charset(part))) if is_html else [Block(_text(part))]
+            words = _words(" ".join(each.text for each in forms))
             # Two forms of one text: the second is read too where it says something else, as beside a stub.
             if is_alternative and len(words - seen) <= len(words) * NEW_WORDS:
-                continue
+                new = [line for each in forms for line in each.text.splitlines() if _words(line) - seen]
+                forms = [Block("\n".join(new))]
             seen |= words
             yield from (Block(each.text, page, each.heading or subject) for each in forms)
         else:
@@ -100,6 +106,10 @@ def _leaves(part: Message, is_alternative: bool = False) -> Iterator[tuple[Messa
 
 def _inner(part: Message) -> list[Message]:
     payload = part.get_payload()
+    if isinstance(payload, list) and part.get("Content-Transfer-Encoding", "").lower() == "base64":
+        encoded = "".join(each.as_string() for each in payload if isinstance(each, Message))
+        data = base64.b64decode(encoded)  # against the standard
+        return [email.message_from_bytes(data, policy=email.policy.compat32)]
     if isinstance(payload, list):
         return [each for each in payload if isinstance(each, Message)]
     return [
@@ -112,8 +122,16 @@ def _is_attached(part: Message) -> bool:
 
 
 def _text(part: Message) -> str:
+    return decoded(_bytes(part), _charset(part))
+
+
+def _charset(part: Message) -> str:
     named = part.get_content_charset() or ""
-    return decoded(_bytes(part), "" if named in ("us-ascii", "ascii") else named)
+    return "" if named in ("us-ascii", "ascii") else named
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text))
 
 
 def _bytes(part: Message) -> bytes:
@@ -138,7 +156,8 @@ def read_calendar(data: bytes) -> Blocks:
     """Each event: what, when, where, who."""
     lines: list[str] = []
     title = ""
-    for line in re.sub(r"\r?\n[ \t]", "", decoded(data)).splitlines():
+    text = re.sub(r"\r?\n[ \t]", "", decoded(data))
+    for line in re.sub(r"(?ms)^BEGIN:VTIMEZONE.*?^END:VTIMEZONE", "", text).splitlines():
         named, _, value = re.sub(r'"[^"]*"', lambda quoted: quoted[0].replace(":", " "), line).partition(":")
         name, *parameters = named.split(";")
         value = re.sub(r"\\([,;\\])", r"\1", value.replace("\\n", "\n").replace("\\N", "\n"))

@@ -18,6 +18,7 @@ from workspaces.documents.reading.shown import shown
 _PARAGRAPHS = ("wordprocessingml", "drawingml", "opendocument:xmlns:text")
 # Deleted and moved away, the second drawing of a box for old programs, and what a change says of itself.
 _UNSEEN = {"del", "moveFrom", "Fallback", "tracked-changes", "rPr", "note-citation", "sdtPr"}
+_SAID_IN = {"cNvPr": "title", "docPr": "title", "textpath": "string"}  # headings of pictures, and drawn words
 _HOLDS_PARAGRAPHS = {"drawing", "pict", "object", "frame", "custom-shape", "annotation", "note"}
 _SIGNS = {"tab": "\t", "br": "\n", "cr": "\n", "line-break": "\n", "noBreakHyphen": "-", "ptab": "\t"}
 _WORD_PARTS = (
@@ -25,9 +26,10 @@ _WORD_PARTS = (
     ("Footnotes", r"word/(foot|end)notes\.xml"),
     ("Header", r"word/header\d*\.xml"),
     ("Footer", r"word/footer\d*\.xml"),
-    ("Chart", r"word/charts/chart\d*\.xml"),
+    ("Chart", r"word/charts/chart(Ex)?\d*\.xml"),
     ("Diagram", r"word/diagrams/data\d*\.xml"),
 )
+_OF_SLIDES = ("chart", "chartEx", "diagramData", "notesSlide", "comments")
 
 
 def extracted(data: bytes, kind: str) -> Any:
@@ -76,7 +78,9 @@ def read_by_library(data: bytes, kind: str) -> Blocks:
 
 def read_docx(data: bytes) -> Blocks:
     with open_zip(data) as archive:
-        body = xml(archive.read("word/document.xml"))
+        whole = related(archive, "").values()
+        main = next((name for of, name in whole if of == "officeDocument"), "word/document.xml")
+        body = xml(archive.read(main))
         blocks, known = _completed(read_by_library(data, WORD), texts(body))
         yield from blocks
         for heading, pattern in _WORD_PARTS:
@@ -86,6 +90,9 @@ def read_docx(data: bytes) -> Blocks:
                 lines |= dict.fromkeys(chart(tree) if heading == "Chart" else texts([tree]))
             missing = [line for line in lines if _plain(line) not in known]
             yield Block("\n\n".join(missing), 0, heading)
+        for of, name in related(archive, main).values():
+            if of == "aFChunk" and name in archive.namelist():  # a file that stands for paragraphs
+                yield from attached.read(name, archive.read(name))
         yield from attached.in_archive(archive)
 
 
@@ -94,11 +101,17 @@ def read_odt(data: bytes) -> Blocks:
         body = xml(archive.read("content.xml"))
         blocks, known = _completed(read_by_library(data, ODT), texts(body))
         yield from blocks
-        if "styles.xml" in archive.namelist():
-            lines = dict.fromkeys(texts(xml(archive.read("styles.xml"))))
-            missing = [line for line in lines if _plain(line) not in known]
-            yield Block("\n\n".join(missing), 0, "Header, footer")
-        yield from attached.in_archive(archive)
+        yield from beside_content(archive, known)
+
+
+def beside_content(archive: zipfile.ZipFile, known: str = "") -> Blocks:
+    """Of an OpenDocument file: headers and footers, charts and formulas, pictures and embedded files."""
+    for name in matching(archive, r"styles\.xml|(?:.*/)?Object \d+/content\.xml"):
+        tree = xml(archive.read(name))
+        lines = dict.fromkeys(texts(tree)) or dict.fromkeys(["".join(tree.itertext())])
+        missing = [line for line in lines if _plain(line) not in known]
+        yield Block("\n\n".join(missing), 0, "Header, footer" if name == "styles.xml" else "Chart")
+    yield from attached.in_archive(archive)
 
 
 def _completed(blocks: Blocks, lines: Iterator[str]) -> tuple[list[Block], str]:
@@ -157,9 +170,9 @@ def read_pptx(data: bytes) -> Blocks:
             title = titles[0] if titles else ""
             lines = list(texts(tree))
             for of, target in related(archive, name).values():
-                if of in ("chart", "diagramData", "notesSlide", "comments") and target in archive.namelist():
+                if of in _OF_SLIDES and target in archive.namelist():
                     part = xml(archive.read(target))
-                    lines += chart(part) if of == "chart" else texts([part])
+                    lines += chart(part) if of.startswith("chart") else texts([part])
             yield Block("\n\n".join(lines), number, title)
         yield from attached.in_archive(archive)
 
@@ -169,7 +182,7 @@ def read_odp(data: bytes) -> Blocks:
         for number, page in enumerate(xml(archive.read("content.xml")).iter("{*}page"), 1):
             lines = list(texts(page))
             yield Block("\n\n".join(lines), number, lines[0] if lines else "")
-        yield from attached.in_archive(archive)
+        yield from beside_content(archive)
 
 
 def read_epub(data: bytes) -> Blocks:
@@ -199,7 +212,7 @@ def matching(archive: zipfile.ZipFile, pattern: str) -> list[str]:
 def related(archive: zipfile.ZipFile, part: str) -> dict[str, tuple[str, str]]:
     """The parts that this part names: by id, the last word of the relationship's type, and the name."""
     folder, _, name = part.rpartition("/")
-    rels = f"{folder}/_rels/{name}.rels"
+    rels = f"{folder}/_rels/{name}.rels".lstrip("/")
     if rels not in archive.namelist():
         return {}
     return {
@@ -222,6 +235,8 @@ def texts(tree: Any) -> Iterator[str]:
             continue
         if alt := element.get("descr") or (name == "desc" and element.text):
             yield alt
+        if name in _SAID_IN and (said := element.get(_SAID_IN[name])):
+            yield said
         if name == "tr" and "drawingml" in space:
             yield " | ".join(" ".join(texts(cell)) for cell in element)
         elif name == "comment" and "wordprocessingml" in space:
@@ -233,6 +248,8 @@ def texts(tree: Any) -> Iterator[str]:
             if line.strip():
                 yield line.strip()
             yield from texts(held)
+        elif name == "oMath":
+            yield "".join(_line(element, [], mixed=False))
         elif name == "text" and space.endswith("presentationml/2006/main"):
             yield element.text or ""  # of a comment on a slide
         else:
@@ -249,6 +266,10 @@ def _line(element: Any, held: list[Any], *, mixed: bool) -> Iterator[str]:
             held.append(child)
         elif name == "s" and mixed:
             yield " "
+        elif name == "ddList":  # of an old form: which entry was chosen
+            entries = [each for tag in child.iterfind("{*}listEntry") for each in tag.attrib.values()]
+            chosen = next((each for tag in child.iterfind("{*}result") for each in tag.attrib.values()), "0")
+            yield next(iter(entries[int(chosen) :]), "") if chosen.isdigit() else ""
         elif name in _SIGNS:
             yield _SIGNS[name]
         elif name == "t":
@@ -269,14 +290,24 @@ def chart(tree: Any) -> Iterator[str]:
             f"{what.get(at, '')} {value}".strip() for at, value in _points(series, "val", "yVal").items()
         ]
         yield f"{name}: {', '.join(pairs or what.values())}"
+    for series in tree.iter("{*}data"):  # of charts of 2016 and later
+        what, values = (
+            {each.get("idx"): each.text for each in series.iterfind(f"{{*}}{dimension}//{{*}}pt")}
+            for dimension in ("strDim", "numDim")
+        )
+        yield ", ".join(f"{what.get(at) or ''} {values.get(at) or ''}".strip() for at in what | values)
 
 
 def _points(series: Any, *names: str) -> dict[str, str]:
-    found = {}
+    found: dict[str, str] = {}
     for name in names:
         for cache in series.iterfind(f"{{*}}{name}//{{*}}pt/.."):
             code = next((each.text or "" for each in cache.iterfind("{*}formatCode")), "")
             for point in cache.iterfind("{*}pt"):
                 value = point.findtext("{*}v") or ""
-                found[point.get("idx", "")] = shown(value, code) if cache.tag.endswith("numCache") else value
+                value = shown(value, code) if cache.tag.endswith("numCache") else value
+                at = point.get("idx", "")
+                found[at] = (
+                    f"{value} {found.get(at, '')}".strip()
+                )  # of several levels the lowest stands first
     return found

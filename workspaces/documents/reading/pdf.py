@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from ctypes import POINTER, cast, create_string_buffer
 from typing import Any
 
@@ -16,6 +17,7 @@ from workspaces.documents.reading.drawing import MOST_PAGES, MOST_PIXELS
 
 DOTS = 200  # an inch, of a page that is drawn for OCR
 SMALLEST_BESIDE = 2_500  # square points of a picture beside a text: less is a sign or a logo
+FEWEST_CURVES = 40  # of a page without text and pictures: fewer are its lines and frames
 _IMAGE = raw.FPDF_PAGEOBJ_IMAGE
 
 
@@ -34,20 +36,39 @@ def read_pdf(data: bytes) -> Blocks:
         text_page = page.get_textpage()
         text = text_page.get_text_bounded().replace("\r\n", "\n").replace("\ufffe", "")
         text_page.close()
-        drawn = [] if text.strip() else list(page.get_objects(filter=[_IMAGE], max_depth=3))
-        if drawn:
+        if not text.strip() and _is_drawn(page):
             text = _drawn_text(page)
         elif text.strip():
             text += _beside(page, text, known)
-        yield Block("\n\n".join([text, *_annotations(pdf, page)]), number + 1)
+        clipped: list[Any] = []
+        yield Block("\n\n".join([text, *_annotations(pdf, page, clipped)]), number + 1)
         page.close()
+        for file in clipped:
+            yield from _attached(file)
     for number in range(pdf.count_attachments()):
-        file = pdf.get_attachment(number)
-        yield from attached.read(file.get_name(), bytes(file.get_data()))
+        yield from _attached(pdf.get_attachment(number))
 
 
-def _annotations(pdf: Any, page: Any) -> list[str]:
-    """Fields of forms with their values, and notes."""
+def _attached(file: Any) -> Blocks:
+    name = file.get_name()
+    try:
+        data = bytes(file.get_data())
+    except pypdfium2.PdfiumError:  # damaged, or not in the PDF itself
+        data = b""
+    yield from attached.read(name, data)
+    if not data:
+        left_out["files"] += 1
+        yield Block(f"Attached, not read: {name}", 0, name)
+
+
+def _is_drawn(page: Any) -> bool:
+    """Whether a page without text shows a picture, or letters drawn as curves."""
+    drawn = [each.type for each in page.get_objects(filter=[_IMAGE, raw.FPDF_PAGEOBJ_PATH], max_depth=3)]
+    return _IMAGE in drawn or len(drawn) >= FEWEST_CURVES
+
+
+def _annotations(pdf: Any, page: Any, clipped: list[Any]) -> list[str]:
+    """Fields of forms with their values, and notes; files that notes hold go to ``clipped``."""
     found: dict[str, None] = {}
     for number in range(raw.FPDFPage_GetAnnotCount(page)):
         note = raw.FPDFPage_GetAnnot(page, number)
@@ -56,12 +77,23 @@ def _annotations(pdf: Any, page: Any) -> list[str]:
             name = _string(raw.FPDFAnnot_GetFormFieldAlternateName, pdf.formenv, note)
             name = name or _string(raw.FPDFAnnot_GetFormFieldName, pdf.formenv, note)
             value = _string(raw.FPDFAnnot_GetFormFieldValue, pdf.formenv, note)
+            value = ", ".join(_chosen(pdf, note)) or value
             if value and value != "Off":
                 found[f"{name}: {value}"] = None
         elif kind not in (raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_POPUP):
-            found[_string(raw.FPDFAnnot_GetStringValue, note, b"Contents")] = None
+            rich = re.sub("<[^>]*>", " ", _string(raw.FPDFAnnot_GetStringValue, note, b"RC"))
+            found[_string(raw.FPDFAnnot_GetStringValue, note, b"Contents") or " ".join(rich.split())] = None
+            if file := raw.FPDFAnnot_GetFileAttachment(note):
+                clipped.append(pypdfium2.PdfAttachment(file, pdf))
         raw.FPDFPage_CloseAnnot(note)
     return [text for text in found if text.strip()]
+
+
+def _chosen(pdf: Any, note: Any) -> Iterator[str]:
+    """The options of a list that are chosen: its value names the first alone."""
+    for number in range(raw.FPDFAnnot_GetOptionCount(pdf.formenv, note)):
+        if raw.FPDFAnnot_IsOptionSelected(pdf.formenv, note, number):
+            yield _string(raw.FPDFAnnot_GetOptionLabel, pdf.formenv, note, number)
 
 
 def _string(ask: Callable[..., int], *of: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
@@ -15,6 +16,8 @@ from workspaces.documents.reading.kinds import utf_16
 ROWS_AT_ONCE = 20  # of a table in one block, with its head repeated
 LOOKED_AT = 100_000  # bytes from which the code page is guessed
 _LIKELY = ("cp1252", "mac_roman", "cp1250")  # of Latin code pages that fit equally well, the most used first
+_WIDER = {"iso8859-1": "cp1252", "iso8859-9": "cp1254", "gb2312": "gb18030", "gbk": "gb18030",
+          "shift_jis": "cp932", "euc_kr": "cp949", "big5": "big5hkscs", "tis-620": "cp874"}  # fmt: skip
 _LATIN = re.compile(r"cp(125[0247]|437|775|85\d|86\d)|mac_|iso8859_|latin|hp_roman8")
 
 
@@ -23,13 +26,26 @@ def decoded(data: bytes, named: str = "") -> str:
     if data.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
         return data.decode("utf-32", "replace")
     order = utf_16(data)
-    for code in (order, named, "utf-8-sig"):
+    escaped = "iso2022_jp_2" if b"\x1b$" in data else ""
+    for code in (order, escaped, _wider(named), named, "utf-8-sig"):
         try:
             if code:
                 return data.decode(code)
         except (LookupError, ValueError):
             continue
+    text = data.decode("utf-8-sig", "replace")
+    broken = text.count("\ufffd")
+    if broken and broken * 4 < sum(sign > "\x7f" for sign in text) - broken:
+        return text  # UTF-8 that was cut, or has some bytes of another code page in it
     return data.decode(order or guessed(data) or "cp1252", "replace")
+
+
+def _wider(named: str) -> str:
+    """The code page that programs mean by this name, with more signs than the standard of that name has."""
+    try:
+        return _WIDER.get(codecs.lookup(named).name, "")
+    except (LookupError, ValueError):
+        return ""
 
 
 def guessed(data: bytes) -> str | None:
@@ -83,7 +99,7 @@ def read_markdown(data: bytes) -> Blocks:
 def read_csv(data: bytes) -> Blocks:
     text = decoded(data)
     separator = ""
-    if match := re.match(r"\"?sep=(.)\"?\r?\n", text, re.IGNORECASE):
+    if match := re.match(r"\"?sep=(.)\"?(\r\n?|\n)", text, re.IGNORECASE):
         separator, text = match[1], text[match.end() :]
     csv.field_size_limit(len(text) + 1)
     separator = separator or _separator(text)
@@ -128,14 +144,14 @@ def table(rows: Iterable[Any], page: int = 0, heading: str = "") -> Blocks:
         yield Block("\n".join(waiting), page, " — ".join(filter(None, (heading, head)))[:300])
 
 
-def read_html(data: bytes) -> Blocks:
-    """By its headings, without what no reader sees."""
+def read_html(data: bytes, charset: str = "") -> Blocks:
+    """By its headings, without what no reader sees. ``charset`` outweighs what the page says itself."""
     from lxml import etree
 
     named = re.search(
         rb"(?i)<meta[^>]+charset\s*=\s*[\"']?\s*([\w-]+)|<\?xml[^>]+encoding=[\"']([\w-]+)", data[:4096]
     )
-    text = decoded(data, (named[1] or named[2]).decode() if named else "")
+    text = decoded(data, charset or ((named[1] or named[2]).decode() if named else ""))
     parser = etree.HTMLParser(no_network=True, remove_comments=True, encoding="utf-8")
     tree = etree.fromstring(
         text.encode(errors="replace"), parser

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import html
 import io
+import re
 import zipfile
 from collections.abc import Iterator
 from typing import Any
 
 from workspaces.documents.reading import attached
 from workspaces.documents.reading.block import Block, Blocks
-from workspaces.documents.reading.kinds import open_zip
-from workspaces.documents.reading.office import chart, matching, related, texts, xml
+from workspaces.documents.reading.kinds import SHEETS, open_zip
+from workspaces.documents.reading.office import (
+    beside_content,
+    chart,
+    matching,
+    read_by_library,
+    related,
+    texts,
+    xml,
+)
 from workspaces.documents.reading.plain import table
 from workspaces.documents.reading.shown import shown
+
+_HEADERS = re.compile(rb"<(?:\w+:)?(?:odd|even|first)(?:Header|Footer)>([^<]*)<")
+_HEADER_CODES = re.compile(r'&("[^"]*"|K[0-9A-F]{6}|K\d\d[+-]\d{3}|\d+|[A-Z])')
+_VALUES = ("string-value", "date-value", "time-value", "boolean-value", "value", "formula")
 
 
 def read_xlsx(data: bytes) -> Blocks:
@@ -23,10 +37,18 @@ def read_xlsx(data: bytes) -> Blocks:
         formulas: Any = None
         if any(b"<f" in archive.read(name) for name in matching(archive, r"xl/worksheets/[^/]+\.xml")):
             formulas = load_workbook(io.BytesIO(data), read_only=True)
+        if not values.worksheets:  # openpyxl does not know the namespaces of strict files
+            yield from read_by_library(data, SHEETS)
         for number, sheet in enumerate(values.worksheets, 1):
-            written = formulas.worksheets[number - 1].iter_rows() if formulas else iter(())
+            sheet.reset_dimensions()  # which programs write wrongly: rows beyond them would be left out
+            written: Iterator[Any] = iter(())
+            if formulas:
+                formulas.worksheets[number - 1].reset_dimensions()
+                written = formulas.worksheets[number - 1].iter_rows()
             yield from table(_rows(sheet.iter_rows(), written), number, sheet.title)
             yield from _beside(archive, sheet._worksheet_path.lstrip("/"), number, sheet.title)
+        for name in matching(archive, r"xl/chartsheets/[^/]+\.xml"):
+            yield from _beside(archive, name, 0, "Chart")
         yield from attached.in_archive(archive)
 
 
@@ -36,16 +58,24 @@ def _rows(values: Iterator[Any], written: Iterator[Any]) -> Iterator[list[str]]:
         yield [
             shown(cell.value, cell.number_format)
             if cell.value is not None
-            else str(formulas[at].value or "")
+            else _formula(formulas[at].value)
             if at < len(formulas)
             else ""
             for at, cell in enumerate(row)
         ]
 
 
+def _formula(value: Any) -> str:
+    """A formula as it is written; that of an array is an object with a ``text``."""
+    return str(getattr(value, "text", None) or value or "")
+
+
 def _beside(archive: zipfile.ZipFile, part: str, page: int, title: str) -> Blocks:
-    """Comments on a sheet's cells, and what is drawn on it."""
-    lines: list[str] = []
+    """A sheet's headers and footers, comments on its cells, and what is drawn on it."""
+    lines = [
+        _HEADER_CODES.sub(" ", html.unescape(each.decode(errors="replace"))).strip()
+        for each in _HEADERS.findall(archive.read(part))
+    ]
     for of, name in related(archive, part).values():
         if name not in archive.namelist():
             continue
@@ -56,7 +86,7 @@ def _beside(archive: zipfile.ZipFile, part: str, page: int, title: str) -> Block
         elif of == "drawing":
             lines += texts(xml(archive.read(name)))
             for kind, drawn in related(archive, name).values():
-                if kind == "chart" and drawn in archive.namelist():
+                if kind in ("chart", "chartEx") and drawn in archive.namelist():
                     lines += chart(xml(archive.read(drawn)))
     yield Block("\n".join(lines), page, title)
 
@@ -68,9 +98,12 @@ def read_ods(data: bytes) -> Blocks:
             yield from table(
                 ([_cell(cell) for cell in row] for row in sheet.iter("{*}table-row")), number, title
             )
+            yield Block("\n".join(texts(sheet.iterfind("{*}shapes"))), number, title)
+        yield from beside_content(archive)
 
 
 def _cell(cell: Any) -> str:
-    said = " ".join(texts(cell))
-    formula = next((value for name, value in cell.items() if name.endswith("}formula")), "")
-    return said or formula
+    if said := " ".join(texts(cell)):
+        return said
+    given = {name.rpartition("}")[2]: value for name, value in cell.items()}
+    return next((given[name] for name in _VALUES if given.get(name)), "")

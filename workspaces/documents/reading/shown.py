@@ -24,11 +24,15 @@ def shown(value: Any, code: str) -> str:
             return value
         if isinstance(value, str):
             return value
-    code = code.split(";")[0]
+    sections = re.findall(r'(?:"[^"]*"|\\.|[^;"])+', code) or [""]
+    if isinstance(value, (int, float)) and len(sections) > 1 and (value < 0 or (value == 0 and sections[2:])):
+        return _number(abs(value), sections[1 if value < 0 else 2])
+    code = sections[0]
     if isinstance(value, (int, float)) and re.search(r"(?i)y|d|h:", re.sub(_LITERALS, "", code)):
         value = _EPOCH + timedelta(days=value)
     if isinstance(value, timedelta):
-        return str(value)
+        minutes, seconds = divmod(round(value.total_seconds()), 60)
+        return f"{minutes // 60}:{minutes % 60:02}" + (f":{seconds:02}" if "s" in code.lower() else "")
     if isinstance(value, (datetime, date, time)):
         return _moment(value, code)
     return _number(value, code)
@@ -80,12 +84,17 @@ def _number(value: float, code: str) -> str:
         return "\0"
 
     marked = _LITERALS.sub(mark, code)
-    digits = re.search(r"[#0?][#0?,]*(\.[#0?]*)?", marked)
-    if digits is None or re.search(r"(?i)e[+-]|general|/|@", marked):
+    digits = re.search(r"[#0?][#0?,]*(\.[#0?]*)?(,*)", marked)
+    if digits is None and not re.search("(?i)general", marked) and (code.strip() and "@" not in code):
+        return "".join(literals)
+    if (
+        digits is None
+        or re.search("[#0?]", marked[digits.end() :])
+        or re.search(r"(?i)e[+-]|general|/|@", marked)
+    ):
         return f"{value:.15g}"
-    whole = digits[0].partition(".")[0]
-    scale = 100 ** marked.count("%") / 1000 ** (len(whole) - len(whole.rstrip(",")))
-    decimals = digits[0].partition(".")[2]
+    whole, _, decimals = digits[0].removesuffix(digits[2]).partition(".")
+    scale = 100 ** marked.count("%") / 1000 ** (len(digits[2]) + len(whole) - len(whole.rstrip(",")))
     text = f"{abs(value) * scale:{',' if ',' in whole.rstrip(',') else ''}.{len(decimals)}f}"
     for _ in range(len(decimals) - len(decimals.rstrip("#"))):  # of "#" only what is not zero
         text = text[:-1] if text.endswith("0") else text
