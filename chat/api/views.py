@@ -65,7 +65,7 @@ EVENTS = OpenApiResponse(
 _SHOWN = (
     "public_id", "title", "memory_enabled", "is_private", "is_temporary",
     "created_at", "active_at", "workspace__public_id", "agent__public_id", "created_by__public_id",
-    "created_by__username", "connection__public_id", "connection__deleted_at", "brought_by",
+    "created_by__username", "connection__public_id", "connection__deleted_at", "is_imported",
 )
 # fmt: on
 NARROWING = ("workspace_id", "mark", "tag", "q")  # a page of one such list is none of another

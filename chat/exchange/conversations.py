@@ -147,6 +147,7 @@ def _chat(line: dict[str, Any], local: str, workspace: Workspace, places: Places
         workspace=workspace if workspace.pk else None,
         created_by=by or places.user,
         brought_by=brought_by(places.user, by or places.user),
+        is_imported=by not in (None, places.user) or line.get("imported") is True,
         agent=agent if agent is not None and agent.pk else None,
         title=" ".join(text_of(line, "title", TITLE_LENGTH).split()),
         memory_enabled=line["memory_enabled"] if isinstance(line.get("memory_enabled"), bool) else None,

@@ -173,6 +173,7 @@ def _chat_line(chat: Chat) -> Line:
         "id": chat.public_id,
         "workspace": chat.workspace.public_id,
         "created_by": _who(chat.created_by),
+        "imported": chat.is_imported,
         "agent": chat.agent.public_id if chat.agent else None,
         "title": chat.title,
         "memory_enabled": chat.memory_enabled,

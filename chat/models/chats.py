@@ -57,6 +57,9 @@ class Chat(models.Model):
         editable=False,
         help_text="Key of the person who brought it in another's name, whose room it takes, also once they are gone.",
     )
+    is_imported = models.BooleanField(
+        default=False, db_default=False, help_text="Somebody else imported it under its creator's name."
+    )
     agent = models.ForeignKey(
         Agent,
         on_delete=models.SET_NULL,
@@ -113,11 +116,6 @@ class Chat(models.Model):
 
     def __str__(self) -> str:
         return self.title or "New chat"
-
-    @property
-    def is_imported(self) -> bool:
-        """Whether somebody else imported it under its creator's name."""
-        return self.brought_by is not None
 
 
 class MessageRole(models.TextChoices):

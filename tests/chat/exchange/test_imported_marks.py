@@ -270,7 +270,10 @@ class TestEverywhereElse:
         history = conversation_of(asked, None, shown=shown_to(cast.editor), reach=HERE).earlier
         assert [each.content for each in history if each.role == "assistant"] == ["I see."]
 
-    def test_a_chat_says_so(self, cast: Cast) -> None:
+    @pytest.mark.parametrize("is_superuser", [False, True])
+    def test_a_chat_says_so(self, cast: Cast, is_superuser: bool) -> None:
+        User.objects.filter(pk=cast.owner.pk).update(is_superuser=is_superuser)
+        cast.owner.refresh_from_db()
         line = {
             "type": "chat",
             "id": "chat_" + "b" * 24,
@@ -285,6 +288,12 @@ class TestEverywhereElse:
         his = Chat.objects.get(title="His")
         assert his.created_by == cast.editor and api.get(f"chats/{his.public_id}").json()["imported"] is True
         assert "data-imported" in page(cast.viewer, f"/chats/{his.public_id}/")
+        data = exported(cast.owner, cast.workspace)
+        assert {line["title"]: line["imported"] for line in lines_of(data, "chat")} == told
+        (eddie,) = empty_installation("eddie")
+        imported_whole(eddie, data)
+        again = Chat.objects.get(title="His")
+        assert again.created_by == eddie and again.is_imported, "a file that says so is believed"
 
     def test_the_list_of_chats_marks_what_was_found(self, cast: Cast, chat: Chat) -> None:
         [row] = Api(cast.editor).get("chats", q="payment of 900").json()["items"]
@@ -364,7 +373,7 @@ class TestEverywhereElse:
 
     def test_the_admin_shows_the_marks(self, cast: Cast, chat: Chat) -> None:
         User.objects.filter(pk=cast.stranger.pk).update(is_staff=True, is_superuser=True)
-        Chat.objects.filter(pk=chat.pk).update(brought_by=cast.owner.pk)
+        Chat.objects.filter(pk=chat.pk).update(is_imported=True)
         staff = User.objects.get(pk=cast.stranger.pk)
         assert "Imported by" in page(staff, "/admin/chat/message/")
         assert "shared, imported" in page(staff, "/admin/chat/chat/")
