@@ -46,6 +46,7 @@ def advice_for(code: str) -> str:
         "model_address_refused": f"{put_right} {elsewhere}",
         "model_bad_request": f"{put_right} {elsewhere}",
         "model_rate_limited": _("Retry after a while.") + f" {elsewhere}",
+        "no_model": elsewhere,
         "model_unavailable": _("Retried without success. Try again shortly.") + f" {elsewhere}",
         "model_timeout": _("Retry when it is less busy.") + f" {elsewhere}",
         "model_cut": _("Retry regenerates the answer."),

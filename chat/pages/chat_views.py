@@ -21,6 +21,7 @@ from chat.chats.chat_list import has_chats
 from chat.chats.personal_memories import personal_in
 from chat.models import Chat
 from chat.models.steps import Mode
+from chat.pages.example_questions import example_questions
 from chat.pages.on_screen import chat_on_screen
 from chat.pages.transcript import entries_for, load_transcript
 from chat.turns.begin import begin_turn
@@ -58,11 +59,12 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
     now = timezone.now()
     memories_here = count_live(workspace, user, personal=True, now=now)
     memory_count = memories_here + own_elsewhere(workspace, user, now).count()
+    readers = workspace.memberships.count()
     return {
         "workspace": workspace,
         "chat": chat,
         "temporary": chat is None and request.GET.get("temporary") == "on",
-        "readers": workspace.memberships.count(),
+        "readers": readers,
         "can_write": can_write(workspace),
         "memory_is_on": memory_on(user, chat.memory_enabled if chat else None),
         "memory_vetoed": vetoed(),
@@ -70,6 +72,9 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
         "ask_consent": must_ask(user) and can_write(workspace),
         "memory_count": memory_count,
         "is_empty": chat is None and not memories_here and not has_chats(workspace, user),
+        "examples": (
+            lambda: example_questions(workspace, user, alone=readers == 1, now=now) if memories_here else []
+        ),
         "dismissed": request.COOKIES.get("dismissed", "").split("."),  # notices; written by controls.js
         "is_first_account": request.session.get(first_account.TOLD, False),
         "embedded_model": settings.EMBEDDED_MODEL,

@@ -52,6 +52,14 @@ class ModelUnavailable(ModelError):
     sentence = kept("The model cannot be reached right now.", "Try again in a moment.")
 
 
+class ModelMissing(ModelUnavailable):
+    """Nothing is connected, and the settings name no model."""
+
+    code = "no_model"
+    retryable = False
+    sentence = kept("No model is connected.", "An administrator can connect one under Models.")
+
+
 class ModelTimeout(ModelError):
     code = "model_timeout"
     retryable = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -58,9 +58,9 @@ class OpenAIChatModel:
         capabilities: Capabilities,
         *,
         timeout: float = DEFAULT_TIMEOUT_SECONDS,
-        not_ready: str = NOT_READY,
+        not_ready: Callable[[], ModelUnavailable] = lambda: ModelUnavailable(NOT_READY),
     ) -> None:
-        """`not_ready` is what a person reads while `endpoint` knows no address."""
+        """`not_ready` makes what is raised while `endpoint` knows no address."""
         self.capabilities = capabilities
         self._endpoint = endpoint
         self._timeout = timeout
@@ -195,7 +195,7 @@ class OpenAIChatModel:
     def _ready_endpoint(self) -> Endpoint:
         endpoint = self._endpoint()
         if endpoint is None:
-            raise ModelUnavailable(self._not_ready)
+            raise self._not_ready()
         return endpoint
 
     def _accepted(self, request: dict[str, Any]) -> dict[str, Any]:

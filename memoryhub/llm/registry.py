@@ -15,6 +15,7 @@ from django.utils.module_loading import import_string
 from memoryhub.kept import kept
 from memoryhub.llm.base import Capabilities, ChatModel, Embedder
 from memoryhub.llm.clients import Endpoint
+from memoryhub.llm.errors import ModelMissing, ModelUnavailable
 
 # By dotted path, as this package and memoryhub.local stand side by side and do not import one another.
 EMBEDDED_TROUBLE_READER = "memoryhub.local.model_server.read_trouble"
@@ -42,7 +43,6 @@ LARGE_CAPABILITIES = Capabilities(
 )
 LARGE_NAME = "qwen2.5-coder-1.5b-instruct"  # of memoryhub.local.large_model
 EMBEDDED_NOT_READY = kept("The built-in model is still starting.", "Try again in a few seconds.")
-NO_MODEL = kept("No model is connected.", "An administrator can connect one under Models.")
 
 CHAT_SETTINGS = (
     "LLM_BASE_URL",
@@ -191,9 +191,9 @@ def _make_chat_model() -> ChatModel:
             embedded_endpoint,
             LARGE_CAPABILITIES if _large_answers() else EMBEDDED_CAPABILITIES,
             timeout=settings.LLM_TIMEOUT,
-            not_ready=EMBEDDED_NOT_READY,
+            not_ready=lambda: ModelUnavailable(EMBEDDED_NOT_READY),
         )
-    return OpenAIChatModel(lambda: None, EMBEDDED_CAPABILITIES, not_ready=NO_MODEL)
+    return OpenAIChatModel(lambda: None, EMBEDDED_CAPABILITIES, not_ready=ModelMissing)
 
 
 def _large_answers() -> bool:

@@ -43,12 +43,20 @@ class Chosen:
         return self.model
 
     @property
+    def is_missing(self) -> bool:
+        """Whether there is no model at all: nothing is connected, and the settings name none."""
+        return self.connection is None and not settings.EMBEDDED_MODEL and not settings.LLM_BASE_URL
+
+    @property
+    def may_be_asked(self) -> bool:
+        return not self.is_missing and self.trouble is None
+
+    @property
     def answers_well(self) -> bool:
-        """Whether it is there, may be asked, and is able enough for what the page proposes to say to it."""
-        is_there = self.connection is not None or settings.EMBEDDED_MODEL or bool(settings.LLM_BASE_URL)
+        """Whether it may be asked, and is able enough for what the page proposes to say to it."""
         able = self.model.capabilities
         answers_well = able.can_extract if able.answers_well is None else able.answers_well
-        return is_there and self.trouble is None and answers_well
+        return self.may_be_asked and answers_well
 
     @property
     def label(self) -> str:

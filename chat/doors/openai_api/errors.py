@@ -24,6 +24,7 @@ STATUSES: dict[type[Exception], tuple[int, str]] = {
     llm.ModelNotLocal: (403, "model_not_local"),
     llm.ModelRateLimited: (429, "rate_limit_exceeded"),
     llm.ModelUnavailable: (503, "model_unavailable"),
+    llm.ModelMissing: (503, "model_unavailable"),
     llm.ModelTimeout: (504, "model_timeout"),
     llm.EmbedderBadRequest: (400, "invalid_request"),
     llm.EmbedderUnavailable: (503, "embedder_unavailable"),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
 from chat.models import Chat
+from memories.models import Memory
 from tests.chat.pages.test_pages import signed_in, url
 from tests.conftest import Cast
 from tests.factories import make_chat, make_connection, make_memory
@@ -85,7 +88,40 @@ def test_starters_are_offered_only_where_they_come_true(cast: Cast, settings: An
     Chat.objects.filter(pk=chat.pk).update(deleted_at=timezone.now())
     assert starters(cast.owner) == 3
     make_memory("The house is blue", cast.owner, cast.workspace)
-    assert starters(cast.owner) == 0
+    assert starters(cast.owner) == 3, "one of them about the house"
+
+
+def test_questions_are_made_from_what_is_remembered_and_may_be_read(cast: Cast, settings: Any) -> None:
+    """Whichever model answers, small ones too, which begin with the memory; where there is none, nothing is asked."""
+    User.objects.update(memory_default=True)
+    page, place = url("workspace", cast.workspace.public_id), cast.workspace
+    remembered = ("Wir sind per Du.", "I am vegetarian", "My project deadline is March 15", "x" * 100)
+    for text in remembered:
+        make_memory(text, cast.owner, place)
+    make_memory("My project deadline is March 15 and I am vegetarian", cast.owner, place)
+    kept = make_memory("My garden is large", cast.owner, place, scope="user")
+    Memory.objects.filter(pk=kept.pk).update(
+        workspace=place
+    )  # where a shared one was its owner's alone before
+
+    def offered(user: User, **asked: str) -> list[str]:
+        html = signed_in(user).get(page, asked).content.decode()
+        return [unescape(each) for each in re.findall(r'data-prompt="([^"]*)"', html)]
+
+    questions = [
+        "What do you remember about my project deadline?",
+        "I am vegetarian: what should I keep in mind?",
+        "Wir sind per Du: what should I keep in mind?",
+    ]
+    assert offered(cast.owner) == offered(cast.editor) == questions, "others read what is asked here"
+    assert offered(cast.viewer) == offered(cast.owner, temporary="on") == []
+    settings.EMBEDDED_MODEL, settings.LLM_BASE_URL = False, None
+    assert offered(cast.owner) == []
+    html = signed_in(cast.owner).get(page).content.decode()
+    assert "No model is connected" in html and "Ask an administrator to connect one." in html
+    User.objects.update(memory_default=False)
+    settings.EMBEDDED_MODEL = True
+    assert offered(cast.owner) == []
 
 
 def test_who_signed_up_first_is_told_so_until_there_is_a_chat(cast: Cast) -> None:

@@ -139,7 +139,9 @@ async def test_a_server_that_moved_is_found_by_the_next_attempt(scripted_openai:
 
 
 async def test_no_address_yet_is_said_in_a_sentence() -> None:
-    model = OpenAIChatModel(lambda: None, CAPABILITIES, not_ready="Still starting.")
+    model = OpenAIChatModel(
+        lambda: None, CAPABILITIES, not_ready=lambda: errors.ModelUnavailable("Still starting.")
+    )
     assert model.name == ""
     with pytest.raises(errors.ModelUnavailable, match=r"^Still starting\.$"):
         await text_of(model.stream(QUESTION))

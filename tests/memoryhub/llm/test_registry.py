@@ -97,7 +97,7 @@ def test_the_embedded_model_is_found_once_it_runs_and_after_it_moved(
 def test_neither_a_server_nor_the_embedded_model(settings: Settings) -> None:
     settings.LLM_BASE_URL = None
     settings.EMBEDDED_MODEL = False
-    with pytest.raises(errors.ModelUnavailable, match="No model is connected"):
+    with pytest.raises(errors.ModelMissing, match="No model is connected"):
         registry.get_chat_model().complete(QUESTION)
 
 
