@@ -11,9 +11,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from memoryhub.local import model_server
+import pytest
+
+from memoryhub.local import large_model, model_server
+from tests.memoryhub.local.processes import wait_until
 
 START_SECONDS = 60
+ROOT = Path(__file__).resolve().parents[2]
+LARGE_MODEL = Path(os.environ.get("LARGE_MODEL", large_model.model_file(ROOT / "var")))
+NEEDS_LARGE_MODEL = pytest.mark.skipif(
+    not LARGE_MODEL.is_file() or LARGE_MODEL.stat().st_size != large_model.SIZE,
+    reason="the larger model is not here: manage.py fetch_model downloads it, LARGE_MODEL names its file",
+)
 
 
 @contextmanager
@@ -51,3 +60,24 @@ def running_local_model(data_dir: Path, *, key: str = "") -> Iterator[Path]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+@contextmanager
+def running_large_model(data_dir: Path) -> Iterator[None]:
+    """The real larger model with its real file, as the supervisor starts it."""
+    (data_dir / "run").mkdir(exist_ok=True)
+    large_model.folder(data_dir).mkdir()
+    large_model.model_file(data_dir).symlink_to(LARGE_MODEL.resolve())
+    port = model_server.free_port()
+    command = [sys.executable, "-m", "memoryhub.local.model_server", "--large", "--anyway"]
+    with subprocess.Popen(
+        [*command, "--data-dir", str(data_dir), "--port", str(port)],
+        env={**os.environ, model_server.KEY_VARIABLE: "sesame"},
+    ) as process:
+        try:
+            wait_until(lambda: model_server.is_ready(port), "the larger model is loaded")
+            endpoint = model_server.Endpoint(f"http://127.0.0.1:{port}/v1", "sesame", large_model.NAME)
+            model_server.write_endpoint(data_dir, endpoint, model_server.LARGE)
+            yield
+        finally:
+            process.kill()

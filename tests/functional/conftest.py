@@ -246,9 +246,9 @@ def open_more(page: Page) -> None:
     page.locator(".composer__more").evaluate("menu => { menu.open = true }")
 
 
-def finished(answer: Locator) -> None:
+def finished(answer: Locator, milliseconds: int = SLOW) -> None:
     """The answer is whole. The model has one or two cores to itself at best."""
-    expect(answer).not_to_have_attribute("aria-busy", "true", timeout=SLOW)
+    expect(answer).not_to_have_attribute("aria-busy", "true", timeout=milliseconds)
     expect(answer.locator(".prose")).not_to_be_empty()
 
 
