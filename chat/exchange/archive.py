@@ -6,6 +6,7 @@ whatever the archive says of its size.
 
 from __future__ import annotations
 
+import codecs
 import re
 import struct
 import zipfile
@@ -14,15 +15,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, cast
 
 from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 
 from memoryhub.errors import Invalid, TooLarge
+from workspaces.documents.reading.kinds import utf_16
+from workspaces.documents.reading.plain import LOOKED_AT, guessed
 
-KNOWN = re.compile(r"conversations(-\d{1,5})?\.json|memories\.json")
+KNOWN = re.compile(r"(?i)conversations([-_ ]?\(?\d{1,5}\)?)?\.json|memories\.json")
 UNPACKED = 4  # times the largest upload
 DIRECTORY = 32 * 2**20  # bytes of an archive's list of files, which is read whole
 END, LOCATOR64 = b"PK\x05\x06", b"PK\x06\x07"
@@ -97,16 +100,41 @@ def _of_archive(archive: zipfile.ZipFile) -> Iterator[Part]:
         ):  # broken, with a password, or packed oddly
             raise Invalid(NO_ARCHIVE) from None
         with file:
-            part = Part(_name(info), file, info.file_size, room=room)
+            part = Part(_name(info), _in_utf8(archive, info, file), info.file_size, room=room)
             yield part
             room -= part.read_count
+
+
+def _in_utf8(archive: zipfile.ZipFile, info: zipfile.ZipInfo, file: IO[bytes]) -> IO[bytes]:
+    """The part, recoded where its beginning is UTF-16 or in an older code page."""
+    try:
+        with archive.open(info) as peeked:
+            beginning = peeked.read(LOOKED_AT)
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError):
+        return file  # whose reading says so
+    if beginning.startswith(codecs.BOM_UTF8):
+        file.read(len(codecs.BOM_UTF8))
+        return file
+    code = utf_16(beginning)
+    if not code and not is_utf8(beginning):
+        code = guessed(beginning) or ""
+    return cast("IO[bytes]", codecs.EncodedFile(file, "utf-8", code)) if code else file
+
+
+def is_utf8(beginning: bytes) -> bool:
+    """Whether these first bytes of a file are UTF-8, of whose last letter some may be missing."""
+    try:
+        beginning.decode()
+    except UnicodeDecodeError as error:
+        return error.end >= len(beginning) - 3 and error.reason == "unexpected end of data"
+    return True
 
 
 def _known(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     """In the order of their names, in whatever folders of the archive they lie."""
     found: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
-        if KNOWN.fullmatch(_name(info)):
+        if KNOWN.fullmatch(_name(info)) and not info.filename.startswith("__MACOSX/"):
             found.setdefault(info.filename, info)
     if not found:
         raise Invalid(_("There is no conversations.json or memories.json in this .zip file."))

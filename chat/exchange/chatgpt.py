@@ -23,12 +23,21 @@ def transcript_of(conversation: dict[str, Any]) -> Transcript | None:
         return None
     nodes = {name: node for name, node in mapping.items() if isinstance(node, dict)}
     parents = {name: str(node.get("parent") or "") for name, node in nodes.items()}
+    for name, node in nodes.items():  # some exports name children alone
+        for child in node["children"] if isinstance(node.get("children"), list) else ():
+            if isinstance(child, str):
+                parents[child] = parents.get(child) or name
     leaf = conversation.get("current_node")
-    if not isinstance(leaf, str) or leaf not in nodes:
+    model = text_of(conversation.get("default_model_slug"))
+
+    def branch(leaf: str) -> list[Said | None]:
+        return [_said(name, _dict(nodes.get(name)).get("message"), model) for name in path_to(leaf, parents)]
+
+    said = branch(leaf) if isinstance(leaf, str) and leaf in nodes else []
+    if not any(said):
         lengths = _lengths(parents)
         leaf = max(nodes, key=lambda name: (lengths[name], _at(nodes[name])), default="")
-    model = text_of(conversation.get("default_model_slug"))
-    said = [_said(name, nodes[name].get("message"), model) for name in path_to(leaf, parents)]
+        said = branch(leaf)
     return Transcript(
         id=str(conversation.get("conversation_id") or conversation.get("id") or leaf),
         title=text_of(conversation.get("title")),
@@ -62,8 +71,16 @@ def _said(name: str, message: Any, usual_model: str) -> Said | None:
         is_user=author["role"] == "user",
         text=_text(content),
         at=moment_of(message.get("create_time")),
+        pasted="\n".join(_files(metadata)),
         model=text_of(metadata.get("model_slug")) or (usual_model if author["role"] == "assistant" else ""),
     )
+
+
+def _files(metadata: dict[str, Any]) -> list[str]:
+    """The names of attached files, whose text the export has not."""
+    given = metadata.get("attachments")
+    names = [text_of(_dict(each).get("name")) for each in given] if isinstance(given, list) else []
+    return [name for name in names if name]
 
 
 def _text(content: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ branch that was last. What Claude remembered is prose: every sentence of it beco
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from chat.exchange.statements import is_statement, without_bullet
@@ -32,7 +32,7 @@ def transcript_of(conversation: dict[str, Any]) -> Transcript | None:
     }
     said = [_said(name, messages[name]) for name in _branch(conversation, messages)]
     return Transcript(
-        id=str(conversation.get("uuid") or ""),
+        id=str(conversation.get("uuid") or f"{conversation.get('name')} {conversation.get('created_at')}"),
         title=text_of(conversation.get("name")),
         said=[each for each in said if each is not None],
         began_at=moment_of(conversation.get("created_at")),
@@ -43,8 +43,10 @@ def transcript_of(conversation: dict[str, Any]) -> Transcript | None:
 def statements_of(memory: dict[str, Any]) -> Iterator[Line]:
     """Of one entry of ``memories.json``."""
     projects = memory.get("project_memories")
-    texts = [memory.get("conversations_memory"), *(projects.values() if isinstance(projects, dict) else ())]
+    projects = projects.values() if isinstance(projects, dict) else projects
+    texts = [memory.get("conversations_memory"), *(projects if isinstance(projects, Iterable) else ())]
     for text in texts:
+        text = text.get("content") if isinstance(text, dict) else text
         for line in text_of(text).splitlines():
             for sentence in SENTENCE_END.split(without_bullet(line) if is_statement(line) else ""):
                 if is_statement(sentence):
@@ -66,15 +68,15 @@ def _branch(conversation: dict[str, Any], messages: dict[str, Any]) -> list[str]
 
 
 def _said(name: str, message: dict[str, Any]) -> Said | None:
-    if message.get("sender") not in ("human", "assistant"):
+    if message.get("sender") not in ("human", "user", "assistant"):
         return None
     content = message.get("content")
     blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
     texts = [text_of(block.get("text")) for block in blocks if block.get("type") == "text"]
     return Said(
         id=name,
-        is_user=message["sender"] == "human",
-        text="\n\n".join(text for text in texts if text) or text_of(message.get("text")),
+        is_user=message["sender"] != "assistant",
+        text="\n\n".join(text for text in texts if text) or text_of(message.get("text")) or text_of(content),
         at=moment_of(message.get("created_at")),
         pasted="\n\n".join(filter(None, _attached(message))),
     )

@@ -25,14 +25,18 @@ def items(file: Readable) -> Iterator[Any]:
     Raises Invalid for what is no JSON, ends in the middle, or nests or weighs too much.
     """
     maker = _Maker()
+    is_empty = True
     try:
         for event, value in ijson.basic_parse(file, use_float=True, multiple_values=True, buf_size=BUFFER):
+            is_empty = False
             if maker.take(event, value):
                 yield maker.made
                 maker.clear()
             if maker.size > ITEM:
                 raise Invalid(_("One entry of this file is too large."))
     except ijson.IncompleteJSONError:
+        if is_empty:  # an empty part of an export
+            return
         raise Invalid(_("This file is incomplete. Download it again.")) from None
     except (ijson.JSONError, ValueError, OverflowError):
         raise Invalid(_("This file is not valid JSON.")) from None
@@ -61,6 +65,8 @@ class _Maker:
             return self._end()
         if event == "map_key":
             self.keys[-1] = value
+            return False
+        if self.depth == 0 and value is None:
             return False
         if self.depth == 0:
             raise Invalid(_("This file is not valid JSON."))

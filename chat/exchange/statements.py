@@ -15,9 +15,10 @@ from chat.exchange.transcripts import Line
 from memoryhub.errors import Invalid
 
 LONGEST = 65_536  # bytes of a line of text; what is longer is refused as too long for a memory
-BULLET = re.compile(r"^\s*([-*•\u2013]|\d{1,3}[.)])\s+")
+TEXTS = {"content", "memory", "text"}  # names under which lists of other programs have a statement
+BULLET = re.compile(r"^\s*(?:([-*•\u2013☐☑]|\(?\d{1,3}[.)]|\[[ xX]\])\s+)+")
 NO_STATEMENT = re.compile(
-    r"\s*(#{1,6}(\s.*)?|\*\*[^*]+\*\*:?|[^.!?]{1,80}:|[-*•\u2013]?\s*\d{0,3}[.)]?|[-=_*~]+)\s*"
+    r"\s*(#{1,6}(\s.*)?|\*\*[^*]+\*\*:?|[^.!?]{1,80}:|[-*•\u2013]?\s*\(?(\d{0,3}|[IVXivx]{1,6})[.)]?|[-=_*~]+)\s*"
 )
 FIELDS = ("content", "summary", "key", "category", "tags", "importance", "pinned", "expires_at", "created_at")
 
@@ -40,6 +41,8 @@ def lines_in(file: Part) -> Iterator[str]:
 def line_of(statement: Any, *, importer: str) -> Line:
     """What is wrong with a statement is found where every line is checked."""
     given = statement if isinstance(statement, dict) else {"content": statement}
+    text = next((given[name] for name in sorted(TEXTS) if given.get(name)), None)
+    given = given if text is None else given | {"content": text}
     if statement is None or given.get("content") is None:
         return left_out(EMPTY if not given.get("content") and len(given) < 2 else UNKNOWN)
     if isinstance(given["content"], str):

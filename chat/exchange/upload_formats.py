@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 
 from chat.exchange import chatgpt, claude, statements
-from chat.exchange.archive import Part, is_archive, parts_of, unpacked_size
+from chat.exchange.archive import Part, is_archive, is_utf8, parts_of, unpacked_size
 from chat.exchange.export import FORMAT, VERSION
 from chat.exchange.json_stream import items
 from chat.exchange.lines import (
@@ -81,7 +81,7 @@ def recognise(path: Path) -> str:
             return ImportKind.MEMORYHUB
     if beginning[:1] in b"[{":
         return _kind_in(path)
-    if b"\0" in beginning or not _is_utf8(beginning):
+    if b"\0" in beginning or not is_utf8(beginning):
         raise Invalid(UNKNOWN)
     return ImportKind.STATEMENTS
 
@@ -237,7 +237,14 @@ def _entries(imported: Import, *, skip: int) -> Iterator[Entry]:
 def _values(kind: str, part: Part, path: Path) -> Iterator[Any]:
     if kind == ImportKind.STATEMENTS and not _begins_as_json(path):
         return statements.lines_in(part)
-    return items(part)
+    return _entries_in(part)
+
+
+def _entries_in(part: Part) -> Iterator[Any]:
+    """The elements of the array, or of that under ``conversations`` where an object is around it."""
+    for value in items(part):
+        wrapped = value.get("conversations") if isinstance(value, dict) else None
+        yield from wrapped if isinstance(wrapped, list) else [value]
 
 
 def _entry(kind: str, value: Any, importer: User, read_bytes: int) -> Entry:
@@ -263,21 +270,26 @@ def _entry(kind: str, value: Any, importer: User, read_bytes: int) -> Entry:
 
 
 def _kind_in(path: Path) -> str:
-    """That of the first entry that has one. Raises Invalid where none has."""
+    """That of the first conversation, else of the first statement. Raises Invalid where there is neither."""
     is_empty = True
+    otherwise = ""
     with parts_of(path) as parts:
         for part in parts:
-            for value in items(part):
-                if kind := _kind_of(value):
-                    return kind
+            for value in _entries_in(part):
+                kind = _kind_of(value)
+                if kind in READERS:
+                    return str(kind)
+                otherwise = otherwise or kind or ""
                 is_empty = False
+    if otherwise:
+        return otherwise
     raise Invalid(_("This file is empty.") if is_empty else UNKNOWN)
 
 
 def _kind_of(entry: Any) -> str | None:
     if isinstance(entry, dict):
         found = next((kind for kind, reader in READERS.items() if reader.is_entry(entry)), None)
-        return found or (ImportKind.STATEMENTS if "content" in entry else None)
+        return found or (ImportKind.STATEMENTS if statements.TEXTS & entry.keys() else None)
     return ImportKind.STATEMENTS if isinstance(entry, str) and entry.strip() else None
 
 
@@ -303,11 +315,3 @@ def _is_ours(path: Path) -> bool:
 def _begins_as_json(path: Path) -> bool:
     with path.open("rb") as file:
         return file.read(PEEK).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"[", b"{")
-
-
-def _is_utf8(beginning: bytes) -> bool:
-    try:
-        beginning.decode()
-    except UnicodeDecodeError as error:
-        return error.end >= len(beginning) - 3 and error.reason == "unexpected end of data"
-    return True

@@ -132,3 +132,64 @@ def test_numbered_memory_of_claude_loses_its_number(cast: Cast) -> None:
     imported_whole(cast.viewer, as_json([memory]), None, "memories.json")
     contents = set(Memory.objects.filter(owner=cast.viewer).values_list("content", flat=True))
     assert contents == {"Mona leads Apollo.", "Lives in Porto"}
+
+
+def test_statements_and_objects_around_do_not_hide_conversations(cast: Cast) -> None:
+    """A list may begin with a text; an object may be around it."""
+    for given in (["note", {"content": None}, gpt_conversation()], {"conversations": [gpt_conversation()]}):
+        imported = uploaded(cast.editor, as_json(given), cast.workspace, "conversations.json")
+        assert (imported.kind, imported.foreseen["chat"]["new"]) == (ImportKind.CHATGPT, 1)
+
+
+def test_odd_parts_of_an_archive_are_read(cast: Cast) -> None:
+    def part(number: int, code: str) -> bytes:
+        chat = gpt_conversation(conversation_id=f"c-{number}", title=f"Café {code}")
+        return json.dumps([chat], ensure_ascii=False).encode(code)
+
+    files = {
+        "conversations-000.json": b"",
+        "conversations-001.json": b"null",
+        "__MACOSX/conversations.json": b"\0\5\26\7",
+        "a/Conversations (1).json": part(1, "utf-8-sig"),
+        "b/conversations_2.json": part(2, "utf-16"),
+        "c/conversations.json": part(3, "latin-1"),
+    }
+    imported_whole(cast.editor, zipped(**files), cast.workspace, "chatgpt.zip")
+    titles = set(Chat.objects.values_list("title", flat=True))
+    assert titles == {"Café utf-8-sig", "Café utf-16", "Café latin-1"}
+
+
+def test_tree_that_names_children_alone_or_ends_at_its_root_is_read(cast: Cast) -> None:
+    rooted, childish = gpt_conversation(current_node="root"), copy.deepcopy(gpt_conversation())
+    childish |= {"conversation_id": "c-2", "current_node": None}
+    for name, node in childish["mapping"].items():
+        if node["parent"]:
+            childish["mapping"][node["parent"]]["children"].append(name)
+    for node in childish["mapping"].values():
+        del node["parent"]
+    imported_whole(cast.editor, as_json([rooted, childish]), cast.workspace)
+    assert [chat.messages.count() for chat in Chat.objects.all()] == [4, 4]
+
+
+def test_names_of_attached_files_and_other_forms_of_messages_come_along(cast: Cast) -> None:
+    asked = gpt_conversation()
+    asked["mapping"]["q1"]["message"]["metadata"] = {"attachments": [{"name": "lease.pdf"}, None]}
+    imported_whole(cast.editor, as_json([asked]), cast.workspace)
+    assert Message.objects.order_by("pk")[0].content.endswith("lease.pdf")
+    answered = claude_conversation()
+    answered["chat_messages"][0] |= {"sender": "user", "content": "I row at Derry.", "text": ""}
+    imported_whole(cast.editor, as_json([answered]), cast.workspace)
+    assert Message.objects.filter(content="I row at Derry.", role="user").exists()
+
+
+def test_lists_of_other_programs_are_read(cast: Cast) -> None:
+    given = [{"memory": "Mona likes tea"}, {"text": "(2) Ann has a boat"}, "II.", "[x] Olive has a cat"]
+    imported_whole(cast.editor, as_json(given), cast.workspace, "list.json")
+    assert set(Memory.objects.values_list("content", flat=True)) == {
+        "Mona likes tea",
+        "Ann has a boat",
+        "Olive has a cat",
+    }
+    memory = {"conversations_memory": None, "project_memories": [{"content": "Apollo ships in May."}]}
+    imported_whole(cast.viewer, as_json([memory]), None, "memories.json")
+    assert Memory.objects.filter(owner=cast.viewer, content="Apollo ships in May.").exists()
