@@ -189,6 +189,7 @@ audit: $(TOOLS)/.installed
 
 licences: install-dev
 	@$(VENV)/bin/pip-licenses
+	@echo "Apache-2.0: the weights of Qwen2.5-Coder-1.5B-Instruct, which are downloaded and no package (docs/models.md)"
 
 clean:
 	rm -rf $(VENV) $(TOOLS) $(PROGRAMS) $(NODE_PROGRAMS) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
