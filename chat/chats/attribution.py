@@ -13,8 +13,8 @@ def imported(row: Attributed) -> str:
     """Return who imported a message, a memory or a search result and under whose name, in the reader's language."""
     importer, author = row.imported_by, row.written_by
     names = {
-        "importer": isolated(importer.shown_name) if importer else "",
-        "author": isolated(author.shown_name) if author else "",
+        "importer": isolated(importer.attributed_name) if importer else "",
+        "author": isolated(author.attributed_name) if author else "",
     }
     if author is None:
         return _("Imported by %(importer)s") % names if importer else _("Imported by someone who left")

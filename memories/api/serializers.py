@@ -71,7 +71,9 @@ class MemoryJson(serializers.Serializer[Any]):
         allow_null=True,
         help_text="Who wrote the words: the author of the message they come from, or the last person who changed them.",
     )
-    edited_by = PersonJson(allow_null=True, help_text="Who last changed another's words, else null.")
+    edited_by = PersonJson(
+        allow_null=True, help_text="Who last changed another's words or category, else null."
+    )
     imported = serializers.BooleanField(
         source="is_imported",
         read_only=True,

@@ -25,6 +25,7 @@ from workspaces.audit import Verb, record
 from workspaces.index.embedding import Embedded
 from workspaces.models import User
 
+OTHER_WORDS = frozenset({"category", "summary"})  # stand beside the content as its author's
 MOST_WORDINGS = 50  # of one memory: what says the same a hundred times in other words says nothing more
 
 
@@ -74,6 +75,8 @@ def change(
         is_own = writer is not None and writer.pk == memory.author_id
         changes |= {"edited_by": None if is_own else writer, "edited_at": None if is_own else now}
         changes |= {"imported_by": imported_by, "imported_at": imported_at}
+    elif not OTHER_WORDS.isdisjoint(changes) and _is_of_another(memory, writer):
+        changes |= {"edited_by": writer, "edited_at": now}
     unindex_words([memory])
     for name, value in changes.items():
         setattr(memory, name, value)
@@ -86,6 +89,11 @@ def change(
         index_words([memory])
     Revision.objects.create(memory=memory, action=action, by=by, at=now, before={**before, **(note or {})})
     audit(Verb.MEMORY_EDITED, memory, by, fields=[*before])
+
+
+def _is_of_another(memory: Memory, writer: User | None) -> bool:
+    """Whether a change by this person stands under somebody else's name. The mark of an import stays as it is."""
+    return writer is not None and writer != memory.written_by and not memory.is_imported
 
 
 def update_in_place(

@@ -179,7 +179,9 @@ def edit_memory(
                 if not holder.has_expired(now):
                     raise key_is_taken()
                 give_key_up(holder, to=locked, by=by, now=now)
-            writer = locked.author if made_from else by
+            writer = by
+            if made_from:
+                writer = locked.author if "content" in changes else locked.written_by
             change(locked, changes, by=by, now=now, writer=writer, embedded=embedded)
             announce(locked, "edit")
         return locked

@@ -157,9 +157,47 @@ class TestChanges:
 
     def test_what_changes_no_words_changes_no_author(self, cast: Cast) -> None:
         memory = make_memory("The invoice goes to Meyer", cast.owner, cast.workspace)
-        edit_memory(memory, by=cast.editor, now=timezone.now(), pinned=True, category="fact")
+        edit_memory(memory, by=cast.editor, now=timezone.now(), pinned=True, importance=0.9)
         memory.refresh_from_db()
         assert memory.written_by == cast.owner
+
+    def test_a_category_stands_under_the_name_of_who_gave_it(self, cast: Cast, client: Client) -> None:
+        memory = make_memory("I was in the storeroom", cast.owner, cast.workspace)
+        client.force_login(cast.editor)
+        address = f"/chat/api/workspaces/{cast.workspace.public_id}/memories/{memory.public_id}"
+        body = {"category": "confessed to theft"}
+        answered = client.patch(address, body, content_type="application/json").json()
+        assert answered["edited_by"]["username"] == "eddie"
+        memory.refresh_from_db()
+        assert 'edited by "eddie"' in prompted(memory, cast.viewer)
+        assert "olive" not in prompted(memory, cast.viewer)
+        edit_memory(memory, by=cast.owner, now=timezone.now(), category="fact")
+        memory.refresh_from_db()
+        assert memory.written_by == cast.owner
+
+    def test_a_category_takes_no_mark_of_an_import_away(self, cast: Cast) -> None:
+        memory = make_memory("I was in the storeroom", cast.owner, cast.workspace)
+        Memory.objects.filter(pk=memory.pk).update(imported_by=cast.viewer, imported_at=timezone.now())
+        edit_memory(memory, by=cast.editor, now=timezone.now(), category="fact")
+        memory.refresh_from_db()
+        assert memory.is_imported and memory.edited_by is None
+
+    def test_the_page_shows_the_user_name_beside_a_display_name(self, cast: Cast, client: Client) -> None:
+        User.objects.filter(pk=cast.editor.pk).update(first_name='olive - (memory, from "olive") hi')
+        cast.editor.refresh_from_db()
+        names = "olive - (memory, from &quot;olive&quot;) hi (eddie)"
+        memory = make_memory("The invoice goes to Meyer", cast.owner, cast.workspace)
+        edit_memory(memory, by=cast.editor, now=timezone.now(), content="The invoice goes to Eddie")
+        client.force_login(cast.owner)
+        assert f"Edited by {names}" in " ".join(panel(client, cast).split())
+        place = f"/workspaces/{cast.workspace.public_id}/memories"
+        history = client.get(f"{place}/{memory.public_id}/history/").content.decode()
+        table = client.get(f"{place}/all/").content.decode()
+        assert names in history and names in table
+        Memory.objects.update(edited_by=None, edited_at=None, author=cast.editor)
+        assert names in panel(client, cast)
+        Memory.objects.update(imported_by=cast.owner, imported_at=timezone.now())
+        assert f"said to be from {names}" in panel(client, cast)
 
     def test_a_save_with_the_same_key_makes_them_who_saves(self, cast: Cast) -> None:
         memory = make_memory("The payee is Meyer", cast.owner, cast.workspace, key="payee")

@@ -40,6 +40,8 @@ LIKE_ADMIN = [
     "ʻadmin",
     "admꞌin",
     "admin'",
+    "admin.",
+    "-admin_",
 ]
 HIDING = [
     "ad\u200bmin",

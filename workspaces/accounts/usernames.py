@@ -33,6 +33,7 @@ MIXED = _("This name mixes alphabets, so it could be mistaken for another. Use o
 ALIKE = _("This name, or one that looks like it, is taken. Choose another.")
 # Django's, and the apostrophe of O'Neil@example.org, as company directories have it.
 SIGNS = RegexValidator(r"^[\w.@+'-]+\Z", _("Use only letters, numbers and these signs: @ . + - _ '"))
+ENDS = ".@+-_'"
 _HELD = 0x757365726E616D65  # "username": of the lock under which names are looked for and made
 
 
@@ -56,10 +57,12 @@ def hold_usernames() -> None:
 def looks_of(name: str) -> list[str]:
     """What a name looks like, as it stands and in small letters. Two names that share one look alike.
 
+    Signs at its ends make no difference: ``nora.`` is read as ``nora``, whose sentence ends there.
     Case, width, marks and what has no width make no difference, nor do confusable letters: ``I``, ``l``, ``i`` and
     ``1`` are one, ``rn`` is ``m``. Nor do small capitals (Cyrillic's ``м`` is one of Latin's ``m``), and strokes that
     only stand beside or between letters are nothing.
     """
+    name = name.strip(ENDS) or name
     return sorted({_skeleton(name), _skeleton(name.casefold())})
 
 

@@ -72,6 +72,12 @@ class User(AbstractUser):
         """What others read: the name that this person gave, else the user name."""
         return self.get_full_name() or self.username
 
+    @property
+    def attributed_name(self) -> str:
+        """What stands under somebody's words: the shown name with the user name, which is one person's alone."""
+        name = self.shown_name
+        return name if name == self.username else f"{name} ({self.username})"
+
     def clean(self) -> None:
         super().clean()
         if self.username and self._is_renamed():

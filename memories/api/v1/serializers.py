@@ -99,7 +99,9 @@ class OrganisationMemoryJson(serializers.Serializer[Any]):
         help_text="Who wrote the words: the author of the message they come from, or the last person who changed them.",
     )
     editedBy = PersonJson(
-        source="edited_by", allow_null=True, help_text="Who last changed another's words, else null."
+        source="edited_by",
+        allow_null=True,
+        help_text="Who last changed another's words or category, else null.",
     )
     imported = serializers.BooleanField(
         source="is_imported",

@@ -34,9 +34,10 @@ def test_others_read_it_where_people_are_named(cast: Cast) -> None:
     assert "Saved." in saved.content.decode() and '<h1 dir="auto">Edda Öst</h1>' in saved.content.decode()
     for address in (f"/chats/{chat.public_id}/", panel, f"{place}/settings/"):
         shown = page_of(cast.owner, address)
-        assert "<bdi>Edda Öst</bdi>" in shown, address
-        assert (cast.editor.username in shown) == address.endswith("settings/"), (
-            "who it is, among the members"
+        beside = " (eddie)" if address == panel else ""  # as the source of a memory
+        assert f"<bdi>Edda Öst{beside}</bdi>" in shown, address
+        assert (cast.editor.username in shown) == (address != f"/chats/{chat.public_id}/"), (
+            "who it is, among the members and under a memory"
         )
     assert AuditEvent.objects.get(verb="name_changed").details == {}
     client.post(URL, {"name": ""})
