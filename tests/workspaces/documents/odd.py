@@ -230,6 +230,14 @@ RTF = (
 )
 
 
+RTF_RARE = (
+    b"{\\rtf1\\ansi Fee {\\deleted 4{\\b 200}}{\\revised 5850}.{\\shp{\\*\\shpinst{\\sp{\\sn Colour}{\\sv 1}}{\\shptxt Box Tullow\\par}}}"
+    b"{\\*\\annotation Note Tallaght}{\\pict\\wmetafile8 0102}{\\pict\\jpegblip\\bliptag1{\\*\\blipuid ab}"
+    + picture_file().hex().encode()
+    + b"}}"
+)
+
+
 def odd_files() -> list[Odd]:
     found: list[Odd] = [(f"{name}.docx", *rest) for name, rest in DOCX.items()]
     found += [(f"{name}.pptx", *rest) for name, rest in PPTX.items()]
@@ -260,7 +268,11 @@ def odd_files() -> list[Odd]:
         ("rare.ods", ODS_RARE, ("6612 | 2026-10-09", "Sheet box Cahir", "Head Tralee", "Chart Gort"), ()),
         ("saved.html", mails()["page.mht"][0], ("Привет saved words",), ()),
         ("cut.txt", (RUSSIAN * 3).encode()[:-1] + b"\xe9", (RUSSIAN,), ()),
+        ("short cp1251.txt", "Цена: 84 рубля".encode("cp1251"), ("Цена: 84 рубля",), ()),
+        ("short mac.txt", "Le café d’Évreux est fermé".encode("mac_roman"), ("café d’Évreux",), ()),
+        ("short eucjp.txt", "鍵は田中さんが第三倉庫に持つ".encode("euc_jp"), ("第三倉庫に持つ",), ()),
         ("jis.txt", JAPANESE.encode("iso2022_jp"), (JAPANESE,), ()),
+        ("rare.rtf", RTF_RARE, ("Fee 5850", "Box Tullow", "Note Tallaght"), ("4200", "Colour")),
         *((name, *rest) for name, rest in mails().items()),
         *((f"{name}.txt", text.encode(code), (text,), ()) for name, (text, code) in CODED.items()),
         ("coded.csv", "город;склад\nОмск;третий склад на берегу\nПермь;пятый склад в лесу\n".encode("cp1251"), ("третий склад на берегу",), ()),

@@ -97,6 +97,7 @@ def test_rows_of_a_table_and_tabs_keep_their_words_apart(tmp_path: Path) -> None
         ("a.docx", changed(DOCX["maths"][0], lambda *_: None, **{"word/media/a.jpg": picture_file()}), {"pictures": 1}),
         ("a.pdf", pdf_with_picture("Drawn", "Printed", height=90), {"pictures": 1}),
         ("attached.eml", ODD["attached.eml"][0], {"files": 1}),
+        ("rare.rtf", ODD["rare.rtf"][0], {"pictures": 2}),
     ],
 )  # fmt: skip
 def test_what_is_left_out_is_counted(

@@ -15,6 +15,7 @@ from workspaces.documents.reading.office import (
     read_odp,
     read_odt,
     read_pptx,
+    read_rtf,
 )
 from workspaces.documents.reading.plain import (
     read_csv,
@@ -33,7 +34,7 @@ def _read_pdf(data: bytes) -> Blocks:
     return read_pdf(data)
 
 
-BY_LIBRARY = (kinds.RTF, kinds.DOC, kinds.PPT, kinds.XLS, kinds.XLSB)
+BY_LIBRARY = (kinds.DOC, kinds.PPT, kinds.XLS, kinds.XLSB)
 READERS |= {
     kinds.PDF: _read_pdf,
     kinds.WORD: read_docx,
@@ -42,6 +43,7 @@ READERS |= {
     kinds.ODT: read_odt,
     kinds.ODS: read_ods,
     kinds.ODP: read_odp,
+    kinds.RTF: read_rtf,
     kinds.EPUB: read_epub,
     kinds.HTML: read_html,
     kinds.WEB_PAGE: read_web_page,

@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from workspaces.documents.reading import attached
-from workspaces.documents.reading.block import Block, Blocks, Unreadable
-from workspaces.documents.reading.kinds import ODT, WORD, open_zip
+from workspaces.documents.reading.block import Block, Blocks, Unreadable, left_out
+from workspaces.documents.reading.kinds import ODT, RTF, WORD, open_zip
 from workspaces.documents.reading.plain import enter, path, read_html, table
 from workspaces.documents.reading.shown import shown
 
@@ -29,6 +29,9 @@ _WORD_PARTS = (
     ("Chart", r"word/charts/chart(Ex)?\d*\.xml"),
     ("Diagram", r"word/diagrams/data\d*\.xml"),
 )
+_RTF_DELETED = re.compile(rb"\{(?:\\[a-z]+-?\d*\s?)*\\deleted\b[^{}]*(?:\{[^{}]*\}[^{}]*)*\}")
+_RTF_PROPERTY = re.compile(rb"\{\\sp\s*\{\\sn[^{}]*\}\s*\{\\sv[^{}]*\}\s*\}")  # of a shape: size, colour
+_RTF_PICTURE = re.compile(rb"\\(?:jpeg|png)blip(?:[^{}]|\{[^{}]*\})*?[\s}]((?:[0-9a-fA-F]{2}\s*){40,}+)\}")
 _OF_SLIDES = ("chart", "chartEx", "diagramData", "notesSlide", "comments")
 
 
@@ -74,6 +77,18 @@ def read_by_library(data: bytes, kind: str) -> Blocks:
         elif text.strip():
             lines.append(text)
     yield Block("\n\n".join(lines), 0, path(headings))
+
+
+def read_rtf(data: bytes) -> Blocks:
+    """The library's text without what was deleted, with text boxes and notes; pictures, of which WMF is counted."""
+    data = _RTF_DELETED.sub(b"", data)
+    data = _RTF_PROPERTY.sub(b"", data)
+    data = re.sub(rb"\{\\\*\\(shpinst|annotation)\b", rb"{\\par\\\1", data)
+    yield from read_by_library(data, RTF)
+    drawn = [bytes.fromhex(each[1].decode()) for each in _RTF_PICTURE.finditer(data)]
+    yield from attached.pictures({f"picture {number}": each for number, each in enumerate(drawn, 1)})
+    if (undrawn := data.count(b"{\\pict") - data.count(b"{\\nonshppict") - len(drawn)) > 0:
+        left_out["pictures"] += undrawn
 
 
 def read_docx(data: bytes) -> Blocks:

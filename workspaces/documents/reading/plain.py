@@ -5,8 +5,10 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import itertools
 import json
 import re
+import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,6 +17,12 @@ from workspaces.documents.reading.kinds import utf_16
 
 ROWS_AT_ONCE = 20  # of a table in one block, with its head repeated
 LOOKED_AT = 100_000  # bytes from which the code page is guessed
+LOOKED_CLOSELY = 1_000  # bytes or characters of which each is looked at
+_SHORT = (
+    "cp1251", "cp1252", "mac_roman", "cp932", "euc_jp", "gb18030", "cp949", "big5", "koi8_r", "cp866", "mac_cyrillic",
+    "cp850", "cp1250", "cp1253", "cp1254", "cp1255", "cp1256", "cp874",
+)  # fmt: skip
+_USUAL = "“”‘’„–—…«»€£°§·•©®№、。，：；！？（）「」ー々"  # noqa: RUF001
 _LIKELY = ("cp1252", "mac_roman", "cp1250")  # of Latin code pages that fit equally well, the most used first
 _WIDER = {"iso8859-1": "cp1252", "iso8859-9": "cp1254", "gb2312": "gb18030", "gbk": "gb18030",
           "shift_jis": "cp932", "euc_kr": "cp949", "big5": "big5hkscs", "tis-620": "cp874"}  # fmt: skip
@@ -62,11 +70,44 @@ def guessed(data: bytes) -> str | None:
         matches = from_bytes(sample, cp_isolation=["koi8_r", "cp1251", "iso8859_5", "cp866", "mac_cyrillic"])
         best = matches.best() or best
     if best is None:
-        return None
-    if _LATIN.match(best.encoding):
+        return _plainest(sample)
+    code = best.encoding
+    if _LATIN.match(code):
         fitting = {name for match in matches for name in match.could_be_from_charset}
-        return next((code for code in _LIKELY if code in fitting), best.encoding)
-    return best.encoding
+        code = next((likely for likely in _LIKELY if likely in fitting), code)
+    odd = _oddness(sample[:LOOKED_CLOSELY].decode(code, "ignore"))
+    return (_plainest(sample, below=odd / 2) if odd else None) or code
+
+
+def _plainest(sample: bytes, below: float = 1) -> str | None:
+    """The code page in which the beginning looks least odd, if less than ``below``: short texts are guessed badly."""
+    found: dict[str, int] = {}
+    for code in _SHORT:
+        try:
+            text = codecs.getincrementaldecoder(code)().decode(sample[:LOOKED_CLOSELY])
+        except ValueError:
+            continue
+        found[code] = _oddness(text)
+    best = min(found, key=lambda code: found[code], default=None)
+    return best if best and found[best] < below else None
+
+
+def _oddness(text: str) -> int:
+    """How much speaks against its code page: words in two scripts, capitals in words, signs that texts seldom have."""
+    odd = 0
+    for word in re.findall(r"\w*[^\x00-\x7f]\w*", text):
+        odd += 3 * (len({_script(sign) for sign in word if sign.isalpha()} or {""}) - 1)
+        odd += 2 * sum(a.islower() and b.isupper() for a, b in itertools.pairwise(word))
+    for sign in text:
+        kind = unicodedata.category(sign)
+        if sign > "\x7f" and sign not in _USUAL and _script(sign) != "THAI":
+            odd += 3 if kind in ("Cc", "Cn", "Co", "Cf", "So", "Sm", "Sk", "Mn") else kind[0] in "PS"
+    return odd + 3 * len(re.findall("[\u3130-\u318f\uff61-\uff9f]", text))
+
+
+def _script(sign: str) -> str:
+    first = unicodedata.name(sign, "").partition(" ")[0]
+    return "CJK" if first in ("HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "FULLWIDTH") else first
 
 
 def read_text(data: bytes) -> Blocks:
