@@ -12,7 +12,7 @@ from django_q.tasks import async_task
 from chat.chats.personal_memories import PromptPolicy
 from chat.models import Chat, Compaction, Message, MessageRole, MessageStatus
 from chat.prompting.context import history_room, room_beside_answer, system_text
-from chat.prompting.labels import text_of, with_labels
+from chat.prompting.labels import said_by_several, text_of, with_labels
 from chat.prompting.text import cut_to, escaped_lines, prompt_text, tokens
 from chat.turns.chosen_model import chosen_for_chat
 from memories.judging.extraction.candidates import render_conversation
@@ -132,7 +132,11 @@ def _summarise(
 ) -> Compaction | None:
     room = max(200, model.capabilities.context_tokens - 3 * SUMMARY_TOKENS - tokens(prompt_text("compact")))
     each = room // len(older)
-    said = [(message.role, text_of(message)) for message in older]
+    several = said_by_several(older)
+    said = [
+        (message.role, text_of(message, names_people=several and message.role == MessageRole.USER))
+        for message in older
+    ]
     if sum(tokens(text) for _role, text in said) > room:
         said = [(role, cut_to(text, each)) for role, text in said]
     asked = render_conversation(said, limit=None)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 from typing import Protocol
 
-from chat.models import Message, MessageQuerySet
+from chat.models import Message, MessageQuerySet, MessageRole
 from chat.prompting.text import escape
 from memories.models import Memory
 from memories.models.memory import CATEGORIES
@@ -35,14 +36,22 @@ def imported_label(row: Attributed) -> str:
 
 
 def writer_label(row: Attributed, *, is_edited: bool) -> str:
-    """Return whose words a memory is; of an imported one who answers for it."""
+    """Return whose words a memory or message is; of an imported one who answers for it."""
     return imported_label(row) or f"{'edited by' if is_edited else 'from'} {named(row.written_by)}"
 
 
-def text_of(row: Message | Memory) -> str:
-    """Return a text for a prompt; one that was imported under somebody's name says so first."""
-    label = imported_label(row)
+def text_of(row: Message | Memory, *, names_people: bool = False) -> str:
+    """Return a text for a prompt; one that was imported under somebody's name says so first.
+
+    ``names_people``: several people wrote, and each text says whose it is.
+    """
+    label = writer_label(row, is_edited=False) if names_people else imported_label(row)
     return f"[{label}]\n{row.content}" if label else row.content
+
+
+def said_by_several(messages: Iterable[Message]) -> bool:
+    """Whether more than one person wrote these."""
+    return len({each.author_id for each in messages if each.role == MessageRole.USER}) > 1
 
 
 def with_labels(messages: MessageQuerySet, *more: str) -> MessageQuerySet:

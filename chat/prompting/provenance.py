@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Q
 
@@ -29,6 +29,7 @@ MESSAGES, ANSWERS = 60, 10  # looked back at
 MOST_ENTRIES = 100  # of a run's memory
 MOST_SHOWN = 500  # noted of one run
 LONGEST_ENTRY = 16_000  # characters
+GONE = -1  # the author of what somebody wrote whose account is gone
 
 
 @dataclass(frozen=True)
@@ -44,20 +45,32 @@ class Shown:
         return [str(self.speaker), self.id, self.begins, self.ends]
 
 
+class _Line(NamedTuple):
+    """A message. ``imported_at``: when it was imported under somebody's name."""
+
+    pk: int
+    role: str
+    content: str
+    public_id: str
+    only_documents: list[str] | None
+    imported_at: datetime | None
+    author_id: int | None
+    personal: str
+    stays_here: bool
+
+
 @dataclass(frozen=True)
 class _Turn:
     """A chat up to a message, as its reader may see it."""
 
     last: Message
     by: User | None
-    lines: Sequence[
-        tuple[int, str, str, str, list[str] | None, datetime | None]
-    ]  # newest first: key, role, text, id, documents, when it was imported under somebody's name
+    lines: Sequence[_Line]  # newest first
 
     @property
     def answers(self) -> dict[int, str]:
         """The public ids of the last answers, by their keys."""
-        found = [(pk, name) for pk, role, _text, name, *_rest in self.lines if role == MessageRole.ASSISTANT]
+        found = [(line.pk, line.public_id) for line in self.lines if line.role == MessageRole.ASSISTANT]
         return dict(found[:ANSWERS])
 
     @property
@@ -71,14 +84,14 @@ class _Turn:
 def provenance_until(last: Message, by: User | None) -> Provenance:
     """Everything that stood before the model up to this message, whose turn it is of. Some fifteen queries at most."""
     before = Message.objects.filter(chat_id=last.chat_id, pk__lte=last.pk).order_by("-pk")
-    fields = ("pk", "role", "content", "public_id", "only_documents", "imported_at")
-    turn = _Turn(last, by, list(before.values_list(*fields)[: 2 * MESSAGES]))
+    rows = before.values_list(*_Line._fields)[: 2 * MESSAGES]
+    turn = _Turn(last, by, [_Line(*row) for row in rows])
     return Provenance(tuple(source for route in ROUTES for source in route(turn)))
 
 
 def provenance_of_run(run: Run) -> Provenance:
     """The same for a run: its objective is a person's, as are their messages in the chat that it answers."""
-    sources = [Source(Speaker.PERSON, run.objective)]
+    sources = [Source(Speaker.PERSON, run.objective, author=run.user_id)]
     if run.answer is not None:
         sources += provenance_until(run.answer, run.user).sources
     sources += _of_runs([run.pk], run.user)
@@ -86,23 +99,29 @@ def provenance_of_run(run: Run) -> Provenance:
 
 
 def _people(turn: _Turn) -> Iterator[Source]:
-    """Their own words, what they confirmed of the answer before, and what was imported under somebody's name."""
-    for at, (_pk, role, text, name, _docs, imported_at) in enumerate(turn.lines):
-        if role != MessageRole.USER:
+    """Their own words, what they confirmed of the answer before, and what was imported under somebody's name.
+
+    Of an answer that rests on something personal nothing is confirmed for a turn that does not.
+    """
+    for at, line in enumerate(turn.lines):
+        if line.role != MessageRole.USER:
             continue
-        if imported_at is not None:
-            yield Source(Speaker.IMPORT, text, name)
-        else:
-            yield Source(Speaker.PERSON, text)
-            earlier = next((line[2] for line in turn.lines[at + 1 :] if line[1] == MessageRole.ASSISTANT), "")
-            if said := confirmed(text, earlier):
-                yield Source(Speaker.PERSON, said)
+        if line.imported_at is not None:
+            yield Source(Speaker.IMPORT, line.content, line.public_id)
+            continue
+        source = Source(Speaker.PERSON, line.content, line.public_id, author=line.author_id or GONE)
+        yield source
+        earlier = next((each for each in turn.lines[at + 1 :] if each.role == MessageRole.ASSISTANT), None)
+        if earlier is None or ((earlier.personal or earlier.stays_here) and not turn.last.is_marked):
+            continue
+        if said := confirmed(line.content, earlier.content):
+            yield replace(source, text=said, is_confirmed=True)
 
 
 def _answers(turn: _Turn) -> Iterator[Source]:
-    for pk, _role, text, name, *_rest in turn.lines:
-        if pk in turn.answers:
-            yield Source(Speaker.MODEL, text, name)
+    for line in turn.lines:
+        if line.pk in turn.answers:
+            yield Source(Speaker.MODEL, line.content, line.public_id)
 
 
 def _recalled(turn: _Turn) -> Iterator[Source]:
@@ -124,7 +143,7 @@ def _passages(turn: _Turn) -> Iterator[Source]:
 
 def _pictures(turn: _Turn) -> Iterator[Source]:
     """What a picture says is known to the model alone."""
-    named = {each for line in turn.lines for each in line[4] or ()}
+    named = {each for line in turn.lines for each in line.only_documents or ()}
     if named:
         rows = DocumentPicture.objects.filter(document__public_id__in=named)
         for name in rows.values_list("document__public_id", flat=True):
@@ -156,11 +175,12 @@ def _runs(turn: _Turn) -> Iterator[Source]:
     """Reports of research, and what their runs were shown."""
     of_answers = Run.objects.filter(answer_id__in=turn.answers)
     pks = {run.pk: run for run in of_answers.only("pk", "answer_id", "web_urls")}
-    texts = {line[0]: line for line in turn.lines}
+    answers = {line.pk: line for line in turn.lines}
     for run in pks.values():
         assert run.answer_id is not None
         speaker = Speaker.WEB if run.web_urls else Speaker.RUN
-        yield Source(speaker, texts[run.answer_id][2], texts[run.answer_id][3])
+        answer = answers[run.answer_id]
+        yield Source(speaker, answer.content, answer.public_id)
     # Of a report that lies here the web's part is in its text.
     yield from (each for each in _of_runs(list(pks), turn.by) if each.speaker is not Speaker.WEB)
 
@@ -174,7 +194,7 @@ def _standing(turn: _Turn) -> Iterator[Source]:
         personal = personal_allowed(chat, turn.by)
         reach = Reach.to_model(chat.workspace, is_local=True, personal=personal)
         for other in recent(chat, turn.by, reach=reach, now=turn.last.created_at)[1]:
-            text = "\n".join([other.chat.title, other.summary, *(text for _role, text in other.last_said)])
+            text = "\n".join([other.chat.title, other.summary, *(said[1] for said in other.last_said)])
             yield Source(Speaker.CHAT, text, other.chat.public_id)
 
 

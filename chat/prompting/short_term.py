@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
@@ -24,7 +25,7 @@ from chat.models import (
     MessageStatus,
     ShortTermMemory,
 )
-from chat.prompting.labels import text_of
+from chat.prompting.labels import named, text_of
 from chat.prompting.other_chats import recent
 from chat.prompting.text import BYTES_PER_TOKEN, escape, prompt_text
 from memories.judging.extraction.courtesy import says_nothing
@@ -102,7 +103,7 @@ def short_term_for(
         # A failed query must not spoil the caller's transaction, where there is one.
         with transaction.atomic() if connection.in_atomic_block else nullcontext():
             own, others = recent(question.chat, user, reach=reach, now=now)
-            return _gather(question, own, others, can_update=can_update, room=room, now=now)
+            return _gather(question, user, own, others, can_update=can_update, room=room, now=now)
     except Exception:
         logger.exception("Short-term memory failed; the turn goes on without it")
         return ShortTerm()
@@ -110,6 +111,7 @@ def short_term_for(
 
 def _gather(
     question: Message,
+    user: User,
     own: ShortTermMemory | None,
     others: Sequence[ShortTermMemory],
     *,
@@ -119,8 +121,9 @@ def _gather(
 ) -> ShortTerm:
     items: list[tuple[str, Speaker]] = []
     if others:
+        people = _people_of(others, user)
         longest = int(room * OTHERS_SHARE * BYTES_PER_TOKEN / len(others))
-        lines = [_line(entry, longest, now) for entry in others]
+        lines = [_line(entry, longest, now, people) for entry in others]
         items.append(("\n".join([prompt_text("short_term_others"), *lines]), Speaker.CHAT))
     summary = own.summary if own else ""
     if summary:
@@ -158,9 +161,17 @@ def _has_enough_messages(question: Message) -> bool:
     return len(said.values_list("pk")[:least]) >= least
 
 
-def _line(row: ShortTermMemory, longest: int, now: datetime) -> str:
+def _people_of(rows: Sequence[ShortTermMemory], user: User) -> dict[int, str]:
+    """What those are called who wrote in these chats, beside the person who asks. One query where there are any."""
+    writers = {said[2] for row in rows for said in row.last_said if len(said) > 2} - {user.pk}
+    found = User.objects.filter(pk__in=writers) if writers else ()
+    return {user.pk: "User"} | {each.pk: named(each) for each in found}
+
+
+def _line(row: ShortTermMemory, longest: int, now: datetime, people: Mapping[int, str]) -> str:
     """One chat on one line: title, age, and what it is about in at most ``longest`` characters."""
-    about = cut_at_word(row.summary, longest) or " / ".join(f"{role}: {text}" for role, text in row.last_said)
+    said = ((who if not by else people.get(by[0], named(None)), text) for who, text, *by in row.last_said)
+    about = cut_at_word(row.summary, longest) or " / ".join(f"{who}: {text}" for who, text in said)
     return f"- {escape(row.chat.title or 'Untitled')} ({_age(row.touched_at, now)}): {escape(about)}"
 
 
@@ -224,10 +235,17 @@ def _mark(row: ShortTermMemory, answer: Message) -> None:
     row.stays_here = row.stays_here or answer.stays_here
 
 
-def _with_turn(earlier: list[list[str]], answer: Message) -> list[list[str]]:
-    """The last messages, this turn's among them; a question that was answered again stands there once."""
-    said = [("User", text_of(answer.reply_to) if answer.reply_to else ""), ("Assistant", answer.content)]
-    turn = [[role, cut_at_word(" ".join(text.split()), SNIPPET_LENGTH)] for role, text in said]
+def _with_turn(earlier: list[list[Any]], answer: Message) -> list[list[Any]]:
+    """The last messages, this turn's among them; a question that was answered again stands there once. After a
+    person's text comes the key of who wrote it.
+    """
+    asked = answer.reply_to
+    said = [("User", text_of(asked) if asked else ""), ("Assistant", answer.content)]
+    turn: list[list[Any]] = [
+        [role, cut_at_word(" ".join(text.split()), SNIPPET_LENGTH)] for role, text in said
+    ]
+    if asked is not None and not asked.is_imported:
+        turn[0].append(asked.author_id)
     kept = earlier[:-2] if earlier[-2:-1] == turn[:1] else earlier
     return [*kept, *turn][-SNIPPETS:]
 

@@ -7,7 +7,7 @@ from typing import Literal
 from chat.chats.personal_memories import PromptPolicy
 from chat.models import Compaction, Message, MessageRole
 from chat.prompting.conversation import LOOKED_AT, Conversation, Line
-from chat.prompting.labels import text_of, with_labels
+from chat.prompting.labels import said_by_several, text_of, with_labels
 from chat.prompting.prompt_pictures import ByMessage, pictures_of
 from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Document
@@ -31,17 +31,20 @@ def conversation_of(
     newest = list(said.order_by("-pk")[: LOOKED_AT + 1])
     there = in_reach(Document.objects.live(), question.chat.workspace, shown.user, reach)
     pictures = pictures_of([question, *newest], there, shows=shows_pictures)
+    several = said_by_several([question, *newest])
     return Conversation(
-        question=_line(question, pictures),
-        earlier=[_line(message, pictures) for message in newest],
+        question=_line(question, pictures, names_people=several),
+        earlier=[_line(message, pictures, names_people=several) for message in newest],
         agent=question.chat.agent,
         summary=compaction.summary if compaction else "",
     )
 
 
-def _line(message: Message, pictures: ByMessage) -> Line:
+def _line(message: Message, pictures: ByMessage, *, names_people: bool) -> Line:
     role: Literal["user", "assistant"] = "user" if message.role == MessageRole.USER else "assistant"
     shown = pictures.get(message.pk, ())
     if role == "assistant":  # without a label, which the model would write into its next answer
         return Line(role, message.content, message.pk)
-    return Line(role, text_of(message), message.pk, shown, is_imported=message.is_imported)
+    return Line(
+        role, text_of(message, names_people=names_people), message.pk, shown, is_imported=message.is_imported
+    )

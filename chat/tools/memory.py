@@ -9,10 +9,10 @@ from typing import Annotated, Any
 from django.db.models import Q
 from pydantic import Field
 
-from chat.models import ToolOutcome
+from chat.models import Message, ToolOutcome
 from chat.prompting.excerpts import excerpt_around
 from chat.prompting.labels import category_label, imported_label, writer_label
-from chat.prompting.provenance import Shown
+from chat.prompting.provenance import GONE, Shown
 from chat.prompting.text import escape
 from chat.tools import artifacts, documents
 from chat.tools.base import Arguments, ChatTool, InChat, Result, ToolCaller, ToolTrouble, at_most, within
@@ -28,9 +28,9 @@ from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import Invalid, SecretRefused
 from memoryhub.llm.base import Speaker
 from memoryhub.llm.reader import get_reader
-from workspaces.access import require
+from workspaces.access import require, role_in
 from workspaces.leaving_machine import stays_elsewhere
-from workspaces.models import Agent, Role
+from workspaces.models import Agent, Role, User, Workspace
 from workspaces.quotas import QuotaReached
 
 RECALLED, MOST_RECALLED = 5, 20
@@ -77,7 +77,8 @@ def store(
     agent: Agent | None = None,
 ) -> Result:
     """Through the gate, as the person. What is said in a private chat becomes personal, as with extraction, and so does
-    what the person did not plainly say in an answer that rests on something personal.
+    what the person did not plainly say in an answer that rests on something personal. What somebody else of the chat
+    said stays theirs.
     """
     turn, person = caller.turn, caller.person
     require(caller.role, Role.EDITOR)
@@ -99,9 +100,11 @@ def store(
         draft = draft.resting_on(source)
     if turn is not None:
         draft = replace(draft, **_origin(turn, draft))
+    if source is not None and source.speaker is Speaker.PERSON:
+        draft = replace(draft, **_said_by(source, caller))
     home, personal = caller.home(own_words=source is not None and source.is_plain)
     if personal:
-        draft = replace(draft, workspace=home, scope=Scope.USER, agent=None)
+        draft = replace(draft, workspace=home, scope=Scope.USER, agent=None, owned_by=person)
     try:
         saved = save_memory(draft, by=person, now=caller.now)
     except (SecretRefused, WasForgotten):
@@ -131,7 +134,7 @@ def _made_by(caller: ToolCaller) -> Memory | None:
     """What this very call has stored before whoever made it died, also where that was deleted since."""
     if not caller.call:
         return None
-    mine = Memory.objects.filter(author=caller.person, source_type=SourceType.MODEL)
+    mine = Memory.objects.filter(source_type=SourceType.MODEL)
     mine = mine.filter(Q(workspace=caller.workspace) | Q(owner=caller.person))
     return mine.filter(source_details__call=caller.call).first()
 
@@ -140,8 +143,34 @@ def _source_of(content: str, caller: ToolCaller) -> Source | None:
     """What a statement rests on; None where a program keeps the conversation."""
     if caller.provenance is None:
         return None
-    today, names = caller.now.date(), caller.person.shown_name
-    return caller.provenance().rests_on(content, get_reader(), today=today, names=names)
+    asker = _asker(caller)
+    today, names, by = caller.now.date(), asker.shown_name if asker else "", asker.pk if asker else GONE
+    return caller.provenance().rests_on(content, get_reader(), today=today, names=names, by=by)
+
+
+def _asker(caller: ToolCaller) -> User | None:
+    """Who asked what is answered; of what somebody has answered again who asked it first."""
+    return caller.turn.question.author if caller.turn else caller.person
+
+
+def _said_by(source: Source, caller: ToolCaller) -> dict[str, Any]:
+    """Whose words they are, while they are a member; of another's than the asker's also the message that says it."""
+    asker = _asker(caller)
+    if asker is not None and source.author == asker.pk:
+        return {"author": asker if asker == caller.person else _member(asker, caller.workspace)}
+    said = Message.objects.select_related("author", "chat").filter(public_id=source.id).first()
+    if said is None:
+        return {"author": None}
+    return {
+        "author": _member(said.author, caller.workspace),
+        "source_chat_id": said.chat.public_id,
+        "source_message_id": said.public_id,
+        "source_excerpt": excerpt_around(said),
+    }
+
+
+def _member(user: User | None, workspace: Workspace) -> User | None:
+    return user if user is not None and role_in(user, workspace) is not None else None
 
 
 def _origin(turn: InChat, draft: Draft) -> dict[str, Any]:

@@ -9,11 +9,12 @@ from django.utils import timezone
 
 from memories.judging.extraction.candidates import Candidate
 from memories.judging.extraction.model import Around, Complete, distil_with_model, extract_with_model
+from memories.judging.extraction.provenance import Source
 from memories.judging.extraction.rules import extract_with_rules
 from memories.models import Extraction, Scope
 from memories.writing.drafts import Draft, cut_at_word
 from memories.writing.same_turn import saved_in_turn
-from memories.writing.turn_text import TurnText
+from memories.writing.turn_text import TurnText, load_message
 from memoryhub.errors import Conflict
 from memoryhub.llm.base import Message
 from memoryhub.llm.errors import ModelBadReply
@@ -127,25 +128,29 @@ def draft_of(extraction: Extraction, turn: TurnText, extractor: str, candidate: 
     What rests on anything but a person's own words waits for review. None where it may be kept nowhere.
     """
     today = turn.said_at.date() if turn.said_at else None
-    source = turn.provenance.rests_on(candidate.text, get_reader(), today=today, names=_name_of(turn.said_by))
+    asker = extraction.user if turn.is_output else turn.said_by
+    by = asker.pk if asker else 0
+    source = turn.provenance.rests_on(candidate.text, get_reader(), today=today, names=_name_of(asker), by=by)
     place = place_for(extraction, turn, own_words=source.is_plain)
     if place is None:
         return None
     is_alone = _is_alone(turn, source.is_plain)
     text = candidate.text if is_alone else named_for_team(candidate.text, turn.said_by, place)
     text = cut_at_word(text)
+    other = load_message(source.id, extraction.user) if source.author not in (0, by) else None
     draft = Draft(
         content=text,
         summary=text,
         workspace=place,
         scope=Scope.USER if is_alone else Scope.WORKSPACE,
-        author=extraction.user if is_alone else _author(extraction, turn),
+        author=_author(extraction, turn, source, is_alone=is_alone),
+        owned_by=extraction.user if is_alone else None,
         category=candidate.kind,
         importance=candidate.importance,
         source_type=extraction.source_type,
         source_chat_id=extraction.chat_id,
-        source_message_id=turn.user_message_id,
-        source_excerpt=turn.excerpt,
+        source_message_id=other.user_message_id if other else turn.user_message_id,
+        source_excerpt=other.excerpt if other else turn.excerpt,
         source_details={"extractor": extractor, **candidate.details},
     )
     return draft.resting_on(source)
@@ -158,9 +163,11 @@ def named_for_team(text: str, said_by: User | None, workspace: Workspace) -> str
     return _USER.sub(lambda _user: said_by.shown_name, text, count=1)
 
 
-def _author(extraction: Extraction, turn: TurnText) -> User | None:
+def _author(extraction: Extraction, turn: TurnText, source: Source, *, is_alone: bool) -> User | None:
     """Who said it, while they are a member; nobody where they are gone. Of an output: who had it made."""
-    if turn.is_output or turn.said_by == extraction.user:
-        return extraction.user
-    is_member = turn.said_by is not None and role_in(turn.said_by, extraction.workspace) is not None
-    return turn.said_by if is_member else None
+    said_by = extraction.user if is_alone or turn.is_output else turn.said_by
+    if source.author and source.author != (said_by.pk if said_by else 0):
+        said_by = User.objects.filter(pk=source.author).first()
+    if said_by is None or said_by == extraction.user:
+        return said_by
+    return said_by if role_in(said_by, extraction.workspace) is not None else None

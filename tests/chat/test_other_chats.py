@@ -106,6 +106,18 @@ def readings(chat: Chat, answer: Message, reader: User) -> dict[str, str]:
     }
 
 
+def test_a_line_of_another_chat_names_who_wrote_it(cast: Cast, model: ScriptedOpenAI) -> None:
+    """Unless it is the person who asks: "User" is nobody else."""
+    other = make_chat(cast.owner, cast.workspace)
+    ask(other, content="I am allergic to kiwi")
+    ask(other, by=cast.editor, content="I am allergic to nuts")
+    model.requests.clear()
+    ask(make_chat(cast.editor, cast.workspace))
+    told = sent(model)
+    assert '\\"olive\\": I am allergic to kiwi' in told and "User: I am allergic to nuts" in told
+    assert "User: I am allergic to kiwi" not in told
+
+
 class TestLocalOnly:
     """A workspace that keeps its texts on this machine, and an editor there who also has another one."""
 

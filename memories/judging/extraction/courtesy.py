@@ -1,7 +1,8 @@
 """Messages that say nothing worth asking a model about: "ok thanks", "Guten Morgen!", "👍". Pure.
 
 ``courtesies.txt`` has the words of the languages of SPEC: first thanks, greetings and small noises; then those that may
-confirm what was asked before, and say nothing otherwise.
+confirm what was asked before, and say nothing otherwise; then those by which a question asks whether what was just said
+is so, or is to be remembered, and last those that may stand beside them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def says_nothing(text: str, before: Sequence[tuple[str, str]] = ()) -> bool:
     text = unicodedata.normalize("NFC", text).strip().casefold()
     if len(text) > LONGEST:
         return False
-    courtesies, agreements = _words()
+    courtesies, agreements, *_questions = _words()
     words = set(_WORD.findall(text))
     if not words <= courtesies | agreements:
         return False
@@ -44,9 +45,15 @@ def agrees(text: str) -> bool:
     return words[0] in _words()[1] - _NO_YES
 
 
+def asks_back(question: str) -> bool:
+    """Whether a question states nothing itself: "Is that right?", "Shall I remember that?". An offer does not."""
+    words = set(_WORD.findall(unicodedata.normalize("NFC", question).casefold().replace("\u2019", "'")))
+    _courtesies, _agreements, asking, beside = _words()
+    return bool(words & asking) and words <= asking | beside
+
+
 @functools.cache
-def _words() -> tuple[frozenset[str], frozenset[str]]:
-    first, second = (
-        Path(__file__).with_name("courtesies.txt").read_text(encoding="utf-8").casefold().split("\n\n")
-    )
-    return frozenset(_WORD.findall(first)), frozenset(_WORD.findall(second))
+def _words() -> tuple[frozenset[str], ...]:
+    """The words of each paragraph."""
+    text = Path(__file__).with_name("courtesies.txt").read_text(encoding="utf-8").casefold()
+    return tuple(frozenset(_WORD.findall(part)) for part in text.split("\n\n"))

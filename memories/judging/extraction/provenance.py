@@ -17,8 +17,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from memories.judging.encoder import Encoder
-from memories.judging.extraction.courtesy import agrees, says_nothing
+from memories.judging.encoder import Encoder, ReadOnce
+from memories.judging.extraction.courtesy import agrees, asks_back, says_nothing
 from memories.judging.extraction.grounding import is_grounded, names_in, numbers_in
 from memories.judging.extraction.sentences import MAX_READ, sentences
 from memoryhub.llm.base import Speaker, Vectors
@@ -29,6 +29,7 @@ PLAIN = 0.7  # the same where something stood before the model that cannot be co
 ASKED = 0.8  # share of the cosine that a question of theirs counts with: to ask is not to say
 OWN_WORDS = 0.6  # share of a statement's words from which it is plainly the person's, without an encoder
 TAKEN = 0.5  # share of the other words from which it is plainly somebody else's
+LEAST_CLAUSE = 2  # content words of a clause that is looked at for itself
 MOST_SENTENCES = 80  # of one side that are read, 3 ms each: those that share most words, and the newest
 LONGEST_PIECE = 400  # characters
 MOST_OF_A_TEXT = 40_000  # characters of one source
@@ -41,6 +42,12 @@ _CLAUSES = re.compile(
     r"[,;:]\s+|\s+(?:and|but|und|aber|et|mais|y|pero|e|ma|mas|en|maar|i|ale|и|но|ve|ama|và)\s+",
     re.IGNORECASE,
 )
+_STOPS = re.compile("(?<=[.!?…])\\s+|[;\u3002\uff01\uff1f\uff1b\n]+\\s*")
+_JOINS = re.compile(
+    r"[,:]\s+(?:and |but |und |aber |et |mais |y |pero |e |ma |mas |en |maar )?|\s+(?:and|but|while|whereas|because|who"
+    r"|und|aber|während|weil|et|mais|y|pero|porque|e|ma|mas|en|maar|i|ale|и|но|ve|ama|và)\s+",
+    re.IGNORECASE,
+)
 _QUESTION = re.compile("[?\uff1f\u061f]['\"”»)]*$")
 _FUNCTION_WORDS = """
 a an the and or but of to in on at by for from with as is are was were be been has have had do does did will would can
@@ -48,6 +55,14 @@ could should may might must not no it its this that these those there their they
 i my me mine user users person wants want likes like said says prefers prefer
 """
 _COMMON = frozenset(_FUNCTION_WORDS.split())
+# What a statement calls the person whose chat it is; the last are words of languages without spaces.
+_USER_WORDS = """
+user users nutzer nutzers nutzerin benutzer benutzers utilisateur utilisatrice usuario usuaria usuário usuária utente
+gebruiker użytkownik użytkownika użytkowniczka kullan\u0131c\u0131 kullan\u0131c\u0131n\u0131n
+пользователь пользователя пользователю användaren المستخدم उपयोगकर्ता
+"""
+_THE_USER = frozenset(_USER_WORDS.split())
+_JOINED_USER = re.compile("用户|用戶|ユーザー|사용자|người dùng", re.IGNORECASE)
 # Their words are made of what they were shown, the person's among it, so they are never nearer than that.
 _SECOND_HAND = frozenset({Speaker.MODEL, Speaker.SYSTEM})
 
@@ -57,7 +72,8 @@ class Source:
     """A text that stood before the model. ``id``: the public id of the document, memory or other thing it is part of.
 
     ``text`` is None where the thing is gone, changed or none of the reader's business. ``is_bag``: its words alone.
-    ``is_plain``: of a person's, that they said the statement in nearly these words.
+    ``is_plain``: of a person's, that they said the statement in nearly these words. ``is_confirmed``: the model asked,
+    and they said yes. ``author``: key of the person who wrote it; 0 for who asks.
     """
 
     speaker: Speaker
@@ -65,6 +81,8 @@ class Source:
     id: str = ""
     is_bag: bool = False
     is_plain: bool = False
+    is_confirmed: bool = False
+    author: int = 0
 
 
 @dataclass(frozen=True)
@@ -82,31 +100,84 @@ class Provenance:
         return Provenance((*self.sources, *sources))
 
     def rests_on(
-        self, statement: str, encoder: Encoder | None, *, today: date | None = None, names: str = ""
+        self,
+        statement: str,
+        encoder: Encoder | None,
+        *,
+        today: date | None = None,
+        names: str = "",
+        by: int = 0,
     ) -> Source:
-        """Return the source that carries a statement best; a person's only if it is stored without review.
+        """Return the source that carries a statement best; a person's, with the id and author of their message, only
+        if it is stored without review. Each clause has to be carried, and all of them by words of one person.
 
-        ``today`` and ``names`` as for ``is_grounded``. Costs a reading of up to 160 sentences by the encoder, none
-        where a person said the statement in the same words. Raises EmbedderError.
+        ``today`` and ``names`` as for ``is_grounded``; ``by`` is the key of who is named so. Costs a reading of up to
+        160 sentences by the encoder, none where a person said the statement in the same words. Raises EmbedderError.
         """
-        person = Source(Speaker.PERSON, statement, is_plain=True)
+        read = ReadOnce(encoder) if encoder else None
+        clauses = clauses_of(statement)
+        found: list[Source] = []
+        for part in dict.fromkeys([statement, *clauses]):
+            source = self._carrier(_Compared(part, read), part, today, names)
+            if source.speaker is not Speaker.PERSON:
+                return source
+            found.append(source)
+        carriers = found[1:] or found
+        author = carriers[0].author or by
+        together = Source(Speaker.MODEL, None)
+        if any((each.author or by) != author for each in carriers):
+            return together
+        if author != by and _speaks_of(statement, names, [each.text or "" for each in carriers]):
+            return together
+        theirs = [text for text, source in self._said if (source.author or by) == author]
+        if len(theirs) < len(self._said):
+            called = names if author == by else ""
+            if not is_grounded(statement, said=theirs, today=today, names=called):
+                return together
+        return replace(
+            carriers[0], text=statement, is_plain=all(each.is_plain for each in found), author=author
+        )
+
+    @property
+    def _said(self) -> list[tuple[str, Source]]:
+        return [(each.text, each) for each in self.sources if each.speaker is Speaker.PERSON and each.text]
+
+    def _carrier(self, compared: _Compared, statement: str, today: date | None, names: str) -> Source:
+        """The source that carries one clause; of a person's the text is their sentence."""
         others = [each for each in self.sources if each.speaker is not Speaker.PERSON]
         unseen = [each for each in others if each.text is None]
         for each in unseen:
             if each.speaker is Speaker.WEB:  # any of it may be what strangers wrote
                 return each
+        said = [(text, source) for text, source in self._said if not says_nothing(text)]
+        own = [
+            (part, source)
+            for text, source in said
+            for sentence in _sentences(text)
+            for part in _with_clauses(sentence)
+        ]
+        plain = [pair for pair in own if not pair[1].is_confirmed]
+        plain_said = [text for text, source in self._said if not source.is_confirmed]
+        is_said = is_grounded(statement, said=plain_said, today=today, names=names)
+        if is_said:
+            for part, source in plain:
+                if not is_asked(part) and compared.words_in(part):
+                    return replace(source, text=part, is_plain=True)
+        support, carrier = compared.support_of(plain)
+        texts = [part for part, _source in own]
+        best, other = compared.best_of([each for each in others if each.speaker not in _SECOND_HAND], texts)
+        taken = compared.taken_from(others, texts)
+        if taken is not None:
+            return taken
+        if carrier and is_said and support >= (PLAIN if unseen else LEAST) and best <= support:
+            return replace(carrier, is_plain=support >= PLAIN)
+        # The words of a question that was answered with yes are the model's: it may have them from anywhere.
+        support, carrier = compared.support_of(own)
         grounded = is_grounded(statement, said=self.said, today=today, names=names)
-        said = [text for text in self.said if not says_nothing(text)]
-        own = [part for text in said for sentence in _sentences(text) for part in _with_clauses(sentence)]
-        compared = _Compared(statement, encoder)
-        if grounded and any(compared.words_in(each) for each in own if not is_asked(each)):
-            return person
-        support = compared.support_of(own)
-        best, source = compared.best_of([each for each in others if each.speaker not in _SECOND_HAND], own)
-        if grounded and support >= (PLAIN if unseen else LEAST) and best <= support:
-            return replace(person, is_plain=support >= PLAIN)
-        if source is not None and best >= LEAST:
-            return source
+        if carrier and grounded and support >= LEAST and best < LEAST and not unseen:
+            return replace(carrier, is_plain=False)
+        if other is not None and best >= LEAST:
+            return other
         return unseen[0] if unseen else Source(Speaker.MODEL, None)
 
 
@@ -133,16 +204,18 @@ class _Compared:
         """Whether all of the statement's words, of which there are two or more, stand in this sentence."""
         return len(self._words) > 1 and self._words <= words_of(sentence)
 
-    def support_of(self, own: Sequence[str]) -> float:
-        """How near the nearest of a person's sentences is. A question counts with ``ASKED`` of that."""
-        own = self._likeliest(own)
-        shares = [self._share(text) for text in own]
-        weights = [ASKED if is_asked(text) else 1.0 for text in own]
-        near = [
-            max(cosine, share if share >= OWN_WORDS and len(self._words) > 1 else 0.0)
-            for cosine, share in zip(self.cosines(own), shares, strict=True)
-        ]
-        return max((one * weight for one, weight in zip(near, weights, strict=True)), default=0.0)
+    def support_of(self, own: Sequence[tuple[str, Source]]) -> tuple[float, Source | None]:
+        """How near the nearest of people's sentences is, and whose. A question counts with ``ASKED`` of that."""
+        own = self._likeliest(own, text_of=lambda pair: pair[0])
+        texts = [text for text, _source in own]
+        best: tuple[float, Source | None] = (0.0, None)
+        for (text, source), cosine in zip(own, self.cosines(texts), strict=True):
+            share = self._share(text)
+            near = max(cosine, share if share >= OWN_WORDS and len(self._words) > 1 else 0.0)
+            near *= ASKED if is_asked(text) else 1.0
+            if near > best[0]:
+                best = near, replace(source, text=text)
+        return best
 
     def best_of(self, others: Sequence[Source], own: Sequence[str]) -> tuple[float, Source | None]:
         """The nearest other source and how near it is. One that lacks a name or number of the statement is not."""
@@ -160,6 +233,20 @@ class _Compared:
         chosen = self._likeliest(pieces, text_of=lambda pair: pair[0])
         near = zip(self.cosines([piece for piece, _source in chosen]), chosen, strict=True)
         return max([best, *((cosine, source) for cosine, (_p, source) in near)], key=lambda pair: pair[0])
+
+    def taken_from(self, others: Sequence[Source], own: Sequence[str]) -> Source | None:
+        """The source whose sentence about somebody named here has a word that nobody here said: "the warehouse manager
+        Otto Brandt wrote it" is of two. One that lacks a name or number of the statement is not.
+        """
+        foreign = self._words - words_of(" ".join(own)) - self._names
+        for source in others if foreign and self._names else ():
+            if source.text is None or source.is_bag or source.speaker in _SECOND_HAND:
+                continue
+            for piece in _pieces(source.text):
+                words = words_of(piece)
+                if foreign & words and self._names <= words and self._numbers <= numbers_in(piece):
+                    return source
+        return None
 
     def cosines(self, texts: Sequence[str]) -> list[float]:
         if not texts:
@@ -191,13 +278,31 @@ class _Compared:
 
 
 def confirmed(message: str, before: str) -> str:
-    """What a person's short "Yes, exactly" confirms: the question before it, with the sentence that leads to it."""
+    """What a person's short "Yes, exactly" confirms: what the question before it states. The sentence before that only
+    where the question is no more than whether that is so, or to be remembered: what an offer follows nobody confirms.
+    """
     if not agrees(message):
         return ""
     asked = list(_sentences(before))
     if not asked or not is_asked(asked[-1]):
         return ""
-    return f"{' '.join(asked[-2:-1])}\n{_QUESTION.sub('.', asked[-1])}".strip()
+    if asks_back(asked[-1]):
+        return "".join(sentence for sentence in asked[-2:-1] if not is_asked(sentence))
+    return _QUESTION.sub(".", asked[-1])
+
+
+def clauses_of(statement: str) -> list[str]:
+    """What a statement says, clause by clause, where it says several things. Short ones stay with the one before."""
+    found: list[str] = []
+    for sentence in _STOPS.split(statement):
+        start = len(found)
+        for part in _JOINS.split(sentence):
+            before = found[start:][-1:]
+            if before and min(len(words_of(each)) for each in (part, *before)) < LEAST_CLAUSE:
+                found[-1] += f" {part}"
+            elif part.strip():
+                found.append(part.strip())
+    return found if len(found) > 1 else []
 
 
 def is_asked(sentence: str) -> bool:
@@ -212,6 +317,14 @@ def words_to_keep(text: str) -> set[str]:
 def words_of(text: str) -> set[str]:
     """Content words, cut to their beginnings, so that "deploys" and "deployed" are one."""
     return {word[:_STEM] for word in _WORD.findall(text.casefold()) if word not in _COMMON}
+
+
+def _speaks_of(statement: str, names: str, carriers: Sequence[str]) -> bool:
+    """Whether it speaks of the person who asks, though the sentences that carry it, another's, do not."""
+    said = {word for text in carriers for word in _WORD.findall(text.casefold())}
+    asker = _THE_USER | set(_WORD.findall(names.casefold()))
+    spoken = {word for word in _WORD.findall(statement.casefold()) if word in asker}
+    return bool(spoken - said or _JOINED_USER.search(statement))
 
 
 def _sentences(text: str) -> list[str]:

@@ -90,8 +90,8 @@ class TestOtherChats:
             answered(other, f"Which tea\nis green {number}?", "Sencha.", ago=timedelta(minutes=3))
         lines = seen_in(here, cast.owner, can_update=False).items[0].content.splitlines()
         assert lines[-1] == (
-            "- Tea (3 minutes ago): User: Which tea is green 0? / Assistant: Sencha. / "
-            "User: Which tea is green 1? / Assistant: Sencha."
+            '- Tea (3 minutes ago): "eddie": Which tea is green 0? / Assistant: Sencha. / '
+            '"eddie": Which tea is green 1? / Assistant: Sencha.'
         )
         assert "memory off" not in "".join(lines)
 
@@ -349,7 +349,7 @@ class TestWriting:
         touch(answer, now=NOW + timedelta(days=3))
         row.refresh_from_db()
         assert (row.summary, row.expires_at) == ("", NOW + timedelta(days=3, hours=12))
-        assert row.last_said == [["User", "Tea?"], ["Assistant", "Yes."]]
+        assert row.last_said == [["User", "Tea?", here.created_by_id], ["Assistant", "Yes."]]
 
 
 @pytest.mark.django_db(transaction=True)

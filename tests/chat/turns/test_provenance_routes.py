@@ -19,9 +19,12 @@ from chat.tools.memory import X_RECALL_MEMORY, X_SAVE_MEMORY, X_WORKSPACE_SEARCH
 from chat.turns import runner
 from chat.turns.answer_sources import sources_for
 from chat.turns.begin import begin_turn
+from chat.turns.mining import load_turn
 from chat.turns.program_turns import load_passing
-from memories.models import Memory, Review
+from memories.judging.extraction.candidates import Candidate
+from memories.models import Extraction, Memory, Review
 from memories.writing.gate import Draft
+from memories.writing.mined import draft_of
 from memoryhub.llm.base import Speaker
 from tests.api import Api
 from tests.conftest import Cast
@@ -184,6 +187,130 @@ def test_a_person_who_says_it_as_well_has_said_it(
     take_turn(chat, f"Remember this: {SAVED}.")
     memory = Memory.objects.filter(content=SAVED).first()
     assert memory is None or memory.is_live, "stored, or known already"
+
+
+class TestYes:
+    """What a person says yes to: the question, and never what stands beside it."""
+
+    SURGERY = "The axolotl surgery is on Friday in Basel."
+
+    def saved(self, chat: Chat, server: ScriptedOpenAI, before: Message, statement: str) -> Memory:
+        server.unscript()
+        server.script(Answer(calls=[Call(X_SAVE_MEMORY.name, {"content": statement})]), Answer("Noted."))
+        take_turn(chat, "Yes, please do")
+        return Memory.objects.get(content=statement)
+
+    @pytest.mark.parametrize(
+        "asked",
+        [
+            "Your axolotl surgery is on Friday in Basel. Would you like more details?",
+            "Your axolotl surgery is on Friday in Basel. Is that right?",
+            "Is the axolotl surgery on Friday in Basel?",
+        ],
+    )
+    def test_nothing_makes_personal_text_a_memory_of_the_workspace(
+        self, cast: Cast, scripted_model: ScriptedOpenAI, asked: str
+    ) -> None:
+        chat = make_chat(cast.owner, cast.workspace)
+        before = answered(chat, asked)
+        Message.objects.filter(pk=before.pk).update(personal="held")
+        memory = self.saved(chat, scripted_model, before, self.SURGERY)
+        assert memory.owner == cast.owner and memory.scope == "user"
+
+    def test_what_an_offer_follows_is_not_confirmed(self, cast: Cast, scripted_model: ScriptedOpenAI) -> None:
+        chat = make_chat(cast.owner, cast.workspace)
+        before = answered(chat, f"{self.SURGERY} Would you like more details?")
+        memory = self.saved(chat, scripted_model, before, self.SURGERY)
+        assert memory.review == Review.PENDING and memory.source_details["rests_on"]["speaker"] == "model"
+
+    @pytest.mark.parametrize("asked", ["Shall I look up anything else?", "Is that right?"])
+    def test_what_a_document_says_waits_with_its_source(
+        self, cast: Cast, scripted_model: ScriptedOpenAI, asked: str
+    ) -> None:
+        chat = make_chat(cast.owner, cast.workspace)
+        document = by_passage(chat, scripted_model)
+        before = answered(chat, f"According to the handbook, {PLANTED} {asked}")
+        memory = self.saved(chat, scripted_model, before, SAVED)
+        assert memory.review == Review.PENDING
+        assert memory.source_details["rests_on"] == {"speaker": "document", "id": document}
+
+    def test_a_plain_question_is_confirmed(self, cast: Cast, scripted_model: ScriptedOpenAI) -> None:
+        chat = make_chat(cast.owner, cast.workspace)
+        before = answered(chat, "Is your deadline March 15?")
+        memory = self.saved(chat, scripted_model, before, "User's deadline is March 15")
+        assert memory.is_live and memory.owner is None and memory.author == cast.owner
+
+
+class TestSeveralPeople:
+    """Somebody has saved what another said in a chat that both write in."""
+
+    PASSPORT = "My passport is with the notary Ulrike in Bozen."
+
+    @pytest.fixture
+    def chat(self, cast: Cast) -> Chat:
+        chat = make_chat(cast.owner, cast.workspace)
+        self.said = make_message(chat, self.PASSPORT, author=cast.owner)
+        make_message(chat, "I see.", MessageRole.ASSISTANT, reply_to=self.said)
+        return chat
+
+    def saved(self, chat: Chat, by: User, server: ScriptedOpenAI, statement: str) -> Memory:
+        server.script(Answer(calls=[Call(X_SAVE_MEMORY.name, {"content": statement})]), Answer("Noted."))
+        begin_turn(chat, content="Save that.", by=by, now=timezone.now(), memory_enabled=True)
+        assert runner.wait_until_idle(20)
+        return Memory.objects.get(content=statement)
+
+    def test_it_is_who_said_it(self, cast: Cast, chat: Chat, scripted_model: ScriptedOpenAI) -> None:
+        memory = self.saved(chat, cast.editor, scripted_model, self.PASSPORT)
+        assert memory.author == memory.written_by == cast.owner
+        assert memory.source_message_id == self.said.public_id
+        assert self.PASSPORT in memory.source_excerpt
+
+    @pytest.mark.parametrize("who", ["User", "The user", "Eddie"])
+    def test_it_does_not_become_the_savers(
+        self, cast: Cast, chat: Chat, scripted_model: ScriptedOpenAI, who: str
+    ) -> None:
+        statement = f"{who}'s passport is with the notary Ulrike in Bozen."
+        assert self.saved(chat, cast.editor, scripted_model, statement).review == Review.PENDING
+
+    def test_who_has_left_is_not_the_author_nor_is_who_saves(
+        self, cast: Cast, chat: Chat, scripted_model: ScriptedOpenAI
+    ) -> None:
+        Message.objects.filter(pk=self.said.pk).update(author=cast.stranger)
+        assert self.saved(chat, cast.editor, scripted_model, self.PASSPORT).author is None
+
+    @pytest.mark.parametrize(
+        ("statement", "is_live"),
+        [(PASSPORT, True), ("User's passport is with the notary Ulrike in Bozen", False)],
+    )
+    def test_what_is_noticed_is_theirs_too(
+        self, cast: Cast, chat: Chat, statement: str, is_live: bool
+    ) -> None:
+        asked = make_message(chat, "Save that.", author=cast.editor)
+        answer = make_message(chat, "Saved.", MessageRole.ASSISTANT, reply_to=asked)
+        turn = load_turn(answer.public_id, "auto_chat", cast.editor)
+        extraction = Extraction(
+            workspace=cast.workspace, user=cast.editor, chat_id=chat.public_id, source_type="auto_chat"
+        )
+        assert turn is not None
+        draft = draft_of(extraction, turn, "model", Candidate(statement, "fact", 0.5))
+        assert draft is not None and draft.for_review is not is_live
+        if is_live:
+            assert (draft.author, draft.source_message_id) == (cast.owner, self.said.public_id)
+            assert self.PASSPORT in draft.source_excerpt
+
+    def test_the_model_is_told_who_said_what(
+        self, cast: Cast, chat: Chat, scripted_model: ScriptedOpenAI
+    ) -> None:
+        begin_turn(chat, content="Save that.", by=cast.editor, now=timezone.now(), memory_enabled=True)
+        assert runner.wait_until_idle(20)
+        said = [
+            each["content"] for each in scripted_model.chat_requests[0].messages if each["role"] == "user"
+        ]
+        assert f'[from "olive"]\n{self.PASSPORT}' in said and said[-1] == '[from "eddie"]\nSave that.'
+
+    def test_one_alone_is_not_named(self, cast: Cast, chat: Chat, scripted_model: ScriptedOpenAI) -> None:
+        take_turn(chat, "Save that.")
+        assert "[from" not in str(scripted_model.chat_requests[0].messages)
 
 
 def test_what_a_program_shows_its_model_is_the_programs(cast: Cast) -> None:

@@ -385,13 +385,19 @@ def test_what_was_set_aside_is_told_to_no_other_chat(chat: Chat, scripted_model:
     row.save()
     _, bees = edit(question, "I keep bees")
     row.refresh_from_db()
-    assert row.last_said == [["User", "I keep bees"], ["Assistant", "Bees, noted."]] and not row.summary
+    assert (
+        row.last_said == [["User", "I keep bees", chat.created_by_id], ["Assistant", "Bees, noted."]]
+        and not row.summary
+    )
     retry(bees)
     row.refresh_from_db()
-    assert row.last_said == [["User", "I keep bees"], ["Assistant", "Bees again."]]
+    assert row.last_said == [["User", "I keep bees", chat.created_by_id], ["Assistant", "Bees again."]]
     back(question)
     row.refresh_from_db()
-    assert row.last_said == [["User", "I keep aardvarks"], ["Assistant", "Aardvarks, noted."]]
+    assert row.last_said == [
+        ["User", "I keep aardvarks", chat.created_by_id],
+        ["Assistant", "Aardvarks, noted."],
+    ]
 
 
 def test_a_summary_that_a_person_wrote_stays_whatever_is_set_aside(

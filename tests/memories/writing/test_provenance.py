@@ -81,6 +81,17 @@ def test_whose_words_it_rests_on(statement: str, said: str, speaker: Speaker) ->
         ("Shall invoices go to Harbour Bank?", "ok", False),
         ("Invoices go to Harbour Bank.", "Yes, thanks", False),
         ("Shall invoices go to Harbour Bank?", "Yes, is that so?", False),
+        # What an offer follows is confirmed by nobody.
+        ("Invoices go to Harbour Bank. Would you like more details?", "Yes, please do", False),
+        ("Invoices go to Harbour Bank. Shall I look up anything else?", "Yes", False),
+        (
+            "Rechnungen gehen an die Harbour Bank. Soll ich dir noch mehr dazu heraussuchen?",
+            "Ja, gerne",
+            False,
+        ),
+        ("Invoices go to Harbour Bank. Is that right?", "Yes", True),
+        ("Rechnungen gehen an die Harbour Bank. Stimmt das?", "Ja", True),
+        ("Les factures vont à Harbour Bank. C'est bien ça, correct ?", "Oui", True),
     ],
 )
 def test_only_yes_to_a_question_confirms(answer: str, message: str, carried: bool) -> None:
@@ -102,3 +113,85 @@ def test_without_an_encoder_shared_words_decide() -> None:
     assert own.rests_on("Deploys happen on Fridays", None).speaker is Speaker.PERSON
     asked = Provenance((Source(Speaker.PERSON, "What does the page say?"), page))
     assert asked.rests_on("Invoices go to Harbour Bank", None) == page
+
+
+FOLDERS = Source(Speaker.DOCUMENT, "The team prefers blue folders for all contracts.", "doc_folders")
+WAREHOUSE = Source(
+    Speaker.DOCUMENT, "Otto Brandt is the warehouse manager. Gates close at ten.", "doc_warehouse"
+)
+OLGA = "Olga Meier runs hall nine. Which folders are preferred?"
+WROTE = "Otto Brandt and Petra wrote the handbook about the warehouse."
+
+
+@pytest.mark.parametrize(
+    ("statement", "said", "shown"),
+    [
+        ("Otto Brandt is the warehouse manager; Petra wrote the handbook.", WROTE, WAREHOUSE),
+        ("Petra wrote the handbook. Otto Brandt is the warehouse manager.", WROTE, WAREHOUSE),
+        ("Otto Brandt, the warehouse manager, wrote the handbook with Petra", WROTE, WAREHOUSE),
+        ("The warehouse manager Otto Brandt wrote the handbook", WROTE, WAREHOUSE),
+        ("Olga Meier runs hall nine; the team prefers blue folders for all contracts.", OLGA, FOLDERS),
+        ("Olga Meier runs hall nine and the team prefers blue folders for all contracts", OLGA, FOLDERS),
+        ("Olga Meier, who runs hall nine, prefers blue folders for all contracts", OLGA, FOLDERS),
+    ],
+)
+def test_a_statement_carries_no_clause_of_a_document_in(statement: str, said: str, shown: Source) -> None:
+    source = Provenance((Source(Speaker.PERSON, said), shown)).rests_on(statement, get_reader())
+    assert source == shown
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("User lives in Turin and works at Acme", "I live in Turin. I work at Acme."),
+        ("User lives in Turin and has two cats", "I live in Turin with two cats"),
+        ("Priya leads the data team; standup is at 9:30 and retros are on Fridays.",
+         "Priya leads the data team, our standup is at 9:30, retro every Friday"),
+        ("User likes tea, coffee and dark chocolate but no milk",
+         "I like tea, coffee and dark chocolate. No milk please"),
+    ],
+)  # fmt: skip
+def test_a_statement_of_several_things_a_person_said_is_theirs(statement: str, said: str) -> None:
+    provenance = Provenance((Source(Speaker.PERSON, said), FOLDERS, WAREHOUSE))
+    assert provenance.rests_on(statement, get_reader()).speaker is Speaker.PERSON
+
+
+class TestConfirmed:
+    ASKED = Source(Speaker.PERSON, "The team prefers blue folders.", "msg_yes", is_confirmed=True, author=1)
+
+    def test_it_is_the_persons_but_never_plainly(self) -> None:
+        source = Provenance((self.ASKED,)).rests_on("The team prefers blue folders.", get_reader(), by=1)
+        assert (source.speaker, source.id, source.is_plain) == (Speaker.PERSON, "msg_yes", False)
+
+    def test_what_a_document_says_stays_the_documents(self) -> None:
+        provenance = Provenance((self.ASKED, FOLDERS))
+        assert provenance.rests_on("The team prefers blue folders.", get_reader(), by=1) == FOLDERS
+
+    def test_another_document_changes_nothing(self) -> None:
+        source = Provenance((self.ASKED, WAREHOUSE)).rests_on("Team prefers blue folders", get_reader(), by=1)
+        assert source.speaker is Speaker.PERSON
+
+
+class TestSeveralPeople:
+    EDDIE, NORA = 1, 2
+    SAID = (
+        Source(Speaker.PERSON, "Save that. The launch is in May.", "msg_eddie", author=EDDIE),
+        Source(Speaker.PERSON, "My passport is with the notary Ulrike.", "msg_nora", author=NORA),
+    )
+
+    @pytest.mark.parametrize(
+        ("statement", "by"),
+        [
+            ("My passport is with the notary Ulrike.", "msg_nora"),
+            ("The passport lies with the notary Ulrike", "msg_nora"),
+            ("The launch is in May.", "msg_eddie"),
+            ("User's passport is with the notary Ulrike.", ""),
+            ("Der Pass von Nutzer ist bei der notary Ulrike", ""),
+            ("Eddie's passport is with the notary Ulrike.", ""),
+            ("The launch is in May; the passport is with the notary Ulrike.", ""),
+        ],
+    )
+    def test_the_message_that_says_it_is_named(self, statement: str, by: str) -> None:
+        """Nobody's where several said it, or it speaks of who asks though another said it of themselves."""
+        source = Provenance(self.SAID).rests_on(statement, get_reader(), names="Eddie", by=self.EDDIE)
+        assert source.id == by and (source.speaker is Speaker.PERSON) is bool(by)
