@@ -151,6 +151,8 @@ class Found(TypedDict):
     score: float
     created_at: str
     chat_id: str | None
+    author: Person | None
+    edited_by: Person | None
     imported: bool
     imported_by: Person | None
 

@@ -163,6 +163,14 @@ class FoundJson(serializers.Serializer[Any]):
     )
     chat_id = serializers.SerializerMethodField(help_text="Of a message; null otherwise.")
     place = PassagePlaceJson(allow_null=True, help_text="Where in a document it stands.")
+    author = PersonJson(
+        source="written_by",
+        allow_null=True,
+        help_text="Of a memory or message: who wrote the words, or last changed them. Else null.",
+    )
+    edited_by = PersonJson(
+        allow_null=True, help_text="Of a memory: who last changed another's words or category."
+    )
     imported = serializers.BooleanField(
         source="is_imported",
         read_only=True,

@@ -48,6 +48,10 @@ class Found:
     written_by: User | None = None
     is_edited: bool = False  # of a memory: ``written_by`` changed another's words
 
+    @property
+    def edited_by(self) -> User | None:
+        return self.written_by if self.is_edited else None
+
 
 class Finder(Protocol):
     def __call__(

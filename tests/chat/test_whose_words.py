@@ -124,6 +124,18 @@ class TestLookUp:
         assert _words_of(edited, cast.viewer) == '[edited by "eddie"]\nI grow kiwi in Krems'
         assert _words_of(edited, cast.editor) == "I grow kiwi in Krems"
 
+    def test_the_search_over_rest_names_them(self, cast: Cast, edited: Memory) -> None:
+        chat = make_chat(cast.editor, cast.workspace)
+        make_message(chat, "Where does kiwi grow?", author=cast.editor)
+        at = f"workspaces/{cast.workspace.public_id}/search"
+        results = Api(cast.viewer).post(at, {"query": "kiwi"}).json()["results"]
+        told = {
+            (each["type"], each["author"]["username"], (each["edited_by"] or {}).get("username"))
+            for each in results
+        }
+        assert told == {("memory", "eddie", "eddie"), ("memory", "olive", None), ("message", "eddie", None)}
+        assert Api(cast.stranger).post(at, {"query": "kiwi"}).status_code == 404
+
     def test_the_organisation_api_names_them(self, cast: Cast, edited: Memory) -> None:
         rows = Api(cast.viewer, base=V1).get("memories", workspace_id=cast.workspace.public_id)
         told = {

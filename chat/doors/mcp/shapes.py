@@ -146,7 +146,7 @@ def found_shape(found: Found) -> FoundShape:
         page=place.page if place else None,
         begins=place.characters[0] if place else None,
         author=_username(found.written_by),
-        edited_by=_username(found.written_by) if found.is_edited else None,
+        edited_by=_username(found.edited_by),
         imported=found.is_imported,
         imported_by=_username(found.imported_by),
     )
