@@ -257,7 +257,7 @@ def odd_files() -> list[Odd]:
             "odd.odt",
             ODT,
             ("Rhiannon", "Shed 12", "inserted Brill", "Footnote Kell", "Annotation Mull", "Item Ennis",
-             "Deeper Tralee", "Box Sligo", "Alt Cavan", "Section Louth", "North tank", "Header Antrim"),
+             "Deeper Tralee", "Box Sligo", "Alt Cavan", "Section Louth", "North tank", "Header Antrim", "Form Moyvane"),
             ("Goneby", "KeeperRhiannon", "RhiannonVaughan", "VaughanShed", "12Pwllheli"),
         ),
         ("odd.ods", ODS, ("17.5%", "09/10/26", "Comment Offaly", "[.A1]+2"), ()),

@@ -390,6 +390,19 @@ PPTX: dict[str, tuple[bytes, tuple[str, ...], tuple[str, ...]]] = {
         ("Z=3391", "Title Birr", "Opening Tuam 7741", "2091 Spring 614", "Kinvara | 8123"),
         (),
     ),
+    "layout": (
+        changed(
+            pptx_with(),
+            lambda name, data: data.replace(
+                b"</p:spTree>",
+                b"<p:sp><p:txBody><a:p><a:r><a:t>Stamp Lot 4417</a:t></a:r></a:p></p:txBody></p:sp></p:spTree>",
+            )
+            if name == "ppt/slideLayouts/slideLayout6.xml"
+            else None,
+        ),
+        ("Stamp Lot 4417",),
+        ("Click to edit",),
+    ),
     "alt": (pptx_with(shape("Plain", alt="Alt Isobel bridge")), ("Plain", "Alt Isobel bridge"), ()),
     "grouped chart and table": (
         pptx_with(
@@ -447,6 +460,7 @@ def odf(kind: str, body: str, **parts: str) -> bytes:
 
 ODT = odf(
     "text",
+    "<office:forms><form:text xmlns:form='urn:oasis:names:tc:opendocument:xmlns:form:1.0' form:current-value='Form Moyvane'/></office:forms>"
     "<text:tracked-changes><text:changed-region text:id='c1'><text:deletion><office:change-info><dc:creator>Ida</dc:creator></office:change-info>"
     "<text:p>Deleted Goneby</text:p></text:deletion></text:changed-region></text:tracked-changes>"
     "<text:h text:outline-level='1'>Depots</text:h>"

@@ -98,6 +98,7 @@ def test_rows_of_a_table_and_tabs_keep_their_words_apart(tmp_path: Path) -> None
         ("a.pdf", pdf_with_picture("Drawn", "Printed", height=90), {"pictures": 1}),
         ("attached.eml", ODD["attached.eml"][0], {"files": 1}),
         ("rare.rtf", ODD["rare.rtf"][0], {"pictures": 2}),
+        ("old.eml", b"From: a@example.org\n\nSee\nbegin 644 a.txt\n#0V%T\n`\nend\n", {"files": 1}),
     ],
 )  # fmt: skip
 def test_what_is_left_out_is_counted(

@@ -86,6 +86,8 @@ def _mail(mail: Any, page: int, depth: int) -> Blocks:
             if is_alternative and len(words - seen) <= len(words) * NEW_WORDS:
                 new = [line for each in forms for line in each.text.splitlines() if _words(line) - seen]
                 forms = [Block("\n".join(new))]
+            if encoded := re.findall(r"(?m)^begin [0-7]{3} \S", "\n".join(each.text for each in forms)):
+                left_out["files"] += len(encoded)  # uuencoded in the text, as programs did before MIME
             seen |= words
             yield from (Block(each.text, page, each.heading or subject) for each in forms)
         else:

@@ -18,7 +18,12 @@ from workspaces.documents.reading.shown import shown
 _PARAGRAPHS = ("wordprocessingml", "drawingml", "opendocument:xmlns:text")
 # Deleted and moved away, the second drawing of a box for old programs, and what a change says of itself.
 _UNSEEN = {"del", "moveFrom", "Fallback", "tracked-changes", "rPr", "note-citation", "sdtPr"}
-_SAID_IN = {"cNvPr": "title", "docPr": "title", "textpath": "string"}  # headings of pictures, and drawn words
+_SAID_IN = {
+    "cNvPr": "title",
+    "docPr": "title",
+    "textpath": "string",
+    "text": "{urn:oasis:names:tc:opendocument:xmlns:form:1.0}current-value",
+}  # headings of pictures, and drawn words
 _HOLDS_PARAGRAPHS = {"drawing", "pict", "object", "frame", "custom-shape", "annotation", "note"}
 _SIGNS = {"tab": "\t", "br": "\n", "cr": "\n", "line-break": "\n", "noBreakHyphen": "-", "ptab": "\t"}
 _WORD_PARTS = (
@@ -174,6 +179,8 @@ def read_pptx(data: bytes) -> Blocks:
         slides = related(archive, "ppt/presentation.xml")
         order = xml(archive.read("ppt/presentation.xml")).iter("{*}sldId")
         keys = [next(value for name, value in each.items() if name.endswith("}id")) for each in order]
+        drawn_on: set[str] = set()
+        layout: dict[str, None] = {}  # what layouts say themselves, without what they ask authors to fill in
         for number, key in enumerate(keys, 1):
             name = slides[key][1]
             tree = xml(archive.read(name))
@@ -189,6 +196,14 @@ def read_pptx(data: bytes) -> Blocks:
                     part = xml(archive.read(target))
                     lines += chart(part) if of.startswith("chart") else texts([part])
             yield Block("\n\n".join(lines), number, title)
+            drawn_on |= {target for of, target in related(archive, name).values() if of == "slideLayout"}
+        for name in sorted(drawn_on):
+            masters = [target for of, target in related(archive, name).values() if of == "slideMaster"]
+            for part in [name, *masters]:
+                shapes = xml(archive.read(part)).iter("{*}sp")
+                own = [each for each in shapes if next(each.iter("{*}ph"), None) is None]
+                layout |= dict.fromkeys(texts(own))
+        yield Block("\n\n".join(layout), 0, "On every slide")
         yield from attached.in_archive(archive)
 
 
