@@ -36,6 +36,8 @@ def test_what_matters_comes_first(cast: Cast) -> None:
         "place": None,
         "imported": False,
         "imported_by": None,
+        "author": {"id": cast.owner.public_id, "username": "olive"},
+        "edited_by": None,
         "created_at": deadline.created_at.isoformat(timespec="microseconds").replace("+00:00", "Z"),
     }
 
