@@ -236,7 +236,7 @@ class _Compared:
 
     def taken_from(self, others: Sequence[Source], own: Sequence[str]) -> Source | None:
         """The source whose sentence about somebody named here has a word that nobody here said: "the warehouse manager
-        Otto Brandt wrote it" is of two. One that lacks a name or number of the statement is not.
+        Otto Brandt wrote it" is of two.
         """
         foreign = self._words - words_of(" ".join(own)) - self._names
         for source in others if foreign and self._names else ():
@@ -244,7 +244,7 @@ class _Compared:
                 continue
             for piece in _pieces(source.text):
                 words = words_of(piece)
-                if foreign & words and self._names <= words and self._numbers <= numbers_in(piece):
+                if foreign & words and self._names & words:
                     return source
         return None
 

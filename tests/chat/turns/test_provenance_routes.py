@@ -194,7 +194,7 @@ class TestYes:
 
     SURGERY = "The axolotl surgery is on Friday in Basel."
 
-    def saved(self, chat: Chat, server: ScriptedOpenAI, before: Message, statement: str) -> Memory:
+    def saved(self, chat: Chat, server: ScriptedOpenAI, statement: str) -> Memory:
         server.unscript()
         server.script(Answer(calls=[Call(X_SAVE_MEMORY.name, {"content": statement})]), Answer("Noted."))
         take_turn(chat, "Yes, please do")
@@ -214,13 +214,13 @@ class TestYes:
         chat = make_chat(cast.owner, cast.workspace)
         before = answered(chat, asked)
         Message.objects.filter(pk=before.pk).update(personal="held")
-        memory = self.saved(chat, scripted_model, before, self.SURGERY)
+        memory = self.saved(chat, scripted_model, self.SURGERY)
         assert memory.owner == cast.owner and memory.scope == "user"
 
     def test_what_an_offer_follows_is_not_confirmed(self, cast: Cast, scripted_model: ScriptedOpenAI) -> None:
         chat = make_chat(cast.owner, cast.workspace)
-        before = answered(chat, f"{self.SURGERY} Would you like more details?")
-        memory = self.saved(chat, scripted_model, before, self.SURGERY)
+        answered(chat, f"{self.SURGERY} Would you like more details?")
+        memory = self.saved(chat, scripted_model, self.SURGERY)
         assert memory.review == Review.PENDING and memory.source_details["rests_on"]["speaker"] == "model"
 
     @pytest.mark.parametrize("asked", ["Shall I look up anything else?", "Is that right?"])
@@ -229,15 +229,15 @@ class TestYes:
     ) -> None:
         chat = make_chat(cast.owner, cast.workspace)
         document = by_passage(chat, scripted_model)
-        before = answered(chat, f"According to the handbook, {PLANTED} {asked}")
-        memory = self.saved(chat, scripted_model, before, SAVED)
+        answered(chat, f"According to the handbook, {PLANTED} {asked}")
+        memory = self.saved(chat, scripted_model, SAVED)
         assert memory.review == Review.PENDING
         assert memory.source_details["rests_on"] == {"speaker": "document", "id": document}
 
     def test_a_plain_question_is_confirmed(self, cast: Cast, scripted_model: ScriptedOpenAI) -> None:
         chat = make_chat(cast.owner, cast.workspace)
-        before = answered(chat, "Is your deadline March 15?")
-        memory = self.saved(chat, scripted_model, before, "User's deadline is March 15")
+        answered(chat, "Is your deadline March 15?")
+        memory = self.saved(chat, scripted_model, "User's deadline is March 15")
         assert memory.is_live and memory.owner is None and memory.author == cast.owner
 
 

@@ -129,7 +129,7 @@ WROTE = "Otto Brandt and Petra wrote the handbook about the warehouse."
         ("Otto Brandt is the warehouse manager; Petra wrote the handbook.", WROTE, WAREHOUSE),
         ("Petra wrote the handbook. Otto Brandt is the warehouse manager.", WROTE, WAREHOUSE),
         ("Otto Brandt, the warehouse manager, wrote the handbook with Petra", WROTE, WAREHOUSE),
-        ("The warehouse manager Otto Brandt wrote the handbook", WROTE, WAREHOUSE),
+        ("Manager Otto Brandt wrote the handbook with Petra", WROTE, WAREHOUSE),
         ("Olga Meier runs hall nine; the team prefers blue folders for all contracts.", OLGA, FOLDERS),
         ("Olga Meier runs hall nine and the team prefers blue folders for all contracts", OLGA, FOLDERS),
         ("Olga Meier, who runs hall nine, prefers blue folders for all contracts", OLGA, FOLDERS),
