@@ -4,19 +4,30 @@ const boxes = () => [...document.querySelectorAll('#memory-rows [name="memory"]'
 const count = document.querySelector("[data-selected]");
 
 function show() {
-  const selected = boxes().filter((each) => each.checked).length;
-  count.textContent = selected || "";
+  const checked = boxes().filter((each) => each.checked).length;
+  count.textContent = checked || "";
   const all = document.querySelector("[data-check-all]");
   if (!all) return;
-  all.checked = selected > 0 && selected === boxes().length;
-  all.indeterminate = selected > 0 && !all.checked;
+  all.checked = checked > 0 && checked === boxes().length;
+  all.indeterminate = checked > 0 && !all.checked;
 }
 
 document.addEventListener("change", ({ target }) => {
   if (target.matches("[data-check-all]")) for (const box of boxes()) box.checked = target.checked;
   if (target.closest("#memory-rows")) show();
 });
-document.addEventListener("htmx:afterSettle", show);
+
+// A refreshed table keeps what is selected in it.
+let selected = [];
+document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+  if (detail.target.id !== "memory-rows") return;
+  selected = boxes().filter((each) => each.checked).map((each) => each.value);
+});
+document.addEventListener("htmx:afterSettle", () => {
+  for (const box of boxes()) box.checked ||= selected.includes(box.value);
+  selected = [];
+  show();
+});
 
 // A row in somebody's hands is not redrawn under them.
 document.addEventListener("htmx:beforeRequest", (event) => {

@@ -73,7 +73,7 @@ def test_escape_closes_what_is_open_and_gives_the_focus_back(open_page: Callable
     page.keyboard.press("Enter")
     panel = page.locator("#panel")
     expect(panel).to_be_visible()
-    expect(panel.get_by_role("button", name="Add", exact=True)).to_be_focused()  # the first of what is in it
+    expect(panel.get_by_role("link", name="See all")).to_be_focused()  # the first of what is in it
     page.keyboard.press("Escape")
     expect(panel).not_to_be_visible()
     expect(toggle).to_be_focused()
