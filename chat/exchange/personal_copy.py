@@ -52,7 +52,7 @@ def _parts(person: User, now: datetime) -> Iterator[Part]:
     yield "memoryhub.jsonl", export(person, now=now)
     yield "about-you.jsonl", (_line(each) for each in kept_about(person))
     mine = Asset.objects.filter(created_by=person, memory__in=Memory.objects.visible_to(person))
-    for asset in mine.order_by("pk").iterator():
+    for asset in mine.order_by("pk"):
         with suppress(NotFound):  # its file is missing, which the server's log says
             yield _named(asset.public_id, asset.name), _read(open_file(asset))
     large = Document.objects.visible_to(person).live().filter(created_by=person, size__gt=LARGEST)

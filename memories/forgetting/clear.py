@@ -25,7 +25,7 @@ from memories.models.memory import MemoryQuerySet, place_of
 from memories.writing.gate import delete_memory
 from memories.writing.undoing import restore_memory
 from memoryhub.errors import Conflict, DomainError, Invalid, NotFound
-from workspaces.access import get_workspace, role_in
+from workspaces.access import get_workspace, require, role_in
 from workspaces.agents.agents import choose_agent
 from workspaces.models import Agent, Role, User, Workspace
 
@@ -41,10 +41,10 @@ def scope_of(
 
     Raises NotFound, Forbidden, or Invalid if ``agent_id`` does not fit the scope.
     """
+    workspace = get_workspace(user, workspace_id)
     if scope not in Scope.values:
         raise Invalid(fields={"scope": _("Allowed: %s.") % ", ".join(Scope.values)})
-    need = Role.VIEWER if scope == Scope.USER else Role.OWNER
-    workspace = get_workspace(user, workspace_id, need=need)
+    require(workspace.role, Role.VIEWER if scope == Scope.USER else Role.OWNER)
     if (scope == Scope.AGENT) != (agent_id is not None):
         raise Invalid(fields={"agent_id": _("Name it with the scope agent, and only then.")})
     return workspace, choose_agent(workspace, agent_id) if agent_id is not None else None
