@@ -125,7 +125,7 @@ def prepare(imported: Import, *, samples: bool) -> Iterator[Chunk]:
     path = lines_of(imported.public_id)
     path.touch(mode=0o600)
     size = imported.size if samples else 0
-    sampling = Sampling(Searched(**imported.searched), size)
+    sampling = Sampling(Searched.stored(imported.searched), size)
     with path.open("r+b") as out:
         out.truncate(imported.looked_bytes)
         out.seek(imported.looked_bytes)

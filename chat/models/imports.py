@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 
 from django.db import models
@@ -53,6 +53,11 @@ class Searched:
     searched: int = 0
     characters: int = 0  # that the encoder read of them
     found: int = 0  # memories that would be stored
+
+    @classmethod
+    def stored(cls, counts: dict[str, int]) -> Searched:
+        """Read what an import's row holds."""
+        return cls(**{each.name: counts.get(each.name, 0) for each in fields(cls)})
 
     @property
     def is_sample(self) -> bool:
@@ -151,7 +156,7 @@ class Import(models.Model):
     @property
     def sample(self) -> Searched | None:
         """What the preview searched, if not all messages. Then the upload is kept until it is stored."""
-        found = Searched(**self.searched)
+        found = Searched.stored(self.searched)
         return found if found.is_sample else None
 
     @property

@@ -154,6 +154,7 @@ class CountTokens(MessagesView):
     """An estimate, without asking the model."""
 
     def post(self, request: Request) -> Response:
+        self.workspace()
         asked = read_message(request.data, request.headers, needs_limit=False)
         parts = parts_of_body({**asked.body, "messages": asked.messages})
         return Response({"input_tokens": parts.whole})
