@@ -112,7 +112,7 @@ class ClearingAdmin(ReadOnlyAdmin):
         )
         obj.pk, obj.public_id = begun.pk, begun.public_id
 
-    @action("Undo", "add", asks="What each of them deleted is brought back in the background.")
+    @action("Undo", "change", asks="What each of them deleted is brought back in the background.")
     def undo(self, request: HttpRequest, rows: QuerySet[Clearing]) -> Iterator[tuple[str, int]]:
         begun = 0
         for clearing in rows:

@@ -18,7 +18,7 @@ from django.utils import timezone
 from django_q.models import Failure
 
 from chat.models import Chat
-from memories.models import Extraction, Memory
+from memories.models import Clearing, ClearingStatus, Extraction, Memory, Scope
 from memories.writing import gate, review
 from tests.admin_pages import run_action
 from tests.api import type_password_again
@@ -67,6 +67,7 @@ NO_WAY_BACK = {
     (Memory, "keep_both"),  # both are there before and after
     (Memory, "reconsider"),  # it is decided about again
     (Memory, "forget_for_good"),
+    (Clearing, "undo"),  # what it brings back is cleared again
     (ApiKey, "revoke"),
     (Authenticator, "turn_off"),
     (User, "sign_out"),  # they sign in again
@@ -131,6 +132,15 @@ def make_rows(cast: Cast) -> Rows:
         User: cast.viewer,
         Authenticator: Authenticator.objects.create(user=cast.viewer, type="totp", data={}),
         EmbeddingModel: EmbeddingModel.objects.get(),
+        Clearing: Clearing.objects.create(
+            workspace=place,
+            scope=Scope.WORKSPACE,
+            place=memory.place,
+            by=owner,
+            status=ClearingStatus.CLEARED,
+            started_at=gone.deleted_at or now,
+            finished_at=now,
+        ),
         Extraction: Extraction.objects.create(
             workspace=place,
             user=owner,
