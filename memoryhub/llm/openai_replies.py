@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memoryhub.llm.base import ToolCall
-from memoryhub.llm.chat_chunks import Chunk
 from memoryhub.llm.errors import (
     EMPTY,
     ONLY_THOUGHTS,
@@ -18,6 +17,9 @@ from memoryhub.llm.errors import (
     ModelCut,
 )
 from memoryhub.llm.usage import BYTES_PER_TOKEN, Usage, usage_said
+
+if TYPE_CHECKING:
+    from memoryhub.llm.chat_chunks import Chunk  # its module loads openai, which takes a second
 
 MOST_CALLS = 64  # of one reply
 MOST_ARGUMENTS = 200_000  # characters of one call

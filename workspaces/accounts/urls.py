@@ -12,7 +12,7 @@ from workspaces.accounts.sign_in import has_two_factor, proven_first
 from workspaces.accounts.single_sign_on import OPEN_TO_ALL, begin, come_back
 
 urlpatterns = [
-    path("login/", sign_in),
+    path("login/", sign_in, name="account_login"),
     # It asks for the old password itself; with two-factor sign-in on, for a code before.
     path("password/change/", reauthentication_required(enabled=has_two_factor)(password_change)),
     path("password/reset/", reset_password),

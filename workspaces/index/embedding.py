@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -150,7 +151,7 @@ def embed_texts(texts: Sequence[Text], reaches: Sequence[Reach]) -> list[Embedde
     if not texts:
         return None
     try:
-        model = active_or_first()
+        model = active_or_first(rests=True)
         if model is None:
             return None
         may_go = is_local(model)
@@ -192,17 +193,18 @@ def embed_each(model: EmbeddingModel, texts: Sequence[Text]) -> list[Embedded | 
         return alone
 
 
-def active_or_first() -> EmbeddingModel | None:
-    """The model to embed with. The very first time that is the configured one, which becomes the active.
+def active_or_first(*, rests: bool = False) -> EmbeddingModel | None:
+    """Return the model to embed with. The very first time that is the configured one, which becomes the active.
 
-    None where no embedder is configured. Raises EmbedderError if the first cannot say its vectors' size.
+    None where no embedder is configured. ``rests``: do not ask one that failed a moment ago; background jobs do. Raises
+    EmbedderError if the first cannot say its vectors' size.
     """
     embedder = get_embedder()
     if embedder is None:
         return None
     active = _ACTIVE.first()
     if active is None:
-        with cooldown(embedder.name):
+        with cooldown(embedder.name) if rests else nullcontext():
             dimension = dimension_of(embedder)
         now = timezone.now()
         EmbeddingModel.objects.bulk_create(
