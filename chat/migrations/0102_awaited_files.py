@@ -3,7 +3,6 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
 
-    older_may_run = True
 
     dependencies = [
         ('chat', '0101_searched_messages'),

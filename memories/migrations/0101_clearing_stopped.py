@@ -7,7 +7,6 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
 
-    older_may_run = True
     dependencies = [
         ('memories', '0100_initial'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),

@@ -4,7 +4,6 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    older_may_run = True
 
     dependencies = [
         ('memories', '0102_imported_marks'),

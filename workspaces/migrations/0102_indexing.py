@@ -3,7 +3,6 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
 
-    older_may_run = True
 
     dependencies = [
         ('workspaces', '0101_imported_marks'),
