@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as later
 from memories.models import Memory, Scope
 from memories.models.memory import MEMORY, MemoryQuerySet
 from memories.recalling.recall import MAX_LIMIT, recall
+from memories.recalling.relevance import is_shown
 from memories.usage import live_in, own_elsewhere
 from memories.writing import review
 from memoryhub.database.replicas.reading import read
@@ -141,8 +142,8 @@ def _by_meaning(workspace: Workspace, user: User, filters: PanelFilters) -> list
     if sum(map(str.isalnum, filters.q)) < 2:
         return []
     reach, now = Reach.here(workspace), timezone.now()
-    found = recall(filters.q, workspace, user, limit=MAX_LIMIT, reach=reach, now=now, floor=True, noted=False)
-    return [item.memory.pk for item in found.items]
+    found = recall(filters.q, workspace, user, limit=MAX_LIMIT, reach=reach, now=now, noted=False)
+    return [item.memory.pk for item in found.items if found.degraded or is_shown(item.score, item.relevance)]
 
 
 def _ranked(best: list[int], filters: PanelFilters, user: User) -> list[Memory]:

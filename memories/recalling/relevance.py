@@ -192,6 +192,15 @@ def is_found(score: float, relevance: Relevance | None) -> bool:
     return score >= LEAST_SCORE if relevance is None else relevance.value >= LOOKED_UP
 
 
+def is_shown(score: float, relevance: Relevance | None) -> bool:
+    """Whether a list that a person searches shows a memory: more than ``is_found``, as nothing rests on it.
+
+    A bare word asks for something there, and others with a part of that word hide nothing that is near in meaning.
+    """
+    near = relevance is not None and min(score, relevance.if_asked) >= LEAST_SCORE
+    return near or is_found(score, relevance)
+
+
 def _cosines(message: Message, products: Array) -> dict[str, Array]:
     """Where either text is not English, e5 speaks for both encoders."""
     english, multilingual, share = products.T if len(products) else np.zeros((3, 0))

@@ -17,6 +17,7 @@ from memories.pages.panel_page import PAGE_SIZE
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import Recall
 from memories.recalling.receipts import receipt_for, store_receipt
+from memories.recalling.relevance import Relevance
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message
 from workspaces.models import User
@@ -265,7 +266,7 @@ def test_keeping_both_only_drops_the_question(cast: Cast) -> None:
     assert newer.may_replace is None and older.deleted_at is None
 
 
-def receipt(cast: Cast, sure: float | None = None) -> str:
+def receipt(cast: Cast, relevance: Relevance | None = None) -> str:
     used = make_memory("It is on Monday", cast.owner, cast.workspace)
     left = make_memory("The cat is grey", cast.owner, cast.workspace)
     message = make_message(make_chat(cast.owner, cast.workspace), "When?", role="assistant")
@@ -273,7 +274,7 @@ def receipt(cast: Cast, sure: float | None = None) -> str:
         message.public_id,
         Recall(
             [
-                Recalled(used, 0.81, {"meaning": 0.6, "words": 0.2}, sure),
+                Recalled(used, 0.81, {"meaning": 0.6, "words": 0.2}, relevance),
                 Recalled(left, 0.1, {"meaning": 0.1}),
             ],
             degraded="the embedder did not answer",
@@ -296,11 +297,13 @@ def test_a_receipt_says_what_was_used_why_and_what_was_left_out(cast: Cast) -> N
 
 
 @pytest.mark.parametrize(
-    ("sure", "kept", "shown"), [(0.9, "strong", "Strong"), (0.6, "related", "Related"), (None, "", None)]
+    ("value", "kept", "shown"), [(0.9, "strong", "Strong"), (0.6, "related", "Related"), (None, "", None)]
 )
-def test_a_receipt_says_how_sure_it_was(cast: Cast, sure: float | None, kept: str, shown: str | None) -> None:
+def test_a_receipt_says_how_relevant_it_was(
+    cast: Cast, value: float | None, kept: str, shown: str | None
+) -> None:
     """A receipt from before, or by an embedder that does not tell, says nothing of it."""
-    message = receipt(cast, sure)
+    message = receipt(cast, None if value is None else Relevance(value, value, value))
     told = ReceiptJson(receipt_for(message, cast.viewer)).data["items"]
     assert [item["strength"] for item in told] == [kept, ""]
     assert told[0]["reasons"] == [

@@ -11,6 +11,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from memories.models import Memory
+from memories.pages.panel_page import PanelFilters, search_panel
 from memories.recalling import relevance
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.ranking import injection_threshold
@@ -168,6 +169,21 @@ def test_search_has_a_floor_of_the_score_where_relevance_is_unknown() -> None:
     near, far = relevance.Relevance(0.9, 0.9, 0.9), relevance.Relevance(0.01, 0.9, 0.9)
     cases = ((0.3, None), (0.2, None), (0.2, near), (0.3, far))
     assert [relevance.is_found(score, each) for score, each in cases] == [True, False, True, False]
+
+
+def test_list_shows_what_is_near_a_bare_word_and_nothing_far_from_it(remembered: Cast) -> None:
+    def shown(query: str) -> list[str]:
+        return [
+            each.content for each in search_panel(place, remembered.editor, PanelFilters(q=query)).memories
+        ]
+
+    place = remembered.workspace
+    wanted = {"diet": "I am vegetarian", "food": "I am vegetarian", "cat": "我的猫叫小白。"}
+    assert {word: shown(word)[:1] for word in wanted} == {word: [text] for word, text in wanted.items()}
+    unrelated = ("quantum entanglement", "Hochzeitstag", "天气预报", "telescope mirror", "photosynthesis")
+    assert {query: found for query in unrelated if (found := shown(query))} == {}
+    far = relevance.Relevance(0.01, 0.01, 0.9)
+    assert not relevance.is_shown(0.9, far) and not relevance.is_shown(0.2, None)
 
 
 FACTS = {
