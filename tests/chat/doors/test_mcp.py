@@ -339,8 +339,8 @@ def test_each_tool_by_each_kind_of_key(door: str, people: Cast) -> None:
         got: dict[str, Any] = {}
         for tool, arguments in (
             ("list_memories", {}),
-            ("recall_memory", {"query": "deadline of Apollo, spiders"}),
-            ("search_workspace", {"query": "deadline of Apollo, spiders"}),
+            ("recall_memory", {"query": "When is the deadline of Apollo, and who is afraid of spiders?"}),
+            ("search_workspace", {"query": "When is the deadline of Apollo, and who is afraid of spiders?"}),
         ):
             found = (await client.call_tool(tool, arguments)).structured_content
             got[tool] = {each["id"] for each in found.get("memories") or found.get("results") or ()}

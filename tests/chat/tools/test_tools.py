@@ -22,6 +22,7 @@ from chat.turns import runner
 from chat.turns.begin import begin_turn
 from chat.turns.retry import retry_answer
 from memories.models import Memory, Scope
+from memories.recalling import relevance
 from tests.factories import make_chat, make_memory, make_message, make_user, make_workspace
 from tests.fakes.openai_server import HOLD, Answer, Call, Failure, ScriptedOpenAI
 from workspaces.models import Agent, Membership, Role
@@ -100,7 +101,10 @@ def test_recall_gives_the_markdown_list(chat: Chat, scripted_model: ScriptedOpen
     )
 
 
-def test_recall_pages_by_limit_and_offset(chat: Chat, scripted_model: ScriptedOpenAI) -> None:
+def test_recall_pages_by_limit_and_offset(
+    chat: Chat, scripted_model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relevance, "LOOKED_UP", 0.0)  # of what is so alike only the first stand out
     for number in range(22):
         make_memory(f"Tea number {number} is green", chat.created_by)
     asked: list[tuple[dict[str, Any], int]] = [
@@ -133,7 +137,10 @@ def test_nothing_found_is_said(chat: Chat, scripted_model: ScriptedOpenAI) -> No
     ]
 
 
-def test_long_lists_are_cut_between_entries(chat: Chat, scripted_model: ScriptedOpenAI) -> None:
+def test_long_lists_are_cut_between_entries(
+    chat: Chat, scripted_model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relevance, "LOOKED_UP", 0.0)  # the length alone decides
     for number in range(10):
         make_memory(f"Tea {number} " + "is green and long " * 110, chat.created_by)
     call = Call("x_recall_memory", {"query": "tea", "limit": 10})
