@@ -32,6 +32,7 @@ from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
 from memoryhub.management.translations import compile_translations
 from tests.copies import copied
 from tests.migrated import lend_to
+from workspaces.index import cooldown
 from workspaces.models import User, Workspace
 
 if TYPE_CHECKING:
@@ -138,6 +139,12 @@ def make_cast() -> Cast:
     owner, editor, viewer, stranger = make_people("olive", "eddie", "vera", "sam")
     workspace = make_workspace(owner=owner, editor=editor, viewer=viewer)
     return Cast(workspace, owner, editor, viewer, stranger)
+
+
+@pytest.fixture(autouse=True)
+def no_embedder_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An embedder that failed in one test does not rest in the next."""
+    monkeypatch.setattr(cooldown, "_resting", {})
 
 
 @pytest.fixture

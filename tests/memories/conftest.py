@@ -8,7 +8,6 @@ from django.test import Client
 from memoryhub.llm.base import Embedder
 from tests.admin_pages import staff
 from tests.fakes.embedder import FakeEmbedder
-from workspaces.index import cooldown
 
 
 @pytest.fixture
@@ -16,7 +15,6 @@ def use_embedder(monkeypatch: pytest.MonkeyPatch) -> Callable[[Embedder | None],
     """Put another embedder (or none) in the place of the bundled one."""
 
     def use(embedder: Embedder | None) -> None:
-        monkeypatch.setattr(cooldown, "_resting", {})  # none rests for what a test before this one did
         monkeypatch.setattr("workspaces.index.embedding.get_embedder", lambda: embedder)
 
     return use
