@@ -24,7 +24,8 @@ class OwnSave(Arguments):
 
 
 def ltm_recall(caller: ToolCaller, asked: OwnRecall) -> Result:
-    return recalled(recall_for(caller, asked.query, limit=asked.k, ranking="longterm"))
+    found = recall_for(caller, asked.query, limit=asked.k, ranking="longterm")
+    return recalled(found, reader=caller.person)
 
 
 def ltm_remember(caller: ToolCaller, asked: OwnSave) -> Result:

@@ -186,12 +186,17 @@ def _origin(turn: InChat, draft: Draft) -> dict[str, Any]:
 def look_up(caller: ToolCaller, asked: ToRecall) -> Result:
     found = recall_for(caller, asked.query, limit=asked.limit, offset=asked.offset, floor=True)
     stays_here = any(stays_elsewhere(item.memory, caller.workspace) for item in found.items)
-    return replace(recalled(found, first=asked.offset + 1), stays_here=stays_here)
+    return replace(recalled(found, reader=caller.person, first=asked.offset + 1), stays_here=stays_here)
 
 
-def recalled(found: Recall, *, first: int = 1) -> Result:
-    """The markdown list that a recall gives the model: id, category, score, and the text on a line of its own."""
-    entries = [_entry(number, item.memory, item.score) for number, item in enumerate(found.items, first)]
+def recalled(found: Recall, *, reader: User, first: int = 1) -> Result:
+    """Return the markdown list that a recall gives the model: id, category, score, and the text on a line of its own.
+
+    Words that are not the reader's own say whose they are.
+    """
+    entries = [
+        _entry(number, item.memory, item.score, reader) for number, item in enumerate(found.items, first)
+    ]
     ids = tuple(item.memory.public_id for item in found.items)
     return Result(
         _listed("# Recalled memories", entries, "No memories were found."),
@@ -267,8 +272,9 @@ def _whose(item: Found) -> str:
     return imported_label(item)
 
 
-def _entry(number: int, memory: Memory, score: float) -> str:
-    whose = writer_label(memory, is_edited=memory.edited_at is not None)
+def _entry(number: int, memory: Memory, score: float, reader: User) -> str:
+    is_own = not memory.is_imported and memory.written_by == reader
+    whose = "" if is_own else writer_label(memory, is_edited=memory.edited_at is not None)
     label = ", ".join(filter(None, [category_label(memory), whose, f"score {score:.2f}"]))
     return f"{number}. **{memory.public_id}** ({label})\n{escape(memory.content)}"
 

@@ -104,7 +104,7 @@ class TestLookUp:
         where: dict[str, Any] = {"now": timezone.now(), "reach": HERE}
         found = recall("kiwi", cast.workspace, cast.viewer, **where)
         results = search_workspace("kiwi", cast.workspace, cast.viewer, **where)
-        for text in (recalled(found).text, searched(results).text):
+        for text in (recalled(found, reader=cast.viewer).text, searched(results).text):
             assert 'edited by "eddie", score' in text and 'from "olive", score' in text
 
     def test_structured_content_over_mcp_names_them(self, cast: Cast, edited: Memory) -> None:
@@ -280,5 +280,5 @@ class TestLabels:
             "Tea is served at four", cast.editor, cast.workspace, category="a, score 1.0) **x** (b"
         )
         found = Recall([Recalled(memory, 0.5, {})], "hybrid", False, None)
-        head = recalled(found).text.splitlines()[1]
+        head = recalled(found, reader=cast.viewer).text.splitlines()[1]
         assert head == f'1. **{memory.public_id}** (category "a score 1.0 x b", from "eddie", score 0.50)'

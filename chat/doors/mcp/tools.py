@@ -85,7 +85,9 @@ def recall_memory(asked: RecallAsked) -> Said:
     who = caller()
     found = recall_for(who, asked.query, limit=asked.limit, offset=asked.offset, floor=True)
     shapes = [shape_of(item.memory, item.score) for item in found.items]
-    return recalled(found, first=asked.offset + 1).text, Memories(memories=shapes, next_cursor=None)
+    return recalled(found, reader=who.person, first=asked.offset + 1).text, Memories(
+        memories=shapes, next_cursor=None
+    )
 
 
 def list_memories(asked: ListAsked) -> Said:

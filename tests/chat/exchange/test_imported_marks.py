@@ -161,7 +161,7 @@ class TestPrompt:
         items = recall_by(cast.editor, cast.workspace).items
         for names_people in (True, False):
             assert LABEL in recalled_block(items, names_people=names_people)
-        assert LABEL in recalled(recall_by(cast.editor, cast.workspace)).text
+        assert LABEL in recalled(recall_by(cast.editor, cast.workspace), reader=cast.editor).text
 
     def test_extraction_does_not_take_it_for_the_persons_words(self, cast: Cast, chat: Chat) -> None:
         provenance = provenance_until(answer(chat), cast.editor)

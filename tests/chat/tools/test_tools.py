@@ -88,7 +88,7 @@ def test_recall_gives_the_markdown_list(chat: Chat, scripted_model: ScriptedOpen
     ask(chat)
     lines = told(scripted_model)[0].splitlines()
     assert lines[0] == "# Recalled memories"
-    assert lines[1].startswith(f'1. **{first.public_id}** (preference, from "{chat.created_by}", score 0.')
+    assert lines[1].startswith(f"1. **{first.public_id}** (preference, score 0.")
     assert lines[2] == first.content
     assert lines[3].startswith("2. **mem_")
     assert lines[3].endswith(")")
