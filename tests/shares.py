@@ -31,6 +31,8 @@ TOGETHER = {
                 "in_languages",
                 "invited",
                 "keyboard",
+                "first_minutes",
+                "readme_story",
                 "settings",
                 "story",
                 "tabs",
