@@ -221,7 +221,8 @@ def _may_go_on(clearing: Clearing) -> bool:
     if by is None:
         return False
     if clearing.as_staff:
-        return by.is_staff and by.has_perm("memories.add_clearing")
+        right = "change" if clearing.status == ClearingStatus.UNDOING else "add"
+        return by.is_staff and by.has_perm(f"memories.{right}_clearing")
     return clearing.scope == Scope.USER or role_in(by, clearing.workspace) == Role.OWNER
 
 

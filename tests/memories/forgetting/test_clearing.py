@@ -15,7 +15,7 @@ from memories.models import Clearing, Memory, Scope
 from memories.writing.gate import Draft, delete_memory, save_memory
 from memories.writing.tombstones import WasForgotten
 from memories.writing.undoing import restore_memory
-from tests.admin_pages import run_action
+from tests.admin_pages import run_action, staff
 from tests.api import Api, type_password_again
 from tests.conftest import Cast
 from tests.factories import make_agent, make_memory
@@ -343,6 +343,17 @@ class TestAdmin:
         self.add(client, cast, number=3, for_good="on")
         tasks.clear_memories(clearing_id=Clearing.objects.get().pk)
         assert Memory.objects.count() == 2
+
+    def test_staff_who_may_only_change_undo(
+        self, client: Client, cast: Cast, memories: dict[str, Memory]
+    ) -> None:
+        self.add(client, cast, number=2)
+        clearing = Clearing.objects.get()
+        tasks.clear_memories(clearing_id=clearing.pk)
+        moderator = staff("view_clearing", "change_clearing", username="mod")
+        run_action(moderator, "/admin/memories/clearing/", "undo", clearing)
+        tasks.clear_memories(clearing_id=clearing.pk)
+        assert live(memories) == {"first", "second", "mine", "its"}
 
     def test_staff_whose_right_is_taken_away_stop(
         self, client: Client, cast: Cast, memories: dict[str, Memory]
