@@ -57,7 +57,7 @@ def own_elsewhere(workspace: Workspace, user: User, now: datetime | None = None)
 
 
 def count_listed(workspace: Workspace, user: User, *, now: datetime) -> int:
-    """What the badge says and the panel lists: what is here, and what is this person's own. Two queries."""
+    """Count what the panel lists: the workspace's memories and this person's own. Two queries."""
     here = count_live(workspace, user, personal=True, now=now)
     return here + own_elsewhere(workspace, user, now).order_by().count()
 

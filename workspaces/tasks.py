@@ -29,7 +29,7 @@ def sweep() -> str:
     now = timezone.now()
     notes, sign_ins, events = once.sweep(now=now), sessions.sweep(now=now), audit.prune(now=now)
     filling.fill_gaps()
-    indexing.settle_all()
+    indexing.complete_all()
     drafts.sweep(now=now, seconds=settings.JOB_TIMEOUT / 6)
     files.sweep(now=now)
     forgetting.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
@@ -77,7 +77,7 @@ def keep_indexes() -> str:
 def embed_passages(*, kind: int, refs: Sequence[int]) -> int:
     done = filling.embed_passages(kinds.kind(kind), refs)
     if kind == DOCUMENT:
-        indexing.settle_those_of(refs)
+        indexing.complete_those_of(refs)
     return done
 
 

@@ -47,8 +47,8 @@ def finish_tool(schema: Any) -> Tool:
 
 
 def result_in(arguments: str, schema: Any) -> Any:
-    """What was handed in, where models write it nearly right: with faults of JSON that can be mended, without its
-    wrapping, one for a list of one. Raises ValueError where it cannot be read.
+    """Return the submitted result. JSON that is nearly right is repaired, unwrapped, and made a list if it is a single
+    item. Raises ValueError if it cannot be read.
     """
     given = _arguments(arguments)
     if isinstance(given, dict) and "result" in given:

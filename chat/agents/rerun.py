@@ -25,7 +25,7 @@ def rerun(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:
     from this one. Raises Invalid for a step that is not in the plan.
     """
     workspace = get_workspace(by, run.workspace.public_id, need=Role.EDITOR)
-    # What it began with is as old as the run or older; what its steps and inputs wrote is younger.
+    # Entries from the request are as old as the run or older; steps and inputs wrote newer ones.
     given = run.entries.filter(created_at__lte=run.created_at, version=1)
     seeded = run.entries.filter(kind="input", created_at__gt=run.created_at).exclude(key__contains="[")
     inputs = [entry_of(row) for row in seeded]

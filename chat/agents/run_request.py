@@ -32,7 +32,7 @@ HIGHEST = Limits(rounds=2_000, tokens=5_000_000, minutes=24 * 60, step_rounds=50
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What somebody asks for. ``plan``: as JSON; without one the model plans, but for a run of one step. ``memory``:
+    """A request for a run. ``plan``: as JSON; without one the model plans, except for a run of one step. ``memory``:
     entries that the run begins with, from ``given_memory``.
     """
 

@@ -155,7 +155,7 @@ class Import(models.Model):
 
     @property
     def sample(self) -> Searched | None:
-        """What the preview searched, if not all messages. Then the upload is kept until it is stored."""
+        """Return what the preview searched, or None if that was all messages. A sampled upload is kept."""
         found = Searched.stored(self.searched)
         return found if found.is_sample else None
 

@@ -217,7 +217,7 @@ def _readable_by_all(step: Step) -> DocumentQuerySet:
 
 
 def _load_titles(steps: Iterable[Step], readable: DocumentQuerySet) -> None:
-    """What the files are called that were waited for. One query where there are any."""
+    """Return the titles of the files that an answer waited for. One query if there are any."""
     waits = [step for step in steps if step.kind == StepKind.READING]
     wanted = {found["document"] for step in waits for found in step.findings}
     titles = dict(readable.filter(public_id__in=wanted).values_list("public_id", "title")) if wanted else {}

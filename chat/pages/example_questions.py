@@ -13,7 +13,7 @@ from workspaces.models import User, Workspace
 MOST = 3
 LOOKED_AT = 20  # the newest memories
 LONGEST = 70  # characters of a statement that is quoted whole
-# What a statement is about, if it begins with an article or a possessive: "My project deadline" is March 15.
+# The subject of a statement that begins with an article or a possessive: "My project deadline" is March 15.
 _SUBJECT = re.compile(
     r"(?P<subject>(?:my|our|the|mein\w*|unser\w*|der|die|das|mon|ma|mes|notre|nos|le|la|les|mi|mis|nuestr\w+|el|los|las"
     r"|meus?|minhas?|noss\w+|os?|as?)(?: [\w-]+){1,4}?)"

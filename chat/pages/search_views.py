@@ -45,7 +45,7 @@ class Shown:
 
     @property
     def html(self) -> SafeString:
-        """What was found, its Markdown rendered; of code as it stands. Headings are no headings of this page."""
+        """Render a result's Markdown; code stays as it is. Its headings do not become headings of this page."""
         text = Truncator(self.found.text).chars(EXCERPT)
         if self.found.type != "artifact":
             with suppress(TooHeavy):

@@ -162,7 +162,7 @@ def _has_enough_messages(question: Message) -> bool:
 
 
 def _people_of(rows: Sequence[ShortTermMemory], user: User) -> dict[int, str]:
-    """What those are called who wrote in these chats, beside the person who asks. One query where there are any."""
+    """Return the names of the other people who wrote in these chats. One query if there are any."""
     writers = {said[2] for row in rows for said in row.last_said if len(said) > 2} - {user.pk}
     found = User.objects.filter(pk__in=writers) if writers else ()
     return {user.pk: "User"} | {each.pk: named(each) for each in found}

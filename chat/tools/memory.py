@@ -140,7 +140,7 @@ def _made_by(caller: ToolCaller) -> Memory | None:
 
 
 def _source_of(content: str, caller: ToolCaller) -> Source | None:
-    """What a statement rests on; None where a program keeps the conversation."""
+    """Return the source of a statement; None if a program keeps the conversation."""
     if caller.provenance is None:
         return None
     asker = _asker(caller)
@@ -149,12 +149,12 @@ def _source_of(content: str, caller: ToolCaller) -> Source | None:
 
 
 def _asker(caller: ToolCaller) -> User | None:
-    """Who asked what is answered; of what somebody has answered again who asked it first."""
+    """Return the author of the question, also if somebody else had it answered again."""
     return caller.turn.question.author if caller.turn else caller.person
 
 
 def _said_by(source: Source, caller: ToolCaller) -> dict[str, Any]:
-    """Whose words they are, while they are a member; of another's than the asker's also the message that says it."""
+    """Return the author, if still a member, and for somebody else's words the message they are from."""
     asker = _asker(caller)
     if asker is not None and source.author == asker.pk:
         return {"author": asker if asker == caller.person else _member(asker, caller.workspace)}
@@ -266,7 +266,7 @@ def _what(item: Found) -> str:
 
 
 def _whose(item: Found) -> str:
-    """Who wrote a memory or a message; nothing of an answer or an artifact, which models write as well."""
+    """Return the writer of a memory or a message; empty for answers and artifacts, which models write as well."""
     if item.type == "memory" or item.written_by is not None:
         return writer_label(item, is_edited=item.is_edited)
     return imported_label(item)

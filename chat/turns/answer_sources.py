@@ -134,7 +134,7 @@ def sources_for(
 
 
 def unread_files(question: Message, user: User, reach: Reach) -> list[str]:
-    """What the documents are called that the question names and whose text is not there: none in time, or never."""
+    """Return the titles of the question's documents without text: not read in time, or unreadable."""
     if not question.only_documents:
         return []
     there = in_reach(Document.objects.live(), question.chat.workspace, user, reach)

@@ -21,7 +21,7 @@ from workspaces.models import User
 
 
 class ClearingForm(forms.ModelForm):
-    """What is cleared, and its number typed in: who clears has seen how many there are."""
+    """The scope to clear, with the number of its memories typed in as a confirmation."""
 
     number = forms.IntegerField(
         min_value=0, required=False, help_text="How many memories go. Leave it empty to be told."

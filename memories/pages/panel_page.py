@@ -138,7 +138,7 @@ def search_panel(
 
 
 def _by_meaning(workspace: Workspace, user: User, filters: PanelFilters) -> list[int]:
-    """What recall finds for the search, best first. A single letter means nothing yet."""
+    """Return the keys of what recall finds, best first. A single letter is not searched."""
     if sum(map(str.isalnum, filters.q)) < 2:
         return []
     reach, now = Reach.here(workspace), timezone.now()
@@ -154,7 +154,7 @@ def _ranked(best: list[int], filters: PanelFilters, user: User) -> list[Memory]:
 
 
 def _last(before: str, workspace: Workspace, user: User) -> tuple[datetime, int] | None:
-    """Where the page before this one ended; None where there is no such memory."""
+    """Return where the previous page ended; None if there is no such memory."""
     if not before:
         return None
     named = Memory.objects.visible_to(user).filter(public_id=before)

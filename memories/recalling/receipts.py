@@ -57,7 +57,7 @@ def matters(item: Recalled, threshold: float) -> bool:
 
 
 def _why_not(found: Relevance | None) -> str:
-    """What keeps a memory below the threshold: the one thing without which it would be used."""
+    """Return why a memory is below the threshold: the one reason without which it would be used."""
     if found is not None and found.if_current >= settings.RECALL_THRESHOLD:
         return NO_LONGER_HOLDS
     if found is not None and found.if_asked >= settings.RECALL_THRESHOLD:

@@ -102,7 +102,7 @@ def _name_of(user: User | None) -> str:
 
 
 def place_for(extraction: Extraction, turn: TurnText, *, own_words: bool = True) -> Workspace | None:
-    """Where what is noticed goes. None: nowhere, as it would leave this machine, which the workspace forbids.
+    """Return the scope for extracted memories; None if they would leave this machine, which the workspace forbids.
 
     ``own_words``: a person said it plainly, so it rests on nothing that the answer was shown.
     """
@@ -117,7 +117,7 @@ def place_for(extraction: Extraction, turn: TurnText, *, own_words: bool = True)
 
 
 def _is_alone(turn: TurnText, own_words: bool) -> bool:
-    """Whether nobody but the person whose turn it was may read what comes of it."""
+    """Return whether only the person whose turn it was may read what comes of it."""
     return turn.is_private or (not own_words and (turn.is_personal or turn.stays_here))
 
 

@@ -1,4 +1,4 @@
-"""What the database or a full disk refuses, as an error that says so: 503 with a time to come back, never a 500."""
+"""Errors of the database and of a full disk, as 503 with a time to come back instead of 500."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _BY_SQLSTATE: dict[str, type[Unavailable]] = {
 
 
 def trouble_of(error: BaseException | None) -> Unavailable | None:
-    """The error to answer with, if it is the database's or a full disk's; logged, since nobody will see the cause.
+    """Return the error to answer with, if the database or a full disk caused it; the cause is logged.
     None for others.
 
     Some are psycopg's own: Django wraps none that comes as a cursor is closed, such as that of a form's choices.

@@ -1,4 +1,4 @@
-"""Event loops for code that blocks: what is awaited there can be given up at any moment, whatever it waits for."""
+"""Event loops for blocking code, so that a call can be cancelled at any moment."""
 
 from __future__ import annotations
 

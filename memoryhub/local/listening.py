@@ -67,7 +67,7 @@ def answers(host: str, port: int, path: str) -> bool:
 
 @contextmanager
 def starting_page(listener: socket.socket) -> Iterator[None]:
-    """Answer whoever comes meanwhile that MemoryHub is starting, with a page that asks again by itself."""
+    """Answer requests during the start with a page that says so and reloads itself."""
     over = threading.Event()
     listener.setblocking(False)  # the web server may take what select saw here
     thread = threading.Thread(target=_answer_all, args=(listener, over), daemon=True)

@@ -29,7 +29,7 @@ def say(name: str, text: str) -> None:
 
 
 class LogFile(logging.handlers.RotatingFileHandler):
-    """A service's lines, in a file of limited size. One that cannot be written is said once a minute."""
+    """A service's log, in a file of limited size. Failures to write it are reported once a minute."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(

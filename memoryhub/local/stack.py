@@ -148,7 +148,7 @@ def _start_and_run(stack: Stack) -> None:
 
 @contextmanager
 def metrics_folder(data_dir: Path) -> Iterator[Path | None]:
-    """Where the web processes and the worker count, each in files of its own; `/metrics` adds them up.
+    """Return the folder for the counters of the web processes and the worker; `/metrics` adds them up.
 
     It lies in memory, or among temporary files: the data disk may be full. None where neither has room: each process
     then counts for itself. Counting begins anew with every start.

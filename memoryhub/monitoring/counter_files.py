@@ -81,7 +81,7 @@ class CounterFile(MmapedDict):
             self._retry_at = time.monotonic() + RETRY_SECONDS
 
     def _write_whole(self) -> None:
-        """In place of the file: who collects it meanwhile reads the one before."""
+        """Replace the file at once, so that a collector never reads half of it."""
         draft = self._path.with_suffix(".part")
         try:
             self._file = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)

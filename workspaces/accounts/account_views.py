@@ -14,7 +14,7 @@ from workspaces.models import User
 
 @login_not_required
 def sign_in(request: HttpRequest) -> HttpResponseBase:
-    """Where nobody has an account yet, there is none to sign in with: the page creates the first one."""
+    """Sign in, or create the first account if there is none yet."""
     is_fresh = not request.user.is_authenticated and not User.objects.exists()
     if is_fresh and get_adapter(request).is_open_for_signup(request):
         request.is_fresh_installation = True  # type: ignore[attr-defined]

@@ -65,7 +65,7 @@ def delete_account(user: User, *, by: User | None = None) -> Counts:
 
 
 def delete_account_of(person: User, *, by: User) -> Counts:
-    """Delete an account for its person, who asked for it. They are told by mail.
+    """Delete an account at the request of its person, and confirm by mail.
 
     Where they are the only owner, who has been an editor longest becomes one. Raises Forbidden for who is no superuser,
     Conflict for one's own account and where all other members' accounts are closed.

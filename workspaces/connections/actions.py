@@ -182,7 +182,7 @@ def reseal_keys() -> tuple[int, int]:
 
 
 def _save(connection: Connection) -> None:
-    """Save it; a new default for everyone takes the place of the one before, whoever else is naming one."""
+    """Save it; a new default for everyone replaces the previous one, also if two are set at once."""
     if connection.is_default:
         with db.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(hashtext('default connection'))")

@@ -57,7 +57,7 @@ def publish(
     if locked.status == DocumentStatus.READY:  # a draft has no vectors
         locked.status = DocumentStatus.INDEXING
         locked.save(update_fields=["status"])
-        indexing.settle(locked)
+        indexing.complete(locked)
     return locked
 
 

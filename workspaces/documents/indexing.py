@@ -31,7 +31,7 @@ def with_shares(documents: Iterable[Document]) -> list[Document]:
     return found
 
 
-def settle(document: Document) -> None:
+def complete(document: Document) -> None:
     """Say that it is ready, if no vector is missing. Part of a transaction that holds the document's row."""
     is_draft = document.deleted_at is not None  # nothing finds it, so it has no vectors
     if document.status != DocumentStatus.INDEXING or (not is_draft and _left([document])):
@@ -42,23 +42,23 @@ def settle(document: Document) -> None:
         emit(document.workspace_id, WebhookEvent.DOCUMENT_READY, [document.public_id], action="ready")
 
 
-def settle_those_of(refs: Sequence[int]) -> None:
+def complete_those_of(refs: Sequence[int]) -> None:
     """The same of the documents of these passages, which were just given vectors."""
-    _settle_each(passages__in=refs)
+    _complete_each(passages__in=refs)
 
 
-def settle_all() -> None:
+def complete_all() -> None:
     """The same of all documents: where the embedder was changed or taken away, nothing else does it."""
-    _settle_each()
+    _complete_each()
 
 
-def _settle_each(**which: object) -> None:
+def _complete_each(**which: object) -> None:
     indexing = Document.objects.filter(status=DocumentStatus.INDEXING, **which)
     for pk in set(indexing.values_list("pk", flat=True)):
         with transaction.atomic():
             locked = Document.objects.select_for_update(of=("self",)).filter(pk=pk).first()
             if locked is not None:
-                settle(locked)
+                complete(locked)
 
 
 def _left(documents: list[Document]) -> dict[int, int]:

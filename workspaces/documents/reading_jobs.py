@@ -94,7 +94,7 @@ def read(document_id: int, *, now: datetime) -> str:
         locked.save()
         _put_passages(locked, passages)
         _put_picture(locked, picture)
-        indexing.settle(locked)
+        indexing.complete(locked)
     return why or f"{len(passages)} passages"
 
 

@@ -1,4 +1,4 @@
-"""An embedder that failed people rests: meanwhile turns and saves go on by words, at once.
+"""A pause for an embedder that failed: turns and saves go on by words without waiting for it.
 
 Without that every recall and every save would wait for an endpoint that hangs until its time is out, or for the
 retries at one that fails at once. Background jobs ask it all the same.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from memoryhub.llm.errors import EmbedderError, EmbedderUnavailable
 
-SLOW = 2.0  # seconds in vain after which it rests for the whole time at once
+SLOW = 2.0  # seconds of a failed call after which it rests for the whole time at once
 FIRST_REST = 2.0  # seconds after a failure that came quickly, doubled with every further one in a row
 REST = 20.0
 

@@ -74,7 +74,7 @@ class User(AbstractUser):
 
     @property
     def attributed_name(self) -> str:
-        """What stands under somebody's words: the shown name with the user name, which is one person's alone."""
+        """The display name with the username, which is unique."""
         name = self.shown_name
         return name if name == self.username else f"{name} ({self.username})"
 

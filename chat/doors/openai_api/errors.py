@@ -101,7 +101,7 @@ def as_anthropic(status: int, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def anthropic_exception_handler(exception: Exception, context: dict[str, Any]) -> HttpResponseBase | None:
-    """For what Anthropic's libraries ask: whatever goes wrong, as they read it."""
+    """Turn every exception into an error response in Anthropic's format."""
     response = openai_exception_handler(exception, context)
     if isinstance(response, Response) and isinstance(response.data, dict):
         if response.data["error"]["code"] == SPENT:

@@ -24,7 +24,7 @@ ELSEWHERE = ("container", "mcp_servers")  # run at Anthropic
 
 
 def read_message(body: Any, headers: HttpHeaders, *, needs_limit: bool = True) -> Asked:
-    """Return what is asked. Raises Invalid, naming the field."""
+    """Read a request for an answer. Raises Invalid, naming the field."""
     require_model(body)
     for name in ELSEWHERE:
         if body.get(name):
@@ -52,7 +52,7 @@ def _limits(body: Body, *, needs_limit: bool) -> Body:
 
 
 def _format(config: Any) -> Body:
-    """The JSON schema of the answer, if one is asked for."""
+    """Return the JSON schema that the answer must follow, if the request names one."""
     wanted = config.get("format") if isinstance(config, dict) else None
     if not wanted:
         return {}
@@ -129,7 +129,7 @@ def _blocks(content: Any, where: str) -> list[Body]:
 
 
 def _of_user(blocks: list[Body], where: str) -> Iterator[Body]:
-    """What tools came to, a message each, then all else. A tool's message has text alone: its pictures follow it."""
+    """Return the results of tools, one message each, then the rest. Pictures follow their tool's message of text."""
     parts: list[Body] = []
     for at, block in enumerate(blocks):
         here = f"{where}.content[{at}]"
@@ -220,7 +220,7 @@ def _document_parts(title: str, block: Body, where: str) -> Iterator[Body]:
 
 
 def _document(title: str, text: str) -> Body:
-    """A document's text between tags, so that nobody takes it for the person's own words (OF_PROGRAM)."""
+    """Return a document's text between tags, so that it does not count as the person's own words (OF_PROGRAM)."""
     inside = f"{title}\n{text}".replace("</document>", "< /document>")
     return {"type": "text", "text": f"<document>{inside}</document>"}
 

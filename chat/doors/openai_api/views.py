@@ -35,7 +35,7 @@ from workspaces.throttles import spend
 MOST_BYTES = 25 * 2**20  # of a request: pictures come in it
 
 
-# What older programs ask for, and where the same is found here.
+# Addresses of older APIs, and their replacements here.
 MOVED = {"/v1/completions": "/v1/chat/completions", "/v1/complete": "/v1/messages"}
 
 

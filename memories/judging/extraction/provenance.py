@@ -55,7 +55,7 @@ could should may might must not no it its this that these those there their they
 i my me mine user users person wants want likes like said says prefers prefer
 """
 _COMMON = frozenset(_FUNCTION_WORDS.split())
-# What a statement calls the person whose chat it is; the last are words of languages without spaces.
+# Words for "the user" in statements; the last are of languages without spaces.
 _USER_WORDS = """
 user users nutzer nutzers nutzerin benutzer benutzers utilisateur utilisatrice usuario usuaria usuário usuária utente
 gebruiker użytkownik użytkownika użytkowniczka kullan\u0131c\u0131 kullan\u0131c\u0131n\u0131n

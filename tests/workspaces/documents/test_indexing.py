@@ -70,7 +70,7 @@ def test_what_needs_no_vectors_is_ready_at_once(
     one = f"workspaces/{cast.workspace.public_id}/documents/{made.public_id}"
     found = Api(cast.viewer).get(one).json()
     assert (found["status"], found["found_by_meaning"]) == ("ready", None)
-    indexing.settle_all()  # the embedder was taken away meanwhile
+    indexing.complete_all()  # the embedder was taken away meanwhile
     unsettled.refresh_from_db()
     assert unsettled.status == "ready" and told == [made.public_id, unsettled.public_id]
 

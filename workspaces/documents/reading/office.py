@@ -41,7 +41,7 @@ _OF_SLIDES = ("chart", "chartEx", "diagramData", "notesSlide", "comments")
 
 
 def extracted(data: bytes, kind: str) -> Any:
-    """What the library makes of a file. Raises Unreadable."""
+    """Read a file with the library. Raises Unreadable."""
     from kreuzberg import ConcurrencyConfig, ExtractionConfig, KreuzbergError, extract_bytes_sync
 
     config = ExtractionConfig(

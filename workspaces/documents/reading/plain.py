@@ -93,7 +93,7 @@ def _plainest(sample: bytes, below: float = 1) -> str | None:
 
 
 def _oddness(text: str) -> int:
-    """How much speaks against its code page: words in two scripts, capitals in words, signs that texts seldom have."""
+    """Score how unlikely a code page is: words in two scripts, capitals inside words, rare signs."""
     odd = 0
     for word in re.findall(r"\w*[^\x00-\x7f]\w*", text):
         odd += 3 * (len({_script(sign) for sign in word if sign.isalpha()} or {""}) - 1)
