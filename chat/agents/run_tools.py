@@ -17,10 +17,10 @@ from chat.agents.step_tools import StepTool
 from chat.models import ToolOutcome
 from chat.models.runs import Run
 from chat.prompting.provenance import MOST_SHOWN, Shown, provenance_of_run
+from chat.prompting.rests_on import RestsOn, mark
 from chat.tools.base import ChatTool, Result, ToolCaller, ToolTrouble, read_arguments
 from chat.tools.documents import READ_DOCUMENT
 from chat.tools.memory import X_RECALL_MEMORY, X_SAVE_MEMORY, X_WORKSPACE_SEARCH
-from chat.turns.rests_on import RestsOn, mark
 from memories.judging.extraction.provenance import Provenance
 from memories.models import Memory
 from memoryhub.llm.base import Speaker

@@ -22,9 +22,9 @@ from chat.modes.check import build_check, memories_beside, read_verdict
 from chat.modes.mode import AnswerMode
 from chat.modes.steps import begin, end
 from chat.prompting.labels import text_of
+from chat.prompting.rests_on import RestsOn, mark
 from chat.prompting.text import BYTES_PER_TOKEN, cut_to, escape, prompt_text, tokens
 from chat.tools.loop import Plan, replied, write
-from chat.turns.rests_on import RestsOn, mark
 from memories.models import Memory, SourceType
 from memoryhub.kept import kept
 from memoryhub.llm.base import Capabilities, ChatModel, Speaker, Tool

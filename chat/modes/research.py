@@ -25,8 +25,8 @@ from chat.models.runs import STUCK, Run, RunMode, RunStatus
 from chat.models.steps import Mode, Step, StepKind, StepOutcome
 from chat.modes.mode import AnswerMode
 from chat.modes.steps import begin, end, tell
+from chat.prompting.rests_on import RestsOn, mark
 from chat.tools.loop import Plan
-from chat.turns.rests_on import RestsOn, mark
 from memories.models import SourceType
 from memoryhub import events
 from memoryhub.errors import Conflict, DomainError

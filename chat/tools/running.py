@@ -16,9 +16,9 @@ from chat.answers.threads import in_tool_thread
 from chat.chats.personal_memories import personal_allowed
 from chat.models import Message, ToolCall, ToolOutcome, ToolStatus
 from chat.prompting.provenance import provenance_until
+from chat.prompting.rests_on import note_tool_call
 from chat.tools.base import Arguments, ChatTool, InChat, Result, ToolCaller, ToolTrouble, read_arguments
 from chat.tools.shown_calls import event_of
-from chat.turns.rests_on import note_tool_call
 from memories.models import SourceType
 from memories.writing.drafts import is_delicate
 from memories.writing.extracting import queue_distillation

@@ -20,6 +20,7 @@ from chat.prompting.context import build_prompt, room_beside_answer, room_for_re
 from chat.prompting.conversation import Conversation
 from chat.prompting.documents import documents_block
 from chat.prompting.injecting import find_for_prompt
+from chat.prompting.rests_on import RestsOn
 from chat.prompting.short_term import ShortTerm, short_term_for
 from chat.prompting.stored import conversation_of
 from chat.prompting.text import BYTES_PER_TOKEN, prompt_text
@@ -27,7 +28,6 @@ from chat.tools import tools_for
 from chat.tools.loop import Plan
 from chat.turns.answer_sources import sources_for, unread_files
 from chat.turns.chosen_model import chosen_for_chat
-from chat.turns.rests_on import RestsOn
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import Recall
 from memories.recalling.receipts import drop_receipt, store_receipt
