@@ -64,7 +64,14 @@ def test_folder_that_cannot_be_written_is_named_in_one_sentence(tmp_path: Path) 
         tree.chmod(0o755)
         shutil.copy(SCRIPT.parent.parent / "Makefile", tree)
         ended = subprocess.run(
-            ["make", "run"], cwd=tree, capture_output=True, text=True, check=False, user=65534, group=65534
+            ["make", "run"],
+            cwd=tree,
+            env={name: value for name, value in os.environ.items() if not name.startswith("MAKE")},
+            capture_output=True,
+            text=True,
+            check=False,
+            user=65534,
+            group=65534,
         )
     finally:
         shutil.rmtree(tree)

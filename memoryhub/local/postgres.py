@@ -254,6 +254,7 @@ class EmbeddedPostgres:
 
     def start(self, timeout: float = 60.0) -> None:
         """Start the server under the calling process, wait for it (seconds) and make the database."""
+        self._make_folder(self.socket_folder)  # `stop()` removed it where it lies below /tmp
         self.clear_leftovers()
         with self.log_file.open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603  (our own program and arguments)

@@ -177,7 +177,7 @@ def read_each_kind(person: http.Client, place: str) -> None:
     for name, document in documents:
         one = f"{place}/documents/{document}"
         wait_until(
-            lambda one=one: person.get(one).json()["status"] not in ("waiting", "reading"),
+            lambda one=one: person.get(one).json()["status"] not in ("waiting", "reading", "indexing"),
             f"{name} is read",
             pause=0.5,
         )
