@@ -141,7 +141,7 @@ def count(request: PageRequest, ws_id: str) -> HttpResponse:
     found, context = _workspace(request, ws_id)
     return render(
         request,
-        "memories/badge.html",
+        "memories/count.html",
         context | {"count": count_listed(found, request.user, now=timezone.now())},
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from playwright.sync_api import Page, Request, expect
+from playwright.sync_api import Page, Request, Route, expect
 
 from tests.functional.conftest import sign_up
 
@@ -46,3 +46,17 @@ def test_two_tabs_share_one_stream_and_the_second_takes_it_over(open_page: Calla
     add_memory(third, "The museum is free on Mondays")
     expect(second.locator("#memory-count")).to_contain_text("3")
     assert len(streams) == 2
+
+
+def test_a_change_while_the_count_is_being_fetched_is_counted_too(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    sign_up(page, "counted")
+    held: list[Route] = []
+    page.route("**/memories/count/", lambda route: held.append(route))
+    change = "document.body.dispatchEvent(new CustomEvent('memories:changed'))"
+    with page.expect_request("**/memories/count/"):
+        page.evaluate(change)
+    page.evaluate(change)
+    with page.expect_request("**/memories/count/", timeout=3000):
+        held[0].fulfill(body=held[0].fetch().body())
+        page.wait_for_timeout(300)
