@@ -12,18 +12,17 @@ if TYPE_CHECKING:
 
 PATH = Path(__file__).parent.parent / "docs" / "access.md"
 PEOPLE = ("owner", "editor", "viewer", "stranger", "nobody")
-KEYS = ("read key", "write key", "key of another workspace", "expired key", "revoked key")
 INTRODUCTION = """# Who may do what
 
-Every route of the product against everybody who may ask, as HTTP status codes. `tests/test_access_matrix.py` asks each
-of these questions at every run of the test suite, and fails when a route has no row here. Written by `make docs`.
+Every route and the HTTP status that each kind of caller gets. `tests/test_access_matrix.py` requests all of them in
+every run of the test suite and fails for a route without a row. `make docs` writes this page.
 
-The workspace belongs to **owner**; **editor** and **viewer** are its members, **stranger** has an account and is none,
-**nobody** is not signed in. The keys are the owner's. Where a chat, a memory or an answer is asked for it is one that
-the owner made and shares with the workspace; a private one is 404 for everybody else (`tests/test_isolation.py`).
+The first column is the workspace's **owner / editor / viewer**, a **stranger** (an account that is no member), and
+**nobody** (not signed in). The second is the owner's API keys: **read / write / of another workspace**; expired and
+revoked keys get 401 everywhere. A chat, memory or answer in a route is one that the owner made and shares; a
+private one is 404 for everybody else.
 
-- 2xx and 302: they may. 403: they see it and may not do this. 404: for them it is not there. 401 and `login`: sign in.
-- A key is 401 wherever only a session will do.
+- 2xx and 302: allowed. 403: visible, but not allowed. 404: not there for them. 401 and `login`: sign in.
 - † with the password typed once more in the last five minutes; without that it is 403 for everybody.
 """
 
@@ -35,6 +34,9 @@ def written() -> str:
     v1 = [row for row in API_ROWS if row.route.startswith("api/")]
     programs = [row for row in API_ROWS if row.route.startswith(("v1/", "mcp"))]
     chat = [row for row in API_ROWS if row not in v1 and row not in programs]
+    assert {row.keys[3:] for row in API_ROWS} == {(401, 401)}, (
+        "expired and revoked keys, as the introduction says"
+    )
     return "\n".join(
         [
             INTRODUCTION,
@@ -52,17 +54,18 @@ def written() -> str:
 
 
 def _table(rows: Iterable[Row], *, keys: bool) -> Iterable[str]:
-    columns = ["route", *PEOPLE, *(KEYS if keys else ())]
+    """One line for the routes that answer everybody alike, in the order in which each answer first appears."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for row in rows:
+        statuses = "/".join(map(str, row.statuses)) + (" †" if row.fresh else "")
+        cells = (statuses, "/".join(map(str, row.keys[:3]))) if keys else (statuses,)
+        address = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", row.route)
+        alike.setdefault(cells, []).append(f"`{row.method} /{address}`")
+    columns = ["people", *(["keys"] if keys else []), "routes"]
     yield f"| {' | '.join(columns)} |"
     yield f"|{'---|' * len(columns)}"
-    for row in rows:
-        address = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", row.route)
-        cells = [
-            f"`{row.method} /{address}`{' †' if row.fresh else ''}",
-            *row.statuses,
-            *(row.keys if keys else ()),
-        ]
-        yield f"| {' | '.join(map(str, cells))} |"
+    for cells, routes in alike.items():
+        yield f"| {' | '.join(cells)} | {', '.join(routes)} |"
 
 
 if __name__ == "__main__":
