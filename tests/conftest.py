@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,7 +36,8 @@ from workspaces.index import cooldown
 from workspaces.models import User, Workspace
 
 if TYPE_CHECKING:
-    from tests.world import World
+    from tests.routes import Row
+    from tests.world import EachRow, World
 
 pytest_plugins = [
     "tests.fakes.fixtures",
@@ -168,6 +169,19 @@ def made_world(module_transaction: None) -> World:
     from tests.world import make_world
 
     return make_world(make_cast())
+
+
+@pytest.fixture
+def each_row(world: World) -> EachRow:
+    """Yield each row with the world as it was made: what a row's requests did is undone before the next."""
+
+    def rows_in_turn(rows: Iterable[Row]) -> Iterator[tuple[Row, World]]:
+        for row in rows:
+            with transaction.atomic():
+                yield row, copied(world)
+                transaction.set_rollback(True)
+
+    return rows_in_turn
 
 
 @pytest.fixture

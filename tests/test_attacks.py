@@ -17,7 +17,7 @@ from tests.api import type_password_again
 from tests.digests import digests_of
 from tests.factories import make_workspace
 from tests.routes import FORM, ROWS, Row
-from tests.world import World
+from tests.world import EachRow, World
 from workspaces.models import Agent, ApiKey, Membership, User, Workspace
 
 UNSAFE = [row for row in ROWS if row.method != "GET" and not row.in_threads]
@@ -53,58 +53,58 @@ def columns(table: Any) -> list[str]:
     return [field.attname for field in table._meta.concrete_fields if field.attname not in VISITED]
 
 
-@pytest.mark.parametrize("row", UNSAFE, ids=str)
-def test_forged_requests_change_nothing(world: World, row: Row) -> None:
-    client = client_of(world.cast.owner, row, enforce_csrf_checks=True)
-    before = stored()
-    no_session_counts = len(set(row.statuses)) == 1
-    refused = row.statuses[0] if no_session_counts else 403
-    assert send(client, row, world.address(row), world.data(row)).status_code == refused
-    assert stored() == before
+def test_forged_requests_change_nothing(each_row: EachRow) -> None:
+    for row, world in each_row(UNSAFE):
+        client = client_of(world.cast.owner, row, enforce_csrf_checks=True)
+        before = stored()
+        no_session_counts = len(set(row.statuses)) == 1
+        refused = row.statuses[0] if no_session_counts else 403
+        assert send(client, row, world.address(row), world.data(row)).status_code == refused, row
+        assert stored() == before, row
 
 
-@pytest.mark.parametrize("row", FORMS, ids=str)
-def test_form_fields_that_nobody_offered_do_nothing(world: World, row: Row) -> None:
-    editor, stranger = world.cast.editor, world.cast.stranger
-    elsewhere = make_workspace(owner=stranger, name="Sam's")
-    forged = {
-        "is_staff": "on",
-        "is_superuser": "on",
-        "is_active": "",
-        "user_permissions": "1",
-        "groups": "1",
-        "owner": str(stranger.pk),
-        "owner_id": str(stranger.pk),
-        "author": str(stranger.pk),
-        "created_by": str(stranger.pk),
-        "user": str(stranger.pk),
-        "workspace": str(elsewhere.pk),
-        "workspace_id": elsewhere.public_id,
-        "default_of": str(editor.pk),
-        "public_id": "mem_000000000000000000000000",
-        "id": "1",
-        "pk": "1",
-        "source_type": "user",
-        "deleted_at": "2020-01-01",
-        "key_hash": "0" * 64,
-        "review_state": "",
-    }
-    powers = User.objects.order_by("pk").values_list(
-        "pk", "is_staff", "is_superuser", "is_active", "public_id"
-    )
-    before, roles = (
-        list(powers),
-        dict(Membership.objects.filter(user=editor).values_list("workspace", "role")),
-    )
-    answer = send(client_of(editor, row), row, world.address(row), {**forged, **world.data(row)})
-    assert answer.status_code < 500
-    assert list(powers)[: len(before)] == before
-    now = dict(Membership.objects.filter(user=editor).values_list("workspace", "role"))
-    assert {pk: role for pk, role in now.items() if pk in roles and role != roles[pk]} == {}
-    for table in (Memory, Chat, Agent):
-        assert not table.objects.filter(workspace=elsewhere).exists()  # type: ignore[attr-defined]
-        assert not table.objects.filter(public_id=forged["public_id"]).exists()  # type: ignore[attr-defined]
-    assert not Memory.objects.filter(author=stranger).exists()
+def test_form_fields_that_nobody_offered_do_nothing(each_row: EachRow) -> None:
+    for row, world in each_row(FORMS):
+        editor, stranger = world.cast.editor, world.cast.stranger
+        elsewhere = make_workspace(owner=stranger, name="Sam's")
+        forged = {
+            "is_staff": "on",
+            "is_superuser": "on",
+            "is_active": "",
+            "user_permissions": "1",
+            "groups": "1",
+            "owner": str(stranger.pk),
+            "owner_id": str(stranger.pk),
+            "author": str(stranger.pk),
+            "created_by": str(stranger.pk),
+            "user": str(stranger.pk),
+            "workspace": str(elsewhere.pk),
+            "workspace_id": elsewhere.public_id,
+            "default_of": str(editor.pk),
+            "public_id": "mem_000000000000000000000000",
+            "id": "1",
+            "pk": "1",
+            "source_type": "user",
+            "deleted_at": "2020-01-01",
+            "key_hash": "0" * 64,
+            "review_state": "",
+        }
+        powers = User.objects.order_by("pk").values_list(
+            "pk", "is_staff", "is_superuser", "is_active", "public_id"
+        )
+        before, roles = (
+            list(powers),
+            dict(Membership.objects.filter(user=editor).values_list("workspace", "role")),
+        )
+        answer = send(client_of(editor, row), row, world.address(row), {**forged, **world.data(row)})
+        assert answer.status_code < 500, row
+        assert list(powers)[: len(before)] == before, row
+        now = dict(Membership.objects.filter(user=editor).values_list("workspace", "role"))
+        assert {pk: role for pk, role in now.items() if pk in roles and role != roles[pk]} == {}, row
+        for table in (Memory, Chat, Agent):
+            assert not table.objects.filter(workspace=elsewhere).exists(), row  # type: ignore[attr-defined]
+            assert not table.objects.filter(public_id=forged["public_id"]).exists(), row  # type: ignore[attr-defined]
+        assert not Memory.objects.filter(author=stranger).exists(), row
 
 
 LYING_HEADERS: list[dict[str, str]] = [
@@ -120,30 +120,19 @@ LYING_HEADERS: list[dict[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize("row", READING_PAGES, ids=str)
-def test_headers_that_lie_open_nothing(world: World, row: Row) -> None:
-    """All of them at once at every page, each alone at the pages in the test after this."""
-    told = {name: value for headers in LYING_HEADERS for name, value in headers.items()}
-    assert_lies_open_nothing(world, row, [told])
-
-
 ALONE = [row for row in READING_PAGES if row.route in ("", "profile/", "workspaces/<str:ws_id>/settings/")]
 
 
 @pytest.mark.parametrize("row", ALONE, ids=str)
-def test_no_header_that_lies_opens_anything_by_itself(world: World, row: Row) -> None:
-    """What one of them does before a view is asked, another could hide."""
-    assert_lies_open_nothing(world, row, LYING_HEADERS)
-
-
-def assert_lies_open_nothing(world: World, row: Row, lies: list[dict[str, str]]) -> None:
+def test_no_header_that_lies_opens_anything(world: World, row: Row) -> None:
+    """Each alone, as one could hide what another does. Together at every route: tests/test_access_matrix.py."""
     for person in (world.cast.stranger, None):
         client = Client(raise_request_exception=False)
         if person is not None:
             client.force_login(person)
         usual = client.get(world.address(row))  # the first sight makes somebody's own workspace
         before = stored()
-        for headers in lies:
+        for headers in LYING_HEADERS:
             answer = client.get(world.address(row), headers=headers)
             where = answer.headers.get("Location", "")
             assert answer.status_code == usual.status_code, headers
@@ -153,15 +142,13 @@ def assert_lies_open_nothing(world: World, row: Row, lies: list[dict[str, str]])
         assert stored() == before
 
 
-@pytest.mark.parametrize(
-    "host", ["evil.example", "localhost:80@evil.example", "local host", "localhost\x01", ""]
-)
-def test_a_host_that_is_not_ours_is_refused(world: World, host: str) -> None:
-    for path in ("/", "/accounts/login/", "/chat/api/workspaces", "/static/css/tokens.css"):
-        answer = Client(raise_request_exception=False).get(path, headers={"host": host} if host else {})
-        if host:
-            assert answer.status_code == 400 or path.startswith("/static/")
-        assert b"evil.example" not in getattr(answer, "content", b"")
+def test_a_host_that_is_not_ours_is_refused(world: World) -> None:
+    for host in ["evil.example", "localhost:80@evil.example", "local host", "localhost\x01", ""]:
+        for path in ("/", "/accounts/login/", "/chat/api/workspaces", "/static/css/tokens.css"):
+            answer = Client(raise_request_exception=False).get(path, headers={"host": host} if host else {})
+            if host:
+                assert answer.status_code == 400 or path.startswith("/static/"), host
+            assert b"evil.example" not in getattr(answer, "content", b""), host
 
 
 PATHS = [
@@ -186,15 +173,15 @@ PATHS = [
 ]
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_paths_that_lie_lead_nowhere(world: World, path: str) -> None:
-    address = path.replace("{ws}", world.ids["ws_id"])
-    for person in (world.cast.stranger, None):
-        client = Client(raise_request_exception=False)
-        if person is not None:
-            client.force_login(person)
-        answer = client.get(address)
-        where = answer.headers.get("Location", "")
-        assert answer.status_code in {301, 302, 400, 404}
-        assert not where.startswith(("//", "http", "\\"))
-        assert b"SECRET_KEY" not in getattr(answer, "content", b"")
+def test_paths_that_lie_lead_nowhere(world: World) -> None:
+    for path in PATHS:
+        address = path.replace("{ws}", world.ids["ws_id"])
+        for person in (world.cast.stranger, None):
+            client = Client(raise_request_exception=False)
+            if person is not None:
+                client.force_login(person)
+            answer = client.get(address)
+            where = answer.headers.get("Location", "")
+            assert answer.status_code in {301, 302, 400, 404}, path
+            assert not where.startswith(("//", "http", "\\")), path
+            assert b"SECRET_KEY" not in getattr(answer, "content", b""), path

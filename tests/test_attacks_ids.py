@@ -15,7 +15,7 @@ from tests.digests import digests
 from tests.factories import make_user, make_workspace
 from tests.routes import ROWS, Row
 from tests.test_attacks import client_of, columns, send
-from tests.world import World, make_world
+from tests.world import EachRow, World, make_world
 from workspaces.models import Agent, ApiKey, Membership, SignIn, User, Workspace
 
 Selects = tuple[dict[str, str], list[Any]]
@@ -77,35 +77,35 @@ def selects(made: tuple[World, World]) -> Selects:
     ]
 
 
-@pytest.mark.parametrize("row", WITH_IDS, ids=str)
-def test_ids_of_another_world_open_nothing(world: World, others: World, selects: Selects, row: Row) -> None:
+def test_ids_of_another_world_open_nothing(each_row: EachRow, others: World, selects: Selects) -> None:
     """Each id in turn is another world's, and all that stand beside it are one's own."""
-    client = client_of(others.cast.owner, row)
-    mine = others.ids | (others.deleted_ids if row.deleted else {})
-    mine |= others.proposed_ids if row.proposed else {}
-    theirs = world.ids | (world.deleted_ids if row.deleted else {})
-    theirs |= world.proposed_ids if row.proposed else {}
-    if row.message:
-        mine |= {"message_id": mine[f"{row.message}_id"]}
-        theirs |= {"message_id": theirs[f"{row.message}_id"]}
-        row = replace(row, message="")
-    in_route = [name for name in mine if name.endswith("_id") and f":{name}>" in row.route]
-    protected = digests(*selects)
-    tried = 0
-    for name in in_route:
-        mixed = replace(others, ids=mine | {name: theirs[name]}, deleted_ids={}, proposed_ids={})
-        answer = send(client, row, mixed.address(row), others.data(row))
-        assert answer.status_code in ({401} if row.keys_alone else {404, 422}), name
-        tried += 1
-    for name in _ids_in(row):
-        mixed = replace(others, ids=mine | {name: theirs[name]})
-        address = replace(others, ids=mine, deleted_ids={}, proposed_ids={}).address(row)
-        answer = send(client, row, address, mixed.data(row))
-        refused = answer.status_code in {404, 422} or _is_left_out(answer, theirs[name])
-        assert refused, name
-        tried += 1
-    assert tried
-    assert digests(*selects) == protected
+    for row, world in each_row(WITH_IDS):
+        client = client_of(others.cast.owner, row)
+        mine = others.ids | (others.deleted_ids if row.deleted else {})
+        mine |= others.proposed_ids if row.proposed else {}
+        theirs = world.ids | (world.deleted_ids if row.deleted else {})
+        theirs |= world.proposed_ids if row.proposed else {}
+        if row.message:
+            mine |= {"message_id": mine[f"{row.message}_id"]}
+            theirs |= {"message_id": theirs[f"{row.message}_id"]}
+            row = replace(row, message="")
+        in_route = [name for name in mine if name.endswith("_id") and f":{name}>" in row.route]
+        protected = digests(*selects)
+        tried = 0
+        for name in in_route:
+            mixed = replace(others, ids=mine | {name: theirs[name]}, deleted_ids={}, proposed_ids={})
+            answer = send(client, row, mixed.address(row), others.data(row))
+            assert answer.status_code in ({401} if row.keys_alone else {404, 422}), name
+            tried += 1
+        for name in _ids_in(row):
+            mixed = replace(others, ids=mine | {name: theirs[name]})
+            address = replace(others, ids=mine, deleted_ids={}, proposed_ids={}).address(row)
+            answer = send(client, row, address, mixed.data(row))
+            refused = answer.status_code in {404, 422} or _is_left_out(answer, theirs[name])
+            assert refused, name
+            tried += 1
+        assert tried, row
+        assert digests(*selects) == protected, row
 
 
 def _is_left_out(answer: Any, public_id: str) -> bool:

@@ -17,7 +17,7 @@ from memoryhub.http.from_replicas import reads_only
 from tests.factories import PASSWORD, make_key_text
 from tests.routes import API_ROWS, NO_KEYS, ROWS, V1, WS, Row
 from tests.test_attacks import client_of, send
-from tests.world import World
+from tests.world import EachRow, World
 from workspaces.access import default_workspace
 from workspaces.models import User
 
@@ -74,16 +74,16 @@ def test_of_what_is_sent_recall_and_search_alone_are_for_replicas(world: World) 
     assert told == {f"{WS}/recall", f"{WS}/search", f"{V1}/memories/recall"}
 
 
-@pytest.mark.parametrize("row", [row for row in IN_REQUEST if row not in READS], ids=str)
-def test_writes_are_refused(row: Row, world: World) -> None:
+def test_writes_are_refused(each_row: EachRow) -> None:
     """Where the server says it beforehand, and where only a write finds it out."""
-    client = client_of(world.cast.owner, row)
-    assert_said(on_read_only(client, row, world, SAID), row)
-    response = on_read_only(client, row, world, FOUND_OUT)
-    if response.status_code == 503:
-        assert_said(response, row)
-    else:  # it wrote nothing
-        assert response.status_code == row.statuses[0]
+    for row, world in each_row([row for row in IN_REQUEST if row not in READS]):
+        client = client_of(world.cast.owner, row)
+        assert_said(on_read_only(client, row, world, SAID), row)
+        response = on_read_only(client, row, world, FOUND_OUT)
+        if response.status_code == 503:
+            assert_said(response, row)
+        else:  # it wrote nothing
+            assert response.status_code == row.statuses[0], row
 
 
 WRITES = re.compile(r'\s*(INSERT INTO|UPDATE|DELETE FROM) "?(\w+)|.*\bFOR UPDATE', re.DOTALL)
@@ -106,12 +106,12 @@ def test_reads_are_answered_and_write_what_is_listed_and_nothing_else(world: Wor
     assert set(written) == {"django_session", "chat_sharelink", "django_q_ormq"}, written
 
 
-@pytest.mark.parametrize("row", TAKE_KEYS, ids=str)
-def test_keys_are_told_the_same(row: Row, world: World) -> None:
+def test_keys_are_told_the_same(each_row: EachRow) -> None:
     """A key's requests are counted, so not even a read can pass."""
-    key = make_key_text(world.cast.owner, world.cast.workspace)
-    client = Client(raise_request_exception=False, headers={"authorization": f"Bearer {key}"})
-    assert_said(on_read_only(client, row, world, SAID), row)
+    for row, world in each_row(TAKE_KEYS):
+        key = make_key_text(world.cast.owner, world.cast.workspace)
+        client = Client(raise_request_exception=False, headers={"authorization": f"Bearer {key}"})
+        assert_said(on_read_only(client, row, world, SAID), row)
 
 
 @pytest.mark.parametrize("how", [SAID, FOUND_OUT])

@@ -74,12 +74,12 @@ class Read(HTMLParser):
         self.words += [word for word in WORD.findall(text) if word not in SAME_EVERYWHERE]
 
 
-@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT / "templates")))
-def test_a_template_has_no_words_outside_translation(template: Path) -> None:
-    text = TAG.sub(" ", CLASSES.sub(" ", MARKED.sub(" ", COMMENT.sub(" ", template.read_text()))))
-    reader = Read()
-    reader.feed(text)
-    assert reader.words == []
+def test_a_template_has_no_words_outside_translation() -> None:
+    for template in TEMPLATES:
+        text = TAG.sub(" ", CLASSES.sub(" ", MARKED.sub(" ", COMMENT.sub(" ", template.read_text()))))
+        reader = Read()
+        reader.feed(text)
+        assert reader.words == [], template
 
 
 def test_a_collector_of_messages_finds_what_templates_say() -> None:
@@ -101,16 +101,16 @@ def strings(script: str) -> Iterator[str]:
         yield next(filter(None, match.groups()), "")
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
-def test_a_script_says_nothing_of_its_own(script: Path) -> None:
+def test_a_script_says_nothing_of_its_own() -> None:
     """What it says comes from the page (partials/client_texts.html). A sentence, or a word with a capital that is no
     key's or method's name, would be read by people."""
-    code = re.sub(r"^\s*//.*$|(?<=\s)// .*$", "", script.read_text(), flags=re.MULTILINE)
-    known = {"Escape", "Enter", "ArrowDown", "ArrowUp", "Tab", "GET", "POST", "Ctrl"}
-    said = [
-        text for text in strings(code) if re.fullmatch(r"[A-Z][a-z]+(?: .*)?|[a-z]+ [a-z]+ [a-z ]+", text)
-    ]
-    assert [text for text in said if text not in known] == []
+    for script in SCRIPTS:
+        code = re.sub(r"^\s*//.*$|(?<=\s)// .*$", "", script.read_text(), flags=re.MULTILINE)
+        known = {"Escape", "Enter", "ArrowDown", "ArrowUp", "Tab", "GET", "POST", "Ctrl"}
+        said = [
+            text for text in strings(code) if re.fullmatch(r"[A-Z][a-z]+(?: .*)?|[a-z]+ [a-z]+ [a-z ]+", text)
+        ]
+        assert [text for text in said if text not in known] == [], script
 
 
 MODULES = sorted(
@@ -121,27 +121,27 @@ MODULES = sorted(
 )
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_forms_and_notices_are_translated(module: Path) -> None:
-    bare = []
-    for node in ast.walk(parsed(module)):
-        if not isinstance(node, ast.Call):
-            continue
-        named = {word.arg: word.value for word in node.keywords}
-        read = [named.get(name) for name in ("label", "help_text", "empty_label", "placeholder")]
-        if isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", "") in {
-            "notices",
-            "messages",
-        }:
-            read += node.args[1:2]
-        bare += [
-            value.value
-            for value in read
-            if isinstance(value, ast.Constant)
-            and isinstance(value.value, str)
-            and WORD.search(re.sub(r"https?://\S+", "", value.value))
-        ]
-    assert bare == []
+def test_forms_and_notices_are_translated() -> None:
+    for module in MODULES:
+        bare = []
+        for node in ast.walk(parsed(module)):
+            if not isinstance(node, ast.Call):
+                continue
+            named = {word.arg: word.value for word in node.keywords}
+            read = [named.get(name) for name in ("label", "help_text", "empty_label", "placeholder")]
+            if isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", "") in {
+                "notices",
+                "messages",
+            }:
+                read += node.args[1:2]
+            bare += [
+                value.value
+                for value in read
+                if isinstance(value, ast.Constant)
+                and isinstance(value.value, str)
+                and WORD.search(re.sub(r"https?://\S+", "", value.value))
+            ]
+        assert bare == [], module
 
 
 DOMAIN = [
@@ -266,9 +266,8 @@ def test_what_people_are_told_is_translated() -> None:
     assert [(path, text) for path in read for text in unmarked(parsed(path), names)] == []
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
+def test_an_unmarked_sentence_of_an_error_is_found() -> None:
+    saids = [
         'Conflict("Taken.")',
         'errors.Conflict(f"{name} is taken.")',
         'Conflict(message="Taken.")',
@@ -288,15 +287,13 @@ def test_what_people_are_told_is_translated() -> None:
         "from chat.agents.step import ONLY_FINISH\nrecord.refuse(ONLY_FINISH)",
         'Outcome(False, error="Taken.")',
         'JsonResponse({"error": {"code": "taken", "message": "Taken."}})',
-    ],
-)
-def test_an_unmarked_sentence_of_an_error_is_found(said: str) -> None:
-    assert unmarked(ast.parse(said), {"Conflict"}) != []
+    ]
+    for said in saids:
+        assert unmarked(ast.parse(said), {"Conflict"}) != [], said
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
+def test_a_marked_sentence_of_an_error_passes() -> None:
+    saids = [
         'Conflict(_("Taken by %s.") % "you", code="taken")',
         'why = later("Taken.")\nConflict(why, fields={"name": _("is taken")})',
         'Conflict(f"{why} ({more})")',
@@ -305,10 +302,9 @@ def test_an_unmarked_sentence_of_an_error_is_found(said: str) -> None:
         "from chat.agents.step import MISFIT\nrecord.refuse(MISFIT)",
         'authorize(error="access_denied")',
         'shown(role="user", message="What?")',
-    ],
-)
-def test_a_marked_sentence_of_an_error_passes(said: str) -> None:
-    assert unmarked(ast.parse(said), {"Conflict"}) == []
+    ]
+    for said in saids:
+        assert unmarked(ast.parse(said), {"Conflict"}) == [], said
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +46,7 @@ from workspaces.models import ApiKey, DocumentPicture, Membership, PersonPicture
 from workspaces.oauth import clients
 
 Ids = dict[str, str]
+EachRow = Callable[[Iterable[Row]], Iterator[tuple[Row, "World"]]]
 
 
 @dataclass(frozen=True)

@@ -46,14 +46,14 @@ def test_a_labelled_number_of_identity_is_asked_about_valid_or_not(
     assert len(asked) >= least and len(alarms) <= most
 
 
-@pytest.mark.parametrize("text", outsider.CREDENTIALS)
-def test_a_credential_an_outsider_brought_is_refused(text: str) -> None:
-    assert find_secret(text) is not None
+def test_a_credential_an_outsider_brought_is_refused() -> None:
+    for text in outsider.CREDENTIALS:
+        assert find_secret(text) is not None, text
 
 
-@pytest.mark.parametrize("text", outsider.PERSONAL)
-def test_a_number_an_outsider_brought_is_asked_about(text: str) -> None:
-    assert find_personal(text) is not None
+def test_a_number_an_outsider_brought_is_asked_about() -> None:
+    for text in outsider.PERSONAL:
+        assert find_personal(text) is not None, text
 
 
 @pytest.mark.parametrize(("part", "least"), [(outsider.TUNED_ON, 15), (outsider.HELD_BACK, 15)])
@@ -68,9 +68,9 @@ def _is_told(kind: str, text: str) -> bool:
     return (find_secret(text) is None and find_personal(text) is None) == (kind == "talk")
 
 
-@pytest.mark.parametrize("text", [*outsider.TALK, *outsider.MORE_TALK])
-def test_talk_near_to_what_an_outsider_brought_passes(text: str) -> None:
-    assert find_secret(text) is None and find_personal(text) is None
+def test_talk_near_to_what_an_outsider_brought_passes() -> None:
+    for text in [*outsider.TALK, *outsider.MORE_TALK]:
+        assert find_secret(text) is None and find_personal(text) is None, text
 
 
 @pytest.mark.parametrize("which", HALVES)
@@ -81,9 +81,8 @@ def test_a_finding_stands_where_the_number_is(which: str) -> None:
             assert any(char.isalnum() for char in f"Élan — {text} …"[finding.start : finding.end])
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_only_resembles_a_personal_number_passes() -> None:
+    texts = [
         "4111 1111 1111 1112", "order 4111111111111112", "1234 5678 9012 3452", "timestamp 1700000000000",
         "GB82 WEST 1234 5698 7654 33", "DE89 3704 0044 0532 0130 01", "000-12-3456", "666-12-3456", "536-00-4399",
         "900-12-3456", "390.533.447-06", "971013-9019903", "RCCMNL83S18D969X", "360426199101010070",
@@ -92,23 +91,20 @@ def test_a_finding_stands_where_the_number_is(which: str) -> None:
         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 is the wallet app's checksum",
         "ISBN 978-3-16-148410-0", "+49 170 1234567", "1Z999AA10123456784", "550e8400-e29b-41d4-a716-446655440000",
         "2024-03-15 12:30:45", "4000 people and 1234 dogs", "IT department 12345678901", "RF18 5390 0754 7034",
-    ],
-)  # fmt: skip
-def test_what_only_resembles_a_personal_number_passes(text: str) -> None:
-    assert find_personal(text) is None
+    ]  # fmt: skip
+    for text in texts:
+        assert find_personal(text) is None, text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_dress_hides_no_personal_number() -> None:
+    texts = [
         "4\u200b111 1111 1111 1111", "４１１１ １１１１ １１１１ １１１１", "card ٤١١١ ١١١١ ١١١١ ١١١١",
         "4111\u00a01111\u00a01111\u00a01111", "4111–1111–1111–1111",
         "iban:DE89370400440532013000", "PIN&#58; 4711", "my p\u0456n is 4711", "de89370400440532013000",
         "see (4111111111111111).", "**PIN**: 4711", "`4111111111111111`", "pin=4711", '{"pin": "4711"}', "PIN\n4711",
-    ],
-)  # fmt: skip
-def test_a_dress_hides_no_personal_number(text: str) -> None:
-    assert find_personal(text) is not None
+    ]  # fmt: skip
+    for text in texts:
+        assert find_personal(text) is not None, text
 
 
 def test_more_candidates_than_talk_can_hold_are_one() -> None:

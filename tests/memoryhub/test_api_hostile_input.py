@@ -17,7 +17,7 @@ from memories.models import Memory, Revision
 from tests.api import error_of, type_password_again
 from tests.digests import digests_of
 from tests.routes import API_ROWS, PAGE_ROWS, Row
-from tests.world import World
+from tests.world import EachRow, World
 from workspaces.models import Membership, Workspace
 
 # Doors that keys alone open have their own forms of errors: tests/chat/doors.
@@ -95,28 +95,28 @@ def stored() -> dict[str, str | None]:
     return digests_of(Workspace, Membership, Chat, Message, Memory, Revision)
 
 
-@pytest.mark.parametrize("row", WITH_BODY, ids=str)
-def test_what_is_no_request_is_refused(world: World, row: Row) -> None:
+def test_what_is_no_request_is_refused(each_row: EachRow) -> None:
     """One of each kind at every route; all of each kind where one reader of bodies is, in the test after this."""
-    before, send = stored(), sender(world, row)
-    assert_malformed(send, "cut off")
-    for name in ("list", "null"):
-        assert_no_object(send, name)
-    for content_type in (
-        "text/plain",
-        "application/x-www-form-urlencoded",
-        "multipart/form-data; boundary=x",
-    ):
-        if content_type.startswith("multipart/") and row.route.endswith(("/documents", "/versions")):
-            continue  # a file may come so
-        refused = send(b"content=a", content_type)
-        assert (refused.status_code, error_of(refused)["code"]) == (415, "media_type"), content_type
-    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0
-    refused = send(json.dumps({"content": "x" * limit}).encode())
-    assert (refused.status_code, error_of(refused)["code"]) == (413, "too_large")
-    for field in ("is_staff", ""):
-        assert_unknown(send, world, row, field)
-    assert stored() == before
+    for row, world in each_row(WITH_BODY):
+        before, send = stored(), sender(world, row)
+        assert_malformed(send, "cut off")
+        for name in ("list", "null"):
+            assert_no_object(send, name)
+        for content_type in (
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "multipart/form-data; boundary=x",
+        ):
+            if content_type.startswith("multipart/") and row.route.endswith(("/documents", "/versions")):
+                continue  # a file may come so
+            refused = send(b"content=a", content_type)
+            assert (refused.status_code, error_of(refused)["code"]) == (415, "media_type"), content_type
+        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0
+        refused = send(json.dumps({"content": "x" * limit}).encode())
+        assert (refused.status_code, error_of(refused)["code"]) == (413, "too_large"), row
+        for field in ("is_staff", ""):
+            assert_unknown(send, world, row, field)
+        assert stored() == before, row
 
 
 @pytest.mark.parametrize("beginning", ["chat/api/", "api/v1/"])
@@ -149,74 +149,74 @@ def assert_unknown(send: Callable[..., Any], world: World, row: Row, field: str)
     assert "There is no such field here" in error_of(refused)["message"], field
 
 
-@pytest.mark.parametrize("row", UPLOADS, ids=str)
-def test_uploads_without_a_file_are_refused(world: World, row: Row) -> None:
-    before, send = stored(), sender(world, row)
-    form = "multipart/form-data; boundary=x"
-    part = b'--x\r\nContent-Disposition: form-data; name="file"\r\n\r\nno file, only text\r\n--x--\r\n'
-    for body, content_type, status in (
-        (b'{"file": "Cats purr"}', "application/json", 415),
-        (b"file=Cats", "application/x-www-form-urlencoded", 415),
-        (b"Cats purr", "multipart/form-data", 400),
-        (b"--x--", form, 422),
-        (part, form, 422),
-        (part.replace(b"--x--", b"").replace(b"file", b"is_staff"), form, 422),
-    ):
-        assert send(body, content_type).status_code == status, (body, content_type)
-    assert stored() == before
+def test_uploads_without_a_file_are_refused(each_row: EachRow) -> None:
+    for row, world in each_row(UPLOADS):
+        before, send = stored(), sender(world, row)
+        form = "multipart/form-data; boundary=x"
+        part = b'--x\r\nContent-Disposition: form-data; name="file"\r\n\r\nno file, only text\r\n--x--\r\n'
+        for body, content_type, status in (
+            (b'{"file": "Cats purr"}', "application/json", 415),
+            (b"file=Cats", "application/x-www-form-urlencoded", 415),
+            (b"Cats purr", "multipart/form-data", 400),
+            (b"--x--", form, 422),
+            (part, form, 422),
+            (part.replace(b"--x--", b"").replace(b"file", b"is_staff"), form, 422),
+        ):
+            assert send(body, content_type).status_code == status, (body, content_type)
+        assert stored() == before, row
 
 
-@pytest.mark.parametrize("row", WITH_BODY, ids=str)
-def test_wrong_values_of_every_field_are_refused_by_name(world: World, row: Row) -> None:
+def test_wrong_values_of_every_field_are_refused_by_name(each_row: EachRow) -> None:
     """All at the first route that has a field of this name, one of each kind at the others."""
-    before, send = stored(), sender(world, row)
-    for field, right in row.data.items():
-        first = next(each for each in WITH_BODY if field in each.data)
-        for value in WRONG_VALUES if row is first else ("a\0b", 5, [], {"$ne": 1}):
-            if type(value) is type(right) and not isinstance(value, str):
-                continue
-            refused = send(json.dumps({**world.data(row), field: value}).encode())
-            assert refused.status_code == 422, (field, value)
-            assert error_of(refused)["fields"].keys() == {field}, value
-    assert stored() == before
+    for row, world in each_row(WITH_BODY):
+        before, send = stored(), sender(world, row)
+        for field, right in row.data.items():
+            first = next(each for each in WITH_BODY if field in each.data)
+            for value in WRONG_VALUES if row is first else ("a\0b", 5, [], {"$ne": 1}):
+                if type(value) is type(right) and not isinstance(value, str):
+                    continue
+                refused = send(json.dumps({**world.data(row), field: value}).encode())
+                assert refused.status_code == 422, (field, value)
+                assert error_of(refused)["fields"].keys() == {field}, value
+        assert stored() == before, row
 
 
-@pytest.mark.parametrize("row", [row for row in API_ROWS if "<" in row.route], ids=str)
-def test_ids_that_cannot_be_ids_are_not_found(world: World, row: Row) -> None:
-    client = Client(raise_request_exception=False)
-    client.force_login(world.cast.owner)
-    for wrong in wrong_ids(row):
-        broken = World(world.cast, dict.fromkeys(world.ids, wrong), {}, {})
-        url = broken.url(Row(row.method, row.route, row.statuses))
-        response = client.generic(
-            row.method, url, json.dumps(world.data(row)), content_type="application/json"
-        )
-        assert response.status_code == (401 if row.keys_alone else 404), wrong
+def test_ids_that_cannot_be_ids_are_not_found(each_row: EachRow) -> None:
+    for row, world in each_row([row for row in API_ROWS if "<" in row.route]):
+        client = Client(raise_request_exception=False)
+        client.force_login(world.cast.owner)
+        for wrong in wrong_ids(row):
+            broken = World(world.cast, dict.fromkeys(world.ids, wrong), {}, {})
+            url = broken.url(Row(row.method, row.route, row.statuses))
+            response = client.generic(
+                row.method, url, json.dumps(world.data(row)), content_type="application/json"
+            )
+            assert response.status_code == (401 if row.keys_alone else 404), wrong
 
 
-@pytest.mark.parametrize("row", [row for row in API_ROWS if row.method == "GET"], ids=str)
-def test_hostile_queries_are_never_a_server_error(world: World, row: Row) -> None:
-    client = Client(raise_request_exception=False)
-    client.force_login(world.cast.owner)
-    names = ("limit", "cursor", "workspace_id", "format", "lang", "scope", "category", "tag", "key")
-    for query in queries(names, API_ROWS.index(row)):
-        assert client.get(f"{world.url(row)}?{query}").status_code < 500, query
+def test_hostile_queries_are_never_a_server_error(each_row: EachRow) -> None:
+    for row, world in each_row([row for row in API_ROWS if row.method == "GET"]):
+        client = Client(raise_request_exception=False)
+        client.force_login(world.cast.owner)
+        names = ("limit", "cursor", "workspace_id", "format", "lang", "scope", "category", "tag", "key")
+        for query in queries(names, API_ROWS.index(row)):
+            assert client.get(f"{world.url(row)}?{query}").status_code < 500, query
 
 
-@pytest.mark.parametrize("row", PAGE_ROWS, ids=str)
-def test_hostile_addresses_of_pages_are_never_a_server_error(world: World, row: Row) -> None:
-    client = Client(raise_request_exception=False)
-    client.force_login(world.cast.owner)
-    reads = row.method == "GET"
-    send = client.get if reads else client.post
-    for wrong in wrong_ids(row) if "<" in row.route else ():
-        broken = World(world.cast, dict.fromkeys(world.ids, wrong), {}, {})
-        assert send(broken.url(Row(row.method, row.route, row.statuses))).status_code == 404, wrong
-    names = ("q", "before", "category", "source", "at", "as", "after", "page")
-    for query in queries(names, PAGE_ROWS.index(row))[
-        : 2 if reads else 1
-    ]:  # what is sent is not in the address
-        assert send(f"{world.url(row)}?{query}").status_code < 500, query
+def test_hostile_addresses_of_pages_are_never_a_server_error(each_row: EachRow) -> None:
+    for row, world in each_row(PAGE_ROWS):
+        client = Client(raise_request_exception=False)
+        client.force_login(world.cast.owner)
+        reads = row.method == "GET"
+        send = client.get if reads else client.post
+        for wrong in wrong_ids(row) if "<" in row.route else ():
+            broken = World(world.cast, dict.fromkeys(world.ids, wrong), {}, {})
+            assert send(broken.url(Row(row.method, row.route, row.statuses))).status_code == 404, wrong
+        names = ("q", "before", "category", "source", "at", "as", "after", "page")
+        for query in queries(names, PAGE_ROWS.index(row))[
+            : 2 if reads else 1
+        ]:  # what is sent is not in the address
+            assert send(f"{world.url(row)}?{query}").status_code < 500, query
 
 
 def queries(names: tuple[str, ...], turn: int) -> list[str]:

@@ -37,24 +37,26 @@ def memory_of(text: str, **fields: str) -> Memory:
     return Memory(content=text, created_at=timezone.now(), public_id="mem_" + "a" * 24, **fields)
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-@pytest.mark.parametrize("field", ["content", "category"])
-def test_each_stays_one_line_of_data_before_the_model(text: str, field: str) -> None:
-    fields = {"text": text} if field == "content" else {"text": "Harmless", "category": text[:50]}
-    hostile, harmless = memory_of(**fields), memory_of("Olive likes tea")
-    block = recalled_block([Recalled(each, 1.0, {}) for each in (hostile, harmless)])
-    assert block.startswith(f"{OPEN}\n")
-    assert block.endswith(f"\n{CLOSE}")
-    inside = block[len(OPEN) : -len(CLOSE)]
-    items = [line for line in inside.split("\n") if line.startswith("- (")]
-    assert len(items) == 2, "no item more, none less"
-    assert len(inside.splitlines()) == 4, "the opening's end, the line that says it is data, and two items"
-    assert items[1].endswith("Olive likes tea")
-    for item in items:
-        assert not set(item) & set(BRACKETS)
-        assert not [sign for sign in item if is_unseen(sign)]
-    if field == "content":
-        assert ITEM.match(items[0])
+def test_each_stays_one_line_of_data_before_the_model() -> None:
+    for field in ["content", "category"]:
+        for text in HOSTILE:
+            fields = {"text": text} if field == "content" else {"text": "Harmless", "category": text[:50]}
+            hostile, harmless = memory_of(**fields), memory_of("Olive likes tea")
+            block = recalled_block([Recalled(each, 1.0, {}) for each in (hostile, harmless)])
+            assert block.startswith(f"{OPEN}\n"), (text, field)
+            assert block.endswith(f"\n{CLOSE}"), (text, field)
+            inside = block[len(OPEN) : -len(CLOSE)]
+            items = [line for line in inside.split("\n") if line.startswith("- (")]
+            assert len(items) == 2, "no item more, none less"
+            assert len(inside.splitlines()) == 4, (
+                "the opening's end, the line that says it is data, and two items"
+            )
+            assert items[1].endswith("Olive likes tea"), (text, field)
+            for item in items:
+                assert not set(item) & set(BRACKETS), (text, field)
+                assert not [sign for sign in item if is_unseen(sign)], (text, field)
+            if field == "content":
+                assert ITEM.match(items[0]), (text, field)
 
 
 def is_unseen(sign: str) -> bool:
@@ -71,15 +73,15 @@ def test_escaping_keeps_what_people_write() -> None:
         assert escape(text) == text
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_each_stays_within_its_message_when_a_conversation_is_mined(text: str) -> None:
-    rendered = render_conversation([("user", text), ("assistant", "Fine")])
-    assert rendered.startswith("<conversation>\n")
-    assert rendered.endswith("\n</conversation>")
-    lines = rendered.split("\n")[1:-1]
-    assert lines[-1] == "assistant: Fine"
-    assert all(line.startswith("user: ") for line in lines[:-1])
-    assert not any("<" in line or ">" in line for line in lines)
+def test_each_stays_within_its_message_when_a_conversation_is_mined() -> None:
+    for text in HOSTILE:
+        rendered = render_conversation([("user", text), ("assistant", "Fine")])
+        assert rendered.startswith("<conversation>\n"), text
+        assert rendered.endswith("\n</conversation>"), text
+        lines = rendered.split("\n")[1:-1]
+        assert lines[-1] == "assistant: Fine", text
+        assert all(line.startswith("user: ") for line in lines[:-1]), text
+        assert not any("<" in line or ">" in line for line in lines), text
 
 
 @pytest.mark.django_db

@@ -2,9 +2,6 @@
 
 import dataclasses
 import unicodedata
-from collections.abc import Callable
-
-import pytest
 
 from memories.judging.secret_filter import Finding, find_secret
 from tests.memories.secret_samples import DRESSES, NAMED, PROMISED, SHAPES, SPOKEN, hexa, lower, rand, uuid
@@ -182,10 +179,10 @@ SPEECH = [
 ]
 
 
-@pytest.mark.parametrize("kind", PROMISED)
-def test_promised_kinds_are_found_in_every_dress(kind: str) -> None:
-    texts = {dress: form.format(PROMISED[kind]) for dress, form in DRESSES.items()}
-    assert [dress for dress, text in texts.items() if not is_found_in(text)] == []
+def test_promised_kinds_are_found_in_every_dress() -> None:
+    for kind in PROMISED:
+        texts = {dress: form.format(PROMISED[kind]) for dress, form in DRESSES.items()}
+        assert [dress for dress, text in texts.items() if not is_found_in(text)] == [], kind
 
 
 def is_found_in(text: str) -> bool:
@@ -193,16 +190,16 @@ def is_found_in(text: str) -> bool:
     return finding is not None and 0 <= finding.start < finding.end <= len(text)
 
 
-@pytest.mark.parametrize("kind", SHAPES)
-def test_kinds_with_a_shape_are_found_in_every_dress(kind: str) -> None:
-    missed = [dress for dress, form in DRESSES.items() if find_secret(form.format(SHAPES[kind])) is None]
-    assert missed == []
+def test_kinds_with_a_shape_are_found_in_every_dress() -> None:
+    for kind in SHAPES:
+        missed = [dress for dress, form in DRESSES.items() if find_secret(form.format(SHAPES[kind])) is None]
+        assert missed == [], kind
 
 
-@pytest.mark.parametrize("kind", SPOKEN)
-def test_classes_told_by_their_words_are_found_in_every_dress(kind: str) -> None:
-    missed = [dress for dress, form in DRESSES.items() if find_secret(form.format(SPOKEN[kind])) is None]
-    assert missed == []
+def test_classes_told_by_their_words_are_found_in_every_dress() -> None:
+    for kind in SPOKEN:
+        missed = [dress for dress, form in DRESSES.items() if find_secret(form.format(SPOKEN[kind])) is None]
+        assert missed == [], kind
 
 
 def test_a_key_of_an_issuer_nobody_listed_is_told_by_its_form() -> None:
@@ -215,25 +212,24 @@ def test_a_key_of_an_issuer_nobody_listed_is_told_by_its_form() -> None:
     )  # a label with "-" and hexadecimal digits passes
 
 
-@pytest.mark.parametrize("kind", NAMED)
-def test_kinds_without_a_shape_are_found_beside_their_name(kind: str) -> None:
-    assert find_secret(NAMED[kind]) is not None
-    assert find_secret(f"Look:\n```\n{NAMED[kind]}\n```") is not None
+def test_kinds_without_a_shape_are_found_beside_their_name() -> None:
+    for kind in NAMED:
+        assert find_secret(NAMED[kind]) is not None, kind
+        assert find_secret(f"Look:\n```\n{NAMED[kind]}\n```") is not None, kind
 
 
-@pytest.mark.parametrize("name", _NAMES)
-def test_random_values_are_found_in_every_assignment(name: str) -> None:
+def test_random_values_are_found_in_every_assignment() -> None:
+    for name in _NAMES:
+        texts = [
+            form.format(name=name, value=value)
+            for form in _ASSIGNMENTS.values()
+            for value in (rand(20), rand(32), hexa(32), uuid())
+        ]
+        assert [text for text in texts if find_secret(text) is None] == [], name
+
+
+def test_usual_ways_of_giving_away_a_password() -> None:
     texts = [
-        form.format(name=name, value=value)
-        for form in _ASSIGNMENTS.values()
-        for value in (rand(20), rand(32), hexa(32), uuid())
-    ]
-    assert [text for text in texts if find_secret(text) is None] == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
         "password = hunter2", "password=letmein", "PASSWORD=letmein", 'password: "swordfish"',
         "password: swordfish", '{"password": "letmein"}', "Password: Sommer2024!", "my password is hunter2",
         "My password is: hunter2!", "the wifi password is Tr0ub4dor&3.",
@@ -251,16 +247,15 @@ def test_random_values_are_found_in_every_assignment(name: str) -> None:
         "amqp://guest:guest@rabbit//", "ftp://bob:pw@host/", "password%3Dhunter2", "auth=YWRtaW46c2VjcmV0",
         "the token 'abcd1234efgh5678' works",
         "seed phrase: apple banana cherry dog eagle frog grape horse igloo jacket kite lemon",
-    ],
-)  # fmt: skip
-def test_usual_ways_of_giving_away_a_password(text: str) -> None:
-    assert find_secret(text) is not None
+    ]  # fmt: skip
+    for text in texts:
+        assert find_secret(text) is not None, text
 
 
-@pytest.mark.parametrize("text", SPEECH)
-def test_ordinary_speech_and_code_pass(text: str) -> None:
-    assert find_secret(text) is None
-    assert find_secret(f"Yesterday we talked.\n{text}\nThat was all.") is None
+def test_ordinary_speech_and_code_pass() -> None:
+    for text in SPEECH:
+        assert find_secret(text) is None, text
+        assert find_secret(f"Yesterday we talked.\n{text}\nThat was all.") is None, text
 
 
 _NO_DIGITS = str.maketrans("0123456789", "abcdefghij")
@@ -270,12 +265,8 @@ def _wide(text: str) -> str:
     return "".join(chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else char for char in text)
 
 
-@pytest.mark.parametrize(
-    "secret", ["ghp_" + rand(36), "password = hunter2", "AKIA" + "Q" * 16, "sk-ant-" + rand(40)]
-)
-@pytest.mark.parametrize(
-    "disguise",
-    [
+def test_unicode_disguises_do_not_help() -> None:
+    disguises = [
         lambda text: "\u200b".join(text),
         lambda text: "\u2060".join(text),
         lambda text: "\ufeff".join(text),
@@ -285,13 +276,13 @@ def _wide(text: str) -> str:
         lambda text: text.replace("a", "\u0430").replace("p", "\u0440").replace("A", "\u0410"),
         lambda text: text.replace("-", "\u2011"),
         lambda text: "".join(chr(0x1D5BA + ord(char) - 97) if "a" <= char <= "z" else char for char in text),
-    ],
-)
-def test_unicode_disguises_do_not_help(secret: str, disguise: Callable[[str], str]) -> None:
-    text = "Élan vital — " + disguise(secret)
-    finding = find_secret(text)
-    assert finding is not None
-    assert 0 <= finding.start < finding.end <= len(text)
+    ]
+    for disguise in disguises:
+        for secret in ["ghp_" + rand(36), "password = hunter2", "AKIA" + "Q" * 16, "sk-ant-" + rand(40)]:
+            text = "Élan vital — " + disguise(secret)
+            finding = find_secret(text)
+            assert finding is not None, (secret, disguise)
+            assert 0 <= finding.start < finding.end <= len(text), (secret, disguise)
 
 
 def test_positions_are_those_of_the_text_as_given() -> None:
@@ -314,34 +305,32 @@ def test_a_finding_holds_no_text() -> None:
     assert token[4:] not in repr(finding)
 
 
-@pytest.mark.parametrize("position", [0, 1000, 99_990])
-def test_a_key_is_found_anywhere_in_a_long_text(position: int) -> None:
-    text = "plain words about tea. " * 5000
-    assert find_secret(text) is None
-    assert find_secret(text[:position] + " ghp_" + rand(36) + " " + text[position:]) is not None
+def test_a_key_is_found_anywhere_in_a_long_text() -> None:
+    for position in [0, 1000, 99_990]:
+        text = "plain words about tea. " * 5000
+        assert find_secret(text) is None, position
+        assert find_secret(text[:position] + " ghp_" + rand(36) + " " + text[position:]) is not None, position
 
 
-@pytest.mark.parametrize(
-    "unit", ["pin=", "token: {} ", "=pat-{}", "password is {} on ", "salt\n", "aws: {}key, "]
-)
-def test_a_wall_of_statements_is_refused_rather_than_read(unit: str) -> None:
-    wall = "".join(unit.format(lower(4).replace("0", "o")) for _ in range(2_000)) * 20
-    assert find_secret(wall) is not None
+def test_a_wall_of_statements_is_refused_rather_than_read() -> None:
+    for unit in ["pin=", "token: {} ", "=pat-{}", "password is {} on ", "salt\n", "aws: {}key, "]:
+        wall = "".join(unit.format(lower(4).replace("0", "o")) for _ in range(2_000)) * 20
+        assert find_secret(wall) is not None, unit
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_a_long_text_that_speaks_of_secrets_line_after_line_passes() -> None:
+    lines = [
         "2024-03-15 10:{n:02}:{n:02} user={name} pwd=**** ok\n",
         "The password of {name} was changed in week {n}, and nobody told her about it in time.\n",
         "    password{n} = forms.CharField(\n"
         '        label=_("Password of {name}"), widget=forms.PasswordInput, required=True\n    )\n',
         "{name}{n}_token: ${{{name}_TOKEN_{n}}}\n",
-    ],
-)
-def test_a_long_text_that_speaks_of_secrets_line_after_line_passes(line: str) -> None:
-    text = "".join(line.format(n=number % 60, name=lower(6).translate(_NO_DIGITS)) for number in range(2_000))
-    assert find_secret(text) is None
+    ]
+    for line in lines:
+        text = "".join(
+            line.format(n=number % 60, name=lower(6).translate(_NO_DIGITS)) for number in range(2_000)
+        )
+        assert find_secret(text) is None, line
 
 
 def test_a_key_behind_many_harmless_statements_is_found() -> None:
