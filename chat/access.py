@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.utils.translation import gettext as _
 
 from chat.models import Chat, ChatQuerySet, Message
-from memoryhub.database.ready import Ready
+from memoryhub.database.queries import Ready
 from memoryhub.errors import NotFound
 from workspaces.access import require
 from workspaces.models import Role, User

@@ -16,7 +16,7 @@ from django.utils.html import format_html
 from chat.chats import actions
 from chat.models import AnswerRating, Chat, Message, MessageRole, MessageStatus, Run, RunStatus
 from chat.models.ratings import Rating, RatingReason
-from memoryhub.database.counting import EXACT_COUNT_UP_TO
+from memoryhub.database.queries import EXACT_COUNT_UP_TO
 from memoryhub.ids import PATTERN
 from workspaces.admin_kit.base import EXCERPT, ReadOnlyAdmin, action, counted, offer_undo, with_rest
 from workspaces.admin_kit.filters import AutocompleteFilter, ChoiceFilter, WorkspaceFilter

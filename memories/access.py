@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from memories.models import Memory
-from memoryhub.database.ready import Ready
+from memoryhub.database.queries import Ready
 from memoryhub.errors import NotFound
 from workspaces.access import require
 from workspaces.models import Role, User, Workspace

@@ -15,8 +15,8 @@ class MemoriesConfig(AppConfig):
         from memories.writing.ageing import MEMORIES as KEPT_MEMORIES
         from memories.writing.announcing import text_for_webhook
         from memories.writing.drafts import is_delicate
-        from memoryhub.database.counting import count_or_estimate
-        from memoryhub.monitoring.metrics import register_count
+        from memoryhub.database.queries import count_or_estimate
+        from memoryhub.http.metrics import register_count
         from workspaces.actions.removal import register_room
         from workspaces.artifacts.delicate import register_judge
         from workspaces.index.kinds import register_kind

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from memories.models import Memory, Scope
 from memories.models.memory import AUTOMATIC, MemoryQuerySet
-from memoryhub.database.ready import Ready
+from memoryhub.database.queries import Ready
 from workspaces.models import User, Workspace
 
 

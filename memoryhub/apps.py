@@ -9,8 +9,8 @@ class MemoryHubConfig(AppConfig):
 
     def ready(self) -> None:
         from memoryhub import checks  # noqa: F401  the checks register themselves
+        from memoryhub.database.startup import note_what_older_may_run_with, refuse_to_serve_other_version
         from memoryhub.jobs import follow_traces
-        from memoryhub.management.database import note_what_older_may_run_with, refuse_to_serve_other_version
         from memoryhub.monitoring import tracing
 
         if tracing.is_wanted():

@@ -14,10 +14,10 @@ from django.conf import settings  # noqa: E402  after Django is set up
 from django.core.asgi import get_asgi_application  # noqa: E402
 from django.urls import get_resolver  # noqa: E402
 
-from memoryhub.http.body_limit import BodyLimit  # noqa: E402
+from memoryhub.database.startup import refuse_to_serve_other_version  # noqa: E402
+from memoryhub.http.asgi import BodyLimit  # noqa: E402
 from memoryhub.http.static_files import StaticFiles  # noqa: E402
 from memoryhub.llm.registry import get_chat_model  # noqa: E402
-from memoryhub.management.database import refuse_to_serve_other_version  # noqa: E402
 
 refuse_to_serve_other_version()
 djangos_own: Any = get_asgi_application()

@@ -8,50 +8,23 @@ So is what is stored; it is translated where it is shown (``translated``), for w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any
 from unicodedata import bidirectional
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponseBase
 from django.template.defaultfilters import filesizeformat
 from django.utils import formats, translation
-from django.utils.cache import patch_vary_headers
 from django.utils.html import avoid_wrapping
 from django.utils.translation import ngettext
-from django.utils.translation.trans_real import parse_accept_lang_header
 
-from memoryhub.http.middleware import PROGRAMS, speaks_json
-
-Handler = Callable[[HttpRequest], HttpResponseBase]
-# Of the admin's words only Django's own are translated, and a page half in one's language is worse than one in English.
-ENGLISH = ("/admin/", *PROGRAMS)
 # Or a size, as file_size says it.
 NUMBER = re.compile(r"\d+(?:\.\d)?\xa0(?:[KMGTP]B|bytes?)|\d{1,3}(?:,\d{3})+|\d+")
 FIELD = re.compile(r"(\w+): (.+)\.", re.DOTALL)  # as an error names what is wrong with one
-SHARED = "/shared/"  # the same to everybody, whoever is signed in
-LONGEST = 500  # characters of a header that are looked at, and so remembered
 SENTENCES_END = re.compile(r"(?<=[.!?]) ")
 # What may turn a line round, as Unicode calls it.
 TURNS = {"R", "AL", "RLE", "LRE", "RLO", "LRO", "RLI", "LRI", "FSI", "PDI", "PDF"}
-
-
-class LanguageMiddleware:
-    def __init__(self, get_response: Handler) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        before, language = translation.get_language(), language_for(request)
-        translation.activate(language)
-        response = self.get_response(request)
-        if not response.streaming:  # a stream goes on in it, in the context of its request
-            translation.activate(before or settings.LANGUAGE_CODE)
-        response.headers.setdefault("Content-Language", language)
-        patch_vary_headers(response, ["Accept-Language"])
-        return response
 
 
 def isolated(name: str) -> str:
@@ -59,31 +32,6 @@ def isolated(name: str) -> str:
     if translation.get_language_bidi() or any(bidirectional(letter) in TURNS for letter in name):
         return f"\u2068{name}\u2069"
     return name
-
-
-def language_for(request: HttpRequest) -> str:
-    """What to answer this request in. One look at its person, which pages need anyway."""
-    for_anybody = request.path_info.startswith((*ENGLISH, SHARED)) or speaks_json(request.path_info)
-    chosen = "" if for_anybody else chosen_by(request.user)
-    return chosen or language_at(request.path_info, request.headers.get("Accept-Language", ""))
-
-
-def language_at(path: str, accept_language: str) -> str:
-    """What is said there to who asks with this header, whoever it is."""
-    return str(settings.LANGUAGE_CODE) if path.startswith(ENGLISH) else asked_for(accept_language[:LONGEST])
-
-
-@lru_cache(maxsize=1000)
-def asked_for(accept_language: str) -> str:
-    """The first language in this header that we have; English for none and for what is no such header."""
-    for wanted, _weight in parse_accept_lang_header(accept_language.lower()):
-        if wanted == "*":
-            break
-        try:
-            return translation.get_supported_language_variant(wanted)
-        except LookupError:
-            continue
-    return str(settings.LANGUAGE_CODE)
 
 
 def chosen_by(person: Any) -> str:

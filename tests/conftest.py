@@ -29,7 +29,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from memoryhub import events
 from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
-from memoryhub.management.translations import compile_translations
+from memoryhub.management.commands.prepare import compile_translations
 from tests.copies import copied
 from tests.migrated import lend_to
 from workspaces.index import cooldown

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoryhub.local.listening import answers
+from memoryhub.local.stack import answers
 from tests.memoryhub.local.processes import wait_until
 from tests.stack import ROOT, free_port
 

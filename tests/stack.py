@@ -157,7 +157,7 @@ def key_of(person: http.Client, workspace: str) -> str:
 PREPARED = CACHE.parent / "prepared"
 PREPARE = """
 from memoryhub.management.commands.prepare import Command
-from memoryhub.management.translations import compile_translations
+from memoryhub.management.commands.prepare import compile_translations
 compile_translations()
 Command()._collect_static_files()
 """

@@ -111,9 +111,8 @@ def test_the_project_names_no_app_but_where_django_mounts_them() -> None:
     }
     assert knowing <= {
         "memoryhub/settings/accounts.py",
-        "memoryhub/settings/applications.py",
-        "memoryhub/settings/database.py",
-        "memoryhub/settings/rest.py",
+        "memoryhub/settings/web.py",
+        "memoryhub/settings/storage.py",
         "memoryhub/urls.py",
     }
 
@@ -130,9 +129,9 @@ def test_nothing_else_reaches_up_by_a_name() -> None:
         if found := set(re.findall(asked, path.read_text()) + re.findall(in_sql, path.read_text())):
             reaching[name] = found
     assert reaching == {
-        "memoryhub/backup/restoring.py": {"workspaces"},
-        "memoryhub/management/troubles.py": {"workspaces"},
-        "memoryhub/monitoring/metrics.py": {"workspaces"},
+        "memoryhub/backup/restore.py": {"workspaces"},
+        "memoryhub/management/commands/doctor.py": {"workspaces"},
+        "memoryhub/http/metrics.py": {"workspaces"},
         "memories/recalling/receipts.py": {"chat"},
         "workspaces/api/views.py": {"memories"},
     }
@@ -168,7 +167,6 @@ LONG = {
     "chat/turns": {"prepare", "stream", "turn"},
     "memories/forgetting": {"clear", "restored"},
     "memoryhub/backup": {"archive"},
-    "memoryhub/monitoring": {"metrics"},
     "workspaces/documents": {"reading_jobs"},
     "workspaces/accounts": {"mailing"},
     "workspaces/index": {"reembedding"},
@@ -179,7 +177,7 @@ STAMPS = {
     "memories": {"access"},
     "memories/models": {"memory"},
     "memories/writing": {"cap", "mined"},
-    "memoryhub/http": {"session_store"},
+    "memoryhub/http": {"metrics", "session_store"},
     "memoryhub/llm": {"openai_errors"},
     "workspaces": {"audit"},
     "workspaces/accounts": {"sessions", "sign_in"},

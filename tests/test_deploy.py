@@ -17,8 +17,8 @@ from django.core.management import load_command_class
 from django.urls import get_resolver
 from drf_spectacular.generators import SchemaGenerator
 
+from memoryhub.http import metrics
 from memoryhub.http.middleware import ProbesMiddleware
-from memoryhub.monitoring import metrics
 from tests.routes import known_routes, route_patterns
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 
-from memoryhub.http.from_replicas import reads_only
+from memoryhub.http.middleware import reads_only
 from tests.factories import PASSWORD, make_key_text
 from tests.routes import API_ROWS, NO_KEYS, ROWS, V1, WS, Row
 from tests.test_attacks import client_of, send

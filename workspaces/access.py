@@ -8,8 +8,8 @@ from contextlib import suppress
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
-from memoryhub.database.ready import Ready
-from memoryhub.database.replicas.pinned import pin_to_primary
+from memoryhub.database.queries import Ready
+from memoryhub.database.replicas import pin_to_primary
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from memoryhub.ids import PATTERN
 from workspaces.models import Membership, Role, User, Workspace

@@ -17,8 +17,8 @@ class WorkspacesConfig(AppConfig):
 
     def ready(self) -> None:
         from memoryhub import mail
+        from memoryhub.http import health
         from memoryhub.llm.metering import on_embeddings
-        from memoryhub.monitoring import health
         from workspaces.accounts import sign_in
         from workspaces.artifacts.kind import ARTIFACTS
         from workspaces.documents.files import DOCUMENT_FILES

@@ -21,10 +21,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 
 from memoryhub.errors import Malformed
-from memoryhub.http import origin
 from memoryhub.ids import PATTERN
 from memoryhub.kept import kept
 from memoryhub.languages import translated
+from memoryhub.monitoring import origin
 from workspaces.models import AuditEvent, User, Workspace
 
 Word: TypeAlias = str | int | float | bool | None

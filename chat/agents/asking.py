@@ -10,8 +10,8 @@ from contextlib import aclosing, nullcontext
 from chat.agents.step import Ask, Reply
 from chat.tools.loop import replied
 from memoryhub.llm.base import ChatModel, Message, Tool, ToolCall
+from memoryhub.llm.clients import BackgroundLoop
 from memoryhub.llm.errors import ModelTimeout
-from memoryhub.llm.loops import BackgroundLoop
 from memoryhub.llm.metering import Meter, metered
 
 REPLY_SECONDS = 300.0  # the longest reply of a model, from its request to its end

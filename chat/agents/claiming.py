@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import Count, Max, Q, QuerySet
 
 from chat.models.runs import Run, RunStatus, RunStep, RunStepStatus
-from memoryhub.database.ready import Ready
+from memoryhub.database.queries import Ready
 
 STALE = timedelta(seconds=30)  # after which whoever did a step is taken for dead
 

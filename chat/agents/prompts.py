@@ -11,7 +11,7 @@ from chat.agents.run_memory import AgentMemory
 from chat.agents.schemas import fitted
 from chat.prompting.text import one_line, prompt_text
 from memoryhub.llm.base import Tool
-from memoryhub.llm.nearly_json import repaired_object
+from memoryhub.llm.output_parsing import repaired_object
 
 FINISH = "finish_step"
 LONGEST_REPAIRED, DEEPEST = 50_000, 12  # of arguments that are not quite JSON: characters, levels

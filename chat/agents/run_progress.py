@@ -28,7 +28,7 @@ from chat.agents.team import TeamExecutor
 from chat.agents.units import State, Unit
 from chat.chats.done import tell_done
 from chat.models.runs import Run, RunMode, RunStatus, RunStep, RunStepStatus, RunTask
-from memoryhub.database.ready import Ready
+from memoryhub.database.queries import Ready
 from memoryhub.kept import kept
 from workspaces.models import User, WebhookEvent
 from workspaces.webhooks.outbox import emit

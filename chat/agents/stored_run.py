@@ -16,7 +16,7 @@ from chat.agents.budget import Budget, Limits, Used
 from chat.agents.run_memory import AgentMemory, Head, MemoryEntry, MemoryKind
 from chat.models.runs import Run, RunEntry, RunEvent, RunTemplate
 from memoryhub import events
-from memoryhub.database import prepared
+from memoryhub.database import queries
 from workspaces.spending.bill import Bill
 
 
@@ -55,7 +55,7 @@ def note_all(run: Run, happened: Sequence[RunEvent]) -> None:
     kinds = dict.fromkeys(event.kind for event in happened)
     told = [events.payload(run_channel(run.public_id), kind) for kind in kinds]
     given = {"run": run.pk, "happened": json.dumps(rows), "payloads": json.dumps(told)}
-    prepared.rows(_TELL, given | {"channel": events.NOTIFY_CHANNEL}, binary=False)
+    queries.rows(_TELL, given | {"channel": events.NOTIFY_CHANNEL}, binary=False)
 
 
 class StoredHead(NamedTuple):
@@ -117,11 +117,11 @@ class StoredMemory(AgentMemory):
             "prefix": key_prefix,
             "sources": None if sources is None else list(sources),
         }
-        rows = prepared.rows(_NEWEST, asked | {"most": most}, binary=False)
+        rows = queries.rows(_NEWEST, asked | {"most": most}, binary=False)
         found = [StoredHead._make(row) for row in reversed(rows)]
         if len(found) < most:
             return len(found), found
-        return prepared.rows(_HOW_MANY, asked, binary=False)[0][0], found
+        return queries.rows(_HOW_MANY, asked, binary=False)[0][0], found
 
     def count(self) -> int:
         return RunEntry.objects.filter(run_id=self.run_pk).count()
@@ -202,7 +202,7 @@ def _keep(run_pk: int, entries: Collection[MemoryEntry]) -> dict[str, int]:
         }
         for entry in entries
     ]
-    return dict(prepared.rows(_KEEP, {"run": run_pk, "entries": json.dumps(rows)}, binary=False))
+    return dict(queries.rows(_KEEP, {"run": run_pk, "entries": json.dumps(rows)}, binary=False))
 
 
 def _storable(text: str | None) -> str | None:

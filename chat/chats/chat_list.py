@@ -15,7 +15,7 @@ from chat.chats.chat_search import Match, matches_in, matching
 from chat.chats.marking import marked, with_marks
 from chat.chats.tagging import tagged, tags_in
 from chat.models import Chat, ChatMark, ChatQuerySet
-from memoryhub.database.replicas.reading import read
+from memoryhub.database.replicas import read
 from workspaces.models import User, Workspace
 
 PAGE_SIZE = 40

@@ -24,7 +24,7 @@ from chat.exchange.kept_about import kept_about
 from memories.assets.assets import open_file
 from memories.models import Asset, Memory
 from memoryhub.errors import NotFound
-from memoryhub.http.downloads import CHUNK, SHUT
+from memoryhub.http.files import CHUNK, SHUT
 from memoryhub.languages import speaking_to
 from workspaces.audit import Verb
 from workspaces.audit import record as audit

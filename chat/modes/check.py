@@ -23,7 +23,7 @@ from memories.usage import count_live
 from memories.writing.field_rules import UNSTORABLE
 from memoryhub.llm.base import Capabilities, Speaker
 from memoryhub.llm.base import Message as PromptMessage
-from memoryhub.llm.nearly_json import MOST_REPAIRED, repaired_object
+from memoryhub.llm.output_parsing import MOST_REPAIRED, repaired_object
 from workspaces.leaving_machine import Reach
 from workspaces.models import User
 

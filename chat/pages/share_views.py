@@ -22,7 +22,7 @@ from chat.chats.titles import title_from
 from chat.models import Chat
 from chat.pages.read_only_page import read
 from memoryhub.errors import Invalid
-from memoryhub.http.origin import client_address, network_of
+from memoryhub.monitoring.origin import client_address, network_of
 from workspaces.access import get_workspace
 from workspaces.models import Role
 from workspaces.pages.page_request import PageRequest

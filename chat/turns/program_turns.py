@@ -22,7 +22,7 @@ from memories.writing.drafts import cut_at_word
 from memories.writing.extracting import queue_extraction
 from memories.writing.field_rules import UNSTORABLE
 from memories.writing.turn_text import TurnText
-from memoryhub.database.ready import Ready
+from memoryhub.database.queries import Ready
 from memoryhub.ids import LENGTH
 from memoryhub.llm.base import Speaker
 from workspaces.caller import Caller

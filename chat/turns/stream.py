@@ -21,7 +21,7 @@ from chat.models import Chat, Message, MessageStatus
 from chat.modes.shown_steps import event_of as step_event
 from chat.tools.shown_calls import event_of
 from memoryhub import events
-from memoryhub.database.replicas.pinned import pin_to_primary
+from memoryhub.database.replicas import pin_to_primary
 from memoryhub.errors import NotFound
 from memoryhub.languages import translated
 from workspaces.models import User

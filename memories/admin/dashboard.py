@@ -24,7 +24,7 @@ from memories.admin.side_by_side import possible_updates, with_older
 from memories.admin.use import model_use
 from memories.models import Extraction, Memory, Review
 from memories.models.extraction import ExtractionStatus
-from memoryhub.database.counting import count_or_estimate
+from memoryhub.database.queries import count_or_estimate
 
 SHOWN = 5
 

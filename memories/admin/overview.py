@@ -22,7 +22,7 @@ from memories.admin.side_by_side import EQUAL, equal_texts, possible_updates
 from memories.models import Extraction, Memory, Review
 from memories.models.extraction import ExtractionStatus
 from memories.models.memory import MEMORY
-from memoryhub.database.counting import EXACT_COUNT_UP_TO, count_or_estimate
+from memoryhub.database.queries import EXACT_COUNT_UP_TO, count_or_estimate
 from memoryhub.languages import file_size
 from workspaces.index.embedding import active_model
 from workspaces.models import Document, DocumentStatus, EmbeddingModel, User, Workspace

@@ -10,7 +10,7 @@ from django.db.models import Max, QuerySet
 
 from memories.models import Memory
 from memories.writing.indexed import CONFIG
-from memoryhub.database.counting import EXACT_COUNT_UP_TO
+from memoryhub.database.queries import EXACT_COUNT_UP_TO
 from memoryhub.ids import PATTERN
 from workspaces.admin_kit.base import rows_by_id
 

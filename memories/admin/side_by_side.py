@@ -19,7 +19,7 @@ from django.urls import URLPattern, path, reverse
 from memories.admin.choosing import chosen_workspace, may_choose, picker, picker_media
 from memories.admin.private import readable
 from memories.models import Memory
-from memoryhub.database.counting import EXACT_COUNT_UP_TO
+from memoryhub.database.queries import EXACT_COUNT_UP_TO
 from workspaces.admin_kit.base import BoundedPaginator, LeanAdmin
 
 PER_PAGE = 20

@@ -12,7 +12,7 @@ from memories.models import Memory
 from memories.models.memory import MEMORY, MemoryQuerySet
 from memories.usage import live_in
 from memories.writing.versions import etag
-from memoryhub.database.ready import Ready
+from memoryhub.database.queries import Ready
 from memoryhub.errors import NotFound
 from memoryhub.llm.registry import get_embedder
 from workspaces.api.serializers import person_json

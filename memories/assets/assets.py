@@ -20,7 +20,7 @@ from memories.models.asset import ASSET_NAME_LENGTH
 from memories.writing.announcing import announce
 from memoryhub.errors import Conflict, Forbidden, NotFound, SecretRefused
 from memoryhub.files.stored_files import StoredFiles
-from memoryhub.http.downloads import file_response
+from memoryhub.http.files import file_response
 from workspaces.audit import Verb, record
 from workspaces.documents.files import require_it_may_lie_there
 from workspaces.models import Role, User

@@ -20,7 +20,7 @@ from memories.models import CopyKind, KeptCopy, Memory, ReceiptItem, Revision
 from memories.models.memory import PLACE
 from memories.recalling.kind import MEMORIES
 from memories.writing.indexed import index_lexemes, unindex_words
-from memoryhub.database import prepared
+from memoryhub.database import queries
 from workspaces.actions.removal import Counts
 from workspaces.index.kinds import WITHIN, of_places
 from workspaces.models import User
@@ -172,7 +172,7 @@ def drop_excerpts(ids: Sequence[int]) -> int:
         unindex_words(part)
         Memory.objects.filter(pk__in=refs, workspace__in=within).update(source_excerpt="")
         index_lexemes(part)
-        prepared.rows(_OWN_VECTOR, of_places(MEMORIES, refs, within=within))
+        queries.rows(_OWN_VECTOR, of_places(MEMORIES, refs, within=within))
     return len(rows)
 
 

@@ -21,7 +21,7 @@ class Read(Protocol):
 
 
 class Encoder(Protocol):
-    """`memoryhub.llm.e5.encoder.MultilingualEncoder`, or what stands in for it."""
+    """`memoryhub.llm.e5.MultilingualEncoder`, or what stands in for it."""
 
     def states(self, texts: Sequence[str]) -> Sequence[Read]:
         """Read the texts, some milliseconds each. Raises EmbedderError."""

@@ -16,7 +16,7 @@ from memories.recalling.recall import MAX_LIMIT, recall
 from memories.recalling.relevance import is_shown
 from memories.usage import live_in, own_elsewhere
 from memories.writing import review
-from memoryhub.database.replicas.reading import read
+from memoryhub.database.replicas import read
 from memoryhub.llm.base import Speaker
 from memoryhub.llm.registry import embedder_is_local, get_embedder
 from workspaces.index.embedding import searchable

@@ -17,8 +17,8 @@ from memories.judging.secret_filter import RULES
 from memories.models import Memory
 from memories.models.memory import PLACE, WRITTEN_BY
 from memories.writing.drafts import kind_in
-from memoryhub.database import prepared
-from memoryhub.database.replicas.reading import on_primary, stands_in
+from memoryhub.database import queries
+from memoryhub.database.replicas import on_primary, stands_in
 from workspaces.models import User
 
 logger = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ def load_memories(ids: Iterable[int], params: Mapping[str, Any], *, model: str) 
     ``newer``: the key of the last that may replace it.
     """
     people: dict[int, User] = {}
-    rows = prepared.rows(_LOAD, {**params, "ids": prepared.bigints(ids), "active": model})
+    rows = queries.rows(_LOAD, {**params, "ids": queries.bigints(ids), "active": model})
     return {memory.pk: memory for memory in _clean([_memory(row, people) for row in rows])}
 
 
@@ -89,10 +89,10 @@ def note_use(memories: list[Memory], now: datetime) -> None:
         statement = _BUMP.format(quick="1" if connection.in_atomic_block else _QUICK)
         given = {
             "now": now,
-            "ids": prepared.bigints(each.pk for each in bumped),
-            "workspaces": prepared.bigints({each.workspace_id for each in bumped}),
+            "ids": queries.bigints(each.pk for each in bumped),
+            "workspaces": queries.bigints({each.workspace_id for each in bumped}),
         }
-        _try(lambda: prepared.rows(statement, given))
+        _try(lambda: queries.rows(statement, given))
 
 
 def _try(write: Callable[[], object]) -> None:

@@ -23,8 +23,8 @@ from memories.recalling.loading import load_memories
 from memories.recalling.ranking import WORDS_AS_MEANING, Weights, hybrid_parts, longterm_parts, recency
 from memories.recalling.relevance import Relevance
 from memories.recalling.signals import Question, asks, mentions_number, mentions_time, read_question, subject
-from memoryhub.database import prepared
-from memoryhub.database.replicas.reading import is_reading
+from memoryhub.database import queries
+from memoryhub.database.replicas import is_reading
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import EmbedderError
 from memoryhub.llm.two_encoders import ENGLISH, LENGTH, MULTILINGUAL, TwoEncoders
@@ -217,13 +217,13 @@ class RankedSearch:
             return {}
         heads = zip(relevance.STATEMENT_HEADS, relevance.statement_heads(), strict=True)
         given = {
-            "asked": prepared.halfvec(self.asked),
-            "ids": prepared.bigints(pk for pk, _ in scored),
+            "asked": queries.halfvec(self.asked),
+            "ids": queries.bigints(pk for pk, _ in scored),
             "model": active.label,
             "places": self.params["places"],
-            **{name: prepared.halfvec(head) for name, head in heads},
+            **{name: queries.halfvec(head) for name, head in heads},
         }
-        rows = prepared.rows(_PRODUCTS, given)
+        rows = queries.rows(_PRODUCTS, given)
         products = {ref: rest for ref, *rest in rows if ref is not None}
         background = [rest[:3] for ref, *rest in rows if ref is None]
         found = {
@@ -256,11 +256,11 @@ class RankedSearch:
 
     def _vector(self, embedded: tuple[str, Vectors]) -> dict[str, Any]:
         model, vector = embedded
-        return {"model": model, "dimension": len(vector), "vector": prepared.halfvec(vector)}
+        return {"model": model, "dimension": len(vector), "vector": queries.halfvec(vector)}
 
     def _cosines(self, statement: str) -> dict[int, float]:
         return {
-            pk: float(cosine) for pk, cosine in prepared.rows(statement, {**self.params, "limit": self.depth})
+            pk: float(cosine) for pk, cosine in queries.rows(statement, {**self.params, "limit": self.depth})
         }
 
     def _hybrid(self, question: Question, embedded: tuple[str, Vectors]) -> list[Scored]:
@@ -314,10 +314,10 @@ class RankedSearch:
         That is the one name of the question that memories are about: unless it is said, among these.
         """
         given = self.params | {
-            "ids": prepared.bigints(each.ref for each in found),
-            "missing": prepared.bigints(each.ref for each in found if each.cosine is None),
+            "ids": queries.bigints(each.ref for each in found),
+            "missing": queries.bigints(each.ref for each in found if each.cosine is None),
         }
-        rows = prepared.rows(_FEATURES, given)
+        rows = queries.rows(_FEATURES, given)
         known = {candidate.ref: candidate for candidate in found}
         names = bool(question.names or question.about_self) if about is None else bool(about)
         self.contents.update((pk, content) for pk, content, *_ in rows)

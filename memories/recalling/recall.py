@@ -15,7 +15,7 @@ from memories.recalling.loading import note_use
 from memories.recalling.ranked_search import RankedSearch, Recalled, Scored, texts_embedded_for
 from memories.recalling.ranking import RANKINGS, WEIGHTS, Weights
 from memories.recalling.signals import read_question
-from memoryhub.database.replicas.reading import read
+from memoryhub.database.replicas import read
 from memoryhub.errors import Invalid
 from memoryhub.monitoring import metrics, tracing
 from workspaces.caller import Caller

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from memories.recalling.recall import MAX_LIMIT, recall
-from memoryhub.database.replicas.reading import read
+from memoryhub.database.replicas import read
 from workspaces.artifacts.finding import find_artifacts
 from workspaces.documents.finding import find_passages
 from workspaces.leaving_machine import Reach, stays_elsewhere

@@ -19,7 +19,7 @@ from memories.models import KeptAsIs, Memory
 from memories.models.memory import MEMORY
 from memories.recalling.recall_test import state_of
 from memories.usage import live_in
-from memoryhub.database import prepared
+from memoryhub.database import queries
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.reader import get_reader
 from workspaces.index.embedding import active_model
@@ -113,9 +113,9 @@ def _nearest(memories: Sequence[Memory]) -> Iterator[tuple[int, int]]:
     model = active_model()
     if model is None or len(memories) < 2:
         return
-    ids = prepared.bigints(memory.pk for memory in memories)
-    places = prepared.bigints({memory.place for memory in memories})
-    rows = prepared.rows(_VECTORS, {"kind": MEMORY, "model": model, "ids": ids, "places": places})
+    ids = queries.bigints(memory.pk for memory in memories)
+    places = queries.bigints({memory.place for memory in memories})
+    rows = queries.rows(_VECTORS, {"kind": MEMORY, "model": model, "ids": ids, "places": places})
     found: list[tuple[float, int, int]] = []
     for place in {place for _, place, _ in rows}:
         here = [(pk, raw) for pk, at, raw in rows if at == place]

@@ -19,7 +19,7 @@ from memories.writing.announcing import announce
 from memories.writing.drafts import Draft, content_hash
 from memories.writing.indexed import index_words, put_in_index, unindex_words
 from memories.writing.versions import next_update
-from memoryhub.database.ready import Ready
+from memoryhub.database.queries import Ready
 from memoryhub.errors import Conflict, NotFound
 from workspaces.audit import Verb, record
 from workspaces.index.embedding import Embedded

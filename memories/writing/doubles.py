@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from memories.models import Memory
 from memories.models.memory import PLACE
 from memories.writing.drafts import Draft
-from memoryhub.database import prepared
+from memoryhub.database import queries
 from workspaces.models import Workspace
 
 # A place says workspace, scope, owner and assistant; the workspace is there for the index. To a text with a key those
@@ -34,12 +34,12 @@ _LOCK = "SELECT 1 FROM pg_advisory_xact_lock(hashtext('memories'), %(workspace)s
 
 def one_writer_at_a_time(workspace: Workspace) -> None:
     """Two equal saves at the same instant store one row: writers of one workspace queue up until commit."""
-    prepared.rows(_LOCK, {"workspace": workspace.pk % 2**31})
+    queries.rows(_LOCK, {"workspace": workspace.pk % 2**31})
 
 
 def one_import_at_a_time() -> None:
     """Imports bring public ids along. Two at once would both find one free, and one would fail."""
-    prepared.rows(_LOCK_IDS, {})
+    queries.rows(_LOCK_IDS, {})
 
 
 def rows_beside(draft: Draft, now: datetime) -> QuerySet[Memory]:
@@ -62,7 +62,7 @@ def find_holder(said: Draft | Memory, *, key: str | None = None) -> Memory | Non
 
     Locked until commit, so that nobody deletes it meanwhile.
     """
-    found = prepared.rows(
+    found = queries.rows(
         _HOLDER, {"workspace": said.workspace_id, "place": said.place, "key": key or said.key}
     )
     return _first(found, said)
@@ -78,7 +78,7 @@ def find_equal(said: Draft | Memory, now: datetime, *, before: int) -> Memory | 
         "before": before,
         "now": now,
     }
-    return _first(prepared.rows(_EQUAL, given), said)
+    return _first(queries.rows(_EQUAL, given), said)
 
 
 def _first(found: list[Any], said: Draft | Memory) -> Memory | None:

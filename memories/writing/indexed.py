@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from memories.models import Memory
 from memories.models.memory import PLACE
 from memories.recalling.kind import MEMORIES
-from memoryhub.database import prepared
+from memoryhub.database import queries
 from workspaces.index import vector_rows, words
 from workspaces.index.embedding import Embedded
 from workspaces.index.vector_rows import store_vector
@@ -44,7 +44,7 @@ def put_in_index(memory: Memory, embedded: Embedded | None, *, is_new: bool = Fa
 def index_words(memories: Sequence[Memory]) -> None:
     """Index the words of these memories; part of every write that changes their text or brings them back."""
     ids, within = _of(memories)
-    prepared.rows(_INDEX, {"ids": prepared.bigints(ids), "within": prepared.bigints(within)})
+    queries.rows(_INDEX, {"ids": queries.bigints(ids), "within": queries.bigints(within)})
     index_lexemes(memories)
 
 

@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 from memories.judging.duplicates import may_merge
 from memories.models import Memory
 from memories.writing.drafts import Draft
-from memoryhub.database import prepared
+from memoryhub.database import queries
 from memoryhub.llm.reader import get_reader
 from memoryhub.llm.two_encoders import ENGLISH, TwoEncoders
 from workspaces.index.embedding import Embedded
@@ -88,12 +88,12 @@ def nearest(
         "workspace": said.workspace_id,
         "model": embedded.model,
         "dimension": len(embedded.statement),
-        "vector": prepared.halfvec(embedded.statement),
+        "vector": queries.halfvec(embedded.statement),
         "least": least,
         "now": now,
         "before": before,
     }
-    rows = prepared.rows(_NEAREST, given)
+    rows = queries.rows(_NEAREST, given)
     return [(Stored(pk, text, own_key), cosine) for pk, text, own_key, cosine in rows]
 
 

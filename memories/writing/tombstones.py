@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy as later
 from memories.judging.duplicates import normalise
 from memories.models import Memory, SourceType, Tombstone
 from memories.writing.drafts import Draft
-from memoryhub.database import prepared
+from memoryhub.database import queries
 from memoryhub.errors import Conflict
 from workspaces.models import User
 
@@ -114,7 +114,7 @@ def check_edit(memory: Memory, changes: Mapping[str, Any], *, by: User | None) -
 
 
 def _lift(places: Iterable[int], text: str) -> None:
-    prepared.rows(_LIFT, {"places": prepared.bigints(places), "digest": digest(text)})
+    queries.rows(_LIFT, {"places": queries.bigints(places), "digest": digest(text)})
 
 
 def _places(draft: Draft, by: User | None) -> set[int]:

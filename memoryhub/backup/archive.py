@@ -25,7 +25,7 @@ from typing import IO, Any
 from cryptography.fernet import Fernet, InvalidToken
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
-from memoryhub.backup.places import BackupError, Place
+from memoryhub.backup.storage import BackupError, Place
 
 FORMAT = 1
 DUMP, FORGOTTEN, KEYS, MANIFEST = "database.dump", "forgotten.dump", "keys.sealed", "manifest.json"

@@ -27,7 +27,7 @@ from django.utils.translation import gettext as _
 from memoryhub.database.failures import trouble_of
 from memoryhub.errors import NotFound, Unavailable
 from memoryhub.files.file_stores import IN_MEMORY, Folder
-from memoryhub.http.uploads import copied
+from memoryhub.http.files import copied
 
 logger = logging.getLogger(__name__)
 ORPHAN_AGE = timedelta(days=1)  # a younger file without a row may be an upload that has not ended yet

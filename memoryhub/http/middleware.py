@@ -1,28 +1,34 @@
-"""Headers on every response, requests that no database can take, and errors turned into a page or JSON."""
+"""Middleware: headers, probes, errors as pages or JSON, compression, and reads from replicas."""
 
 from __future__ import annotations
 
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
+from django.conf import settings
 from django.contrib.sessions.exceptions import SessionInterrupted
 from django.contrib.sessions.middleware import SessionMiddleware as DjangosSessionMiddleware
-from django.db import DatabaseError, DataError, IntegrityError, InterfaceError
+from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, connection
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotAllowed, JsonResponse
+from django.middleware.gzip import GZipMiddleware
 from django.shortcuts import render
 from django.template.loader import render_to_string
+from django.urls import Resolver404, resolve
 from django.utils.translation import gettext as _
 from django.views.defaults import server_error as error_page
 from psycopg.errors import ForeignKeyViolation
 
 from memoryhub.database.failures import refuse_writes, trouble_of
-from memoryhub.database.replicas.reading import stands_in
+from memoryhub.database.locks import release_connection
+from memoryhub.database.replicas import answering, pin_to_primary, server, stands_in
 from memoryhub.errors import Conflict, DomainError, Malformed, NotFound, Unavailable
-from memoryhub.http import origin
-from memoryhub.monitoring import health, metrics, tracing
+from memoryhub.http import health
+from memoryhub.http import metrics as metrics_page
+from memoryhub.monitoring import metrics, origin, tracing
 
 logger = logging.getLogger(__name__)
 requests_log = logging.getLogger("memoryhub.requests")
@@ -80,7 +86,7 @@ class ProbesMiddleware:
     VIEWS: ClassVar[dict[str, Handler]] = {
         "/healthz": health.healthz,
         "/readyz": health.readyz,
-        "/metrics": metrics.metrics,
+        "/metrics": metrics_page.metrics,
     }
 
     def __init__(self, get_response: Handler) -> None:
@@ -208,3 +214,102 @@ def server_error(request: HttpRequest) -> HttpResponse:
         message = _("Something failed on the server. What you had saved is safe.")
         return JsonResponse({"error": {"code": "internal", "message": message}}, status=500)
     return error_page(request)
+
+
+# Pages are compressed on their way: a page of a chat is a tenth of its size then.
+
+
+class CompressedPagesMiddleware(GZipMiddleware):
+    """Django's gzip, for pages that somebody reads and for nothing else.
+
+    What is compressed with a secret beside text of somebody else's choosing gives it away by its length (BREACH). So
+    Django adds a random length to each and masks the CSRF token anew in every page; and what answers a POST, such as
+    the page that shows a new key once, is left as it is. So are the API, whose ETags compression would weaken, files,
+    which mostly are compressed already, and streams, which must not wait for more.
+    """
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        is_page = response.get("Content-Type", "").startswith("text/html")
+        if response.streaming or request.method != "GET" or not is_page:
+            return response
+        return super().process_response(request, response)
+
+
+# Which requests may be answered from a replica, and what those that may not leave behind for the next ones.
+
+READING = frozenset({"GET", "HEAD"})
+
+
+class ReadingMiddleware:
+    """Answer a request that only reads once more when its connection to the database was cut, or by a replica.
+
+    A server that is restarted costs readers some time and no error. With replicas one answers what a primary that is
+    away cannot. A stream gives back its connection before it begins: it works in a thread of its own.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if settings.REPLICAS and request.method not in READING and reads_only(request):
+            _ = request.body  # kept, to be read twice
+        try:
+            response = self._answered(request)
+            if response.status_code >= 500 and (
+                is_worth_another(request) or (request.method in READING and _was_cut())
+            ):
+                connection.close()
+                response = self._answered(request)
+        except BaseException:  # not even a page could be made of it, so nobody will close the response
+            release_connection()
+            raise
+        if response.streaming:
+            release_connection()
+        return response
+
+    def _answered(self, request: HttpRequest) -> HttpResponseBase:
+        with answered_from_replicas(request):
+            return self.get_response(request)
+
+
+def _was_cut() -> bool:
+    return connection.connection is not None and bool(connection.connection.closed)
+
+
+def reads_only(request: HttpRequest) -> bool:
+    """By its method, or by its view, which says so: a recall is sent by POST."""
+    if request.method in READING:
+        return True
+    try:
+        view = resolve(request.path_info).func
+    except Resolver404:
+        return False
+    return bool(getattr(getattr(view, "cls", None), "only_reads", False))
+
+
+@contextmanager
+def answered_from_replicas(request: HttpRequest) -> Iterator[None]:
+    """Around the answering of a request."""
+    if not settings.REPLICAS:
+        yield
+    elif reads_only(request):
+        with answering():
+            yield
+    else:
+        yield
+        _note(request)
+
+
+def _note(request: HttpRequest) -> None:
+    """Whoever asked for a change sees it from now on."""
+    try:
+        person = getattr(getattr(request, "user", None), "pk", None)
+    except (DatabaseError, InterfaceError):  # nobody has asked who it is, and now nobody can
+        return
+    if person is not None:
+        pin_to_primary(person)
+
+
+def is_worth_another(request: HttpRequest) -> bool:
+    """Whether a replica would answer what failed: the primary is away."""
+    return bool(settings.REPLICAS) and reads_only(request) and server().check()

@@ -7,7 +7,7 @@ import ipaddress
 from django.conf import settings
 from django.http import HttpRequest
 
-from memoryhub.http.origin import client_address
+from memoryhub.monitoring.origin import client_address
 
 # Said by who stands between, in whatever words: headers begin so.
 FORWARDED = (

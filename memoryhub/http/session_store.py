@@ -9,7 +9,7 @@ from django.contrib.sessions.backends import db
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
-from memoryhub.database.ready import Ready
+from memoryhub.database.queries import Ready
 
 _SESSION = Ready(
     lambda key, now: Session.objects.filter(session_key=key, expire_date__gt=now), key=str, now=datetime

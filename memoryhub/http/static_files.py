@@ -12,7 +12,7 @@ from django.core.files.storage import Storage
 from whitenoise.middleware import WhiteNoiseMiddleware
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
-from memoryhub.http.body_limit import Application, Receive, Send
+from memoryhub.http.asgi import Application, Receive, Send
 
 _SHEET = re.compile(r'^@import "([\w.-]+\.css)";$', re.M)
 _SCRIPT = re.compile(r'^import "\./([\w.-]+\.js)";$', re.M)

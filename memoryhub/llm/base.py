@@ -8,7 +8,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from memoryhub.llm.errors import EmbedderBadReply
 
 if TYPE_CHECKING:
     from memoryhub.llm.raw import RawChat
@@ -218,3 +220,23 @@ def embed_question(embedder: Embedder, texts: Sequence[str]) -> Vectors:
     stored its ``embed_question``."""
     found: Vectors = getattr(embedder, "embed_question", embedder.embed)(texts)
     return found
+
+
+# The check every embedder's output passes before anyone sees it.
+
+
+def normalised(rows: ArrayLike, *, count: int) -> Vectors:
+    """`rows` as float32 unit vectors; EmbedderBadReply unless they are `count` usable vectors of one size."""
+    try:
+        vectors = np.asarray(rows, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise EmbedderBadReply(detail=f"not a table of numbers: {error}") from error
+    if vectors.ndim != 2 or vectors.shape[0] != count or vectors.shape[1] == 0:
+        raise EmbedderBadReply(detail=f"expected {count} vectors, got shape {vectors.shape}")
+    if not np.isfinite(vectors).all():
+        raise EmbedderBadReply(detail="a vector contains NaN or infinity")
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if not np.isfinite(lengths).all() or (lengths < 1e-12).any():
+        raise EmbedderBadReply(detail="a vector has no direction (its length is zero or infinite)")
+    unit: Vectors = (vectors / lengths).astype(np.float32)
+    return unit

@@ -1,15 +1,18 @@
-"""Where a model is reached, and the clients that keep their connections open between calls."""
+"""Where a model is reached: the clients that keep connections open, their event loops, and limits on replies."""
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
+import os
 import ssl
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -22,8 +25,6 @@ from memoryhub.llm.addresses import (
     refuse_metadata,
     refuse_metadata_async,
 )
-from memoryhub.llm.bounds import PLAIN, bound, bound_stream
-from memoryhub.llm.loops import calls
 
 if TYPE_CHECKING:
     import openai
@@ -183,3 +184,98 @@ def timeout_of(seconds: float) -> httpx2.Timeout:
     """
     seconds = max(seconds, 0.05)
     return httpx2.Timeout(seconds, connect=min(seconds, CONNECT_TIMEOUT_SECONDS))
+
+
+# How much of a reply is read, and for how long, from a server that nobody here answers for.
+
+MOST_BYTES = 64 * 1024 * 1024  # of one reply; a streamed token takes some 300
+PLAIN = {"accept-encoding": "identity"}  # a packed reply may be a thousand times as long when it is unpacked
+
+
+class ReplyWithoutEnd(httpx2.ReadError):
+    """More than any answer needs."""
+
+
+def bound(response: httpx2.Response) -> None:
+    """For blocking clients, which wait for whole replies: its body has to be there within the call's time-out."""
+    _require_plain(response)
+    limit = response.request.extensions.get("timeout", {}).get("read")
+    response.stream = _Bounded(response.stream, None if limit is None else time.monotonic() + limit)
+
+
+async def bound_stream(response: httpx2.Response) -> None:
+    """For coroutines, which can be cancelled however long it takes."""
+    _require_plain(response)
+    response.stream = _AsyncBounded(response.stream)
+
+
+def _require_plain(response: httpx2.Response) -> None:
+    if response.headers.get("content-encoding", "identity").lower() not in {"", "identity"}:
+        raise httpx2.DecodingError("A packed reply was not asked for.", request=response.request)
+
+
+class _Bounded(httpx2.SyncByteStream):
+    def __init__(self, inner: Any, ends: float | None) -> None:
+        self._inner, self._ends = inner, ends
+
+    def __iter__(self) -> Iterator[bytes]:
+        left = MOST_BYTES
+        for part in self._inner:
+            left -= len(part)
+            if left < 0:
+                raise ReplyWithoutEnd("The reply has no end.")
+            if self._ends is not None and time.monotonic() > self._ends:
+                raise httpx2.ReadTimeout("The reply took too long to come.")
+            yield part
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+class _AsyncBounded(httpx2.AsyncByteStream):
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = MOST_BYTES
+        async for part in self._inner:
+            left -= len(part)
+            if left < 0:
+                raise ReplyWithoutEnd("The reply has no end.")
+            yield part
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+# Event loops for blocking code, so that a call can be cancelled at any moment.
+
+T = TypeVar("T")
+
+
+class BackgroundLoop:
+    """An event loop in a thread of its own, begun with the first call in each process, forked ones too."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        os.register_at_fork(after_in_child=self._forget)
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True).start()
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def within(self, seconds: float, work: Coroutine[Any, Any, T]) -> T:
+        """Block for the result. Raises TimeoutError after so many seconds, and gives the work up."""
+        return self.submit(asyncio.wait_for(work, max(seconds, 0.0))).result()
+
+    def _forget(self) -> None:
+        """In a forked process: the thread is the parent's."""
+        self._lock, self._loop = threading.Lock(), None
+
+
+calls = BackgroundLoop("calls")

@@ -15,19 +15,25 @@ import openai.resources.embeddings
 
 from memoryhub.kept import kept
 from memoryhub.llm.addresses import AddressRange
-from memoryhub.llm.attempts import Patience, tried
 from memoryhub.llm.base import Capabilities, Delta, Message, Tool, ToolChoice
 from memoryhub.llm.chat_chunks import Chunk, checked, chunks_of, error_text
 from memoryhub.llm.clients import Clients, Endpoint, EndpointSource, timeout_of
 from memoryhub.llm.errors import EMPTY, ModelBadReply, ModelCut, ModelError, ModelUnavailable
+from memoryhub.llm.messages import (
+    NO_SYSTEM,
+    STRICT,
+    content_of,
+    fold,
+    have_pictures,
+    listed_sight,
+    says_it_is_blind,
+    without_pictures,
+)
 from memoryhub.llm.metering import call_of, guessed, report
-from memoryhub.llm.openai_errors import VENDOR_ERRORS, delay_before_retry, model_error
+from memoryhub.llm.openai_errors import VENDOR_ERRORS, Patience, delay_before_retry, model_error, tried
 from memoryhub.llm.openai_replies import StreamedAnswer, whole_text
-from memoryhub.llm.pictures import content_of, have_pictures, listed_sight, says_it_is_blind, without_pictures
+from memoryhub.llm.output_parsing import HeldCall, Piece, ThoughtSplitter, without_thoughts
 from memoryhub.llm.raw import RawChat
-from memoryhub.llm.strict_templates import NO_SYSTEM, STRICT, fold
-from memoryhub.llm.text_calls import HeldCall
-from memoryhub.llm.thoughts import Piece, ThoughtSplitter, without_thoughts
 from memoryhub.llm.usage import Usage, usage_said
 from memoryhub.monitoring.tracing import Span
 
@@ -67,9 +73,7 @@ class OpenAIChatModel:
         self._not_ready = not_ready
         self._clients = Clients()
         self._refused_parameters: set[str] = set()
-        self._is_strict = self._takes_no_system = (
-            False  # its chat template; see memoryhub.llm.strict_templates
-        )
+        self._is_strict = self._takes_no_system = False  # its chat template; see memoryhub.llm.messages
         self.sees = capabilities.sees
         self._asked_list = False
         self.raw = RawChat(self._ready_endpoint, self._clients, timeout)

@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from memoryhub.llm.base import Vectors
-from memoryhub.llm.clients import Clients, Endpoint, timeout_of
+from memoryhub.llm.base import Vectors, normalised
+from memoryhub.llm.clients import Clients, Endpoint, calls, timeout_of
 from memoryhub.llm.errors import ModelTimeout
-from memoryhub.llm.loops import calls
 from memoryhub.llm.metering import report_embedding
 from memoryhub.llm.openai_errors import VENDOR_ERRORS, delay_before_retry, embedder_error, model_error
 from memoryhub.llm.openai_replies import vectors_in_order
 from memoryhub.llm.usage import Usage, estimated_tokens, usage_said
-from memoryhub.llm.vectors import normalised
 
 EMBEDDING_BATCH = 64
 # Of a whole call, retries included: a server may send its vectors byte by byte.

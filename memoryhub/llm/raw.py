@@ -12,14 +12,13 @@ from typing import Any
 import openai
 
 from memoryhub.llm.addresses import AddressRange
-from memoryhub.llm.attempts import Patience, tried
 from memoryhub.llm.base import INSERTED
 from memoryhub.llm.chat_chunks import checked, chunks_of, error_text
 from memoryhub.llm.clients import Clients, Endpoint, timeout_of
 from memoryhub.llm.errors import ModelBadReply, ModelBadRequest, ModelError
+from memoryhub.llm.messages import NO_SYSTEM, STRICT
 from memoryhub.llm.metering import call_of, guessed, report
-from memoryhub.llm.openai_errors import VENDOR_ERRORS, delay_before_retry, model_error
-from memoryhub.llm.strict_templates import NO_SYSTEM, STRICT
+from memoryhub.llm.openai_errors import VENDOR_ERRORS, Patience, delay_before_retry, model_error, tried
 from memoryhub.llm.usage import Usage, usage_said
 from memoryhub.monitoring.tracing import Span
 

@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from memoryhub.llm.e5.encoder import MultilingualEncoder, States
+from memoryhub.llm.e5 import MultilingualEncoder, States
 from memoryhub.llm.errors import EmbedderError
 from memoryhub.llm.registry import get_embedder
 

@@ -12,12 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from memoryhub.llm.base import Vectors
-from memoryhub.llm.e5.encoder import MultilingualEncoder
-from memoryhub.llm.e5.languages import english_of, meaning_of
-from memoryhub.llm.onnx_embedder import DIMENSION, OnnxEmbedder
-from memoryhub.llm.recent import CACHED_TEXTS, RecentTexts
-from memoryhub.llm.vectors import normalised
+from memoryhub.llm.base import Vectors, normalised
+from memoryhub.llm.e5 import MultilingualEncoder, english_of, meaning_of
+from memoryhub.llm.onnx_embedder import CACHED_TEXTS, DIMENSION, OnnxEmbedder, RecentTexts
 
 E5_WEIGHS = 2.5  # times what MiniLM's cosine does
 LENGTH = DIMENSION  # of each part

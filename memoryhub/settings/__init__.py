@@ -6,16 +6,10 @@ docs/options.md lists it.
 from __future__ import annotations
 
 from memoryhub.settings.accounts import *
-from memoryhub.settings.applications import *
-from memoryhub.settings.database import *
-from memoryhub.settings.files import *
-from memoryhub.settings.jobs import *
-from memoryhub.settings.language_models import *
-from memoryhub.settings.logs import *
-from memoryhub.settings.memory import *
+from memoryhub.settings.models import *
 from memoryhub.settings.process import *
 from memoryhub.settings.process import env
-from memoryhub.settings.rest import *
+from memoryhub.settings.storage import *
 from memoryhub.settings.web import *
 
 READ_ELSEWHERE = ("ADMIN_USERNAME", "ADMIN_PASSWORD", "ADMIN_EMAIL")  # by manage.py ensure_admin

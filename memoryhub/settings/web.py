@@ -1,4 +1,4 @@
-"""The web server: where it listens, whom it answers, how it is reached."""
+"""The web: where the server listens and how it is reached, the installed apps and middleware, REST and its schema."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 from django.core.exceptions import ImproperlyConfigured
 
-from memoryhub.settings.process import env
+from memoryhub.settings.process import BASE_DIR, env
 
 HOST = env.text("HOST", "127.0.0.1")
 PORT = env.integer("PORT", 8000, low=1, high=65535)
@@ -38,3 +38,118 @@ SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
+
+
+# What the project is put together of.
+
+INSTALLED_APPS = [
+    "memoryhub",
+    "workspaces",
+    "memories",
+    "chat",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.socialaccount.providers.github",
+    "allauth.socialaccount.providers.gitlab",
+    "allauth.socialaccount.providers.google",
+    "django_htmx",
+    "template_partials",
+    "django_q",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+]
+MIDDLEWARE = [
+    "memoryhub.http.middleware.ProbesMiddleware",  # before hosts and https are asked for: monitors come by address
+    "memoryhub.http.middleware.OriginMiddleware",  # what follows is timed, counted, and logged under its id
+    "memoryhub.http.middleware.ReadingMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "memoryhub.http.middleware.CompressedPagesMiddleware",
+    "memoryhub.http.middleware.StorableCookiesMiddleware",
+    "memoryhub.http.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "memoryhub.http.locale.LanguageMiddleware",
+    "memoryhub.http.locale.TimeZoneMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",  # of every page, unless it says otherwise
+    "workspaces.accounts.sessions.LastSeenMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "memoryhub.http.middleware.SecurityHeadersMiddleware",
+    "memoryhub.http.middleware.DomainErrorMiddleware",
+    "workspaces.accounts.two_factor.TwoFactorMiddleware",
+]
+SESSION_ENGINE = "memoryhub.http.session_store"
+ROOT_URLCONF = "memoryhub.urls"
+ASGI_APPLICATION = "memoryhub.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+
+
+# REST and its schema.
+
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["workspaces.rest.SessionAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "workspaces.rest.schema.Schema",
+    "EXCEPTION_HANDLER": "workspaces.rest.exception_handler",
+    "DATETIME_FORMAT": "%Y-%m-%dT%H:%M:%S.%fZ",
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "MemoryHub",
+    "DESCRIPTION": "Chat with a model inside workspaces that remember.",
+    "VERSION": "0.1.0",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.IsAuthenticated"],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "workspaces.rest.examples.add_examples",
+    ],
+    "ENUM_NAME_OVERRIDES": {
+        "ScopeEnum": "memories.models.Scope.values",
+        "OrganisationScopeEnum": "memories.api.v1.serializers.SCOPE_WORDS",
+        "KeyScopeEnum": "workspaces.models.KeyScope.values",
+        "WebhookEventEnum": "workspaces.models.WebhookEvent.values",
+        "DeliveryStatusEnum": "workspaces.models.DeliveryStatus.values",
+        "DocumentStatusEnum": "workspaces.models.document.DocumentStatus.values",
+        "ArtifactKindEnum": "workspaces.models.ArtifactKind.values",
+        "RunStatusEnum": "chat.models.RunStatus.values",
+        "RunModeEnum": "chat.models.RunMode.values",
+        "RunEntryKindEnum": "chat.api.runs.KINDS",
+        "AnswerModeEnum": "chat.api.serializers.MODES",
+        "FoundTypeEnum": "memories.api.serializers.TYPES",
+    },
+}

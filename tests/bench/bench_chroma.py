@@ -33,9 +33,9 @@ django.setup()
 from memories.recalling.evaluation import Conversation, load_conversation, milliseconds, read_conversations
 from memories.recalling.recall import recall
 from memories.recalling.signals import read_question
+from memoryhub.database.startup import running_database
 from memoryhub.llm.base import embed_question
 from memoryhub.llm.registry import get_embedder
-from memoryhub.management.database import running_database
 from memoryhub.model_files import EMBEDDER, TOKENIZER
 from tests.factories import HERE
 from workspaces.access import default_workspace

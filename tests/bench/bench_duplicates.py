@@ -10,7 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from memories.judging.duplicates import may_merge
-from memoryhub.llm.e5.encoder import MultilingualEncoder
+from memoryhub.llm.e5 import MultilingualEncoder
 from tests.bench.judging_data import Pair, pairs, swaps
 
 KINDS = {"=": "rewordings", "!": "edits", "r": "roles", "-": "edits inside rewordings"}

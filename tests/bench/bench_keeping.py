@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from memories.judging.encoder import Encoder
 from memories.judging.extraction.rules import LEAST, extract_with_rules
-from memoryhub.llm.e5.encoder import MultilingualEncoder
+from memoryhub.llm.e5 import MultilingualEncoder
 from tests.bench.judging_data import Message, messages
 
 Counts = tuple[int, int, int, list[str]]  # facts that are marked, found, statements kept, the mistaken ones

@@ -22,7 +22,7 @@ from django.urls import reverse
 from django.utils import translation
 from django.utils.translation import trans_real
 
-from memoryhub.management.translations import compile_translations
+from memoryhub.management.commands.prepare import compile_translations
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message
 

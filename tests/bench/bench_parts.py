@@ -94,7 +94,7 @@ def measured() -> dict[str, Any]:
     from memories.recalling.recall import recall
     from memories.writing import extracting
     from memories.writing.gate import Draft, save_memory
-    from memoryhub.management.database import running_database
+    from memoryhub.database.startup import running_database
     from tests.factories import HERE as REACH
     from tests.factories import make_chat, make_message, make_user
     from workspaces.access import default_workspace

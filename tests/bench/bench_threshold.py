@@ -40,7 +40,7 @@ from memories.recalling.ranking import injection_threshold
 from memories.recalling.recall import Recall, recall
 from memories.recalling.receipts import split_recall
 from memories.writing.gate import save_embedded
-from memoryhub.management.database import running_database
+from memoryhub.database.startup import running_database
 from tests.bench.small_talk import SMALL_TALK
 from tests.factories import HERE
 from workspaces.access import default_workspace

@@ -15,7 +15,7 @@ from memories.judging import corrections
 from memories.judging.duplicates import alignment
 from memories.judging.nets import logits
 from memoryhub.llm.bert import WIDTH
-from memoryhub.llm.e5.encoder import MultilingualEncoder
+from memoryhub.llm.e5 import MultilingualEncoder
 from tests.bench.judging_data import Correction, bucket, corrections_said, messages, pairs
 from tests.bench.nets import Remembering, fit_net, together
 

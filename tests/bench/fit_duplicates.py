@@ -19,7 +19,7 @@ from memories.judging.duplicates.values import values_differ, values_of
 from memories.judging.nets import logits
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.bert import WIDTH
-from memoryhub.llm.e5.encoder import MultilingualEncoder
+from memoryhub.llm.e5 import MultilingualEncoder
 from tests.bench.judging_data import Pair, bucket, pairs
 from tests.bench.nets import Remembering, fit_net, together
 from tests.memories.duplicate_pairs import EDITS, edits, held_out, rewordings

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from memories.judging.extraction import keeping
 from memories.judging.extraction.clauses import trim
 from memoryhub.llm.base import Vectors
-from memoryhub.llm.e5.encoder import MultilingualEncoder
+from memoryhub.llm.e5 import MultilingualEncoder
 from tests.bench.bench_keeping import Counts, found_of, shares
 from tests.bench.judging_data import Message, bucket, messages
 from tests.bench.nets import Remembering, fit_net, together

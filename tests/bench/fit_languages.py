@@ -1,4 +1,4 @@
-"""What of an e5 vector is language and not meaning: fits memoryhub/llm/e5/languages.npz.
+"""What of an e5 vector is language and not meaning: fits memoryhub/llm/e5.npz.
 
     python -m tests.bench.fit_languages xquad_en.jsonl xquad_de.jsonl xquad_es.jsonl xquad_zh.jsonl
 
@@ -18,9 +18,9 @@ from typing import Any
 import django
 import numpy as np
 
+from memoryhub.llm import e5 as e5
 from memoryhub.llm.base import Vectors
-from memoryhub.llm.e5 import encoder as e5
-from memoryhub.llm.e5.languages import FILE
+from memoryhub.llm.e5 import FILE
 
 LANGUAGES = [
     "en",

@@ -39,8 +39,8 @@ from memories.recalling import relevance
 from memories.recalling.evaluation import Conversation, load_conversation
 from memories.recalling.ranked_search import RankedSearch
 from memories.recalling.recall import recall
+from memoryhub.database.startup import running_database
 from memoryhub.llm.two_encoders import MULTILINGUAL, TwoEncoders
-from memoryhub.management.database import running_database
 from tests.bench.bench_threshold import scratch_user
 from tests.bench.relevance_data import (
     Case,

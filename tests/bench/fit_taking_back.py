@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from memories.judging.extraction import taking_back
 from memories.judging.nets import logits
 from memoryhub.llm.base import Vectors
-from memoryhub.llm.e5.encoder import MultilingualEncoder
+from memoryhub.llm.e5 import MultilingualEncoder
 from tests.bench.judging_data import bucket, messages, takings_back
 from tests.bench.nets import Remembering, fit_net, together
 

@@ -42,7 +42,7 @@ from chat.prompting.injecting import find_for_prompt
 from memories.models import Memory
 from memories.recalling.evaluation import Conversation, load_conversation
 from memories.recalling.workspace_search import search_workspace
-from memoryhub.management.database import running_database
+from memoryhub.database.startup import running_database
 from tests.bench.bench_threshold import scratch_user
 from tests.factories import HERE
 from workspaces.models import Membership, Role, User, Workspace

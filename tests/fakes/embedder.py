@@ -9,9 +9,8 @@ from hashlib import blake2b
 
 import numpy as np
 
-from memoryhub.llm.base import Vectors
+from memoryhub.llm.base import Vectors, normalised
 from memoryhub.llm.errors import EmbedderError
-from memoryhub.llm.vectors import normalised
 
 
 @lru_cache(maxsize=50_000)

@@ -19,7 +19,7 @@ from django_q.tasks import async_task
 
 from chat.models import AnswerRating, Chat, Message, Run
 from memories.models import Asset, Extraction, Memory, MemoryNode, Receipt, Refusal
-from memoryhub.database.counting import EXACT_COUNT_UP_TO, count_or_estimate
+from memoryhub.database.queries import EXACT_COUNT_UP_TO, count_or_estimate
 from tests.admin_pages import run_action
 from tests.factories import make_agent, make_chat, make_key_text, make_memory, make_message, make_user
 from workspaces.admin_kit.base import BoundedPaginator
@@ -294,7 +294,7 @@ def test_a_failed_job_is_run_again_by_who_may_change_it(superuser: User, looker:
 def test_counts_are_exact_below_the_bound_and_estimated_above(monkeypatch: pytest.MonkeyPatch) -> None:
     User.objects.bulk_create(User(username=f"extra{n}") for n in range(30))
     assert count_or_estimate(User.objects.all()) == (30, False)
-    monkeypatch.setattr("memoryhub.database.counting.EXACT_COUNT_UP_TO", 10)
+    monkeypatch.setattr("memoryhub.database.queries.EXACT_COUNT_UP_TO", 10)
     number, estimate = count_or_estimate(User.objects.order_by("pk"))
     assert estimate
     assert number > 10
@@ -303,7 +303,7 @@ def test_counts_are_exact_below_the_bound_and_estimated_above(monkeypatch: pytes
 
 def test_a_long_list_says_about(superuser: User, monkeypatch: pytest.MonkeyPatch) -> None:
     User.objects.bulk_create(User(username=f"extra{n}") for n in range(60))
-    monkeypatch.setattr("memoryhub.database.counting.EXACT_COUNT_UP_TO", 10)
+    monkeypatch.setattr("memoryhub.database.queries.EXACT_COUNT_UP_TO", 10)
     response = signed_in(superuser).get(url(User, "changelist"))
     assert isinstance(response.context["cl"].paginator, BoundedPaginator)
     assert "about" in response.content.decode().split('class="paginator"')[1]

@@ -21,13 +21,12 @@ from django.utils import timezone
 from memories.forgetting.forget import forget_memories
 from memories.models import Asset, Memory
 from memoryhub import events
-from memoryhub.backup import databases
-from memoryhub.backup.addresses import place_of
+from memoryhub.backup import dump
 from memoryhub.backup.archive import Reader
-from memoryhub.backup.making import installation
-from memoryhub.backup.places import BackupError
-from memoryhub.management import troubles
-from memoryhub.management.database import close_connections
+from memoryhub.backup.create import installation
+from memoryhub.backup.storage import BackupError, place_of
+from memoryhub.database.startup import close_connections
+from memoryhub.management.commands import doctor
 from tests.factories import make_artifact, make_asset, make_document, make_memory, make_user
 from tests.memoryhub.local.processes import named_in_command
 from workspaces.artifacts.forgetting import forget_artifact
@@ -47,13 +46,13 @@ def world(tmp_path: Path, settings: Any) -> Iterator[Path]:
     events.close()  # which tests before left listening
     _end_other_sessions()
     yield tmp_path / "one.zip"
-    databases.drop(databases.own_name() + databases.REPLACED)
+    dump.drop(dump.own_name() + dump.REPLACED)
 
 
 def _end_other_sessions() -> None:
     """Those that threads of tests before left open: a restore rightly refuses while others use the database."""
     close_connections()
-    with databases.connect(autocommit=True) as open_connection:
+    with dump.connect(autocommit=True) as open_connection:
         open_connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
@@ -98,13 +97,13 @@ def test_what_was_forgotten_since_stays_forgotten_and_the_rest_comes_back(
     assert [path.read_bytes() for path in (settings.DATA_DIR / "assets").rglob(asset.file_name)] == [
         b"a stored file"
     ]
-    (kept,) = [said for said in troubles.troubles() if said.startswith("restore: ")]
+    (kept,) = [said for said in doctor.troubles() if said.startswith("restore: ")]
     assert "is the database of before a restore, with what was forgotten since. To remove it: " in kept
     settings.EMBEDDED_DATABASE = True
     monkeypatch.setattr("memoryhub.management.commands.scrub.scrub", lambda *_: None)
     with pytest.raises(CommandError, match=r"but for one database: .*/dropdb -h .*_before_restore\. Then"):
         call_command("scrub")
-    with databases.connect(databases.own_name() + databases.REPLACED) as before:
+    with dump.connect(dump.own_name() + dump.REPLACED) as before:
         assert before.execute("SELECT content FROM memories_memory").fetchall() == [("Of after the backup",)]
 
 
@@ -129,7 +128,7 @@ def test_documents_and_artifacts_forgotten_since_stay_forgotten_however_often_it
     forget_artifact(page, by=olive)
     files.remove(kept.file_name)
     with monkeypatch.context() as patch, pytest.raises(CommandError, match="No room"):
-        patch.setattr(databases, "swap", Mock(side_effect=BackupError("No room.")))
+        patch.setattr(dump, "swap", Mock(side_effect=BackupError("No room.")))
         run("restore", world, replace=True)
     assert stored() == []
 
@@ -166,9 +165,9 @@ def test_a_drill_compares_and_leaves_nothing(world: Path, monkeypatch: pytest.Mo
     User.objects.all().delete()
     assert "as they were counted" in run("restore", world.parent / made, drill=True)
     assert not User.objects.exists()
-    with databases.connect() as connection:
+    with dump.connect() as connection:
         databases_there = {name for (name,) in connection.execute("SELECT datname FROM pg_database")}
-    assert not any(name.endswith(("_drill", databases.RESTORING)) for name in databases_there)
+    assert not any(name.endswith(("_drill", dump.RESTORING)) for name in databases_there)
 
 
 def test_what_a_killed_backup_left_goes_a_day_later(world: Path, settings: Any) -> None:

@@ -18,10 +18,9 @@ from urllib3.exceptions import ProtocolError
 from memories.forgetting.forget import forget_memories
 from memories.models import Memory, Tombstone
 from memoryhub import events
-from memoryhub.backup import buckets, databases, making
-from memoryhub.backup.addresses import place_of
+from memoryhub.backup import create, dump, storage
 from memoryhub.backup.archive import Reader
-from memoryhub.backup.places import BackupError
+from memoryhub.backup.storage import BackupError, place_of
 from tests.factories import make_asset, make_memory, make_user
 from tests.fakes.object_store import KEY, SECRET, empty_bucket, keys_in, running_store
 from tests.memoryhub.test_backup import _end_other_sessions, changed, contents, run
@@ -45,16 +44,16 @@ def store(address: str, tmp_path: Path, settings: Any, monkeypatch: pytest.Monke
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", address)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-    monkeypatch.setattr(buckets, "PART", 5 * 1024 * 1024)  # less is none
+    monkeypatch.setattr(storage, "PART", 5 * 1024 * 1024)  # less is none
     settings.DATA_DIR = tmp_path / "data"
     settings.DATA_DIR.mkdir()
     settings.EMBEDDED_DATABASE = False  # none lies in that folder, and none has to be started there
-    buckets._made.cache_clear()
+    storage._made.cache_clear()
     events.close()  # which tests before left listening
     _end_other_sessions()
     yield empty_bucket(address, BUCKET)
-    buckets._made.cache_clear()
-    databases.drop(databases.own_name() + databases.REPLACED)
+    storage._made.cache_clear()
+    dump.drop(dump.own_name() + dump.REPLACED)
 
 
 def test_it_is_written_in_parts_tried_and_put_back_from_there(store: Any) -> None:
@@ -114,7 +113,7 @@ def test_what_is_cut_short_is_not_there_and_leaves_no_parts(
 ) -> None:
     make_asset(make_memory("The deadline is March 15", make_user("olive")), LARGE)
     for error in (BackupError("The store of files does not answer."), KeyboardInterrupt()):
-        monkeypatch.setattr(making, "_add_files", Mock(side_effect=error))
+        monkeypatch.setattr(create, "_add_files", Mock(side_effect=error))
         with pytest.raises((CommandError, KeyboardInterrupt)):
             run("backup", FOLDER)
         assert keys_in(store, BUCKET) == []
@@ -153,13 +152,13 @@ def test_what_the_store_refuses_is_said_in_a_sentence(store: Any, monkeypatch: p
     with pytest.raises(CommandError, match="--keep"):
         run("backup", f"{FOLDER}one.zip", keep=2)
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{free_port()}")
-    buckets._made.cache_clear()
+    storage._made.cache_clear()
     with pytest.raises(CommandError, match="the store does not answer"):
         run("backup", f"{FOLDER}one.zip")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    buckets._made.cache_clear()
+    storage._made.cache_clear()
     with pytest.raises(CommandError, match="there are no keys for the store"):
         run("backup", f"{FOLDER}one.zip")
 
@@ -167,7 +166,7 @@ def test_what_the_store_refuses_is_said_in_a_sentence(store: Any, monkeypatch: p
 def test_where_a_connection_breaks_another_goes_on(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     make_asset(make_memory("The deadline is March 15", make_user("olive")), LARGE)
     run("backup", f"{FOLDER}one.zip")
-    usual, asked = buckets._Download._read, []
+    usual, asked = storage._Download._read, []
 
     def breaks(self: Any, wanted: int) -> bytes:
         asked.append(wanted)
@@ -175,11 +174,11 @@ def test_where_a_connection_breaks_another_goes_on(store: Any, monkeypatch: pyte
             raise ProtocolError("Connection broken")
         return usual(self, wanted)
 
-    monkeypatch.setattr(buckets._Download, "_read", breaks)
+    monkeypatch.setattr(storage._Download, "_read", breaks)
     with Reader(place_of(f"{FOLDER}one.zip")) as archive:
         archive.verify()
     assert len(asked) > 9
-    monkeypatch.setattr(buckets._Download, "_read", Mock(side_effect=ProtocolError("Connection broken")))
+    monkeypatch.setattr(storage._Download, "_read", Mock(side_effect=ProtocolError("Connection broken")))
     with pytest.raises(BackupError, match="the store does not answer"):
         Reader(place_of(f"{FOLDER}one.zip"))
 
@@ -200,7 +199,7 @@ def test_newer_backups_of_the_store_say_what_was_forgotten(
     olive = make_user("olive")
     secret = make_memory("Olive lives in Lisbon", olive)
     with monkeypatch.context() as patch:
-        patch.setattr(making, "now", lambda: "2026-01-01T03:00:00+00:00")
+        patch.setattr(create, "now", lambda: "2026-01-01T03:00:00+00:00")
         run("backup", f"{FOLDER}one.zip")
     forget_memories([secret], by=olive, now=timezone.now())
     run("backup", f"{FOLDER}two.zip")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.mmap_dict import MmapedDict
 
-from memoryhub.monitoring import counter_files
-from memoryhub.monitoring.counter_files import CounterFile
+from memoryhub.monitoring import metrics
+from memoryhub.monitoring.metrics import CounterFile
 from tests.small_disk import small_disk
 
 
@@ -58,7 +58,7 @@ def test_what_found_no_room_is_in_the_file_once_there_is_some(
     counters = CounterFile(str(path))
     counters.write_value("a", 1, 0)
     monkeypatch.setattr(os, "pwrite", pwrite)
-    monkeypatch.setattr(counter_files, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(metrics, "RETRY_SECONDS", 0.0)
     counters.write_value("a", 2, 0)
     counters.write_value("b", 1, 0)
     assert stored(path) == {"a": 1.0}

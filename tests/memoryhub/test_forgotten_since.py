@@ -19,12 +19,11 @@ from django.utils import timezone
 from memories.forgetting.forget import forget_memories
 from memories.models import Memory
 from memoryhub import events
-from memoryhub.backup import databases
-from memoryhub.backup.addresses import place_of
+from memoryhub.backup import dump
 from memoryhub.backup.archive import FORGOTTEN, MANIFEST, Manifest, Reader
-from memoryhub.backup.databases import own_name
-from memoryhub.backup.places import BackupError
-from memoryhub.management.database import close_connections, psycopg_settings
+from memoryhub.backup.dump import own_name
+from memoryhub.backup.storage import BackupError, place_of
+from memoryhub.database.startup import close_connections, psycopg_settings
 from tests.factories import make_document, make_invitation, make_memory, make_user, make_workspace
 from tests.memoryhub.test_backup import PASSPHRASE, _end_other_sessions, changed, contents, run
 from workspaces.documents import forgetting
@@ -57,7 +56,7 @@ def older(backups: Path, tmp_path: Path, settings: Any) -> Iterator[Path]:
         _make(backups)
     settings.BACKUP_PASSPHRASE = ""
     yield Path(shutil.copytree(backups, tmp_path / "backups")) / "one.zip"
-    databases.drop(own_name() + databases.REPLACED)
+    dump.drop(own_name() + dump.REPLACED)
 
 
 def _make(folder: Path) -> None:
@@ -131,7 +130,7 @@ def test_newer_backups_beside_it_say_what_was_forgotten(older: Path, made_before
     assert f"{newer} is newer:" in said and said.count("is newer") == 1
     assert "Texts forgotten since: 1; memories removed again: 1" in said
     assert "Left out: " in said and "strange.zip" in said
-    with databases.connect() as open_connection:
+    with dump.connect() as open_connection:
         names = {name for (name,) in open_connection.execute("SELECT datname FROM pg_database")}
     assert not any(name.endswith("_forgotten") for name in names)
 
@@ -168,16 +167,16 @@ def test_another_database_tells_nothing(older: Path) -> None:
     """One without links and invitations would close all of those that are here."""
     name, place = f"{own_name()}_another", psycopg_settings()
     address = f"postgres://{place['user']}@/{name}?host={place['host']}&port={place['port']}"
-    with databases.connect("postgres", autocommit=True) as open_connection:
+    with dump.connect("postgres", autocommit=True) as open_connection:
         open_connection.execute(f'CREATE DATABASE "{name}"')  # type: ignore[arg-type]
     try:
         for made in ("SELECT 1", "CREATE TABLE django_migrations AS SELECT now() AS applied"):
-            with databases.connect(name) as another:
+            with dump.connect(name) as another:
                 another.execute(made)  # type: ignore[arg-type]
             with pytest.raises(CommandError, match="of another installation"):
                 run("forget_again", address)
     finally:
-        databases.drop(name)
+        dump.drop(name)
 
 
 def test_on_another_machine_the_key_of_the_backup_tells_what_was_forgotten(
@@ -187,7 +186,7 @@ def test_on_another_machine_the_key_of_the_backup_tells_what_was_forgotten(
     settings.FORGET_KEY = "of another machine " * 3
     own, aside = own_name(), f"{own_name()}_aside"
     _end_other_sessions()
-    with databases.connect("postgres", autocommit=True) as open_connection:
+    with dump.connect("postgres", autocommit=True) as open_connection:
         open_connection.execute(f'ALTER DATABASE "{own}" RENAME TO "{aside}"')  # type: ignore[arg-type]
         open_connection.execute(f'CREATE DATABASE "{own}"')  # type: ignore[arg-type]
     try:
@@ -200,11 +199,11 @@ def test_on_another_machine_the_key_of_the_backup_tells_what_was_forgotten(
         assert contents() == {"The deadline is March 15"} and not Document.objects.exists()
     except BaseException:
         close_connections()
-        databases.drop(own)
-        with databases.connect("postgres", autocommit=True) as open_connection:
+        dump.drop(own)
+        with dump.connect("postgres", autocommit=True) as open_connection:
             open_connection.execute(f'ALTER DATABASE "{aside}" RENAME TO "{own}"')  # type: ignore[arg-type]
         raise
-    databases.drop(aside)
+    dump.drop(aside)
 
 
 def test_places_know_their_folder(tmp_path: Path) -> None:

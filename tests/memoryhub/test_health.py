@@ -14,8 +14,8 @@ from django.test import Client
 from django.utils import timezone
 from django_q.models import OrmQ
 
+from memoryhub.http import health
 from memoryhub.llm import probe
-from memoryhub.monitoring import health
 from tests.conftest import make_cast
 from tests.fakes.openai_server import ScriptedOpenAI
 from workspaces.documents.documents import bring

@@ -22,8 +22,9 @@ from django.utils.formats import date_format
 from django.utils.translation import trans_real
 
 from chat.doors import programs
+from memoryhub.http.locale import asked_for
 from memoryhub.ids import new_id
-from memoryhub.languages import asked_for, file_size, grouped, translated
+from memoryhub.languages import file_size, grouped, translated
 from tests.api import Api, error_of
 from tests.conftest import Cast
 from tests.fakes.pseudo_language import CLOSED, OPEN

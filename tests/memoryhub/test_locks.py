@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 
 from memoryhub.database.locks import alone
-from memoryhub.management.database import psycopg_settings
+from memoryhub.database.startup import psycopg_settings
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CUT = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'memoryhub lock'"

@@ -13,7 +13,7 @@ import pytest
 from django.db import IntegrityError, connection
 from django.test import Client
 
-from memoryhub.http import origin
+from memoryhub.monitoring import origin
 from memoryhub.monitoring.logs import Formatter, JsonFormatter
 from tests.factories import make_user
 

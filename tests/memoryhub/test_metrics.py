@@ -13,7 +13,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from memoryhub.monitoring import metrics
+from memoryhub.http import metrics as metrics_page
 from tests.conftest import Cast
 from tests.factories import make_memory
 from workspaces.models import AuditEvent
@@ -25,7 +25,7 @@ TOKEN = "a token of some length"
 @pytest.fixture
 def token(settings: Any) -> str:
     settings.METRICS_TOKEN = TOKEN
-    metrics._state._kept = None
+    metrics_page._state._kept = None
     return TOKEN
 
 
@@ -61,7 +61,7 @@ def test_when_the_last_backup_was_made_is_told(token: str) -> None:
     for days in (2, 1):
         at = timezone.now() - timedelta(days=days)
         AuditEvent.objects.create(verb="backup_made", at=at)
-    metrics._state._kept = None
+    metrics_page._state._kept = None
     assert value(scrape(token), series) == pytest.approx(at.timestamp(), abs=1)
 
 
@@ -90,7 +90,9 @@ def test_the_state_of_queue_and_tables_is_read_at_the_scrape(token: str, cast: C
 
 
 COUNT = "from memoryhub.monitoring import metrics; metrics.THROTTLED.labels('turns').inc(2)"
-READ = "from memoryhub.monitoring import metrics; metrics._state.collect = list; print(metrics.exposition().decode())"
+READ = (
+    "from memoryhub.http import metrics; metrics._state.collect = list; print(metrics.exposition().decode())"
+)
 
 
 def test_processes_add_up(tmp_path: Path) -> None:

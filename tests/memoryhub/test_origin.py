@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import RequestFactory
 
-from memoryhub.http.origin import client_address, network_of
+from memoryhub.monitoring.origin import client_address, network_of
 
 
 @pytest.mark.parametrize(

@@ -43,9 +43,7 @@ urlpatterns = [path(view.__name__, view) for view in (cut, fails, stream)]
 @pytest.fixture
 def client() -> Any:
     seen.clear()
-    with override_settings(
-        ROOT_URLCONF=__name__, MIDDLEWARE=["memoryhub.http.from_replicas.ReadingMiddleware"]
-    ):
+    with override_settings(ROOT_URLCONF=__name__, MIDDLEWARE=["memoryhub.http.middleware.ReadingMiddleware"]):
         yield Client(raise_request_exception=False)
     connection.close()
 

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memories.models import Memory
-from memoryhub.database.ready import Ready
+from memoryhub.database.queries import Ready
 from tests.conftest import Cast
 from tests.factories import make_memory
 from workspaces.models import Membership, User, Workspace

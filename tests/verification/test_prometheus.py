@@ -15,7 +15,7 @@ from typing import Any
 import httpx2 as http
 import yaml
 
-from memoryhub.local.listening import answers
+from memoryhub.local.stack import answers
 from tests.memoryhub.local.processes import wait_until
 from tests.stack import ROOT, Web, free_port, signed_up
 from tests.test_deploy import DEPLOY, needs

@@ -17,7 +17,7 @@ from chat.chats.actions import delete_chat, restore_chat
 from memories.writing.gate import Draft, delete_memory, edit_memory
 from memories.writing.many import save_memories
 from memories.writing.undoing import restore_memory
-from memoryhub.http import origin
+from memoryhub.monitoring import origin
 from tests.admin_pages import run_action
 from tests.conftest import Cast
 from tests.factories import add_member, make_chat, make_memory, make_user

@@ -12,8 +12,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 from django.utils.translation import gettext as _
 
-from memoryhub.database import prepared
-from memoryhub.database.ready import Ready
+from memoryhub.database import queries
+from memoryhub.database.queries import Ready
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.ids import ALPHABET
 from workspaces.access import get_workspace
@@ -126,7 +126,7 @@ def count_request(key: ApiKey, *, now: datetime) -> int | None:
     """Count one request of this key. None if it may pass, else the seconds until the next one may."""
     minute = now.astimezone(UTC).replace(second=0, microsecond=0)
     given = {"key": key.pk, "now": now, "minute": minute, "most": settings.KEY_RATE}
-    return None if prepared.rows(_COUNT, given) else 60 - now.second
+    return None if queries.rows(_COUNT, given) else 60 - now.second
 
 
 def revoke_key(key_id: str, *, by: User, now: datetime) -> ApiKey:

@@ -12,8 +12,7 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_GET, require_POST
 
 from memoryhub.errors import DomainError, Invalid
-from memoryhub.http.downloads import SHUT
-from memoryhub.http.uploads import require_fitting
+from memoryhub.http.files import SHUT, require_fitting
 from workspaces.accounts import pictures
 from workspaces.pages.page_request import PageRequest
 

@@ -17,7 +17,7 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from memoryhub.errors import Invalid, NotFound
-from memoryhub.http.uploads import too_long
+from memoryhub.http.files import too_long
 from workspaces.documents.reading.drawing import FACE
 from workspaces.documents.reading.process import CouldNotRead, read_file
 from workspaces.models import PersonPicture, User

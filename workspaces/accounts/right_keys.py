@@ -8,7 +8,7 @@ from itertools import chain
 from allauth.mfa.models import Authenticator
 
 from memoryhub import sealing
-from memoryhub.backup.making import installation
+from memoryhub.backup.create import installation
 from workspaces.audit import Verb
 from workspaces.models import AuditEvent, Connection, Webhook
 

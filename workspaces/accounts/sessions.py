@@ -18,7 +18,7 @@ from django.utils.crypto import constant_time_compare
 from django.utils.translation import gettext as _
 
 from memoryhub.errors import NotFound
-from memoryhub.http import origin
+from memoryhub.monitoring import origin
 from workspaces.audit import Verb, record
 from workspaces.models import SignIn, User
 

@@ -35,7 +35,7 @@ from django.utils.translation import gettext as _
 
 from memoryhub import mail
 from memoryhub.errors import Conflict, Forbidden
-from memoryhub.http import origin
+from memoryhub.monitoring import origin
 from workspaces.access import default_workspace
 from workspaces.accounts import passwords, sessions
 from workspaces.accounts.groups import apply_groups, of_directory

@@ -23,7 +23,7 @@ from django.http import HttpRequest
 from django.utils.functional import cached_property
 from django.utils.text import capfirst, slugify
 
-from memoryhub.database.counting import count_or_estimate
+from memoryhub.database.queries import count_or_estimate
 from memoryhub.errors import DomainError, SecretRefused
 from memoryhub.ids import PATTERN
 from workspaces import audit

@@ -10,7 +10,7 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memoryhub.llm.model_trial import STEPS
+from memoryhub.llm.probe import STEPS
 from workspaces.connections import actions
 from workspaces.connections.trial import try_connection
 from workspaces.models.connection import (

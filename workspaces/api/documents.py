@@ -20,7 +20,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memoryhub.errors import NotFound
-from memoryhub.http.uploads import require_fitting
+from memoryhub.http.files import require_fitting
 from workspaces.access import get_workspace
 from workspaces.actions.owned import require_right_to_forget
 from workspaces.api.serializers import (

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from memoryhub.database.ready import Ready
+from memoryhub.database.queries import Ready
 from memoryhub.errors import Invalid
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import ChatModel

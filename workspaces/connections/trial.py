@@ -8,7 +8,7 @@ from datetime import datetime
 from django.utils.translation import gettext as _
 
 from memoryhub.llm.clients import Endpoint
-from memoryhub.llm.model_trial import STEPS, Outcome, Trial, try_model
+from memoryhub.llm.probe import STEPS, Outcome, Trial, try_model
 from memoryhub.sealing import Unsealable
 from workspaces.connections.choice import reach_of
 from workspaces.models import User

@@ -18,8 +18,7 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memoryhub.errors import DomainError, Invalid, NotFound, TooLarge
-from memoryhub.http.downloads import SHUT
-from memoryhub.http.uploads import says_too_long
+from memoryhub.http.files import SHUT, says_too_long
 from memoryhub.languages import file_size
 from workspaces.access import get_workspace
 from workspaces.accounts.sign_in import ask_for_password

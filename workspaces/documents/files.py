@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 
 from memoryhub.errors import Forbidden
 from memoryhub.files.stored_files import Stored, StoredFiles
-from memoryhub.http.downloads import file_response
+from memoryhub.http.files import file_response
 from workspaces.models import Document, DocumentVersion, Workspace
 
 DOCUMENT_FILES = StoredFiles("documents", {Document: "workspace", DocumentVersion: "document__workspace"})

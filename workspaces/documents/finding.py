@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from pgvector import HalfVector
 from pgvector.django import CosineDistance
 
-from memoryhub.database import prepared
+from memoryhub.database import queries
 from memoryhub.llm.registry import get_embedder
 from workspaces.documents.kind import DOCUMENTS
 from workspaces.index.candidates import SearchArea, area_within
@@ -88,8 +88,8 @@ def find_passages(
     if arm == "hybrid":
         scores = {ref: score for ref, score, _ in scored}
         owner = user.pk if where.personal else 0
-        given = {"refs": prepared.bigints(scores), "workspace": workspace.pk, "owner": owner}
-        worth = _among(prepared.rows(_PLACES, given), scores)
+        given = {"refs": queries.bigints(scores), "workspace": workspace.pk, "owner": owner}
+        worth = _among(queries.rows(_PLACES, given), scores)
     rows = in_reach(DocumentPassage.objects.live(), workspace, user, reach)
     return _best(rows, wanted, worth, min(limit, MOST))
 

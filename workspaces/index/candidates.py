@@ -9,7 +9,7 @@ from django.db import connection
 from django.utils.translation import gettext as _
 from psycopg import sql
 
-from memoryhub.database import prepared
+from memoryhub.database import queries
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import ModelNotLocal
@@ -134,14 +134,14 @@ class SearchArea:
             "workspace": self.workspace,
             "user": self.user,
             "agent": self.agent,
-            "places": prepared.bigints(self.places),
-            "workspaces": prepared.bigints(self.workspaces),
+            "places": queries.bigints(self.places),
+            "workspaces": queries.bigints(self.workspaces),
         }
 
 
 def search_area(workspace_id: int, user_id: int, agent_id: int | None = None) -> SearchArea | None:
     """The widest that this person may look; None for somebody who is no member. One query."""
-    found = prepared.rows(_AREA, SearchArea(workspace_id, user_id, agent=agent_id, personal=True).params)
+    found = queries.rows(_AREA, SearchArea(workspace_id, user_id, agent=agent_id, personal=True).params)
     if not found:
         return None
     label, name, base_url, dimension, indexed, counted, local_only, personal_stays, home = found[0]
@@ -210,11 +210,11 @@ def _of_kind(
         **where.params,
         "query": query,
         "model": model,
-        "vector": prepared.halfvec(vector),
+        "vector": queries.halfvec(vector),
         "dimension": len(vector),
         "limit": limit,
         "oversampled": BITS_OVERSAMPLED * limit,
-        "scanned": prepared.bigints(place for place in where.places if place not in with_index),
+        "scanned": queries.bigints(place for place in where.places if place not in with_index),
         "postings": words.UNBOUNDED if exact else words.POSTINGS,
     }
     arms = [_EXACT.format(kind=of.number)]
@@ -232,7 +232,7 @@ def _of_kind(
     )
     return [
         Candidate(of.number, ref, cosine, min(1.0, share))
-        for ref, cosine, share in prepared.rows(statement, given)
+        for ref, cosine, share in queries.rows(statement, given)
     ]
 
 

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db.models import Exists, Q, Subquery
 from django.utils import timezone
 
-from memoryhub.database.ready import Ready
+from memoryhub.database.queries import Ready
 from memoryhub.llm.base import Embedder, Vectors, embed_question
 from memoryhub.llm.errors import EmbedderBadReply, EmbedderBadRequest, EmbedderError
 from memoryhub.llm.registry import embedder_is_local, get_earlier_embedder, get_embedder

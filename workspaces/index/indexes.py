@@ -19,7 +19,7 @@ from django.db import connection, transaction
 from psycopg import Connection, sql
 from psycopg import connect as psycopg_connect
 
-from memoryhub.management.database import psycopg_settings
+from memoryhub.database.startup import psycopg_settings
 from workspaces.index.candidates import MOST_DIMENSIONS_OF_HALFVEC_INDEX
 from workspaces.index.kinds import Kind, kinds
 from workspaces.models import CommonWord, PlaceStatistics, VectorIndex

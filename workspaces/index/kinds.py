@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from django.db.models import Model, QuerySet
 
-from memoryhub.database import prepared
+from memoryhub.database import queries
 
 
 class Passage(Protocol):
@@ -84,10 +84,10 @@ def of_places(of: Kind, refs: Iterable[int], *, within: Collection[int] = ()) ->
     tables is looked at but those that the rows' places are in. One query, of no other part of their own table either
     where it is known ``within`` which workspaces they lie.
     """
-    given = {"refs": prepared.bigints(refs), "within": prepared.bigints(within)}
+    given = {"refs": queries.bigints(refs), "within": queries.bigints(within)}
     statement = _PLACES.format(place=of.place, table=of.table) + (WITHIN if within else "")
-    found = prepared.rows(statement, given)
-    return given | {"places": prepared.bigints(place for (place,) in found)}
+    found = queries.rows(statement, given)
+    return given | {"places": queries.bigints(place for (place,) in found)}
 
 
 WITHIN = " AND m.workspace_id = ANY(%(within)s::bigint[])"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from django.db import connection, transaction
 from django_q.tasks import async_task
 
-from memoryhub.database import prepared
+from memoryhub.database import queries
 from workspaces.index.embedding import Embedded
 from workspaces.index.kinds import Kind, Passage, kind_of, of_places
 from workspaces.models import PassageVector
@@ -52,19 +52,19 @@ def store_vector(passage: Passage, embedded: Embedded, *, is_new: bool = False) 
         "model": embedded.model,
         "dimension": len(embedded.search),
         "live": kind.is_live(passage),
-        "embedding": prepared.halfvec(embedded.search),
-        "statement": None if embedded.search is embedded.statement else prepared.halfvec(embedded.statement),
+        "embedding": queries.halfvec(embedded.search),
+        "statement": None if embedded.search is embedded.statement else queries.halfvec(embedded.statement),
     }
     if not is_new:
-        prepared.rows(_DROP, given)
-    if not prepared.rows(_PUT, given):
+        queries.rows(_DROP, given)
+    if not queries.rows(_PUT, given):
         queue_embedding(kind, [passage.pk])
 
 
 def drop_vectors(of: Kind, refs: Sequence[int]) -> int:
     """Take the vectors of these out; how many. While the rows are there, by which their places are known."""
     statement = _DROP_OF.format(**vars(of), table=of.table)
-    return len(prepared.rows(statement, of_places(of, refs)))
+    return len(queries.rows(statement, of_places(of, refs)))
 
 
 def put_vectors(label: str, pairs: Sequence[tuple[Passage, Embedded]]) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any
 
-from memoryhub.database import prepared
+from memoryhub.database import queries
 from workspaces.index.kinds import WITHIN, Kind, of_places
 
 ASKED = "unnest(ARRAY(SELECT lexeme FROM workspaces_words(%(query)s::text))) q(lexeme)"
@@ -148,13 +148,13 @@ def index_words(of: Kind, refs: Sequence[int], *, within: Collection[int] = ()) 
     numbers = {"more": 1 + K1, "k1": K1, "rest": 1 - B, "b": B, "typical": TYPICAL_LENGTH}
     where = {"table": of.table, "live": of.live, "within": WITHIN if within else ""}
     statement = _INDEX.format(**vars(of), **where, **numbers)
-    prepared.rows(statement, {"refs": prepared.bigints(refs), "within": prepared.bigints(within)})
+    queries.rows(statement, {"refs": queries.bigints(refs), "within": queries.bigints(within)})
 
 
 def unindex_words(of: Kind, refs: Sequence[int], *, within: Collection[int] = ()) -> int:
     """Take the words of these out: before their text changes, and when they are deleted; how many."""
     statement = _UNINDEX.format(**vars(of), table=of.table, within=WITHIN if within else "")
-    return len(prepared.rows(statement, of_places(of, refs, within=within)))
+    return len(queries.rows(statement, of_places(of, refs, within=within)))
 
 
 def bm25(of: Kind, query: str, params: dict[str, Any], limit: int) -> dict[int, float]:
@@ -165,4 +165,4 @@ def bm25(of: Kind, query: str, params: dict[str, Any], limit: int) -> dict[int, 
     """
     statement = _BM25.format(terms=terms(of, counted=True), share=share(of))
     given = {**params, "query": query, "limit": limit, "postings": POSTINGS}
-    return {ref: min(1.0, float(share)) for ref, share in prepared.rows(statement, given)}
+    return {ref: min(1.0, float(share)) for ref, share in queries.rows(statement, given)}

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
-from memoryhub.database.ready import Ready
+from memoryhub.database.queries import Ready
 from memoryhub.errors import DomainError
 from workspaces.access import get_workspace
 from workspaces.accounts import keys

@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
 
 from memoryhub.errors import NotFound
-from memoryhub.http.asgi_scope import receiver_of, scope_of
+from memoryhub.http.asgi import receiver_of, scope_of
 from memoryhub.languages import grouped
 from workspaces.models import KeyScope, OAuthToken, TokenKind
 from workspaces.oauth import clients, grants

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from memoryhub import events as bus
 from memoryhub.database.locks import release_connection
-from memoryhub.database.replicas.pinned import pin_to_primary
+from memoryhub.database.replicas import pin_to_primary
 from memoryhub.errors import NotFound
 from memoryhub.llm.registry import embedder_is_local
 from workspaces.access import default_workspace, get_workspace, whose_own, workspaces_of

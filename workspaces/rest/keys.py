@@ -13,7 +13,7 @@ from rest_framework import authentication, exceptions, throttling
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
-from memoryhub.database.replicas.reading import stands_in
+from memoryhub.database.replicas import stands_in
 from memoryhub.errors import Forbidden, NotFound
 from workspaces.accounts.keys import KeyRefused, count_request, verify_key
 from workspaces.models import ApiKey, KeyScope, TokenKind, User

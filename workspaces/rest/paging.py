@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as later
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from memoryhub.database.ready import Ready
+from memoryhub.database.queries import Ready
 from memoryhub.errors import Malformed
 from workspaces.rest.fields import from_to
 

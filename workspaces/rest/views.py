@@ -18,7 +18,7 @@ from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer, Serializer
 from rest_framework.views import APIView
 
-from memoryhub.database.replicas.reading import read
+from memoryhub.database.replicas import read
 from memoryhub.errors import NotFound
 from workspaces.accounts.sign_in import require_fresh_password
 from workspaces.models import User

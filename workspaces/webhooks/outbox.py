@@ -15,7 +15,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 from django_q.tasks import async_task
 
-from memoryhub.database.ready import Ready
+from memoryhub.database.queries import Ready
 from workspaces.models import Webhook, WebhookDelivery, Workspace
 
 TextLoader = Callable[[Workspace, str], Mapping[str, Any] | None]

@@ -17,7 +17,7 @@ from chat.doors.mcp import resources
 from chat.doors.mcp.session import asking
 from chat.doors.mcp.tools import TOOLS
 from chat.tools.base import Arguments, ToolTrouble, read_arguments
-from memoryhub.database.replicas.pinned import pin_to_primary
+from memoryhub.database.replicas import pin_to_primary
 from memoryhub.errors import DomainError
 from memoryhub.llm.errors import ModelNotLocal
 

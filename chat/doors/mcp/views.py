@@ -18,7 +18,7 @@ from django.utils import timezone
 from rest_framework.request import Request
 
 from chat.doors.mcp.session import asking
-from memoryhub.http.asgi_scope import receiver_of, scope_of
+from memoryhub.http.asgi import receiver_of, scope_of
 from workspaces.accounts.keys import still_opens
 from workspaces.event_streams import ANSWERS, EventStream, Place
 from workspaces.models import ApiKey

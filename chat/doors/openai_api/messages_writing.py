@@ -14,8 +14,7 @@ from memoryhub.ids import new_id
 from memoryhub.llm.base import Delta, ToolCall
 from memoryhub.llm.errors import ContentFiltered, ModelBadReply
 from memoryhub.llm.openai_replies import StreamedAnswer
-from memoryhub.llm.text_calls import HeldCall
-from memoryhub.llm.thoughts import Piece, ThoughtSplitter
+from memoryhub.llm.output_parsing import HeldCall, Piece, ThoughtSplitter
 from memoryhub.llm.usage import Usage
 
 REASONS = {

@@ -14,7 +14,7 @@ from typing import Any
 
 from chat.answers.threads import in_thread
 from chat.turns import runner
-from memoryhub.llm.thoughts import without_thoughts
+from memoryhub.llm.output_parsing import without_thoughts
 
 Chunk = dict[str, Any]
 

@@ -20,7 +20,7 @@ from memories.consent import memory_on, vetoed
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import expect
 from memories.recalling.receipts import NO_ROOM
-from memoryhub.database.ready import Ready
+from memoryhub.database.queries import Ready
 from memoryhub.llm.base import INSERTED
 from memoryhub.llm.errors import ModelError
 from workspaces.caller import Caller

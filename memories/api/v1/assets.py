@@ -20,7 +20,7 @@ from memories.api.v1.views import OrganisationView
 from memories.assets import assets
 from memories.models import Asset
 from memoryhub.errors import NotFound
-from memoryhub.http.uploads import require_fitting
+from memoryhub.http.files import require_fitting
 from workspaces.models import Role
 from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.examples import ID

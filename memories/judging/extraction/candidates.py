@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memories.judging.duplicates import normalise
-from memoryhub.llm.nearly_json import MOST_REPAIRED, repaired_object, whole_entries
-from memoryhub.llm.thoughts import without_thoughts
+from memoryhub.llm.output_parsing import MOST_REPAIRED, repaired_object, whole_entries, without_thoughts
 
 MAX_CANDIDATES = 8
 MAX_WORDS = 25

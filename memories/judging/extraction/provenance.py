@@ -22,7 +22,7 @@ from memories.judging.extraction.courtesy import agrees, asks_back, says_nothing
 from memories.judging.extraction.grounding import is_grounded, names_in, numbers_in
 from memories.judging.extraction.sentences import MAX_READ, sentences
 from memoryhub.llm.base import Speaker, Vectors
-from memoryhub.llm.e5.languages import meaning_of
+from memoryhub.llm.e5 import meaning_of
 
 LEAST = 0.35  # cosine from which a person's sentence carries a statement
 PLAIN = 0.7  # the same where something stood before the model that cannot be compared with

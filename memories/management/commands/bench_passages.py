@@ -25,8 +25,8 @@ from memories.management.copies import copy_places
 from memories.models import Memory
 from memories.models.memory import MEMORY
 from memories.recalling.recall import recall
+from memoryhub.database.startup import running_database
 from memoryhub.llm.registry import get_embedder
-from memoryhub.management.database import running_database
 from memoryhub.management.progress import Progress
 from workspaces.documents.finding import find_passages
 from workspaces.documents.kind import DOCUMENTS

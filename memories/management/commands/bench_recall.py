@@ -20,7 +20,7 @@ from memories.recalling.evaluation import (
     read_conversations,
 )
 from memories.recalling.ranking import RANKINGS, SIGNALS, WEIGHTS
-from memoryhub.management.database import running_database
+from memoryhub.database.startup import running_database
 from memoryhub.management.progress import Progress
 from workspaces.access import default_workspace
 from workspaces.models import Membership, Role, User, Workspace

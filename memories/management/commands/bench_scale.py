@@ -24,9 +24,9 @@ from memories.management import synthetic
 from memories.recalling.recall import recall
 from memories.writing.drafts import Draft
 from memories.writing.many import save_memories
+from memoryhub.database.startup import psycopg_settings, running_database
 from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.registry import get_embedder
-from memoryhub.management.database import psycopg_settings, running_database
 from memoryhub.management.progress import Progress
 from workspaces.index import embedding, indexes
 from workspaces.index.embedding import Embedded

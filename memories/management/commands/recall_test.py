@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from memories.models import ExpectedMemory, RecallQuestion
 from memories.recalling import recall_test
-from memoryhub.management.database import running_database
+from memoryhub.database.startup import running_database
 
 
 class Command(BaseCommand):

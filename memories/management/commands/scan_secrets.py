@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
 from memories.forgetting.secret_scan import Scan, scan
-from memoryhub.management.database import running_database
+from memoryhub.database.startup import running_database
 from memoryhub.management.progress import Progress
 
 

@@ -16,7 +16,7 @@ from django.db import DEFAULT_DB_ALIAS
 from django.db.backends.postgresql import base
 from psycopg_pool import PoolTimeout
 
-from memoryhub.database.replicas.here import refuse_in_vain
+from memoryhub.database.replicas import refuse_in_vain
 
 ATTEMPTS = 5  # of who has to have the primary, each as long as the pool waits
 

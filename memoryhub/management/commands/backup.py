@@ -8,10 +8,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from memoryhub.backup.addresses import place_of
-from memoryhub.backup.making import make_backup, older_than_newest
-from memoryhub.backup.places import BackupError
-from memoryhub.management.database import running_database
+from memoryhub.backup.create import make_backup, older_than_newest
+from memoryhub.backup.storage import BackupError, place_of
+from memoryhub.database.startup import running_database
 from memoryhub.management.progress import Progress
 
 NAMED, ANY_NAMED = "memoryhub-%Y%m%d-%H%M%S.zip", "memoryhub-????????-??????.zip"

@@ -10,13 +10,12 @@ import psycopg
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from memoryhub.backup.addresses import place_of
 from memoryhub.backup.archive import Reader
-from memoryhub.backup.forgetting import forget_again, is_kin, tables_of
-from memoryhub.backup.making import installation
-from memoryhub.backup.places import BackupError
+from memoryhub.backup.create import installation
+from memoryhub.backup.restore import forget_again, is_kin, tables_of
+from memoryhub.backup.storage import BackupError, place_of
+from memoryhub.database.startup import running_database
 from memoryhub.environment import database_from_url, libpq_settings
-from memoryhub.management.database import running_database
 
 
 class Command(BaseCommand):

@@ -8,9 +8,9 @@ from typing import Any
 from django.core.files.storage import FileSystemStorage, storages
 from django.core.management.base import BaseCommand, CommandError
 
+from memoryhub.database.startup import running_database
 from memoryhub.files.file_stores import PLACES, files_folder
 from memoryhub.files.stored_files import StoredFiles
-from memoryhub.management.database import running_database
 from memoryhub.management.progress import Progress
 
 

@@ -9,6 +9,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import polib
 import psycopg
 from django.conf import settings
 from django.contrib.staticfiles.finders import get_finders
@@ -18,9 +19,8 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from memoryhub.database.locks import alone
-from memoryhub.management.database import OtherVersion, psycopg_settings, refuse_other_version
+from memoryhub.database.startup import OtherVersion, psycopg_settings, refuse_other_version
 from memoryhub.management.progress import Progress
-from memoryhub.management.translations import compile_translations
 
 CONNECT_SECONDS = 10
 WAIT_SECONDS = 0.5
@@ -119,3 +119,26 @@ def static_files_state() -> str:
             found = Path(storage.path(path)).stat()
             digest.update(f"{path} {found.st_size} {found.st_mtime_ns}\n".encode())
     return digest.hexdigest()
+
+
+# The catalogues of translations, as Django reads them: made of memoryhub/locale where they are older or missing.
+
+SOURCES = Path(__file__).resolve().parents[2] / "locale"
+
+
+def compile_translations(into: Path | None = None) -> list[str]:
+    """Make each language's ``.mo`` of its ``.po``; the languages of which one has changed. 0.1 s for each."""
+    changed = []
+    for source in sorted(SOURCES.glob("*/LC_MESSAGES/django.po")):
+        target = (into or Path(settings.LOCALE_PATHS[0])) / source.relative_to(SOURCES).with_suffix(".mo")
+        found = source.stat()
+        state, stamp = f"{found.st_size} {found.st_mtime_ns}", target.with_suffix(".state")
+        if target.exists() and stamp.exists() and stamp.read_text(encoding="utf-8") == state:
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draft = target.with_suffix(".draft")
+        polib.pofile(str(source)).save_as_mofile(str(draft))
+        draft.replace(target)
+        stamp.write_text(state, encoding="utf-8")
+        changed.append(source.parts[-3])
+    return changed

@@ -8,13 +8,11 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from memoryhub.backup.addresses import place_of
 from memoryhub.backup.archive import Reader
-from memoryhub.backup.places import BackupError
-from memoryhub.backup.restoring import drill, restore
-from memoryhub.local.data_folder import make_data_folders
-from memoryhub.local.run_lock import AlreadyRunning, RunLock
-from memoryhub.management.database import running_database
+from memoryhub.backup.restore import drill, restore
+from memoryhub.backup.storage import BackupError, place_of
+from memoryhub.database.startup import running_database
+from memoryhub.local.data_folder import AlreadyRunning, RunLock, make_data_folders
 from memoryhub.management.progress import Progress
 
 

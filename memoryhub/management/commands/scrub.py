@@ -9,9 +9,9 @@ import psycopg
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from memoryhub.backup.databases import kept_of_before
+from memoryhub.backup.dump import kept_of_before
+from memoryhub.database.startup import psycopg_settings, running_database
 from memoryhub.local.scrubbing import ScrubError, scrub
-from memoryhub.management.database import psycopg_settings, running_database
 
 ELSEWHERE = """DATABASE_URL names a server of your own, and only who runs it can reach its files. There: VACUUM
 (FULL, FREEZE) every table and pg_statistic, ANALYZE; then set wal_recycle = off for the server, SELECT pg_switch_wal()

@@ -11,9 +11,9 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connection
 
+from memoryhub.database.startup import psycopg_settings
 from memoryhub.http.only_here import serves_only_here
 from memoryhub.local.stack import PARTS, TOGETHER, Stack, run
-from memoryhub.management.database import psycopg_settings
 
 BESIDE_STREAMS = 1_000  # connections of each web process
 

@@ -25,7 +25,7 @@ from memories.forgetting.forget import forget_memories
 from memories.models import Memory, Receipt, ReceiptItem
 from memories.writing.gate import delete_memory
 from memories.writing.undoing import restore_memory
-from memoryhub.backup import databases
+from memoryhub.backup import dump
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.monitoring.logs import without_keys
 from tests.conftest import Cast, make_cast
@@ -475,6 +475,6 @@ def test_a_restored_backup_opens_no_link_that_was_closed_since() -> None:
     said: list[str] = []
     with transaction.atomic():  # not in the database as others see it: as if it came with the backup
         closed = link_to(chat)
-        with databases.connect() as outside:
+        with dump.connect() as outside:
             sharing.close_again(outside, said.append)
     assert seen(kept) and not seen(closed) and said == ["1 links to chats were closed since"]

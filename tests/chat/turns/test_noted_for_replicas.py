@@ -14,7 +14,7 @@ from chat.doors.mcp.server import call_tool
 from chat.doors.mcp.session import asking
 from chat.models import MessageRole
 from chat.turns.stream import follow_for
-from memoryhub.database.replicas.pinned import MARGIN, is_pinned, pin_to_primary
+from memoryhub.database.replicas import MARGIN, is_pinned, pin_to_primary
 from tests.factories import make_chat, make_key_text, make_message, make_user, make_workspace
 from workspaces.accounts.keys import verify_key
 from workspaces.models import User

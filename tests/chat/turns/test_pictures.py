@@ -24,7 +24,7 @@ from chat.turns import runner
 from chat.turns.begin import begin_turn
 from memoryhub.errors import Invalid
 from memoryhub.llm.base import Capabilities, Picture
-from memoryhub.llm.pictures import UNSEEN
+from memoryhub.llm.messages import UNSEEN
 from tests.factories import HERE, add_member, make_chat, make_message, make_user, make_workspace, shown_to
 from tests.fakes.openai_server import Answer, Failure, ScriptedOpenAI
 from workspaces.documents import documents, forgetting, reading_jobs

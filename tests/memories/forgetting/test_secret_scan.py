@@ -20,7 +20,7 @@ from memories.judging.secret_filter import RULES, version
 from memories.models import Memory
 from memories.recalling.loading import load_memories
 from memories.writing import undoing
-from memoryhub.database import prepared
+from memoryhub.database import queries
 from memoryhub.errors import SecretRefused
 from tests.conftest import Cast
 from tests.factories import make_memory
@@ -54,8 +54,8 @@ def loaded(*memories: Memory) -> set[Memory]:
     """What recall would give out of these."""
     params = {
         "now": timezone.now(),
-        "places": prepared.bigints({memory.place for memory in memories}),
-        "workspaces": prepared.bigints({memory.workspace_id for memory in memories}),
+        "places": queries.bigints({memory.place for memory in memories}),
+        "workspaces": queries.bigints({memory.workspace_id for memory in memories}),
     }
     return set(load_memories([memory.pk for memory in memories], params, model="").values())
 

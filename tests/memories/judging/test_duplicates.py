@@ -3,7 +3,7 @@
 import pytest
 
 from memories.judging.duplicates import may_merge, normalise
-from memoryhub.llm.e5.encoder import MultilingualEncoder
+from memoryhub.llm.e5 import MultilingualEncoder
 from memoryhub.llm.reader import Reader
 from tests.bench.judging_data import Pair, pairs, swaps
 

@@ -6,7 +6,7 @@ from memories.judging.extraction.candidates import MAX_CANDIDATES, MAX_WORDS, Ca
 from memories.judging.extraction.rules import LEAST, extract_with_rules
 from memories.judging.extraction.sentences import sentences
 from memories.judging.extraction.taking_back import only_takes_back
-from memoryhub.llm.e5.encoder import MultilingualEncoder
+from memoryhub.llm.e5 import MultilingualEncoder
 from tests.bench.bench_keeping import found_of
 from tests.bench.judging_data import messages, takings_back
 

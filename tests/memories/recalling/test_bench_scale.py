@@ -15,7 +15,7 @@ from psycopg import sql
 from pytest_django.fixtures import Settings
 
 from memories.management.commands import bench_scale
-from memoryhub.management.database import psycopg_settings
+from memoryhub.database.startup import psycopg_settings
 from tests.fakes.embedder import FakeEmbedder
 
 

@@ -244,7 +244,7 @@ def test_without_the_weights_that_compare_words_nothing_is_judged_and_all_answer
     weights: ModelFile,
 ) -> None:
     """Missing, or not those of this version, where another model embeds."""
-    monkeypatch.setattr("memoryhub.llm.e5.weights.MULTILINGUAL", weights)
+    monkeypatch.setattr("memoryhub.llm.e5.MULTILINGUAL", weights)
     monkeypatch.setattr(reader, "_reader", None)
     monkeypatch.setattr(reader, "_is_missing", False)
     monkeypatch.setattr(reader, "get_embedder", lambda: None)

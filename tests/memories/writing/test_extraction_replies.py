@@ -17,7 +17,7 @@ from memories.judging.extraction.grounding import is_grounded
 from memories.models import Extraction, Memory, Refusal
 from memories.writing import extracting
 from memories.writing.gate import Draft, save_memory
-from memoryhub.llm.thoughts import without_thoughts
+from memoryhub.llm.output_parsing import without_thoughts
 from tests.factories import make_chat, make_message, make_user
 from tests.fakes.openai_server import Answer, Failure, ScriptedOpenAI
 from tests.memories.writing.model_replies import REPLIES, SAID, VEG, entry

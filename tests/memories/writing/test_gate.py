@@ -18,7 +18,7 @@ from memories.usage import count_live
 from memories.writing.gate import Draft, delete_memory, edit_memory, save_memory
 from memories.writing.many import save_memories
 from memories.writing.undoing import keep_both, replace_older, restore_memory
-from memoryhub.database import prepared
+from memoryhub.database import queries
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from memoryhub.llm.base import Embedder
 from memoryhub.llm.errors import EmbedderUnavailable
@@ -298,9 +298,9 @@ def test_a_double_that_is_forgotten_for_good_at_that_moment_is_none(
 ) -> None:
     """Between the look for it and its being read; what is saved is then stored."""
     double = make_memory("Cats purr", cast.owner, cast.workspace)
-    look = prepared.rows
+    look = queries.rows
 
-    def forgotten_after(statement: str, params: prepared.Params, **how: bool) -> list[tuple[Any, ...]]:
+    def forgotten_after(statement: str, params: queries.Params, **how: bool) -> list[tuple[Any, ...]]:
         found = look(statement, params, **how)
         if "content_hash" in statement and statement.lstrip().startswith("SELECT") and found:
             Memory.objects.filter(pk=double.pk).delete()

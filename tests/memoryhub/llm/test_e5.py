@@ -8,8 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from memoryhub.llm.e5.encoder import MAX_PIECES, MultilingualEncoder
-from memoryhub.llm.e5.pieces import UNKNOWN
+from memoryhub.llm.e5 import MAX_PIECES, UNKNOWN, MultilingualEncoder
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from memoryhub.llm import errors
 from memoryhub.llm.base import Capabilities, Delta, Message, Tool
 from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.openai_compatible import OpenAIChatModel
-from memoryhub.llm.text_calls import call_in
+from memoryhub.llm.output_parsing import call_in
 from tests.fakes.openai_server import Answer, Raw, ScriptedOpenAI
 
 ABLE = Capabilities(has_tools=True, can_extract=True, context_tokens=8192, local=True)

@@ -12,10 +12,8 @@ import pytest
 
 from memoryhub.llm import bert, errors, onnx_embedder, registry
 from memoryhub.llm.base import Embedder, Vectors
-from memoryhub.llm.minilm import MiniLM
-from memoryhub.llm.onnx_embedder import MAX_TOKENS, OnnxEmbedder
-from memoryhub.llm.onnx_sessions import MOST_PIECES, MOST_TEXTS, in_batches, open_session
-from memoryhub.llm.recent import CACHED_TEXTS
+from memoryhub.llm.bert import MOST_PIECES, MOST_TEXTS, in_batches, open_session
+from memoryhub.llm.onnx_embedder import CACHED_TEXTS, MAX_TOKENS, MiniLM, OnnxEmbedder
 from memoryhub.model_files import EMBEDDER
 
 

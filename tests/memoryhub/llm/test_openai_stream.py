@@ -7,11 +7,10 @@ from contextlib import aclosing
 import pytest
 
 from memoryhub.llm import errors
-from memoryhub.llm.attempts import tried
 from memoryhub.llm.base import Capabilities, Delta, Message, ToolCall
 from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.openai_compatible import OpenAIChatModel
-from memoryhub.llm.openai_errors import delay_before_retry
+from memoryhub.llm.openai_errors import delay_before_retry, tried
 from tests.fakes.openai_failures import NOT_RETRIED, RETRIED
 from tests.fakes.openai_server import HOLD, Answer, Failure, Hang, Raw, Reply, ScriptedOpenAI
 

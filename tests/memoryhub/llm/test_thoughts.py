@@ -10,7 +10,7 @@ import pytest
 from memoryhub.llm import errors
 from memoryhub.llm.base import Message
 from memoryhub.llm.openai_compatible import OpenAIChatModel
-from memoryhub.llm.thoughts import ThoughtSplitter, without_thoughts
+from memoryhub.llm.output_parsing import ThoughtSplitter, without_thoughts
 from tests.fakes.openai_server import Answer, Raw, ScriptedOpenAI
 
 ASKED = [Message("user", "When is the deadline?")]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from memoryhub.llm import model_trial
+from memoryhub.llm import probe
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import Capabilities
 from memoryhub.llm.clients import Endpoint
-from memoryhub.llm.model_trial import Trial, try_model
+from memoryhub.llm.probe import Trial, try_model
 from memoryhub.llm.registry import EMBEDDED_CAPABILITIES, embedded_endpoint
 from tests.fakes.openai_server import HOLD, Answer, Call, Drop, Failure, Hang, Raw, Reply, ScriptedOpenAI
 
@@ -27,7 +27,7 @@ def tried(
 
 
 def outcomes(found: Trial) -> str:
-    return " ".join(f"{step}:{found.outcomes[step]}" for step in model_trial.STEPS)
+    return " ".join(f"{step}:{found.outcomes[step]}" for step in probe.STEPS)
 
 
 ALL = "reachable:works key:works model:works streams:works"
@@ -75,19 +75,17 @@ def test_chatting_works_and_some_of_the_rest(
 )
 def test_how_far_it_came(scripted_openai: ScriptedOpenAI, reply: Reply, step: str, code: str) -> None:
     found = tried(scripted_openai, reply, reply, reply)
-    at = model_trial.STEPS.index(step)
-    assert [found.outcomes[each] for each in model_trial.STEPS[:at]] == ["works"] * at
+    at = probe.STEPS.index(step)
+    assert [found.outcomes[each] for each in probe.STEPS[:at]] == ["works"] * at
     assert found.outcomes[step] == "fails" and found.errors[step].code == code
-    assert {found.outcomes[each] for each in model_trial.STEPS[at + 1 :]} == {"untried"}
+    assert {found.outcomes[each] for each in probe.STEPS[at + 1 :]} == {"untried"}
     assert not found.answers
 
 
 @pytest.mark.parametrize("reply", [Drop(), Failure(503, "starting")])
 def test_nobody_there(scripted_openai: ScriptedOpenAI, reply: Reply) -> None:
     found = tried(scripted_openai, reply, reply, reply)
-    assert outcomes(found) == "reachable:fails " + " ".join(
-        f"{step}:untried" for step in model_trial.STEPS[1:]
-    )
+    assert outcomes(found) == "reachable:fails " + " ".join(f"{step}:untried" for step in probe.STEPS[1:])
 
 
 def test_a_wrong_key(scripted_openai: ScriptedOpenAI) -> None:
@@ -103,7 +101,7 @@ def test_an_address_that_may_not_be_reached(scripted_openai: ScriptedOpenAI) -> 
 def test_it_waits_so_long_and_no_longer(
     scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_trial, "SECONDS", 0.3)
+    monkeypatch.setattr(probe, "TRIAL_SECONDS", 0.3)
     found = tried(scripted_openai, Answer("ready"), Hang())
     assert found.outcomes["tools"] == "fails" and found.errors["tools"].code == "model_timeout"
     assert found.outcomes["json"] == "untried" and found.answers
@@ -113,7 +111,7 @@ def test_one_that_is_slow_to_its_end_answers_all_the_same(
     scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A model on a processor alone, that says more than it was asked for."""
-    monkeypatch.setattr(model_trial, "SECONDS", 0.7)
+    monkeypatch.setattr(probe, "TRIAL_SECONDS", 0.7)
     found = tried(scripted_openai, Answer("ready", HOLD))
     assert outcomes(found) == f"{ALL} tools:fails json:untried"
     assert found.answers and found.errors["tools"].code == "model_timeout"
@@ -122,7 +120,7 @@ def test_one_that_is_slow_to_its_end_answers_all_the_same(
 @pytest.mark.local_model
 @pytest.mark.usefixtures("local_model")
 def test_the_embedded_model_chats_and_calls_no_tools(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_trial, "ANSWER_TOKENS", 60)  # it would talk on for as long as it may
+    monkeypatch.setattr(probe, "ANSWER_TOKENS", 60)  # it would talk on for as long as it may
     endpoint = embedded_endpoint()
     assert endpoint is not None
     found = try_model(endpoint, EMBEDDED_CAPABILITIES)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx2 as http
 import pytest
 
-from memoryhub.local.listening import answers, listen, starting_page
+from memoryhub.local.stack import answers, listen, starting_page
 from tests.stack import free_port
 
 

@@ -15,8 +15,7 @@ import pytest
 
 from memoryhub.local import postgres as postgres_module
 from memoryhub.local.data_folder import DataFolderError
-from memoryhub.local.postgres import EmbeddedPostgres, connection_settings, socket_folder
-from memoryhub.local.postgres_programs import PostgresError
+from memoryhub.local.postgres import EmbeddedPostgres, PostgresError, connection_settings, socket_folder
 from tests.memoryhub.local.processes import is_running, named_in_command, wait_until
 
 START_AND_WAIT = """

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memoryhub.local.data_folder import make_data_folders
-from memoryhub.local.run_lock import AlreadyRunning, RunLock, wait_for_cleaner
+from memoryhub.local.data_folder import AlreadyRunning, RunLock, make_data_folders, wait_for_cleaner
 
 
 def test_the_second_learns_who_the_first_is_and_the_first_keeps_the_lock(data_dir: Path) -> None:

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from memoryhub.local import stack as stack_module
-from memoryhub.local.listening import AddressInUse, listen
 from memoryhub.local.model_server import KEY_VARIABLE, free_port
 from memoryhub.local.stack import (
     EMBEDDER_KEY_VARIABLE,
+    AddressInUse,
     Stack,
     _environment,
     embedder_service,
+    listen,
     metrics_folder,
     model_service,
 )

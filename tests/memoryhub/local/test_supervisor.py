@@ -15,8 +15,7 @@ import psutil
 import pytest
 
 from memoryhub.local.data_folder import make_data_folders
-from memoryhub.local.service import COMPLAINT_SECONDS, LogFile, Service
-from memoryhub.local.supervisor import StartFailed, Stopping, Supervisor
+from memoryhub.local.supervisor import COMPLAINT_SECONDS, LogFile, Service, StartFailed, Stopping, Supervisor
 from tests.memoryhub.local.processes import is_running, running, wait_until
 
 SLEEP = "import time; time.sleep(600)"

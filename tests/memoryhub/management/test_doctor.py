@@ -17,10 +17,9 @@ from django.utils import timezone
 from django_q.models import OrmQ, Task
 
 from memoryhub import mail
-from memoryhub.management import troubles
+from memoryhub.http import health
+from memoryhub.http.health import GOOD, Part, Readiness
 from memoryhub.management.commands import doctor
-from memoryhub.monitoring import health
-from memoryhub.monitoring.health import GOOD, Part, Readiness
 from memoryhub.sealing import seal
 from tests.factories import make_user
 from workspaces.models import AuditEvent, User, WaitingMail
@@ -63,7 +62,7 @@ def test_all_is_well(parts: dict[str, Part]) -> None:
 def test_a_long_queue_is_said_with_its_length(
     parts: dict[str, Part], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(troubles, "MOST_WAITING", 2)
+    monkeypatch.setattr(doctor, "MOST_WAITING", 2)
     for number in (2, 3):
         OrmQ.objects.all().delete()
         OrmQ.objects.bulk_create(OrmQ(key="memoryhub", payload="") for _ in range(number))
@@ -160,7 +159,7 @@ def test_a_clock_that_goes_wrong_is_said(
         def now(cls, tz: Any = None) -> datetime:
             return datetime.now(tz) + timedelta(seconds=seconds)
 
-    monkeypatch.setattr(troubles, "datetime", Clock)
+    monkeypatch.setattr(doctor, "datetime", Clock)
     found = visit()[0]
     assert said in found and ("clock: " in found) == bool(said)
 

@@ -28,9 +28,9 @@ from django.db.migrations.operations.base import Operation
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import NOT_PROVIDED
 
+from memoryhub.database.startup import psycopg_settings, refuse_to_serve_other_version
 from memoryhub.local.worker_health import oldest_waiting_seconds
 from memoryhub.management.commands.prepare import Command, check_database, static_files_state
-from memoryhub.management.database import psycopg_settings, refuse_to_serve_other_version
 
 ROOT = Path(__file__).resolve().parents[3]
 

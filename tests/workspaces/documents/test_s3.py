@@ -23,14 +23,13 @@ from memories.assets.assets import ASSET_FILES, open_file
 from memories.forgetting.forget import forget_memories
 from memories.models import Asset
 from memoryhub import events
-from memoryhub.backup import databases
-from memoryhub.backup.addresses import place_of
-from memoryhub.backup.making import make_backup
-from memoryhub.backup.places import BackupError
+from memoryhub.backup import dump
+from memoryhub.backup.create import make_backup
+from memoryhub.backup.storage import BackupError, place_of
 from memoryhub.environment import Environment
 from memoryhub.errors import Conflict, Forbidden, Unavailable
 from memoryhub.files.file_stores import file_stores
-from memoryhub.management import troubles
+from memoryhub.management.commands import doctor
 from tests.api import API, V1, Api
 from tests.conftest import Cast
 from tests.factories import make_asset, make_document, make_key_text, make_memory, make_user, make_workspace
@@ -214,7 +213,7 @@ def test_what_is_forgotten_while_it_is_moved_is_nowhere(
 
 
 def _said_by_doctor() -> list[str]:
-    return [said for said in troubles.troubles() if "move_files" in said]
+    return [said for said in doctor.troubles() if "move_files" in said]
 
 
 @pytest.mark.django_db
@@ -294,7 +293,7 @@ def test_a_backup_takes_them_along_and_a_restore_puts_them_where_the_settings_sa
             name.rpartition("/")[2] for name in names
         }
     finally:
-        databases.drop(databases.own_name() + databases.REPLACED)
+        dump.drop(dump.own_name() + dump.REPLACED)
 
 
 @pytest.mark.django_db

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
-from memoryhub.backup import databases
+from memoryhub.backup import dump
 from memoryhub.errors import Forbidden, Invalid, NotFound, TooManyRequests
 from memoryhub.monitoring.logs import without_keys
 from tests.conftest import Cast, make_cast
@@ -229,7 +229,7 @@ def test_a_restored_backup_opens_no_invitation_that_ended_since() -> None:
     said: list[str] = []
     with transaction.atomic():  # not in the database as others see it: as if it came with the backup
         Invitation.objects.update(used=0, used_by=[], revoked_at=None)
-        with databases.connect() as outside:
+        with dump.connect() as outside:
             invitations.close_again(outside, said.append)
     assert read_link(link_token(kept), now=timezone.now()) == kept
     for closed in (revoked, joined, barred):

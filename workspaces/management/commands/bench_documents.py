@@ -12,7 +12,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from memoryhub.management.database import running_database
+from memoryhub.database.startup import running_database
 from memoryhub.management.progress import Progress
 from workspaces.access import default_workspace
 from workspaces.actions.workspaces import create_workspace

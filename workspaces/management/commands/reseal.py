@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from memoryhub.management.database import running_database
+from memoryhub.database.startup import running_database
 from workspaces.accounts import mailing, two_factor
 from workspaces.connections.actions import reseal_keys
 from workspaces.webhooks.hooks import reseal_secrets

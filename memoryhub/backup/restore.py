@@ -1,0 +1,274 @@
+"""Restoring a backup: all beside what is there, looked over, then put in its place at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connection
+from django.utils.module_loading import import_string
+from psycopg import sql
+
+from memoryhub.backup import dump
+from memoryhub.backup.archive import DUMP, FORGOTTEN, Reader
+from memoryhub.backup.create import forgotten_in, installation, present_keys
+from memoryhub.backup.dump import rows_of, which_differ
+from memoryhub.backup.storage import BackupError, Place
+from memoryhub.database.startup import close_connections, is_from_before, newer_migrations
+from memoryhub.files.stored_files import StoredFiles
+
+KEY_FILES = {"SECRET_KEY": "secret-key", "FORGET_KEY": "forget-key"}
+ENCRYPTION_KEYS = "encryption-keys"
+Say = Callable[[str], None]
+Undo = Callable[[], object]
+
+
+def restore(archive: Reader, passphrase: str, *, replace: bool, say: Say) -> str | None:
+    """Put what the archive holds in the place of the present database; the name that the earlier one is kept under.
+
+    None where it was empty. Nothing is changed before the new one is whole, up to date and has forgotten what the
+    present one and newer backups beside it were told to, where they are of one installation. Raises BackupError.
+    """
+    was_empty = is_empty()
+    if not was_empty and not replace:
+        raise BackupError(
+            "The database has people in it. To put the backup in its place, say --replace: the present one is kept "
+            "under another name until you drop it."
+        )
+    close_connections()
+    if dump.others_connected():
+        raise BackupError("MemoryHub, or another program, uses the database. Stop it, then restore.")
+    keys = archive.keys(passphrase) if passphrase else None
+    present = dump.own_name()
+    scratch = present + dump.RESTORING
+    put_back: list[Undo] = []
+    try:
+        _fill(scratch, archive, say)
+        with dump.django_in(scratch):
+            call_command("migrate", interactive=False, verbosity=0)
+            _put_back_files(archive, put_back)  # before those of what is forgotten again go
+            forget_since(archive, present, keys, say)
+        say(f"{len(put_back)} stored files put back")
+        earlier = dump.swap(scratch)
+    except BaseException:
+        for undo in put_back:
+            undo()
+        dump.drop(scratch)
+        raise
+    if was_empty:
+        dump.drop(earlier)
+    if keys is None and archive.manifest.installation == installation():
+        say("The keys stay as they are here.")
+    else:
+        _put_back_keys(keys, say)
+    return None if was_empty else earlier
+
+
+def drill(archive: Reader, say: Say) -> None:
+    """Restore into a database of its own, compare, and drop it again. Raises BackupError where anything is missing."""
+    scratch = dump.own_name() + "_drill"
+    try:
+        _fill(scratch, archive, say)
+        _compare_files(scratch, archive, say)
+    finally:
+        dump.drop(scratch)
+
+
+def is_empty() -> bool:
+    """Whether nobody has an account in the installation's database."""
+    with dump.connect() as connection:
+        try:
+            return connection.execute("SELECT 1 FROM workspaces_user LIMIT 1").fetchone() is None
+        except psycopg.errors.UndefinedTable:
+            return True
+
+
+def _fill(name: str, archive: Reader, say: Say) -> None:
+    """The archive's database under this name, its rows counted."""
+    manifest = archive.manifest
+    if is_from_before(manifest.migrations.items()):
+        raise BackupError(
+            "The backup is of an earlier MemoryHub whose tables this one cannot take over. Restore it with that "
+            "version, export what it holds (Profile → Export), and import that here."
+        )
+    if newer := newer_migrations(manifest.migrations.items()):
+        raise BackupError(
+            f"The backup is of a newer MemoryHub than this one: it has {', '.join(newer)}. Use that version."
+        )
+    archive.verify()
+    say(f"backup of {manifest.when:%Y-%m-%d %H:%M} UTC: whole, {len(manifest.members)} parts")
+    dump.restore_into(name, archive.chunks(DUMP, "restoring"))
+    with dump.connect(name) as connection:
+        found = rows_of(connection)
+    if tables := which_differ(found, manifest.rows):
+        raise BackupError(f"Restored rows are not those that were counted, in {', '.join(tables)}.")
+    say(f"{sum(found.values()):,} rows in {len(found)} tables: as they were counted")
+
+
+def _compare_files(name: str, archive: Reader, say: Say) -> None:
+    """Whether what rows of the database tell of is in the archive, and is that."""
+    told, stored = _files_told_of(name), {file: archive.manifest.members[file][1] for file in archive.files()}
+    if wrong := sorted(file for file in told.keys() & stored.keys() if told[file] != stored[file]):
+        raise BackupError(
+            f"Of the files that rows tell of {len(wrong)} are others in the backup, such as {wrong[0]}."
+        )
+    missing = told.keys() - stored.keys()
+    if lost := sorted(missing & _files_told_of(dump.own_name()).keys()):
+        raise BackupError(
+            f"Of the files that rows tell of {len(lost)} are not in the backup, such as {lost[0]}. Look for them where "
+            "files lie, or in an older backup."
+        )
+    gone = f"; {len(missing)} were deleted while it was made" if missing else ""
+    say(f"{len(told) - len(missing)} stored files that rows tell of: all there{gone}")
+
+
+def _files_told_of(name: str) -> dict[str, str]:
+    """By their names in an archive: the SHA-256 that rows of a database have of them."""
+    found = dict[str, str]()
+    with dump.connect(name) as connection:
+        for table, folder in settings.FILES_OF.items():
+            rows = sql.SQL("SELECT file_name, sha256 FROM {}").format(sql.Identifier(table))
+            with suppress(psycopg.errors.UndefinedTable), connection.transaction():
+                found |= {f"{folder}/{file[:2]}/{file}": sha for file, sha in connection.execute(rows)}
+    return found
+
+
+def _put_back_files(archive: Reader, put_back: list[Undo]) -> None:
+    """Those that are not there, each noted in ``put_back``."""
+    for name in archive.files():
+        folder, _, key = name.partition("/")
+        with archive.open(name) as source:
+            if undo := StoredFiles.every[folder].put_back(key.rpartition("/")[2], source):
+                put_back.append(undo)
+
+
+def _put_back_keys(keys: dict[str, object] | None, say: Say) -> None:
+    """Keys of the backup that are not the present ones; those they replace are kept beside them."""
+    present = present_keys()
+    if keys is None:
+        say(
+            "The keys were not restored: without those of the backup, stored keys of models have to be typed again."
+        )
+        return
+    for name, file_name in KEY_FILES.items():
+        if keys[name] != present[name]:
+            _write_secret(settings.DATA_DIR / file_name, str(keys[name]))
+            say(
+                f"{file_name} is the backup's; the earlier one is {file_name}.before-restore. Where "
+                f"MEMORYHUB_{name} is set, set it to the same."
+            )
+    if (
+        isinstance(theirs := keys["ENCRYPTION_KEYS"], list)
+        and theirs
+        and theirs != list(present["ENCRYPTION_KEYS"])
+    ):
+        _write_secret(settings.DATA_DIR / ENCRYPTION_KEYS, ",".join(theirs))
+        say(
+            f"Set MEMORYHUB_ENCRYPTION_KEYS to what is in {settings.DATA_DIR / ENCRYPTION_KEYS}, then remove that file."
+        )
+
+
+def _write_secret(path: Path, text: str) -> None:
+    if path.exists():
+        path.replace(path.with_name(f"{path.name}.before-restore"))
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+
+
+# What was forgotten since a backup was made, or after the moment that a database was recovered to, is forgotten again.
+#
+# What knows of it is any newer database of the installation: the one that is replaced, and those in newer backups.
+
+READ = "_forgotten"  # behind the database's name
+HAS_TABLES = "SELECT to_regclass('django_migrations') IS NOT NULL"
+BEGAN = "SELECT min(applied) FROM django_migrations"  # to the microsecond: the same in copies of one database alone
+NO_KEY = (
+    "Newer backups lie beside it. Their keys say what was forgotten until they were made: restore with "
+    "MEMORYHUB_BACKUP_PASSPHRASE, or put the one file where no others are."
+)
+
+
+def forget_again(newer: psycopg.Connection[Any], say: Say) -> None:
+    """In Django's database, what the ``newer`` one of the same installation was told to forget."""
+    for path in settings.AFTER_RESTORE:
+        import_string(path)(newer, say)
+
+
+def is_kin(newer: psycopg.Connection[Any]) -> bool:
+    """Whether this database and Django's were one at some time. Another knows nothing of what is here."""
+    if newer.execute(HAS_TABLES).fetchone() != (True,):
+        return False
+    with connection.cursor() as cursor:
+        cursor.execute(BEGAN)
+        return newer.execute(BEGAN).fetchone() == cursor.fetchone()
+
+
+def forget_since(archive: Reader, present: str, keys: Mapping[str, Any] | None, say: Say) -> None:
+    """In Django's database, which was restored from ``archive``, what the ``present`` one and newer backups tell."""
+    if archive.manifest.installation == installation():
+        with dump.connect(present) as replaced:
+            if is_kin(replaced):
+                forget_again(replaced, say)
+    newer = _newer_beside(archive, say)
+    with _key_of(keys):
+        if newer and archive.manifest.installation != installation():
+            raise BackupError(NO_KEY)
+        for place in newer:
+            say(f"{place} is newer:")
+            try:
+                with Reader(place) as other, tables_of(other) as known:
+                    forget_again(known, say)
+            except BackupError as error:
+                raise BackupError(
+                    f"{error} It is newer: move it away to restore without what it knows."
+                ) from error
+
+
+@contextmanager
+def tables_of(archive: Reader) -> Iterator[psycopg.Connection[Any]]:
+    """A database with what a backup knows of forgetting, and nothing else; dropped afterwards."""
+    name = dump.own_name() + READ
+    member = FORGOTTEN if FORGOTTEN in archive.manifest.members else DUMP  # those of before have all in one
+    try:
+        dump.restore_into(name, archive.chunks(member, "reading"), forgotten_in())
+        with dump.connect(name) as opened:
+            yield opened
+    finally:
+        dump.drop(name)
+
+
+def _newer_beside(archive: Reader, say: Say) -> list[Place]:
+    """Backups of the same installation that lie where this one does, and were made after it."""
+    found, ours = [], archive.manifest
+    try:
+        beside = archive.place.folder.named_like("*.zip")
+    except BackupError as error:
+        say(f"Whether there are newer backups is not known: {error}")
+        return []
+    for place in beside:
+        try:
+            with Reader(place) as other:
+                made = other.manifest
+        except BackupError as error:
+            say(f"Left out: {error}")
+            continue
+        if made.installation == ours.installation and made.when > ours.when:
+            found.append((made.when, place))
+    return [place for _, place in sorted(found, key=lambda each: each[0])]
+
+
+@contextmanager
+def _key_of(keys: Mapping[str, Any] | None) -> Iterator[None]:
+    """What was forgotten is known by this key. A backup of another machine brings it along."""
+    present = settings.FORGET_KEY
+    settings.FORGET_KEY = keys["FORGET_KEY"] if keys else present
+    try:
+        yield
+    finally:
+        settings.FORGET_KEY = present

@@ -1,0 +1,180 @@
+"""Queries whose SQL is built once: querysets, prepared statements of psycopg, and row counts at a fixed cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import numpy as np
+import psycopg
+from django.db import DEFAULT_DB_ALIAS, connection, models
+from django.db.backends.utils import CursorWrapper
+from django.db.models import Model, QuerySet
+from django.db.models.query import get_related_populators
+from psycopg.types.numeric import Int8
+
+from memoryhub.llm.base import Vectors
+
+M = TypeVar("M", bound=Model)
+
+# What stands in for a value while the SQL is made, the number being which. No query has these of its own.
+_MARKS: dict[type, Callable[[int], Any]] = {
+    int: lambda number: 2**62 + number,
+    str: lambda number: f"\x02{number}\x03",
+    datetime: lambda number: datetime(1, 1, 1, 0, 0, number, tzinfo=UTC),
+}
+
+
+class Ready(Generic[M]):
+    """``make(**values)`` is a queryset; ``kinds`` are the types of the values: int (of a bigint), str or datetime.
+
+    It is called once, with values of no meaning: none may decide what is asked, and none is ever None. Relations come
+    by ``select_related``; prefetching is not for it.
+    """
+
+    def __init__(self, make: Callable[..., QuerySet[M]], **kinds: type) -> None:
+        self._make, self._kinds = make, kinds
+        self._compiled: _Compiled | None = None
+
+    def all(self, *, limit: int | None = None, **values: Any) -> list[M]:
+        """The rows, at most ``limit``. One query."""
+        compiled = self._compiled or self._compile()
+        statement, params = compiled.statement, compiled.params_of(values)
+        if limit is not None:
+            statement += (
+                f" LIMIT {int(limit)}"  # in the text: a plan for an unknown number reads far too much
+            )
+        return compiled.objects(rows(statement, params, binary=False))
+
+    def first(self, **values: Any) -> M | None:
+        found = self.all(limit=1, **values)
+        return found[0] if found else None
+
+    def count(self, **values: Any) -> int:
+        """How many rows there are. One query."""
+        compiled = self._compiled or self._compile()
+        statement = f"SELECT count(*) FROM ({compiled.statement}) counted"  # noqa: S608  the ORM's own text
+        return int(rows(statement, compiled.params_of(values))[0][0])
+
+    def _compile(self) -> _Compiled:
+        marks = {name: _MARKS[kind](number) for number, (name, kind) in enumerate(self._kinds.items())}
+        compiler: Any = self._make(**marks).query.get_compiler(DEFAULT_DB_ALIAS)
+        statement, params = compiler.as_sql()
+        names = {mark: name for name, mark in marks.items()}
+        given = [names[each] for each in params if each in names]
+        if unused := set(marks) - set(given):
+            raise TypeError(f"the query does not ask for {sorted(unused)}")
+        own = [each for each in params if each not in names]
+        if any(isinstance(each, datetime) for each in own):
+            raise TypeError("the query has a moment of its own, which would never pass: give it as a value")
+        # Its own values stand in the text: only so does Postgres see that an index of some rows alone has them all.
+        written = ["%s" if each in names else _literal(each) for each in params]
+        statement = statement.replace("%%", "%%%%") % tuple(written)
+        self._compiled = _Compiled(statement, given, compiler)
+        return self._compiled
+
+
+def _literal(value: Any) -> str:
+    text: str = connection.ops.compose_sql("%s", [value])  # type: ignore[attr-defined]  # Postgres has it
+    return text.replace("%", "%%")
+
+
+class _Compiled:
+    """The text and the names of its values, in order, and how rows become objects: what Django's ``ModelIterable``
+    finds out each time.
+    """
+
+    def __init__(self, statement: str, names: Sequence[str], compiler: Any) -> None:
+        self.statement, self._given = statement, names
+        about, columns = compiler.klass_info, compiler.klass_info["select_fields"]
+        self._model, self._own = about["model"], slice(columns[0], columns[-1] + 1)
+        self._names = [column.target.attname for column, _, _ in compiler.select[self._own]]
+        self._related: Any = get_related_populators(about, compiler.select, DEFAULT_DB_ALIAS)  # type: ignore[call-arg]  # the stubs are of a later Django
+        self._annotations = compiler.annotation_col_map.items()
+        self._converters = compiler.get_converters([each for each, _, _ in compiler.select]).items()
+
+    def params_of(self, values: Mapping[str, Any]) -> list[Any]:
+        given = [values[name] for name in self._given]
+        return [Int8(each) if type(each) is int else each for each in given]  # one type, so one plan
+
+    def objects(self, rows: list[tuple[Any, ...]]) -> list[Any]:
+        return [self._object(self._converted(row) if self._converters else row) for row in rows]
+
+    def _converted(self, row: Sequence[Any]) -> Sequence[Any]:
+        """With what fields make of the values of their columns, such as of JSON."""
+        values = list(row)
+        for at, (converters, expression) in self._converters:
+            for convert in converters:
+                values[at] = convert(values[at], expression, connection)
+        return values
+
+    def _object(self, row: Sequence[Any]) -> Any:
+        made = self._model.from_db(DEFAULT_DB_ALIAS, self._names, row[self._own])
+        for related in self._related:
+            related.populate(row, made)
+        for name, at in self._annotations:
+            setattr(made, name, row[at])
+        return made
+
+
+# Statements on psycopg itself, prepared: parsed once a connection, and planned once where one plan serves all.
+#
+# Django's own cursor binds values in the client, so Postgres parses and plans each statement anew; for a small
+# workspace that is most of what recall costs.
+
+Params: TypeAlias = Mapping[str, Any] | Sequence[Any]
+
+
+def rows(statement: str, params: Params, *, binary: bool = True) -> list[tuple[Any, ...]]:
+    """What a statement gives. Its text must be one of few: each is kept by the server for as long as the connection.
+
+    Values are sent apart from the text, so numbers need their type written beside them (``%(limit)s::int``) or
+    ``bigints``. ``binary=False`` gives values as Django's own cursor does. Raises Django's DatabaseError, and is
+    counted and logged as Django's own queries are.
+    """
+    if connection.queries_logged:  # by tests and in debugging: values are wanted in the text
+        with connection.cursor() as cursor:
+            return _all(cursor, statement, params)
+    connection.ensure_connection()
+    bare = psycopg.Cursor(connection.connection)
+    if binary:
+        bare.format = psycopg.pq.Format.BINARY  # moments and numbers need no parsing
+    with connection.make_cursor(bare) as cursor:  # type: ignore[arg-type]  # what it wraps is psycopg's
+        return _all(cursor, statement, params)
+
+
+def _all(cursor: CursorWrapper, statement: str, params: Params) -> list[tuple[Any, ...]]:
+    cursor.execute(statement, params)
+    return cursor.fetchall() if cursor.description else []
+
+
+def halfvec(vector: Vectors) -> str:
+    """For a ``::halfvec``. A tenth of a millisecond for 384 dimensions, and one question asks with it twice."""
+    return _text(vector.astype(np.float16).tobytes())
+
+
+@lru_cache(maxsize=16)
+def _text(halves: bytes) -> str:
+    return f"[{','.join(map(str, np.frombuffer(halves, dtype=np.float16).tolist()))}]"
+
+
+def bigints(numbers: Iterable[int]) -> str:
+    """Numbers for a ``::bigint[]``, as text: a list would be sent as whatever type its largest number needs."""
+    return "{" + ",".join(map(str, numbers)) + "}"
+
+
+# Counting rows at a cost that does not grow with the table.
+
+EXACT_COUNT_UP_TO = 1000
+
+
+def count_or_estimate(rows: models.QuerySet[Any]) -> tuple[int, bool]:
+    """How many rows, and whether that is an estimate: the planner's, as fresh as the last ANALYZE."""
+    rows = rows.order_by()
+    number = rows.values("pk")[: EXACT_COUNT_UP_TO + 1].count()
+    if number <= EXACT_COUNT_UP_TO:
+        return number, False
+    return max(number, int(json.loads(rows.explain(format="json"))[0]["Plan"]["Plan Rows"])), True

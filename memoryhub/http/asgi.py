@@ -1,0 +1,103 @@
+"""ASGI beside Django: the limit of a request's body, and requests for libraries that are ASGI applications."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils import translation
+from django.utils.translation import gettext_lazy as later
+
+from memoryhub.database.failures import DiskFull, trouble_of
+from memoryhub.errors import DomainError
+from memoryhub.http.locale import language_at
+
+
+def scope_of(request: HttpRequest, headers: Iterable[str]) -> dict[str, Any]:
+    given = {name.lower(): value for name, value in request.headers.items()}
+    passed = [(name.encode(), given[name].encode("latin-1", "replace")) for name in headers if name in given]
+    return {
+        "type": "http",
+        "method": request.method,
+        "path": request.path_info,
+        "query_string": b"",
+        "headers": passed,
+        "http_version": "1.1",
+        "scheme": "http",
+    }
+
+
+def receiver_of(request: HttpRequest) -> Receive:
+    came = iter([{"type": "http.request", "body": request.body, "more_body": False}])
+
+    async def receive() -> Any:
+        message = next(came, None)
+        return await asyncio.Future() if message is None else message  # its client stays until it is answered
+
+    return receive
+
+
+# No request may send more than the largest upload: Django writes a body to the disk before it asks who sent it.
+
+Message = dict[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Any, Receive, Send], Awaitable[None]]
+
+
+class BodyTooLarge(DomainError):
+    status, code = 413, "too_large"
+    default_message = later("The request is too large.")
+
+
+@dataclass
+class BodyLimit:
+    """Around an ASGI application: refuse bodies of more than ``most`` bytes, by Content-Length where they have one.
+
+    A body that finds no room on the disk is answered, too. Slow senders and long heads are a proxy's to refuse
+    (deploy/haproxy).
+    """
+
+    application: Application
+    most: int
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        read, is_whole = 0, scope["type"] != "http"
+
+        async def limited() -> Message:
+            nonlocal read, is_whole
+            message = await receive()
+            read += len(message.get("body", b""))
+            is_whole = not message.get("more_body", False)
+            return {"type": "http.disconnect"} if read > self.most else message
+
+        length = dict(scope["headers"]).get(b"content-length", b"") if not is_whole else b""
+        if length.isdigit() and int(length[:20]) > self.most:
+            await _refuse(scope, send, BodyTooLarge)
+            return
+        try:
+            await self.application(scope, limited, send)
+        except OSError as error:
+            if trouble_of(error) is None:
+                raise
+            while not is_whole:  # most clients read no answer before they have sent all
+                await limited()
+            await _refuse(scope, send, DiskFull)
+        if read > self.most:  # the application was told that the client is gone, and answered nothing
+            await _refuse(scope, send, BodyTooLarge)
+
+
+async def _refuse(scope: Any, send: Send, kind: type[DomainError]) -> None:
+    """Answer, and hang up: the rest of the body is not wanted."""
+    accepted = dict(scope["headers"]).get(b"accept-language", b"").decode("latin-1")
+    with translation.override(language_at(scope["path"], accepted)):
+        error = kind()
+        body = json.dumps(error.body()).encode()
+    headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+    headers += [(name.lower().encode(), value.encode()) for name, value in error.headers().items()]
+    await send({"type": "http.response.start", "status": error.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,223 @@
+"""``/healthz``: this process answers. ``/readyz``: whether what it needs is there, part by part.
+
+Not ready (503) is only what makes every page or every save fail: no database, or one that is not migrated or takes no
+writes. A worker, model or
+embedder that is missing degrades: chats can be read, memories saved and found by words, so traffic should still come.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import asdict, dataclass
+from typing import Any, LiteralString
+
+import psycopg
+from django.conf import settings
+from django.db.migrations.loader import MigrationLoader
+from django.http import HttpRequest, HttpResponse, JsonResponse
+
+from memoryhub.database.failures import NO_SPACE
+from memoryhub.database.replicas import AWAY, may_stand_in, probe_state, what_ails
+from memoryhub.database.startup import psycopg_settings, what_is_newer
+from memoryhub.llm.probe import chat_model_trouble, embedder_trouble
+from memoryhub.local.worker_health import OLDEST_WAITING
+
+logger = logging.getLogger(__name__)
+KEPT_SECONDS = 5.0  # an answer is given again for so long: asking often costs nothing
+DATABASE_SECONDS = 2
+LONGEST_SECONDS = 4.0
+QUEUE_SECONDS = 120  # a job that waited longer says that too little is working
+# A worker asks for jobs five times a second while it has room for one.
+HEARTBEAT = """
+SELECT extract(epoch FROM now() - max(greatest(state_change, query_start))) FROM pg_stat_activity
+WHERE datname = current_database() AND application_name = %s
+"""
+WORKER_NAME = "memoryhub worker"
+# Undone again. It is refused by a standby, by a database that is only read, and where the right to write is missing.
+WRITE = "UPDATE django_migrations SET name = name WHERE id = (SELECT min(id) FROM django_migrations)"
+# A row finds room in pages that are there already; a megabyte of rows without memory for them needs some of the disk.
+SPILL = "SELECT count(*) FROM unnest(array_fill(repeat('x', 1000), ARRAY[1000])) AS wide"
+NO_ROOM = {"53100", "53400"}  # of the disk, or of what the operator allows for files of this sort
+FULL = "its disk is full"
+ESSENTIAL = ("database", "migrations", "writes")
+
+
+@dataclass(frozen=True)
+class Part:
+    """``why`` says what is wrong, in words that tell a stranger nothing of use."""
+
+    ok: bool
+    why: str = ""
+
+
+GOOD = Part(True)
+UNKNOWN = Part(False, "unknown without the database")
+
+
+@dataclass(frozen=True)
+class Readiness:
+    parts: dict[str, Part]
+
+    @property
+    def status(self) -> str:
+        if not all(self.parts[name].ok for name in ESSENTIAL):
+            # What only reads is still answered, and another host would write no better.
+            return "degraded" if _stands_in(self.parts) else "not_ready"
+        return "ok" if all(part.ok for part in self.parts.values()) else "degraded"
+
+
+_lock = threading.Lock()
+_threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="readiness")
+_kept: tuple[float, Readiness] | None = None
+_counts: dict[str, tuple[LiteralString, str]] = {}
+_migrations: frozenset[tuple[str, str]] | None = None
+
+
+def healthz(request: HttpRequest) -> HttpResponse:
+    return JsonResponse({"status": "ok"})
+
+
+def readyz(request: HttpRequest) -> HttpResponse:
+    found = readiness()
+    parts = {name: asdict(part) for name, part in found.parts.items()}
+    status = 503 if found.status == "not_ready" else 200
+    return JsonResponse({"status": found.status, "parts": parts}, status=status)
+
+
+def readiness() -> Readiness:
+    """What was found out at most five seconds ago. One request looks, others that come meanwhile wait for it."""
+    global _kept
+    with _lock:
+        if _kept is None or time.monotonic() - _kept[0] > KEPT_SECONDS:
+            found = check()
+            if _kept is None or _kept[1].status != found.status:
+                _say(found)
+            _kept = (time.monotonic(), found)
+        return _kept[1]
+
+
+def _say(found: Readiness) -> None:
+    """To the log, when it changes."""
+    troubles = "; ".join(f"{name}: {part.why}" for name, part in found.parts.items() if not part.ok)
+    level = logging.INFO if found.status == "ok" else logging.WARNING
+    logger.log(level, "Readiness: %s%s", found.status, f" ({troubles})" if troubles else "")
+
+
+def check() -> Readiness:
+    """Ask every part now, all at once; what has not answered after four seconds counts as silent."""
+    asked: dict[str, Future[Any]] = {
+        "database": _threads.submit(_database),
+        "model": _threads.submit(chat_model_trouble),
+        "replicas": _threads.submit(_replicas),
+    }
+    # The bundled embedder is in each process that embeds. Who only answers probes would load one to be asked.
+    if settings.EMBEDDING_BASE_URL or settings.PROCESS_ROLE != "probes":
+        asked["embedder"] = _threads.submit(embedder_trouble)
+    wait(asked.values(), LONGEST_SECONDS)
+    parts: dict[str, Part] = asked["database"].result() if asked["database"].done() else _no_database()
+    for name in ("model", "embedder"):
+        if name in asked:
+            trouble = _trouble(asked[name])
+            parts[name] = Part(not trouble, trouble)
+    silent = dict.fromkeys(settings.REPLICAS, Part(False, AWAY))
+    return Readiness(parts | (asked["replicas"].result() if asked["replicas"].done() else silent))
+
+
+def _trouble(asked: Future[str]) -> str:
+    if not asked.done():
+        return "no answer in time"
+    return "cannot be asked" if asked.exception() else asked.result()
+
+
+def _no_database(why: str = "cannot be reached") -> dict[str, Part]:
+    names = ("migrations", "writes", "queue", "worker", *_counts)
+    return {"database": Part(False, why), **dict.fromkeys(names, UNKNOWN)}
+
+
+def _replicas() -> dict[str, Part]:
+    """Each by its number in MEMORYHUB_REPLICA_URLS; none without it."""
+    troubles = {alias: what_ails(probe_state(alias)) for alias in settings.REPLICAS}
+    return {alias: Part(not why, why) for alias, why in troubles.items()}
+
+
+def _stands_in(parts: dict[str, Part]) -> bool:
+    return not parts["database"].ok and any(may_stand_in(parts[alias].why) for alias in settings.REPLICAS)
+
+
+def _database() -> dict[str, Part]:
+    """By a connection of its own: a pool whose connections are all taken would keep the question waiting."""
+    options = {"connect_timeout": DATABASE_SECONDS, "options": f"-c statement_timeout={DATABASE_SECONDS}s"}
+    try:
+        with psycopg.connect(**{**psycopg_settings(), **options}) as connection:
+            parts = {"database": GOOD, "migrations": _migrated(connection)}
+            if not parts["migrations"].ok:
+                return parts | dict.fromkeys(
+                    ("writes", "queue", "worker", *_counts),
+                    Part(False, "unknown before the migrations"),
+                )
+            parts |= {"queue": _queue(connection), "worker": _worker(connection)}
+            parts |= _counted(connection)
+            return parts | {"writes": _writes(connection)}
+    except psycopg.Error as error:
+        return _no_database(FULL if NO_SPACE in str(error) else "cannot be reached")
+
+
+def _migrated(connection: psycopg.Connection[Any]) -> Part:
+    global _migrations
+    if _migrations is None:
+        _migrations = frozenset(MigrationLoader(None).graph.nodes)
+    try:
+        applied = connection.execute("SELECT app, name FROM django_migrations").fetchall()
+    except psycopg.errors.UndefinedTable:
+        applied = []
+    if newer := len(what_is_newer(connection, applied)):
+        return Part(False, f"{newer} of a newer version")
+    missing = len(_migrations - set(applied))
+    return Part(False, f"{missing} not applied") if missing else GOOD
+
+
+def _writes(connection: psycopg.Connection[Any]) -> Part:
+    """Whether a save would succeed. Some ten milliseconds."""
+    try:
+        with connection.transaction(force_rollback=True):
+            connection.execute(WRITE)
+            connection.execute("SET LOCAL work_mem = '64kB'")
+            connection.execute(SPILL)
+    except psycopg.errors.ReadOnlySqlTransaction:
+        return Part(False, "it can only be read")
+    except psycopg.Error as error:
+        if error.sqlstate in NO_ROOM:
+            return Part(False, FULL)
+        return Part(False, f"it takes none ({error.sqlstate})" if error.sqlstate else "it takes none")
+    return GOOD
+
+
+def _queue(connection: psycopg.Connection[Any]) -> Part:
+    row = connection.execute(OLDEST_WAITING).fetchone()
+    seconds = int(row[0]) if row and row[0] is not None else 0
+    return Part(False, f"a job has waited for {seconds} s") if seconds > QUEUE_SECONDS else GOOD
+
+
+def register_count(name: str, query: LiteralString, why: str) -> None:
+    """Add a part that is well as long as this query of an app above counts none; ``why`` names the number."""
+    _counts[name] = (query, why)
+
+
+def _counted(connection: psycopg.Connection[Any]) -> dict[str, Part]:
+    parts = {}
+    for name, (query, why) in _counts.items():
+        row = connection.execute(query).fetchone()
+        parts[name] = Part(False, why % row[0]) if row and row[0] else GOOD
+    return parts
+
+
+def _worker(connection: psycopg.Connection[Any]) -> Part:
+    """Silent for a little longer than a job may take: all of its processes may be at one."""
+    row = connection.execute(HEARTBEAT, [WORKER_NAME]).fetchone()
+    if row is None or row[0] is None:
+        return Part(False, "none is running")
+    silent = int(row[0])
+    return Part(False, f"silent for {silent} s") if silent > settings.JOB_TIMEOUT + 30 else GOOD

@@ -1,0 +1,112 @@
+"""The language and time zone of a request: what the person chose, else what the browser says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponseBase
+from django.utils import timezone, translation
+from django.utils.cache import patch_vary_headers
+from django.utils.translation.trans_real import parse_accept_lang_header
+
+from memoryhub.http.middleware import PROGRAMS, speaks_json
+from memoryhub.languages import chosen_by
+
+Handler = Callable[[HttpRequest], HttpResponseBase]
+# Of the admin's words only Django's own are translated, and a page half in one's language is worse than one in English.
+ENGLISH = ("/admin/", *PROGRAMS)
+SHARED = "/shared/"  # the same to everybody, whoever is signed in
+LONGEST_HEADER = 500  # characters of a header that are looked at, and so remembered
+
+
+class LanguageMiddleware:
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        before, language = translation.get_language(), language_for(request)
+        translation.activate(language)
+        response = self.get_response(request)
+        if not response.streaming:  # a stream goes on in it, in the context of its request
+            translation.activate(before or settings.LANGUAGE_CODE)
+        response.headers.setdefault("Content-Language", language)
+        patch_vary_headers(response, ["Accept-Language"])
+        return response
+
+
+def language_for(request: HttpRequest) -> str:
+    """What to answer this request in. One look at its person, which pages need anyway."""
+    for_anybody = request.path_info.startswith((*ENGLISH, SHARED)) or speaks_json(request.path_info)
+    chosen = "" if for_anybody else chosen_by(request.user)
+    return chosen or language_at(request.path_info, request.headers.get("Accept-Language", ""))
+
+
+def language_at(path: str, accept_language: str) -> str:
+    """What is said there to who asks with this header, whoever it is."""
+    return (
+        str(settings.LANGUAGE_CODE)
+        if path.startswith(ENGLISH)
+        else asked_for(accept_language[:LONGEST_HEADER])
+    )
+
+
+@lru_cache(maxsize=1000)
+def asked_for(accept_language: str) -> str:
+    """The first language in this header that we have; English for none and for what is no such header."""
+    for wanted, _weight in parse_accept_lang_header(accept_language.lower()):
+        if wanted == "*":
+            break
+        try:
+            return translation.get_supported_language_variant(wanted)
+        except LookupError:
+            continue
+    return str(settings.LANGUAGE_CODE)
+
+
+# In whose hours times are said on pages: the browser's, which it names in a cookie (js/theme.js); UTC before it has.
+#
+# What is for programs, for staff in the admin or for anybody who has a link is in UTC, as what is stored.
+
+COOKIE = "zone"
+NAME = re.compile(r"[A-Za-z0-9_+-]{1,32}(/[A-Za-z0-9_+-]{1,32}){0,2}")
+LONGEST = 100  # characters of a name that are looked at, and so remembered
+FOR_ALL = (*ENGLISH, SHARED)
+
+
+class TimeZoneMiddleware:
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        for_all = speaks_json(request.path_info) or request.path_info.startswith(FOR_ALL)
+        with timezone.override(UTC if for_all else zone_named(request.COOKIES.get(COOKIE, "")[:LONGEST])):
+            return self.get_response(request)
+
+
+class Zone(ZoneInfo):
+    def fromutc(self, moment: datetime) -> datetime:
+        """As it stands in UTC where the calendar has no such hour: an import may bring year 1 to everybody's pages."""
+        try:
+            return super().fromutc(moment)
+        except OverflowError:
+            return moment
+
+
+@lru_cache(maxsize=1000)
+def zone_named(name: str) -> tzinfo:
+    """UTC for what is no zone: whoever sends the request says it."""
+    if not NAME.fullmatch(name):
+        return UTC
+    try:
+        return Zone(name)
+    except (
+        ValueError,
+        OSError,
+        LookupError,
+    ):  # none of that name, a folder of zones, no zones on this machine
+        return UTC

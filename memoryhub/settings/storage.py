@@ -1,0 +1,176 @@
+"""Where things are stored: the database and its replicas, caches, files, and the queue of background jobs."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+
+from memoryhub.environment import SOON, database_from_url, libpq_settings, value_or_file
+from memoryhub.files.file_stores import file_stores
+from memoryhub.local.postgres import connection_settings
+from memoryhub.settings.process import BASE_DIR, DATA_DIR, PROCESS_ROLE, RUNNING_WORKER, env
+from memoryhub.settings.web import DEBUG
+
+DATABASE_URL = value_or_file(os.environ, "DATABASE_URL") or ""
+EMBEDDED_DATABASE = not DATABASE_URL
+POOLER_URL = env.optional("POOLER_URL")
+if POOLER_URL and not DATABASE_URL:
+    raise ImproperlyConfigured(
+        "MEMORYHUB_POOLER_URL needs DATABASE_URL beside it: the database that it pools."
+    )
+# What keeps a session, as hearing notifications does, goes past the pooler.
+LISTEN_AT = libpq_settings(database_from_url(DATABASE_URL)) if POOLER_URL else {}
+
+# Servers that follow the primary and are read in its place (memoryhub.database.replicas).
+REPLICA_URLS = env.words("REPLICA_URLS")
+REPLICA_LAG = env.number("REPLICA_LAG", 10.0, low=0.1, high=3600)  # seconds behind: then the primary is read
+if REPLICA_URLS and not DATABASE_URL:
+    raise ImproperlyConfigured(
+        "MEMORYHUB_REPLICA_URLS needs DATABASE_URL beside it: the primary that they follow."
+    )
+
+# Of a backup: what its keys are sealed with, and what else is done with a database that was restored, by what a newer
+# one says in which tables.
+BACKUP_PASSPHRASE = env.optional("BACKUP_PASSPHRASE") or ""
+BACKUP_DAYS = env.integer("BACKUP_DAYS", 7, low=0, high=3650)  # without one, and the doctor says so; 0: never
+AFTER_BACKUP = ["workspaces.audit.note_backup"]  # told its size in bytes and its installation
+# Tables whose rows tell of a stored file (file_name, sha256), and its folder: there it lies below two of its letters
+FILES_OF = {
+    "memories_asset": "assets",
+    "workspaces_document": "documents",
+    "workspaces_documentversion": "documents",
+}
+AFTER_RESTORE = {
+    "memories.forgetting.restored.forget_again": ["memories_tombstone"],
+    "workspaces.restored.forget_again": ["workspaces_auditevent"],
+    "workspaces.invitations.invitations.close_again": ["workspaces_invitation"],
+    "chat.chats.sharing.close_again": ["chat_sharelink"],
+}
+
+
+# What else the doctor asks: each gives sentences.
+DOCTOR_ASKS = ["workspaces.accounts.right_keys.in_short"]
+
+
+def _database() -> dict[str, Any]:
+    if DATABASE_URL:
+        database = database_from_url(DATABASE_URL)
+    else:
+        embedded = connection_settings(DATA_DIR)
+        database = {
+            "NAME": embedded["dbname"],
+            "USER": embedded["user"],
+            "HOST": embedded["host"],
+            "PORT": embedded["port"],
+            "OPTIONS": {},
+        }
+    if POOLER_URL and PROCESS_ROLE == "web":
+        # Each transaction may be another session: nothing is prepared, and no cursor outlives its transaction.
+        database = database_from_url(POOLER_URL, "MEMORYHUB_POOLER_URL") | {
+            "DISABLE_SERVER_SIDE_CURSORS": True
+        }
+        database["OPTIONS"]["prepare_threshold"] = None
+    # With replicas who only reads is answered by one, and who writes waits several times (memoryhub.database.pooled).
+    return _connected(database, wait=3 if REPLICA_URLS else 15)
+
+
+def _replica(url: str) -> dict[str, Any]:
+    database = database_from_url(url, "MEMORYHUB_REPLICA_URLS")
+    database["OPTIONS"] = {**SOON, "target_session_attrs": "any"} | database["OPTIONS"]
+    return _connected(database, wait=2)
+
+
+def _connected(database: dict[str, Any], *, wait: float) -> dict[str, Any]:
+    """With how this process connects; ``wait``: seconds for a connection of the pool."""
+    database["ENGINE"] = "django.db.backends.postgresql"
+    # For the cursors that let the server bind (memoryhub.database.queries): prepared at once. Django's own never are.
+    database["OPTIONS"].setdefault("prepare_threshold", 0)
+    # By which /readyz sees in pg_stat_activity that a worker is at work.
+    database["OPTIONS"]["application_name"] = f"memoryhub {PROCESS_ROLE}"
+    if RUNNING_WORKER:
+        # The cluster forks: a kept connection for each worker, never a pool shared over the fork.
+        database |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
+    elif PROCESS_ROLE == "web":
+        database["ENGINE"] = "memoryhub.database.pooled"
+        # After five seconds in vain a request begins anew to connect: the pool's own attempts come ever more seldom.
+        # Kept for half a day: Postgres accepts no new one while its disk is full, and reads go on by those there are.
+        waits = {"timeout": wait, "max_idle": 120, "max_lifetime": 12 * 3600, "reconnect_timeout": 5}
+        database["OPTIONS"]["pool"] = {"min_size": 2, "max_size": 20, **waits}
+    return database
+
+
+DATABASES = {"default": _database()}
+DATABASES |= {f"replica {number}": _replica(url) for number, url in enumerate(REPLICA_URLS, 1)}
+REPLICAS = [alias for alias in DATABASES if alias != "default"]
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+CACHES = {
+    # Holds the counts of sign-ins and used one-time codes, for all web processes; room enough that nobody pushes theirs
+    # out. Its table is made by a migration of workspaces.
+    "default": {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "workspaces_cache",
+        "OPTIONS": {"MAX_ENTRIES": 50_000},
+    },
+    # What a process may note for itself: that it wrote "last seen" a moment ago, the queue's statistics.
+    "process": {
+        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+        "OPTIONS": {"MAX_ENTRIES": 20_000},
+    },
+}
+
+
+# Static files, files of documents and memories, languages.
+
+STATIC_URL = "static/"
+STATIC_ROOT = DATA_DIR / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+WHITENOISE_USE_FINDERS = DEBUG
+FILE_STORES, FILES_STAY_HERE = file_stores(env)
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    **FILE_STORES,
+    "staticfiles": {
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
+        if DEBUG
+        else "memoryhub.http.static_files.OneFileStorage"
+    },
+}
+LANGUAGE_CODE = "en"
+# By the names that people who speak them give them. What is translated: docs/languages.md.
+LANGUAGES = [
+    ("en", "English"),
+    ("de", "Deutsch"),
+    ("es", "Español"),
+    ("fr", "Français"),
+    ("pt-br", "Português (Brasil)"),
+    ("zh-hans", "简体中文"),
+    ("ar", "العربية"),
+]
+FORMAT_MODULE_PATH = ["memoryhub.formats"]
+LOCALE_PATHS = [DATA_DIR / "locale"]  # what `manage.py prepare` makes of memoryhub/locale
+TIME_ZONE = "UTC"
+USE_TZ = True
+
+
+# Background jobs.
+
+WORKERS = env.integer("WORKERS", 2, low=1, high=64)
+JOB_TIMEOUT = env.integer("JOB_TIMEOUT", 90, low=1, high=3600)
+Q_CLUSTER = {
+    "name": "memoryhub",
+    "orm": "default",
+    "cache": "process",  # twice a second its statistics, which nobody reads from elsewhere
+    "workers": WORKERS,
+    "timeout": JOB_TIMEOUT,
+    "retry": JOB_TIMEOUT + max(2, JOB_TIMEOUT // 3),  # a killed worker's job is taken up again after this
+    "max_attempts": 5,
+    "bulk": 1,
+    "recycle": 100_000,  # a worker that ends itself looks like a lost one to the watchdog
+    "queue_limit": WORKERS,
+    "save_limit": 1000,
+    "poll": 0.2,
+    "catch_up": False,
+    "label": "Background jobs",
+}
