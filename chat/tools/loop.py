@@ -48,6 +48,7 @@ class Plan:
     connection: Connection | None = None  # None: the model that the settings name
     account: Account | None = None  # on whom it is put
     opening: str = ""  # what the answer of a small model begins with: the memory that answers the question
+    is_answered: bool = False  # by the opening alone: the model is not called
 
 
 async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
@@ -57,7 +58,10 @@ async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
     prompt does not fit in, once more with less of the conversation.
     """
     if plan.opening and not live.text:
-        live.append(f"{plan.opening}\n\n")
+        live.append(plan.opening)
+        if plan.is_answered:
+            return
+        live.append("\n\n")
         live.goes_on = True
     by_name = {tool.name: tool for tool in plan.tools}
     offered = [tool.tool for tool in plan.tools]

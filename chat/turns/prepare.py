@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 
 from django.db import DatabaseError
@@ -30,7 +30,7 @@ from chat.turns.answer_sources import sources_for, unread_files
 from chat.turns.chosen_model import chosen_for_chat
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import Recall
-from memories.recalling.receipts import drop_receipt, store_receipt
+from memories.recalling.receipts import drop_receipt, only_first, store_receipt
 from memoryhub.llm.base import Capabilities, Speaker
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelNotLocal
@@ -69,8 +69,12 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
         raise ModelNotLocal
     shown = PromptPolicy(user, personal.since, reach.leaves)
     room = room_for_recalled(answer.chat.agent, model.capabilities, offered, reserve=reserve, now=now)
-    used = _recall_for(answer, question, user, room=room, reach=reach, now=now)
     passages = sources_for(answer, question, user, room=room, reach=reach)
+    documents = documents_block(passages, unread_files(question, user, reach))
+    quotes = model.capabilities.needs_help and not goes_on
+    used = _recall_for(
+        answer, question, user, room=room, reach=reach, now=now, alone=quotes and not documents
+    )
     if answer.attempt > 1 and not goes_on:
         _forget_attempt_before(answer)
     short_term = ShortTerm()
@@ -87,7 +91,7 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
         short_term=short_term,
         reserve=reserve,
         names_people=bool(used) and answer.chat.workspace.memberships.count() > 1,
-        documents=documents_block(passages, unread_files(question, user, reach)),
+        documents=documents,
     )
     rests_on = RestsOn.stored_with(answer) if goes_on else RestsOn()
     rests_on.add_given(answer.chat.workspace_id, [item.memory for item in used], passages)
@@ -106,16 +110,30 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
         history=built.history,
         begins=built.begins,
         connection=chosen.connection,
-        opening=_opening(question.content, used, model.capabilities),
+        opening=_opening(question.content, used, user) if quotes else "",
+        is_answered=not documents,
         account=Account(answer.chat.workspace_id, user.pk, Purpose.ANSWER, rate_of(chosen)),
     )
 
 
-def _opening(question: str, used: Sequence[Recalled], capabilities: Capabilities) -> str:
-    """The memory that an answer begins with, word for word, where the model is too small to be trusted with it."""
-    if not capabilities.needs_help or not used or not question.rstrip().endswith(QUESTION_MARKS):
+def _opening(question: str, used: Sequence[Recalled], user: User) -> str:
+    """The memory that an answer begins with, word for word, as so small a model is not trusted to repeat it.
+
+    The words of somebody else are named as theirs: "my" would be read as the asker's.
+    """
+    if not _answers(question, used):
         return ""
-    return used[0].memory.content
+    memory = used[0].memory
+    by = memory.written_by
+    return memory.content if by is None or by == user else f"{by.shown_name}: {memory.content}"
+
+
+def _answers(question: str, used: Sequence[Recalled]) -> bool:
+    """Whether the first memory answers the message, which asks for it and not for work or advice."""
+    if not used:
+        return False
+    asks = used[0].relevance.asks if used[0].relevance is not None else ""
+    return asks == "lookup" or (asks != "work" and question.rstrip().endswith(QUESTION_MARKS))
 
 
 def _conversation(
@@ -156,9 +174,19 @@ def _say_recall_failed(answer: Message, user: User) -> None:
 
 
 def _recall_for(
-    answer: Message, question: Message, user: User, *, room: int, reach: Reach, now: datetime
+    answer: Message,
+    question: Message,
+    user: User,
+    *,
+    room: int,
+    reach: Reach,
+    now: datetime,
+    alone: bool,
 ) -> list[Recalled]:
-    """What the model is given, with its receipt; nothing where memory is off or fails, which the page is told."""
+    """What the model is given, with its receipt; nothing where memory is off or fails, which the page is told.
+
+    ``alone``: the first memory only, where it answers the question.
+    """
     if not answer.memory_enabled:
         return []
     workspace, agent = answer.chat.workspace, answer.chat.agent
@@ -166,6 +194,8 @@ def _recall_for(
         found = find_for_prompt(
             question.content, workspace, user, agent=agent, room=room, reach=reach, now=now
         )
+        if alone and _answers(question.content, found.used):
+            found = replace(found, verdicts=only_first(found.verdicts))
         store_receipt(
             answer.public_id,
             found.recall,

@@ -49,6 +49,14 @@ def split_recall(found: Recall, *, threshold: float, limit: int) -> list[tuple[b
     return verdicts
 
 
+def only_first(verdicts: Sequence[tuple[bool, str]]) -> list[tuple[bool, str]]:
+    """Leave out all that is used but the first."""
+    first = next((at for at, (used, _why) in enumerate(verdicts) if used), 0)
+    return [
+        (False, OVER_LIMIT) if used and at > first else (used, why) for at, (used, why) in enumerate(verdicts)
+    ]
+
+
 def matters(item: Recalled, threshold: float) -> bool:
     """Whether it is to go before the model, room permitting."""
     if item.relevance is None:

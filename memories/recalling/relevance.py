@@ -73,11 +73,15 @@ class Fitted(NamedTuple):
 
 
 class Relevance(NamedTuple):
-    """0 to 1, and what it would be if the message asked for something, and if the statement still held."""
+    """0 to 1, and what it would be if the message asked for something, and if the statement still held.
+
+    ``asks``: the likeliest of the first three MESSAGE_HEADS, the same for all that one message finds.
+    """
 
     value: float
     if_asked: float
     if_current: float
+    asks: str = ""
 
 
 class Message(NamedTuple):
@@ -133,7 +137,8 @@ def judge(message: Message, found: Sequence[Found], background: Sequence[Sequenc
     if_asked = _probability(np.hstack([plain, kinds_of(asking, rules, plain)]), ease)
     current = np.stack([rules[:, 0], np.full(len(found), -MOST)], axis=1)
     if_current = _probability(np.hstack([plain, kinds_of(message.kinds, current, plain)]), ease)
-    return [Relevance(*map(float, each)) for each in zip(value, if_asked, if_current, strict=True)]
+    asks = MESSAGE_HEADS[int(message.kinds[:3].argmax())]
+    return [Relevance(*map(float, each), asks) for each in zip(value, if_asked, if_current, strict=True)]
 
 
 def measure(message: Message, found: Sequence[Found], background: Sequence[Sequence[float]]) -> Array:

@@ -118,7 +118,7 @@ class Capabilities:
     answers_well: bool | None = None
     """Whether the page may propose questions to it; None: if it can extract."""
     needs_help: bool = False
-    """Whether it is so small that an answer begins with the memory that answers the question, and loops are cut."""
+    """Whether it is so small that a memory that answers the question is the answer, and loops are cut."""
     writes_on: bool = False
     """Whether it writes on where a conversation ends with words of its own. Others answer anew, or refuse."""
 

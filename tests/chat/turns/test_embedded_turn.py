@@ -9,10 +9,11 @@ from django.test import Client
 from django.utils import timezone
 
 from chat.answers.problems import CUT, CUT_SENTENCE
-from chat.models import Compaction, MessageStatus, Mode, ShortTermMemory, ToolCall
+from chat.models import Chat, Compaction, Message, MessageStatus, Mode, ShortTermMemory, ToolCall
 from chat.turns import runner
 from chat.turns.begin import begin_turn
 from chat.turns.retry import continue_answer
+from memories.models import ReceiptItem
 from memoryhub.errors import Invalid
 from tests.api import Api, error_of
 from tests.factories import make_chat, make_memory, make_message, make_user
@@ -68,13 +69,39 @@ def test_thinking_is_refused_with_what_is_allowed_and_the_page_offers_the_rest(l
     assert "choose a larger one beside the title" in page
 
 
-def test_the_first_question_is_answered_with_the_memory_word_for_word(local_model: Path) -> None:
-    """The README's story: so small a model is not trusted to repeat what it was given."""
-    chat = make_chat(make_user("olive", memory_default=True))
-    make_memory("My project deadline is March 15", chat.created_by, chat.workspace)
-    make_memory("I am vegetarian", chat.created_by, chat.workspace)
-    turn = begin_turn(chat, content="When is my project deadline?", by=chat.created_by, now=timezone.now())
+def ask(chat: Chat, question: str) -> Message:
+    turn = begin_turn(chat, content=question, by=chat.created_by, now=timezone.now())
     assert runner.wait_until_idle(60)
     turn.answer.refresh_from_db()
     assert turn.answer.status == MessageStatus.DONE
-    assert turn.answer.content.startswith("My project deadline is March 15")
+    return turn.answer
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("When is my project deadline?", "My project deadline is March 15"),
+        ("tell me my deadline", "My project deadline is March 15"),
+        ("Wann ist die Abgabe meines Projekts?", "My project deadline is March 15"),
+        ("Who leads the design?", "bea: I lead the design"),
+    ],
+)
+def test_a_question_is_answered_with_the_memory_alone(local_model: Path, question: str, answer: str) -> None:
+    """The README's story: so small a model is not trusted to repeat what it was given, and adds what is false."""
+    chat = make_chat(make_user("olive", memory_default=True))
+    make_memory("My project deadline is March 15", chat.created_by, chat.workspace)
+    make_memory("The deadline of the budget is in May", chat.created_by, chat.workspace)
+    make_memory("I am vegetarian", chat.created_by, chat.workspace)
+    make_memory("I lead the design", make_user("bea"), chat.workspace)
+    answered = ask(chat, question)
+    assert answered.content == answer
+    used = ReceiptItem.objects.filter(receipt__message_id=answered.public_id, used=True)
+    assert [item.content for item in used] == [answer.removeprefix("bea: ")]
+
+
+def test_advice_is_given_by_the_model_and_not_by_a_memory(local_model: Path) -> None:
+    chat = make_chat(make_user("olive", memory_default=True))
+    make_memory("I am vegetarian", chat.created_by, chat.workspace)
+    answered = ask(chat, "What should I cook tonight?")
+    assert answered.content
+    assert not answered.content.startswith("I am vegetarian")
