@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 from memoryhub.local.model_server import free_port, is_ready, read_endpoint
-from memoryhub.local.postgres import connection_settings
+from memoryhub.local.postgres import connection_settings, socket_folder
 from tests.memoryhub.local.processes import is_running, named_in_command, running, wait_until
 from tests.migrated import lend_to
 from tests.stack import prepared_in
@@ -35,10 +35,12 @@ MARKS = {
 class Installation:
     """One data folder and, most of the time, a supervisor that works on it."""
 
-    def __init__(self, folder: Path) -> None:
-        self.data_dir = folder / "data"
+    def __init__(self, folder: Path, name: str = "data") -> None:
+        self.data_dir = folder / name
         self.port = free_port()
         self.output = folder / "output"
+        self.temporary = folder / "tmp"
+        self.temporary.mkdir()
         self.process: subprocess.Popen[bytes] | None = None
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("MEMORYHUB_")}
         inherited.pop("DATABASE_URL", None)
@@ -47,6 +49,7 @@ class Installation:
             **inherited,
             "MEMORYHUB_DATA_DIR": str(self.data_dir),
             "MEMORYHUB_PORT": str(self.port),
+            "TMPDIR": str(self.temporary),
             "MEMORYHUB_BUILTIN_MODEL": "small",  # nothing is fetched by a test that does not ask for it
             "MEMORYHUB_WEB_PROCESSES": "1",  # the one that is killed must be missed
             "MEMORYHUB_ADMIN_USERNAME": "ada",
@@ -136,6 +139,12 @@ class Installation:
         """The files in which processes count; they lie in memory."""
         return list(Path("/dev/shm").glob(f"memoryhub-metrics-*-{self.data_dir.stat().st_ino:x}/*.db"))
 
+    def left_over(self) -> list[Path]:
+        """What lies in temporary folders: the environment's, the socket's below /tmp, the counters' in memory."""
+        metrics = Path("/dev/shm").glob(f"memoryhub-metrics-*-{self.data_dir.stat().st_ino:x}")
+        socket = socket_folder(self.data_dir)
+        return [*self.temporary.iterdir(), *metrics, *([socket] if socket.exists() else [])]
+
     def run_job(self) -> None:
         """Queue a job that makes a folder, and wait for the folder."""
         made = Path(tempfile.mkdtemp(dir=self.data_dir.parent)) / "made-by-a-job"
@@ -146,9 +155,9 @@ class Installation:
 
 
 @contextmanager
-def installed() -> Iterator[Installation]:
+def installed(name: str = "data") -> Iterator[Installation]:
     folder = Path(tempfile.mkdtemp(prefix="mh-"))
-    found = Installation(folder)
+    found = Installation(folder, name)
     try:
         yield found
     finally:
@@ -292,3 +301,19 @@ def test_stopping_leaves_no_process_and_the_data(up: Installation) -> None:
     assert not named_in_command(up.data_dir)
     assert read_endpoint(up.data_dir) is None
     assert (up.data_dir / "postgres" / "PG_VERSION").exists()
+
+
+def test_no_temporary_folder_is_left_by_a_stop_even_after_a_kill() -> None:
+    with installed("d" * 100) as deep:  # too long for a socket, which lies below /tmp then
+        prepared_in(deep.data_dir)
+        lend_to(deep.data_dir)
+        for ending in (signal.SIGTERM, signal.SIGKILL, signal.SIGINT):
+            deep.start()
+            deep.run_job()
+            assert deep.page_answers()
+            assert socket_folder(deep.data_dir) in deep.left_over()
+            deep.end(ending)
+            if ending is signal.SIGKILL:
+                wait_until(lambda: not named_in_command(deep.data_dir), "its watchdog has ended the others")
+            else:
+                assert deep.left_over() == []
