@@ -138,7 +138,10 @@ def judge(message: Message, found: Sequence[Found], background: Sequence[Sequenc
     current = np.stack([rules[:, 0], np.full(len(found), -MOST)], axis=1)
     if_current = _probability(np.hstack([plain, kinds_of(message.kinds, current, plain)]), ease)
     asks = MESSAGE_HEADS[int(message.kinds[:3].argmax())]
-    return [Relevance(*map(float, each), asks) for each in zip(value, if_asked, if_current, strict=True)]
+    return [
+        Relevance(float(own), float(asked), float(current), asks)
+        for own, asked, current in zip(value, if_asked, if_current, strict=True)
+    ]
 
 
 def measure(message: Message, found: Sequence[Found], background: Sequence[Sequence[float]]) -> Array:

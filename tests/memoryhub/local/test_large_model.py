@@ -219,7 +219,7 @@ def test_a_full_disk_is_said_and_what_came_stays(
 
 def test_a_disk_too_full_for_a_part_is_said_and_with_room_it_goes_on(small: Path, data_dir: Path) -> None:
     with small_disk(large_model.folder(data_dir), "96k") as disk:
-        (disk / "ballast").write_bytes(bytes(76 * 1024))
+        (disk / "ballast").write_bytes(bytes(88 * 1024))
         with pytest.raises(FetchFailed, match="The disk is full"):
             fetch(data_dir, on_progress=nothing, hub_url=NOBODY)
         make_room(disk)
