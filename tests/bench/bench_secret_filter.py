@@ -27,7 +27,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from memories.judging.secret_filter import Finding, find_personal, find_secret
-from memories.judging.secret_filter.issuers import RULES
+from memories.judging.secret_filter.shapes import RULES
 
 _ORDINARY = """
     the a we they she and but to of in on with for was were had said went took made about after again old new small

@@ -11,18 +11,16 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 
-from memories.judging.secret_filter import names, values
-from memories.judging.secret_filter.commands import find_command_secret
-from memories.judging.secret_filter.finding import Finding
-from memories.judging.secret_filter.layouts import find_placed
-from memories.judging.secret_filter.seed_words import find_seed_words
+from memories.judging.secret_filter import terms, values
+from memories.judging.secret_filter.layouts import find_command_secret, find_placed, find_seed_words
+from memories.judging.secret_filter.matching import Finding
 
 _QUOTE = r"(?:\\{0,3}[\"'`]{1,3}|%22|&quot;|&#39;)"
 _ABOUT = (
-    rf"(?:(?P<about> (?:{names.OF})(?: [\w'./@-]{{1,24}}+){{1,4}}?)"
+    rf"(?:(?P<about> (?:{terms.OF})(?: [\w'./@-]{{1,24}}+){{1,4}}?)"
     r"| \((?!str|bool|int|text|optional|required|default)[^()\n]{1,32}\)"
     r"|(?(password)(?P<noun> (?!manager)[\w'.-]{2,16}+(?: [\w'.-]{2,16}+)??)"
-    rf"(?=:| (?:{names.EQUALS})[ :])|(?!)))?"
+    rf"(?=:| (?:{terms.EQUALS})[ :])|(?!)))?"
 )
 _MARKUP = r"</?[a-z][a-z0-9]{0,9}(?: [^<>\n]{0,60})?/?>"
 # password: str = …, password: &'static str = …, password string = …
@@ -46,20 +44,20 @@ _SIGN = (
     r"|(?P<call>(?<=[\"']), ?|\()(?=[\"'])"
     r"|(?P<verb>,?\s{1,3}+(?:is|was|are|will be|equals?|(?:set |changed |reset |updated )?to|as|has been)"
     rf"{_ADVERB}:?\s{{1,10}}+)"
-    rf"|(?P<foreign>(?:,? {{1,3}}+(?:{names.EQUALS}) ?:?\s{{1,10}}+|\s?(?:{names.ATTACHED}):?\s?))"
+    rf"|(?P<foreign>(?:,? {{1,3}}+(?:{terms.EQUALS}) ?:?\s{{1,10}}+|\s?(?:{terms.ATTACHED}):?\s?))"
 )
 _ASSIGNMENT = (
     r"(?=[^\W\d_])"  # passes over whatever is no letter at little cost
-    rf"(?:(?P<password>{names.PASSWORD})|(?P<token>{names.TOKEN})|(?P<issuer>{names.ISSUER})"
+    rf"(?:(?P<password>{terms.PASSWORD})|(?P<token>{terms.TOKEN})|(?P<issuer>{terms.ISSUER})"
     r"|(?P<pass>(?<![a-z])pass(?![a-z]))|(?P<some_key>(?<=[a-z0-9][_-])key(?![a-z])))"
-    rf"(?P<suffix>[a-z0-9_.-]{{0,24}}+(?=_{{0,3}}[\s=:?|><(,%&\"'`\\\])*]|{names.ATTACHED})"  # else nothing can follow
+    rf"(?P<suffix>[a-z0-9_.-]{{0,24}}+(?=_{{0,3}}[\s=:?|><(,%&\"'`\\\])*]|{terms.ATTACHED})"  # else nothing can follow
     r"(?: (?:key|token|secret|id|value|code)(?![a-z])|(?: string)(?! ?=)){0,2})"
     rf"(?P<close>[\])*_]{{0,3}}(?:(?!\"\s{{1,3}}(?:value|content)\s?=){_QUOTE})?[\])*_]{{0,3}}(?:</[a-z][a-z0-9]{{0,9}}>(?=\s?[:=])){{0,2}})"
     rf"(?:{_ABOUT}(?:{_SIGN})|(?P<space>\s{{1,5}}+))(?:[*_]{{1,3}}\s{{0,10}}+(?:\|\s{{0,5}}+)?|(?:{_MARKUP}\s{{0,10}}+){{1,4}})?"
     rf"(?P<quote>{_QUOTE})?(?P<scheme>(?:bearer|basic|token|apikey|api-key|digest|bot|key)\s{{1,3}}{_QUOTE}?)?"
     r"(?=(?P<value>[^\s\"'`<>]{3,200}))"
 )
-_WEAK = frozenset(names.WEAK)
+_WEAK = frozenset(terms.WEAK)
 _BEFORE, _AFTER = 24, 40  # characters around a statement that are looked at to judge it
 # What judging may cost, in characters: as many as the text has, and these besides. A statement that is judged counts
 # its value and 40, one that is passed over 32. The densest of real files (sources of sign-in forms) come to half the
@@ -67,10 +65,10 @@ _BEFORE, _AFTER = 24, 40  # characters around a statement that are looked at to 
 _ALLOWANCE = 32_768
 _JUDGED, _PASSED_OVER = 40, 32
 _GROUP = re.compile(
-    rf" (?:{names.any_of('gruppe mannschaft truppe klasse partei verein team group crew movement gruppo')}"
+    rf" (?:{terms.any_of('gruppe mannschaft truppe klasse partei verein team group crew movement gruppo')}"
     r"|squadra|grupo|equipo|groupe|equipe)(?![^\W_])"
 )
-_SAME_NAME = re.compile(names.SAME_NAME)
+_SAME_NAME = re.compile(terms.SAME_NAME)
 _NAMES_A_SECRET = re.compile(r"secret|token|key\Z|passw|pwd")
 
 

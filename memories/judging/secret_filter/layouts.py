@@ -1,20 +1,18 @@
-"""Credentials that the place they stand in gives away: a column called password, the half of a pair behind a login, an
-argument of a call, the answer to "set-up key".
-
-Each expression is anchored at something short that ordinary text has seldom; what belongs to it is looked up within a
-bounded reach.
-"""
+"""Credentials given away by where they stand: columns, pairs, arguments of commands, recovery phrases."""
 
 from __future__ import annotations
 
 import re
+from functools import cache
 
-from memories.judging.secret_filter import names, values
-from memories.judging.secret_filter.finding import Finding
-from memories.judging.secret_filter.languages import column
+from mnemonic import Mnemonic
+
+from memories.judging.secret_filter import terms, values
+from memories.judging.secret_filter.matching import Finding, fold
+from memories.judging.secret_filter.terms import any_of, column
 
 _LOGIN = "|".join(column("login"))
-_SECRET_WORD = rf"(?:pass|{names.PASSWORD})"
+_SECRET_WORD = rf"(?:pass|{terms.PASSWORD})"
 _VALUE = r"(?P<value>(?![$<{*\[%])[^\s\"'`,;|<>]{4,100})"
 
 # "login: bob pass: …", "u: bob p: …": found by the word for the password; the login stands before it.
@@ -54,9 +52,9 @@ _STORED = re.compile(
 )
 # "… is my password", "use … as password": found by the verb; the value stands before it.
 _SAID_AFTER = re.compile(
-    rf"(?<=\s)(?:{names.EQUALS}|als|como|comme|come) (?:[^\W\d_]{{1,8}}+ ){{0,2}}(?:{names.PASSWORD})(?![^\W_])"
+    rf"(?<=\s)(?:{terms.EQUALS}|als|como|comme|come) (?:[^\W\d_]{{1,8}}+ ){{0,2}}(?:{terms.PASSWORD})(?![^\W_])"
 )
-_FOR_WHAT = re.compile(rf" (?:{names.OF}|here|there|now|too)(?!\w)")
+_FOR_WHAT = re.compile(rf" (?:{terms.OF}|here|there|now|too)(?!\w)")
 _WIFI = re.compile(r"(?<![^\W_])wifi:(?:[a-z0-9]{1,4}:[^;\n]{0,64};){0,5}?p:(?P<value>[^;\n]{4,64});")
 _QUERY = re.compile(r"[?&](?:key|auth|sig)=(?P<value>[\w-]{20,200})")
 _SET_UP = re.compile(
@@ -206,3 +204,169 @@ def _find_in_column(text: str, lower: str) -> Finding | None:
 def _line_end(text: str, start: int) -> int:
     end = text.find("\n", start, start + _ROW)
     return end if end >= 0 else min(len(text), start + _ROW)
+
+
+# Credentials in the arguments of commands and in the addresses of database drivers, and recovery phrases.
+
+# Each expression is anchored at the flag or the sign, which is short; what must stand before it is looked up
+# after.
+_FLAG = re.compile(
+    r"\s(?:(?P<user>-u|--user)|-[pa])[ =]?[\"']?(?![$<{*\-])(?(user)(?=[^\s\"':]{0,64}+:))(?P<value>[^\s\"']{4,200})"
+)
+_WITH_USER = re.compile(r"[^:]{0,64}:(?![$<{*/]|[0-9]{2,5}$)\S{3,}")
+_COMMAND = re.compile(
+    r"\b(?:(?P<user>curl|wget|https?|xh)|(?P<password>"
+    rf"{any_of('mysql mysqldump mysqladmin mariadb sshpass redis-cli mongosh mongo')}|(?:docker|podman) login))"
+    r"(?=\s)"
+)
+_BREAK = re.compile(r"[\n|;]")
+_REACH = 120  # characters from a command to the flag that is its own
+_DRIVER = re.compile(r"@(?:tcp|unix)\(")
+_DRIVER_PASSWORD = re.compile(r"(?<=[\w.-]:)(?![$<{*])[^\s@/\"']{3,60}")
+_DRIVER_USER = re.compile(r"[\w.-]{1,40}\Z")
+_ORACLE = re.compile(r"jdbc:oracle:thin:[\w.-]{1,64}/(?![$<{*])([^\s@/\"']{1,100})@")
+_SEED_PHRASE = re.compile(
+    rf"(?:(?:{any_of('seed recovery mnemonic secret backup wallet')})[ _-](?:phrase|words|seed)|mnemonic)"
+    r"[^a-z\n]{0,6}(?:is|are)?[^a-z\n]{0,6}\n?(?:[a-z]{3,8}+[ ,]{1,2}){11}[a-z]{3,8}"
+)
+_KUBERNETES = re.compile(
+    r"\bdata:\s{1,10}[\w.-]{1,60}: ?[\"']?[a-z0-9+/]{12,1000}+={0,2}[\"']?\s{0,3}(?:\n|\Z)"
+)
+_KIND_SECRET = re.compile(r"kind: ?[\"']?secret[\"']?\s")
+_PASSPHRASE = re.compile(
+    r"(?:pass ?phrase|password|passwort)[\"']?\s{0,2}(?:[:=]|is:?)\s{0,3}[\"'`]?"
+    r"(?P<words>(?:[a-z]{3,10}+[ -]){3,7}[a-z]{3,10}+)[\"'`]?\s{0,2}(?:[.!\n]|\Z)"
+)
+# Words that make a sentence of what would otherwise be a passphrase of plain words.
+_SENTENCE_WORDS = frozenset(
+    any_of(
+        """the and must should has have not you your for with that this from are was can will need needs use
+        using when were been its our their they them then than but did does don just only also too very who
+        what where why how all
+        """
+    ).split("|")
+)
+
+
+def find_command_secret(lower: str) -> Finding | None:
+    """Return the first credential given to a command, a driver or a wallet in `lower`, a folded lower-case
+    text.
+    """
+    if finding := _find_flag(lower):
+        return finding
+    for match in _DRIVER.finditer(lower):
+        end = match.start()
+        colon = lower.rfind(":", max(0, end - 61), end)
+        if colon > 0 and _DRIVER_PASSWORD.fullmatch(lower, colon + 1, end):
+            user = _DRIVER_USER.search(lower, max(0, colon - 40), colon)
+            return Finding("url_credentials", user.start() if user else colon, end)
+    for kind, pattern in (
+        ("url_credentials", _ORACLE),
+        ("seed_phrase", _SEED_PHRASE),
+    ):
+        if found := pattern.search(lower):
+            return Finding(kind, found.start(), found.end())
+    for match in _KUBERNETES.finditer(lower):
+        if _KIND_SECRET.search(lower, max(0, match.start() - 400), match.start()):
+            return Finding("kubernetes_secret", match.start(), match.end())
+    for match in _PASSPHRASE.finditer(lower):
+        if not _SENTENCE_WORDS & set(re.split("[ -]", match["words"])):
+            return Finding("password", match.start("words"), match.end("words"))
+    return None
+
+
+def _find_flag(lower: str) -> Finding | None:
+    """Return the first password given to a command by a flag ("mysql -p…", "curl -u name:…")."""
+    ends: dict[str | None, int] = {}  # where the last command of each sort ended
+    commands = _COMMAND.finditer(lower)
+    command: re.Match[str] | None = None
+    for flag in _FLAG.finditer(lower):
+        start = flag.start()
+        command = command or next(commands, None)
+        while command and command.end() <= start:
+            ends[command.lastgroup] = command.end()
+            command = next(commands, None)
+        if not command and not ends:
+            return None
+        for sort, end in [*ends.items()] if ends else ():
+            given = flag["user"] is None if sort == "password" else _WITH_USER.fullmatch(flag["value"])
+            if not given:
+                continue
+            if start - end < _REACH and not _BREAK.search(lower, end + 1, start):
+                return Finding("command_password", *flag.span("value"))
+            del ends[sort]
+    return None
+
+
+# The words of a wallet: twelve and more in a row that all stand in a list of BIP-39, as no talk has them.
+
+_LISTS = (
+    "english",
+    "spanish",
+    "french",
+    "italian",
+    "portuguese",
+    "czech",
+)  # scripts that part words by blanks
+_LEAST = 12  # words of the shortest phrase
+_DIFFERENT = 8  # of them, at least: nobody draws one word again and again
+_STEP = _LEAST // 2  # of so many words one is looked at: two of any phrase's are
+_MOST = 200  # runs of such words that a text may have and be no phrase: a list of words is read no further
+_WORD = re.compile("[a-z]+")
+# What may stand between two of them: blanks, a comma, a hyphen, the number of the next.
+_BETWEEN = re.compile(r"[\s,;.|()-]{0,6}(?:[0-9]{1,2}[\s.):-]{1,3})?")
+
+
+@cache
+def _listed() -> dict[str, frozenset[str]]:
+    """The lists' words, folded as the text will be. Read once, when a first text is looked through."""
+    return {language: frozenset(map(fold, Mnemonic(language).wordlist)) for language in _LISTS}
+
+
+@cache
+def _any() -> frozenset[str]:
+    return frozenset[str]().union(*_listed().values())
+
+
+def find_seed_words(lower: str) -> Finding | None:
+    """Return the first phrase of a wallet in `lower`, a folded text in small letters, or None."""
+    listed = _any()
+    words = _WORD.findall(lower)
+    places: list[re.Match[str]] = []
+    at = judged = 0
+    while at + _STEP < len(words):
+        if words[at] in listed and words[at + _STEP] in listed and _run(words, at) >= _DIFFERENT:
+            places = places or list(_WORD.finditer(lower))
+            near = places[max(at - _STEP, 0) : at + 2 * _LEAST]
+            for words_of in _listed().values():
+                if words_of.issuperset(words[at : at + _STEP]) and (found := _phrase(lower, near, words_of)):
+                    return found
+            judged += 1
+            if judged > _MOST:
+                return Finding("too_many_statements", near[0].start(), near[-1].end())
+            at += _STEP
+        at += _STEP
+    return None
+
+
+def _run(words: list[str], at: int) -> int:
+    """How many different words are in the row about this one that stands in any list; of a row too short, none."""
+    listed, first, last = _any(), at, at
+    while first and at - first < _LEAST and words[first - 1] in listed:
+        first -= 1
+    while last < len(words) and last - at < _LEAST and words[last] in listed:
+        last += 1
+    return len(set(words[first:last])) if last - first >= _LEAST else 0
+
+
+def _phrase(lower: str, places: list[re.Match[str]], listed: frozenset[str]) -> Finding | None:
+    run: list[re.Match[str]] = []
+    for place in places:
+        if place.group() not in listed:
+            run = []
+            continue
+        joined = run and _BETWEEN.fullmatch(lower, run[-1].end(), place.start())
+        run = [*run[1 - _LEAST :], place] if joined else [place]
+        if len(run) == _LEAST and len({word.group() for word in run}) >= _DIFFERENT:
+            return Finding("seed_phrase", run[0].start(), place.end())
+    return None

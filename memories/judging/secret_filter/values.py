@@ -3,7 +3,7 @@
 import math
 import re
 
-from memories.judging.secret_filter.names import any_of
+from memories.judging.secret_filter.terms import any_of
 
 # Stand-ins that documentation and code use where a real value would stand.
 _PLACEHOLDER = re.compile(
