@@ -17,10 +17,11 @@ PYTEST := $(PY) -m pytest -n $(TESTERS) --maxprocesses 4
 # What is compiled is kept, whatever the environment says: each process would compile some thousand files anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help run install install-tracing install-dev programs test verify quick lint format fuzz attack container docs docs-site messages untranslated lock audit licences clean clean-data
+.PHONY: help setup run install install-tracing install-dev programs test verify quick lint format fuzz attack container docs docs-site messages untranslated lock audit licences clean clean-data
 
 help:
 	@echo "make run         start MemoryHub (installs what it needs first); Ctrl-C stops it"
+	@echo "make setup       everything to work on it: packages, programs that tests start, checks before each commit"
 	@echo "make test        lint, then the tests; make test T=path runs a part of them"
 	@echo "make verify      the tests that start whole installations and other people's programs"
 	@echo "make programs    install programs of others that the tests run against MemoryHub (pip, and npm where it is)"
@@ -45,6 +46,13 @@ run: install
 install: $(VENV)/.installed
 
 install-dev: $(VENV)/.installed-dev
+
+# For a newcomer, once. The hooks need git; programs of the system are installed where this runs as root on Debian or Ubuntu.
+setup: install-dev $(TOOLS)/.installed
+	@bash .ci/programs
+	@if [ -e .git ]; then $(TOOLS)/bin/pre-commit install --hook-type pre-commit --hook-type commit-msg; fi
+	@$(MAKE) --no-print-directory programs || echo "Other people's programs could not be installed: their tests are skipped." >&2
+	@echo "Ready: make run starts MemoryHub, make quick tests what needs no database, make test everything."
 
 $(VENV)/.made:
 	@if [ ! -w . ]; then \

@@ -1,7 +1,7 @@
 """Formulas of an answer, ``$a^2$``, ``\\(a^2\\)``, ``$$…$$`` and ``\\[…\\]``, as MathML.
 
 Browsers draw MathML themselves: no script, no fonts and no style that a page's policy would refuse, and a formula is
-there while its answer is still being written (docs/decisions/0025). What is not understood is shown as its source.
+there while its answer is still being written (docs/decisions/0021). What is not understood is shown as its source.
 """
 
 from __future__ import annotations

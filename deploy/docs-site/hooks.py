@@ -1,4 +1,4 @@
-"""What of the checkout stands beside docs/ in the site: the README as its first page, and a list of the decisions."""
+"""Pages of the site from outside docs/: the README as its first page, CONTRIBUTING, the changelog, the client."""
 
 from __future__ import annotations
 
@@ -15,15 +15,13 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "client/README.md": "client.md",
     "LICENSE": "licence.md",
-    "docs/decisions": "decisions/index.md",
 }
 LINK = re.compile(r"\]\((?P<to>[^)#\s:]+)(?P<anchor>#[^)\s]*)?\)")
 
 
 def on_files(files: Files, config: Any) -> Files:
     for source, page in PAGES.items():
-        path = ROOT / source
-        text = _decisions(path) if path.is_dir() else _linked(path.read_text(), Path(source).parent)
+        text = _linked((ROOT / source).read_text(), Path(source).parent)
         files.append(File.generated(config, page, content=text))
     return files
 
@@ -49,11 +47,3 @@ def _to(link: re.Match[str], folder: Path, from_page: str) -> str:
         return link[0]  # to what the site does not have: its build says so
     up = "../" * from_page.count("/")
     return f"]({up}{found}{link['anchor'] or ''})"
-
-
-def _decisions(folder: Path) -> str:
-    rows = []
-    for path in sorted(folder.glob("*.md")):
-        title = path.read_text().split("\n", 1)[0].lstrip("# ").strip()
-        rows.append(f"- [{title}]({path.name})")
-    return "# Decisions\n\n" + "\n".join(rows) + "\n"

@@ -287,7 +287,7 @@ class Memory(models.Model):
         return self.content if len(self.content) <= 80 else self.content[:79] + "…"
 
     def _do_update(self, base_qs: models.QuerySet[Memory], *given: Any) -> Any:
-        """In its own part of the table alone (docs/decisions/0028): none ever goes to another workspace."""
+        """In its own part of the table alone (docs/decisions/0002): none ever goes to another workspace."""
         return super()._do_update(base_qs.filter(workspace=self.workspace_id), *given)
 
     @property

@@ -3,7 +3,7 @@
 ``Memory.search`` is a tsvector of the memory's own text with its place as a lexeme, for full-text search (the
 ``lexical`` ranking, panel, admin): a GIN index over the text alone would grow with the whole table. No text can forge
 that lexeme: the parser splits at the colon. The index holds a row for each lexeme of a memory, its excerpt's and its
-date's included, with its BM25 weight (docs/decisions/0008).
+date's included, with its BM25 weight (docs/decisions/0003).
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def newer_migrations(applied: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def is_from_before(applied: Iterable[tuple[str, str]]) -> bool:
-    """Whether these are migrations of before each app began again, which 0100_initial did (docs/decisions/0032)."""
+    """Whether these are migrations of before each app began again, which 0100_initial did (docs/decisions/0002)."""
     first: dict[str, str] = {}
     for app, name in _our_migrations():
         first[app] = min(name, first.get(app, name))

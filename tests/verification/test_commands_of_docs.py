@@ -69,10 +69,10 @@ ELSEWHERE = {
     r"promtool test rules .+|kubectl kustomize": "tests/test_deploy.py",
     r"psql .+|pg_basebackup .+|pg_ctl promote .+|pg_rewind .+": "tests/replicated.py, with places of its own",
     r"docker (build|compose|run) .+": "make container, in Podman's words",
-    r"make (docs|docs-site|messages|untranslated|licences)": "what they call is called by tests",
+    r"make (help|docs|docs-site|messages|untranslated|licences)": "what they call is called by tests",
     r"make (run|test|verify|quick|attack|fuzz|container)( .+)?": "they run these tests, or what these start",
-    r"make (install|install-tracing|programs|lock|audit)( .+)?": "nobody here: they ask package registries",
-    r"make format|pre-commit install|manage\.py makemigrations .+": "nobody here: they change the checkout",
+    r"make (setup|install|install-tracing|programs|lock|audit)( .+)?": "nobody here: they ask package registries",
+    r"make format|manage\.py makemigrations .+": "nobody here: they change the checkout",
     r"(\S*/)?pip install .+|apt-get install .+|git .+|python -m venv .+|cd .+": "nobody here: they fetch things",
     r"kubectl (-n|apply|create) .+": "nobody: no cluster is at hand",
     r"pg_ctl start .+": "nobody: the tests' servers are started with a port and an account of their own",
@@ -86,7 +86,7 @@ ELSEWHERE = {
 def plain(words: list[str]) -> str:
     """A command as it stands in these lists: of whichever Python."""
     text = re.sub(r"^(\S*/)?python3? (?=manage\.py)", "", " ".join(words))
-    return re.sub(r"^\S*/(python|pre-commit)", r"\1", text)
+    return re.sub(r"^\S*/(python)", r"\1", text)
 
 
 # But for what the changelog and the decisions say, which is of their time.

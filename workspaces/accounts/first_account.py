@@ -1,6 +1,6 @@
 """Whoever signs up first, on the machine that alone can reach this MemoryHub, is its administrator.
 
-They run it: else the first thing to learn would be two environment variables (docs/decisions/0029).
+They run it: else the first thing to learn would be two environment variables (docs/decisions/0027).
 """
 
 from __future__ import annotations

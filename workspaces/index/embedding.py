@@ -2,7 +2,7 @@
 
 Which model that is stands in ``EmbeddingModel``, not in the settings: after the settings name another, recall and
 saves stay with the old one until ``workspaces.index.reembedding`` has built the new one's vectors
-(docs/decisions/0009).
+(docs/decisions/0006).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Changing the embedding model without a pause: build the new vectors beside the old, switch at once, clear up.
 
-Recall compares the active model's vectors until those of the new one are complete (docs/decisions/0009). What is
+Recall compares the active model's vectors until those of the new one are complete (docs/decisions/0006). What is
 missing is read from the vectors themselves, so the work may be stopped or killed anywhere and goes on from there.
 """
 

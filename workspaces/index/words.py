@@ -1,4 +1,4 @@
-"""The words side of the index: lexemes, small rows each, and BM25 over them (docs/decisions/0008).
+"""The words side of the index: lexemes, small rows each, and BM25 over them (docs/decisions/0003).
 
 What the words of a text are, stored or asked, the SQL function ``workspaces_words`` says (migration 0019): English
 stems cut to six letters, which find the forms of a word in other languages as well as their own stemmers do, and pairs

@@ -1,4 +1,4 @@
-"""What can be found: vectors and words of passages, in slim tables of their own (docs/decisions/0003, 0008, 0021).
+"""What can be found: vectors and words of passages, in slim tables of their own (docs/decisions/0003, 0004).
 
 A passage is a row of some other table, named by ``kind`` (which table: ``workspaces.index.kinds``) and ``ref`` (its key
 there). No foreign keys: a trigger that each kind's table has takes the rows of what is deleted.
