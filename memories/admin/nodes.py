@@ -41,6 +41,7 @@ class MemoryNodeAdmin(ReadOnlyAdmin):
         "name",
         "kind",
         "description",
+        "gathers_by_name",
         "created_by",
         "created_at",
         "updated_at",

@@ -37,6 +37,11 @@ class MemoryNode(models.Model):
     folded = models.TextField(editable=False)  # the name without case, in any language: by it names are equal
     kind = models.CharField(max_length=KIND_LENGTH, blank=True, help_text="Such as person or project.")
     description = models.TextField(max_length=NODE_DESCRIPTION_LENGTH, blank=True)
+    gathers_by_name = models.BooleanField(
+        "Gather memories that name it",
+        default=False,
+        help_text="Memories that contain the name are linked when they are saved or changed.",
+    )
     memories = models.ManyToManyField(Memory, through="NodeMemory", related_name="nodes")
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField(default=timezone.now)

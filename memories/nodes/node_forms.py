@@ -32,6 +32,9 @@ class NodeForm(DomainForm):
         required=False,
         widget=forms.Textarea(attrs={"rows": 2}),
     )
+    gathers_by_name = forms.BooleanField(
+        label=_("Gather memories that name it"), required=False, initial=True
+    )
 
     @classmethod
     def of(cls, node: MemoryNode) -> NodeForm:

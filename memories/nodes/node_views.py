@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memories.models import Memory, MemoryNode, NodeRelation
-from memories.nodes import node_page, nodes
+from memories.nodes import node_page, nodes, suggestions
 from memories.nodes.node_forms import NodeForm, RelationForm
 from memories.pages.panel_page import PanelFilters, filtered
 from workspaces.access import get_workspace
@@ -98,6 +98,9 @@ def node_list(request: PageRequest, ws_id: str) -> HttpResponse:
         "drawing": _drawing(drawn, relations, ws_id),
         "total": MemoryNode.objects.filter(workspace=workspace).count(),
         "kinds": node_page.kinds(workspace),
+        "suggested": [] if query or after else suggestions.suggest_topics(workspace, request.user),
+        "merges": [] if query or after else suggestions.suggest_merges(workspace),
+        "differs_from": suggestions.DIFFERS_FROM,
     }
     return render(request, "memories/nodes/list.html", context, status=422 if form.errors else 200)
 
@@ -197,6 +200,18 @@ def unrelate(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     source, target = (nodes.get_node(request.user, end, workspace=found.workspace) for end in ends)
     nodes.unrelate(source, target, request.POST.get("relation", ""))
     return _to(found, "#relations")
+
+
+@require_POST
+def merge(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
+    """Merge the topic into another of the workspace: ``into``."""
+    found, _context = _node(request, ws_id, node_id, Role.EDITOR)
+    into = nodes.get_node(request.user, request.POST.get("into", ""), workspace=found.workspace)
+    suggestions.merge_topics(found, into, now=timezone.now())
+    notices.success(
+        request, _("“%(name)s” has been merged into “%(other)s”.") % {"name": found.name, "other": into.name}
+    )
+    return _to(into)
 
 
 @require_http_methods(["GET", "POST"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,6 +22,7 @@ from memories.models.node import (
     RELATION_LENGTH,
     MemoryNodeQuerySet,
 )
+from memories.nodes.linking import fold, link_memories_that_name
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from workspaces.access import require
 from workspaces.actions.workspaces import clean_text
@@ -132,20 +132,35 @@ def counted(node: MemoryNode, user: User) -> MemoryNode:
     return with_counts(rows, node.workspace, user).get()
 
 
-def fold(name: str) -> str:
-    """The name without case, composed: names of one fold are one name."""
-    composed = unicodedata.normalize("NFC", name)
-    return unicodedata.normalize("NFC", composed.casefold())
-
-
 def create_node(
-    workspace: Workspace, *, name: str, kind: str = "", description: str = "", by: User, now: datetime
+    workspace: Workspace,
+    *,
+    name: str,
+    kind: str = "",
+    description: str = "",
+    gathers_by_name: bool = False,
+    by: User,
+    now: datetime,
 ) -> MemoryNode:
-    """A new node. Conflict when the workspace has one of this name, whatever its case; two at once make one."""
+    """A new node. Conflict when the workspace has one of this name, whatever its case; two at once make one.
+
+    With ``gathers_by_name`` it is linked to the memories that name it, now and as they are saved.
+    """
     values = _cleaned(name=name, kind=kind, description=description)
     _refuse_cut_secret(values["name"], values["description"])
-    node = MemoryNode(workspace=workspace, created_by=by, created_at=now, updated_at=now, **values)
-    return _saved(node)
+    node = MemoryNode(
+        workspace=workspace,
+        gathers_by_name=gathers_by_name,
+        created_by=by,
+        created_at=now,
+        updated_at=now,
+        **values,
+    )
+    with transaction.atomic():
+        _saved(node)
+        if gathers_by_name:
+            link_memories_that_name(node, now=now)
+    return node
 
 
 def update_node(
@@ -155,6 +170,7 @@ def update_node(
     name: str | None = None,
     kind: str | None = None,
     description: str | None = None,
+    gathers_by_name: bool | None = None,
 ) -> MemoryNode:
     """Change what is passed; ``None`` leaves it."""
     given = {"name": name, "kind": kind, "description": description}
@@ -162,8 +178,14 @@ def update_node(
     for field, text in values.items():
         setattr(node, field, text)
     _refuse_cut_secret(node.name, node.description)
+    if gathers_by_name is not None:
+        node.gathers_by_name = gathers_by_name
     node.updated_at = now
-    return _saved(node, [*values, "updated_at"])
+    with transaction.atomic():
+        _saved(node, [*values, "gathers_by_name", "updated_at"])
+        if gathers_by_name:
+            link_memories_that_name(node, now=now)
+    return node
 
 
 def delete_node(node: MemoryNode) -> None:

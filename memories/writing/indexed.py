@@ -10,8 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from django.utils import timezone
+
 from memories.models import Memory
 from memories.models.memory import PLACE
+from memories.nodes.linking import link_to_named_topics
 from memories.recalling.kind import MEMORIES
 from memoryhub.database import queries
 from workspaces.index import vector_rows, words
@@ -49,9 +52,10 @@ def index_words(memories: Sequence[Memory]) -> None:
 
 
 def index_lexemes(memories: Sequence[Memory]) -> None:
-    """The rows of BM25 alone: for new memories whose ``search`` was stored with them."""
+    """The rows of BM25 alone, for new memories whose ``search`` was stored with them, and the links to topics named."""
     ids, within = _of(memories)
     words.index_words(MEMORIES, ids, within=within)
+    link_to_named_topics(memories, now=timezone.now())
 
 
 def unindex_words(memories: Sequence[Memory]) -> int:

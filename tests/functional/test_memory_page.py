@@ -72,3 +72,27 @@ def test_by_keys_alone(cast: Cast, open_as: Open) -> None:
     expect(page.locator(".memory-table__acts")).to_contain_text("Pinned")
     memory.refresh_from_db()
     assert memory.pinned
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
+def test_a_name_becomes_a_topic_that_gathers_and_is_merged(cast: Cast, open_as: Open, size: Any) -> None:
+    for text in ("We met Maria Lopez", "The venue was found by Maria Lopez", "Lunch is with Maria on Friday"):
+        make_memory(text, cast.owner, cast.workspace)
+    page = open_as(cast.owner)
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    topics = f"/workspaces/{cast.workspace.public_id}/nodes/"
+    page.goto(topics)
+    page.get_by_role("button", name="Make a topic Maria Lopez").click()
+    expect(page.locator("#memories .node-memory")).to_have_count(2)
+    page.goto(topics)
+    page.get_by_label("Name", exact=True).fill("Maria")
+    page.get_by_role("button", name="Create topic").click()
+    expect(page.locator("#memories .node-memory")).to_have_count(3)
+    page.goto(topics)
+    page.get_by_text("Merge …").click()
+    assert faults(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    shoot(page, f"topics-{size[0]}")
+    page.get_by_role("button", name="Merge", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Maria Lopez")
+    expect(page.locator("#memories .node-memory")).to_have_count(3)

@@ -248,6 +248,11 @@ def _forms() -> dict[str, frozenset[str]]:
     }
 
 
+def determiners() -> frozenset[str]:
+    """Return the German articles and possessives, after which every noun has a capital."""
+    return _forms()["determiners"]
+
+
 @cache
 def _patterns() -> dict[str, re.Pattern[str]]:
     """Return a pattern for each list of phrases: whole words, in Han, kana, hangul and Arabic also parts of them."""

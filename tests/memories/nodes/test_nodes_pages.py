@@ -15,6 +15,7 @@ from django.utils import timezone
 from memories.models import Memory, MemoryNode, NodeMemory, NodeRelation, Scope
 from memories.nodes import nodes
 from memories.nodes.node_views import MEMORIES_SHOWN, NODES_SHOWN
+from memories.nodes.suggestions import DIFFERS_FROM, suggest_merges, suggest_topics
 from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import make_memory, make_node, make_workspace
@@ -226,3 +227,49 @@ def test_pages_cost_the_same_for_few_and_many(cast: Cast) -> None:
     few = costs()
     grow(7)
     assert costs() == few
+
+
+def test_names_that_recur_are_offered_and_fill_the_topic(cast: Cast) -> None:
+    make_memory("Maria leads the launch", cast.owner, cast.workspace)
+    make_memory("The launch was planned by Maria Lopez", cast.owner, cast.workspace)
+    named = make_memory("We asked Maria about the venue", cast.owner, cast.workspace)
+    make_memory("Der Umzug ist im März, sagt der Umzug", cast.owner, cast.workspace)
+    make_memory("Ask Zelda first, then Zelda", cast.owner, cast.workspace, scope=Scope.USER)
+    make_memory("Call Zelda", cast.owner, cast.workspace, scope=Scope.USER)
+    assert [(each.name, each.number) for each in suggest_topics(cast.workspace, cast.owner)] == [("Maria", 2)]
+    assert "Make a topic" in shown(cast.editor, url("nodes", cast))
+    assert "Make a topic" not in shown(cast.viewer, url("nodes", cast))
+
+    signed_in(cast.editor).post(url("nodes", cast), {"name": "Maria", "gathers_by_name": "on"})
+    topic = MemoryNode.objects.get()
+    assert nodes.gathered(topic, cast.viewer).count() == 3
+    make_memory("Mariann is another person", cast.owner, cast.workspace)
+    later = make_memory("Maria's flight lands at nine", cast.owner, cast.workspace)
+    assert set(nodes.gathered(topic, cast.viewer)) >= {named, later}
+    assert nodes.gathered(topic, cast.viewer).count() == 4
+    assert suggest_topics(cast.workspace, cast.owner) == []
+
+
+def test_topics_that_look_alike_are_merged_or_told_apart(cast: Cast) -> None:
+    short, long = (make_node(cast.editor, cast.workspace, name=name) for name in ("Maria", "Maria Lopez"))
+    apollo = make_node(cast.editor, cast.workspace, name="Apollo")
+    nodes.relate(short, apollo, "works on", now=timezone.now())
+    memory = make_memory("Maria knows the venue", cast.owner, cast.workspace)
+    nodes.link_memory(short, memory, now=timezone.now())
+    assert suggest_merges(cast.workspace) == [(long, short)]
+    page = shown(cast.editor, url("nodes", cast))
+    assert url("node_merge", cast, short) in page
+    assert url("node_merge", cast, short) not in shown(cast.viewer, url("nodes", cast))
+
+    told = {"other": "Maria", "relation": DIFFERS_FROM}
+    assert signed_in(cast.editor).post(url("node_relate", cast, long), told).status_code == 302
+    assert suggest_merges(cast.workspace) == []
+
+    merge = url("node_merge", cast, short)
+    for wrong, code in ((short.public_id, 422), ("node_none", 404), ("", 404)):
+        assert signed_in(cast.editor).post(merge, {"into": wrong}).status_code == code
+    merged = signed_in(cast.editor).post(merge, {"into": long.public_id})
+    assert merged["Location"] == url("node", cast, long)
+    assert not MemoryNode.objects.filter(pk=short.pk).exists()
+    assert list(nodes.gathered(long, cast.viewer)) == [memory]
+    assert [each.relation for each in nodes.relations_of(long)] == ["works on"]

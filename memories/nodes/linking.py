@@ -1,0 +1,56 @@
+"""Links between topics and the memories that name them, made when either is written."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from datetime import datetime
+
+from memories.models import Memory, MemoryNode, NodeMemory
+
+
+def fold(name: str) -> str:
+    """The name without case, composed: names of one fold are one name."""
+    composed = unicodedata.normalize("NFC", name)
+    return unicodedata.normalize("NFC", composed.casefold())
+
+
+def mentions(text: str, name: str) -> bool:
+    """Return True if the text contains the name as whole words, whatever the case of its letters."""
+    folded = fold(name)
+    before = r"(?<!\w)" if _has_spaces_around_words(folded[0]) else ""
+    after = r"(?!\w)" if _has_spaces_around_words(folded[-1]) else ""
+    return re.search(before + re.escape(folded) + after, fold(text)) is not None
+
+
+def link_to_named_topics(memories: Sequence[Memory], *, now: datetime) -> None:
+    """Link these memories to the topics that gather by name and that they name. One query where there are none."""
+    topics: dict[int, list[MemoryNode]] = {}
+    workspaces = {memory.workspace_id for memory in memories}
+    for node in MemoryNode.objects.filter(workspace__in=workspaces, gathers_by_name=True):
+        topics.setdefault(node.workspace_id, []).append(node)
+    links = [
+        NodeMemory(node=node, memory=memory, created_at=now)
+        for memory in memories
+        for node in topics.get(memory.workspace_id, ())
+        if mentions(memory.content, node.name)
+    ]
+    NodeMemory.objects.bulk_create(links, ignore_conflicts=True)
+
+
+def link_memories_that_name(node: MemoryNode, *, now: datetime) -> None:
+    """Link every memory of the workspace that names the topic, personal ones too: each person sees their own only."""
+    rows = Memory.objects.live().filter(workspace=node.workspace_id, content__icontains=node.name)
+    links = [
+        NodeMemory(node=node, memory_id=pk, created_at=now)
+        for pk, content in rows.values_list("pk", "content").iterator(chunk_size=1000)
+        if mentions(content, node.name)
+    ]
+    NodeMemory.objects.bulk_create(links, batch_size=1000, ignore_conflicts=True)
+
+
+def _has_spaces_around_words(sign: str) -> bool:
+    """Return False for signs of languages that are written without spaces between words."""
+    name = unicodedata.name(sign, "")
+    return not name.startswith(("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR"))
