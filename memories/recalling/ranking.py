@@ -1,6 +1,6 @@
 """How recalled memories are ordered. Pure: numbers in, numbers out; ``now`` is passed in.
 
-The hybrid's weights were chosen by measurement on public conversations (docs/recall.md has the table and what each is
+The hybrid's weights were chosen by measurement on public conversations (docs/figures.md has the table and what each is
 worth); the plateau is flat, half or double of any one of them moves little.
 """
 
@@ -98,7 +98,7 @@ def injection_threshold(base: float, memories: int) -> float:
     """The hybrid score from which a memory goes before the model, in a place of so many memories.
 
     ``base`` holds from 200 memories on. The best of few unrelated memories scores lower than the best of many, by
-    about 0.04 for every halving (docs/recall.md: the curves), so a small workspace asks for less.
+    about 0.04 for every halving (docs/figures.md: the curves), so a small workspace asks for less.
     """
     if memories >= SMALL_TALK_AT:
         return base

@@ -6,7 +6,7 @@ and parts of words it shares with the message, and how rare they are; what kind 
 it looks something up, it asks for work or advice) and what kind of statement (a rule or preference, something over).
 No measure decides alone: a message that seems to ask for nothing still gets a memory that stands out.
 
-Everything is fitted by tests/bench/fit_relevance.py; docs/recall.md has the figures.
+Everything is fitted by tests/bench/fit_relevance.py; docs/figures.md has the figures.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a question says besides its meaning: whom it names, which time it means. Pure; ``now`` is passed in.
 
-What each signal is worth is measured in docs/recall.md.
+What each signal is worth is measured in docs/figures.md.
 """
 
 from __future__ import annotations

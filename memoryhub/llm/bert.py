@@ -167,7 +167,7 @@ def _value(name: str, kind: int, shape: list[Any]) -> bytes:
 
 # How a model is run in this process: onnxruntime, on few threads.
 
-# A text at a time wastes the core on short ones, and on long ones any more than two: docs/recall.md has the figures.
+# A text at a time wastes the core on short ones, and on long ones any more than two: docs/figures.md has the figures.
 # Nor does more memory than this come to be kept by the runtime.
 MOST_TEXTS = 8
 MOST_PIECES = 256  # of a batch, with what its shorter texts are filled up with

@@ -229,7 +229,7 @@ class Weights:
         return np.frombuffer(self.raw, _BLOCK, count // BLOCK, at).reshape(rows, -1)
 
     def layers(self) -> Iterator[Layer]:
-        """In eight bits, which take a third of the time of four and find the same (docs/recall.md)."""
+        """In eight bits, which take a third of the time of four and find the same (docs/figures.md)."""
         for own in (f"l{number}." for number in range(LAYERS)):
             bias = np.concatenate([self.vector(f"{own}{name}.b") for name in "qkv"])
             vectors = {name: self.vector(own + name) for name in VECTORS}
@@ -282,7 +282,7 @@ def _directory(raw: NDArray[np.uint8], at: int) -> dict[str, tuple[int, int]]:
 
 # What of a vector is the language of its text: taken out, and read, so that a question finds what another tongue says.
 #
-# Fitted by tests/bench/fit_languages.py on sentences in sixteen languages (docs/recall.md).
+# Fitted by tests/bench/fit_languages.py on sentences in sixteen languages (docs/figures.md).
 
 FILE = Path(__file__).with_suffix(".npz")
 CENTRED = 0.8  # of the mean of all texts: all of it makes languages meet best, none finds best within one

@@ -29,7 +29,7 @@ EMBEDDED_CAPABILITIES = Capabilities(
     needs_help=True,
     writes_on=True,
 )
-# The larger built-in model. Of forty requests with tools it did 24 right, and rules extract better (docs/models.md).
+# The larger built-in model. Of forty requests with tools it did 24 right, and rules extract better (docs/figures.md).
 LARGE_CAPABILITIES = Capabilities(
     has_tools=False,
     can_extract=False,

@@ -1,6 +1,6 @@
 """A document's text in passages: pieces of a few sentences that keep to headings, pages and paragraphs.
 
-Small ones, found by what stands around them: measured by ``manage.py bench_documents`` (docs/recall.md).
+Small ones, found by what stands around them: measured by ``manage.py bench_documents`` (docs/figures.md).
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ _ahead = ThreadPoolExecutor(
     max_workers=1, thread_name_prefix="embed-ahead"
 )  # its thread is begun with the first text
 BATCH = 64
-EXCERPT_SHARE = 0.5  # of the excerpt's vector in the one that recall compares; measured in docs/recall.md
+EXCERPT_SHARE = 0.5  # of the excerpt's vector in the one that recall compares; measured in docs/figures.md
 
 Text = tuple[str, str]  # a passage's own and its excerpt
 

@@ -20,11 +20,11 @@ from workspaces.index.words import bm25
 
 logger = logging.getLogger(__name__)
 CANDIDATES = 200
-# What meaning and words are worth (docs/recall.md).
+# What meaning and words are worth (docs/figures.md).
 MEANING, WORDS = 0.70, 0.35
 WORDS_AS_MEANING = 0.6  # the cosine that stands for words alone, where no vector is there to compare
 FLOOR = 0.40  # of the score: from it on a passage has to do with the query
-NEAR = 0.30  # the bundled embedder's cosine that says the same, in every language (docs/recall.md)
+NEAR = 0.30  # the bundled embedder's cosine that says the same, in every language (docs/figures.md)
 EXCERPT = 600  # characters of a long text that are shown of what was found
 
 Arm = Literal["hybrid", "words", "vector"]

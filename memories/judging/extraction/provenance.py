@@ -3,7 +3,7 @@
 Pure. Each sentence that stood before the model is compared with the statement, by the cosine of their vectors. The
 statement is a person's if their nearest sentence is near enough, no other source is nearer, and all its names and
 numbers stand in their words. In doubt it waits for review, which costs a click; the other mistake lets a document
-write into somebody's memory. Measured in docs/security.md; thresholds chosen on half of the cases of
+write into somebody's memory. Measured in docs/figures.md; thresholds chosen on half of the cases of
 ``tests/memories/writing/resting_cases.py``.
 """
 

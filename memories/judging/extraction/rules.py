@@ -18,7 +18,7 @@ from memories.judging.extraction.candidates import MAX_TEXT, MAX_WORDS, Candidat
 from memories.judging.extraction.keeping import Judged, chosen, judge
 from memories.judging.extraction.sentences import own_part
 
-LEAST = 0.65  # chance from which a clause is kept; docs/recall.md has what others would give
+LEAST = 0.65  # chance from which a clause is kept; docs/figures.md has what others would give
 FAINT = 0.6  # the same of one that takes the place of a memory
 LEAST_FAINT = 0.2  # and whose sentence takes back something besides
 TAKEN_BACK = 0.5

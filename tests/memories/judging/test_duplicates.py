@@ -24,7 +24,7 @@ def both_ways() -> dict[Pair, tuple[bool, bool]]:
 def test_rewordings_are_caught_and_edits_are_not_merged(
     both_ways: dict[Pair, tuple[bool, bool]], english: bool, caught: float, mistaken: float
 ) -> None:
-    """The bounds are the promise of docs/recall.md, on pairs that were not fitted on."""
+    """The bounds are the promise of docs/figures.md, on pairs that were not fitted on."""
     of = {pair: is_same for pair, (is_same, _) in both_ways.items() if (pair.language == "en") == english}
     rewordings = [is_same for pair, is_same in of.items() if pair.same]
     edits = [is_same for pair, is_same in of.items() if pair.kind in "!r"]

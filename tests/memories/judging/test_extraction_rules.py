@@ -19,7 +19,7 @@ def kept(*texts: str) -> list[Candidate]:
 
 @pytest.mark.parametrize("english", [True, False])
 def test_what_lasts_is_found_and_little_else(english: bool) -> None:
-    """On messages that were held back (docs/recall.md)."""
+    """On messages that were held back (docs/figures.md)."""
     of = [each for each in messages() if each.split == "held back" and (each.language == "en") == english]
     counts = [found_of(each, ENCODER, LEAST)[:3] for each in of]
     facts, found, statements = (sum(column) for column in zip(*counts, strict=True))
