@@ -11,10 +11,9 @@ from typing import Any, cast
 
 from allauth.account import app_settings
 from allauth.account import signals as account
-from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.adapter import DefaultAccountAdapter, get_adapter
+from allauth.account.authentication import get_authentication_records
 from allauth.account.decorators import reauthentication_required
-from allauth.account.internal.flows.login import get_authentication_records
-from allauth.account.internal.flows.reauthentication import get_reauthentication_flows
 from allauth.core.exceptions import ImmediateHttpResponse, ReauthenticationRequired
 from allauth.mfa import signals as mfa
 from allauth.mfa.models import Authenticator
@@ -115,7 +114,7 @@ def has_two_factor(request: HttpRequest) -> bool:
 
 def typed_password_lately(request: HttpRequest) -> bool:
     """Whether this session's person has shown again in the last minutes, after signing in, that it is them."""
-    if not get_reauthentication_flows(request.user):
+    if not get_adapter(request).get_reauthentication_methods(request.user):
         return _came_in_lately(request)
     try:
         reauthentication_required(lambda request: None)(request)
@@ -134,7 +133,7 @@ def ask_for_password(request: HttpRequest) -> None:
     """For a page on which something goes for good: who has not shown lately that it is them is asked first."""
     if typed_password_lately(request):
         return
-    if get_reauthentication_flows(request.user):
+    if get_adapter(request).get_reauthentication_methods(request.user):
         raise ReauthenticationRequired
     raise ImmediateHttpResponse(render(request, "socialaccount/again.html", status=403))
 
@@ -157,7 +156,7 @@ def require_fresh_password(request: HttpRequest) -> None:
             _(
                 "This needs your password once more. Enter it at /accounts/reauthenticate/, then send this again."
             )
-            if get_reauthentication_flows(request.user)
+            if get_adapter(request).get_reauthentication_methods(request.user)
             else _("This needs a fresh sign-in. Sign out and in again, then send this again."),
             code="reauthenticate",
         )

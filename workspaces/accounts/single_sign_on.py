@@ -7,7 +7,6 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from allauth.account.internal.decorators import login_not_required
 from allauth.account.models import EmailAddress
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
@@ -24,6 +23,7 @@ from allauth.socialaccount.providers.oauth2.views import (
 )
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
 from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render

@@ -18,10 +18,11 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
 
+from memoryhub.database.failures import refuse_writes
 from memoryhub.errors import NotFound
 from memoryhub.http.asgi import receiver_of, scope_of
 from memoryhub.languages import grouped
-from workspaces.models import KeyScope, OAuthToken, TokenKind
+from workspaces.models import KeyScope, TokenKind
 from workspaces.oauth import clients, grants
 from workspaces.oauth.grants import SCOPES
 
@@ -77,9 +78,7 @@ def _refusal(request: HttpRequest, method: str, limit: str, *, form: bool) -> Ht
     elif form and not _is_form(request):
         response = _error(400, "invalid_request", _("The body must be a form (%s) in UTF-8.") % FORM)
     elif limit and not ratelimit.consume(request, action=limit):
-        OAuthToken.objects.filter(pk=0).update(
-            used_at=None
-        )  # a database that takes no writes counts nothing: 503
+        refuse_writes()  # a read-only database counts no requests: 503
         response = _error(
             429, "temporarily_unavailable", _("Too many requests from your network. Try later.")
         )
