@@ -94,8 +94,11 @@ def is_disk_full(error: BaseException | None) -> bool:
     )
 
 
-def refuse_writes() -> None:
-    """Raise ReadOnly if this connection could not write. Costs nothing: the server says so by itself (since 14)."""
+def refuse_writes(*, ask: bool = False) -> None:
+    """Raise ReadOnly if this connection could not write. Costs nothing: the server says so by itself (since 14).
+
+    With ``ask`` one query finds out whether the running transaction is read-only, too.
+    """
     connection.ensure_connection()
     info = connection.connection.info
     if "on" in (
@@ -103,3 +106,8 @@ def refuse_writes() -> None:
         info.parameter_status("in_hot_standby"),
     ):
         raise ReadOnly
+    if ask:
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW transaction_read_only")
+            if cursor.fetchone() == ("on",):
+                raise ReadOnly

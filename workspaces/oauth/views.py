@@ -78,7 +78,7 @@ def _refusal(request: HttpRequest, method: str, limit: str, *, form: bool) -> Ht
     elif form and not _is_form(request):
         response = _error(400, "invalid_request", _("The body must be a form (%s) in UTF-8.") % FORM)
     elif limit and not ratelimit.consume(request, action=limit):
-        refuse_writes()  # a read-only database counts no requests: 503
+        refuse_writes(ask=True)  # a read-only database counts no requests: 503
         response = _error(
             429, "temporarily_unavailable", _("Too many requests from your network. Try later.")
         )
