@@ -1,4 +1,4 @@
-"""What knows no person: settings, the database, models, files, monitoring, and the supervisor."""
+"""The base below all apps, which knows no person: settings, database, models, files, monitoring, supervisor."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""System checks: what would only be noticed later is said at start."""
+"""System checks at start, for faults that would otherwise be noticed later."""
 
 from __future__ import annotations
 

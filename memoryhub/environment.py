@@ -108,7 +108,7 @@ class Environment:
         return self._number(name, default, float, low, high, "a number")
 
     def price(self, name: str) -> Price | None:
-        """What a million tokens cost: ``in, out`` or ``in, cached, out``."""
+        """Read the price of a million tokens: ``in, out`` or ``in, cached, out``."""
         words = self.words(name)
         try:
             amounts = [Decimal(word) for word in words]
@@ -165,7 +165,7 @@ def database_from_url(url: str, name: str = "DATABASE_URL") -> dict[str, Any]:
     """Django's connection settings for ``postgres://user:password@host:port/name?option=value``.
 
     A socket folder goes into ``?host=/path``. Of several hosts, ``@one:5432,two:5432``, the one that takes writes is
-    found anew by each connection. Anything but Postgres raises ImproperlyConfigured.
+    found by each new connection. Anything but Postgres raises ImproperlyConfigured.
     """
     allowed = f"{name} must look like postgres://user:password@host:5432/name."
     try:

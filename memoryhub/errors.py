@@ -1,4 +1,4 @@
-"""Domain errors. Each knows its code and HTTP status; the doors turn them into a body or a sentence."""
+"""Domain errors. Each knows its code and HTTP status; views turn them into a body or a sentence."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DomainError(Exception):
 
     @property
     def for_all(self) -> str:
-        """What is kept where others read it too: ``message`` is said to the one who asked."""
+        """The text that is stored where others read it too: ``message`` is for the caller alone."""
         return self.message
 
     default_message: str | Promise = later("That did not work.")
@@ -48,7 +48,7 @@ class DomainError(Exception):
         return {"error": error}
 
     def headers(self) -> dict[str, str]:
-        """What an answer over HTTP says beside it."""
+        """Extra headers of an HTTP response with this error."""
         return {}
 
 
@@ -85,7 +85,7 @@ class Invalid(DomainError):
 
 
 class UnreadReply(DomainError):
-    """A model's reply is not the JSON it was asked for. Counted, never raised."""
+    """A model's reply is not the expected JSON. Counted, never raised."""
 
     status, code = 422, "unread"
     default_message = later("The model's reply could not be read.")

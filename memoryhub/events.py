@@ -2,7 +2,7 @@
 
 ``publish`` is part of the running transaction: a rollback says nothing, a commit tells everyone. One listening
 connection a process, in a thread of its own, started by the first subscriber; after a lost connection it comes back
-and tells every subscriber to look again (``resync``), since what was said meanwhile is lost.
+and has every subscriber look again (``resync``), since events sent in between are lost.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def publish(channel: str, name: str, data: dict[str, Any] | None = None) -> None
 
 
 def payload(channel: str, name: str, data: dict[str, Any] | None = None) -> str:
-    """What is sent over Postgres, for statements that say it with what they write."""
+    """Build the payload of a Postgres notification, for statements that send it with what they write."""
     return json.dumps([channel, name, data or {}], separators=(",", ":"))
 
 
 def _connection_params() -> dict[str, Any]:
-    """What libpq needs to reach the database Django uses, past a pooler, without what is Django's own."""
+    """Return what libpq needs to reach the database Django uses, past a pooler, without what is Django's own."""
     django_only = {"cursor_factory", "context", "prepare_threshold"}
     params = connections["default"].get_connection_params()
     return {name: value for name, value in params.items() if name not in django_only} | settings.LISTEN_AT
@@ -142,7 +142,7 @@ class Listener:
             pause = min(pause * 2, 5)
 
     def stop(self) -> None:
-        """End the thread and its connection, for the end of a test run; the next subscriber begins anew."""
+        """End the thread and its connection, for the end of a test run; the next subscriber starts another."""
         thread = self.thread
         if thread is not None:
             self.stopping.set()

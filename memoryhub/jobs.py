@@ -1,4 +1,4 @@
-"""What background jobs share: a failed one says what failed and where, never what it was working on."""
+"""Background jobs: what they share. A failed one reports the error and where, never the text it worked on."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run_every(minutes: int, func: str, *, name: str, app: AppConfig) -> None:
 
 
 def follow_traces() -> None:
-    """A job goes on with the trace of whatever queued it."""
+    """Continue the trace of the code that queued a job."""
     from django_q.signals import pre_enqueue, pre_execute
 
     def send_along(sender: Any, task: dict[str, Any], **kwargs: Any) -> None:
@@ -52,7 +52,7 @@ class JobFailed(Exception):
 
 def job(function: Callable[P, T]) -> Callable[P, T]:
     """The queue keeps the text of a job's error, and the database's errors quote rows: stored text, out of reach of
-    "forget for good". So only the error's kind and the lines of code it came through are told.
+    "forget for good". So only the error's kind and the lines of code it came through are recorded.
     """
 
     @wraps(function)

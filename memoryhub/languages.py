@@ -1,8 +1,8 @@
 """In which language is spoken: the one that a person chose, else the first that the browser asks for and that we have.
 
-Pages follow both. REST follows the request's ``Accept-Language`` alone: a program is answered alike whoever's key it
+Pages follow both. REST follows the request's ``Accept-Language`` alone: a program gets the same answers with any key
 holds, and its errors' codes are the same in all languages. What models read is English: ``/v1``, ``/mcp``, prompts.
-So is what is stored; it is translated where it is shown (``translated``), for whoever looks.
+So is what is stored; it is translated where it is shown (``translated``), for its reader.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def isolated(name: str) -> str:
 
 
 def chosen_by(person: Any) -> str:
-    """What somebody chose in the profile, if it is still a language of ours; else nothing."""
+    """Return the language chosen in the profile, if it is still one of ours; else nothing."""
     language: str = getattr(person, "language", "")
     return language if language in dict(settings.LANGUAGES) else ""
 
@@ -86,5 +86,5 @@ def file_size(size: int) -> str:
 
 
 def speaking_to(person: Any) -> AbstractContextManager[None]:
-    """What is said inside is in this person's language; in English to who leaves it to a browser, which is not here."""
+    """Use this person's language inside the block; English for a person who leaves it to a browser."""
     return translation.override(chosen_by(person) or settings.LANGUAGE_CODE)

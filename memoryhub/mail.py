@@ -26,7 +26,7 @@ def is_set() -> bool:
 
 
 def send(subject: str, text: str, to: Iterable[str]) -> None:
-    """One mail to each address, once the caller's transaction is done: what it tells of holds if no server takes it."""
+    """Send one mail to each address after the caller's transaction. A failure of the server undoes nothing."""
     for address in dict.fromkeys(to):
         transaction.on_commit(partial(_send, subject, text, address))
 
@@ -37,7 +37,7 @@ def _send(subject: str, text: str, address: str) -> None:
 
 
 def as_name(typed: str) -> str:
-    """What somebody typed, in a mail of ours: a short line, of which no mail program makes a link."""
+    """Clean a typed name for a mail of ours: a short line, of which no mail program makes a link."""
     line = OPENS.sub(r"\g<0> ", " ".join(typed.split()))
     return line if len(line) <= LONGEST_NAME else f"{line[: LONGEST_NAME - 1].rstrip()}…"
 
@@ -47,16 +47,16 @@ def try_out(address: str) -> str:
     try:
         connection = get_connection(None if settings.EMAIL_BACKEND.startswith("django.") else SMTP)
         send_mail("MemoryHub", "Mail from this MemoryHub arrives.", None, [address], connection=connection)
-    except Exception as error:  # whatever a server says or does
+    except Exception as error:  # a server may cause any error
         return f"{type(error).__name__}: {error}"[:300]
     return ""
 
 
 @contextmanager
 def failures_logged() -> Iterator[None]:
-    """A mail that cannot be sent ends nothing, and is said in the log."""
+    """Deliver a mail; a failure is logged and ends nothing."""
     try:
         yield
-    except Exception as error:  # whatever a server says or does
+    except Exception as error:  # a server may cause any error
         # Neither the text nor the address, which servers repeat in what they say.
         logger.error("A mail was not sent: %s.%s", type(error).__module__, type(error).__qualname__)

@@ -29,7 +29,7 @@ class ModelFile:
     sha256: str
 
     def path(self) -> Path:
-        """Where it lies. Raises ModelFileMissing."""
+        """Return its path. Raises ModelFileMissing."""
         spec = importlib.util.find_spec(self.package)
         for folder in (spec.submodule_search_locations or []) if spec else []:
             path = Path(folder) / self.relative

@@ -9,7 +9,7 @@ from django.views.generic import RedirectView
 from memoryhub.http import installing
 
 handler500 = "memoryhub.http.middleware.server_error"
-# What is asked for most comes first, and what has a word of its own before what has none: each pattern is tried.
+# Frequent addresses come first, and what has a word of its own before what has none: each pattern is tried.
 urlpatterns = [
     # Fixed words before variable ids: "chats" and "workspaces" would match {chat} otherwise.
     path("chat/api/", include("workspaces.api.urls")),

@@ -56,7 +56,7 @@ class Manifest:
 
 
 class Writer:
-    """Writes to a place, piece after piece and never back. ``show`` is told how far it is."""
+    """A stream that is written once, from beginning to end. ``show`` gets the progress."""
 
     def __init__(self, place: Place, show: Show = nobody) -> None:
         self.place = place
@@ -124,7 +124,7 @@ class Reader:
             raise
         except OSError as error:
             raise BackupError(f"{place} cannot be read: {error.strerror or error}.") from error
-        except Exception as error:  # whatever a ZIP of another kind makes the library and its decoders raise
+        except Exception as error:  # the library's decoders raise anything for another kind of ZIP
             raise BackupError(f"{place} is no whole backup of MemoryHub.") from error
 
     def verify(self) -> None:
@@ -144,7 +144,7 @@ class Reader:
         return self._zip.open(name)
 
     def chunks(self, name: str, doing: str) -> Iterator[bytes]:
-        """All of it, saying meanwhile how much was ``doing`` done with."""
+        """Read all of it, and show the progress of ``doing``."""
         size, read = self.manifest.members[name][0], 0
         try:
             with self.open(name) as member:
@@ -165,7 +165,7 @@ class Reader:
                 yield name
 
     def keys(self, passphrase: str) -> dict[str, Any] | None:
-        """What was sealed, None where nothing was. BackupError for another passphrase."""
+        """Return the sealed keys, None if there are none. BackupError for another passphrase."""
         if KEYS not in self.manifest.members:
             return None
         salt, sealed = self._zip.read(KEYS).split(b"\n", 1)

@@ -59,7 +59,7 @@ def make_backup(place: Place, passphrase: str, say: Say, show: Show = nobody) ->
 
 
 def _note(size: int, say: Say) -> None:
-    """By which it is known when the last one was made. Its backup is there whatever becomes of this."""
+    """Record that a backup was made. An error here does not lose the backup."""
     try:
         for path in settings.AFTER_BACKUP:
             import_string(path)(size, installation())
@@ -85,7 +85,7 @@ def forgotten_in() -> list[str]:
 
 
 def present_keys() -> dict[str, Any]:
-    """What reads the sealed secrets, sessions and tombstones of this installation."""
+    """Return the keys that read the sealed secrets, sessions and tombstones of this installation."""
     return {name: getattr(settings, name) for name in ("SECRET_KEY", "FORGET_KEY", "ENCRYPTION_KEYS")}
 
 
@@ -143,5 +143,5 @@ def _answering() -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise
-    except Exception as error:  # whatever a storage's own library raises
+    except Exception as error:  # a storage's library may raise anything
         raise BackupError(NO_STORE % type(error).__name__) from error

@@ -44,7 +44,7 @@ def own_name() -> str:
 
 
 def kept_of_before(connection: psycopg.Connection[Any]) -> str:
-    """That a restore has kept the database of before, and how it is removed; empty where there is none."""
+    """Return a sentence that a restore has kept the earlier database, and how to remove it; empty if there is none."""
     found = connection.execute(
         "SELECT datname FROM pg_database WHERE datname = current_database() || %s", [REPLACED]
     ).fetchone()
@@ -125,7 +125,7 @@ def swap(restored: str) -> str:
 
 @contextmanager
 def django_in(name: str) -> Iterator[None]:
-    """Django's own connection goes to another database of the server meanwhile."""
+    """Point Django's own connection to another database of the server, while it lasts."""
     present = connection.settings_dict["NAME"]
     close_connections()
     connection.settings_dict["NAME"] = name
@@ -140,14 +140,14 @@ def django_in(name: str) -> Iterator[None]:
 def _started(
     program: str, arguments: Sequence[str], database: str, **pipes: Any
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """One of PostgreSQL's programs at work; BackupError with its last words where it fails."""
+    """Run one of PostgreSQL's programs; BackupError with its last words if it fails."""
     given = psycopg_settings() | {"dbname": database}
     password = {"PGPASSWORD": str(given.pop("password"))} if "password" in given else {}
     libpq = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}
     address = psycopg.conninfo.make_conninfo(
         "", **{name: value for name, value in given.items() if name in libpq}
     )
-    with TemporaryFile() as said:  # no pipe: whoever says much would wait for us, and we for them
+    with TemporaryFile() as said:  # no pipe: a program with much output would wait for us, and we for it
         with subprocess.Popen(  # noqa: S603  (PostgreSQL's own program and our arguments)
             [str(programs_folder() / program), *arguments, f"--dbname={address}"],
             env=os.environ | password,

@@ -33,7 +33,7 @@ def restore(archive: Reader, passphrase: str, *, replace: bool, say: Say) -> str
     """Put what the archive holds in the place of the present database; the name that the earlier one is kept under.
 
     None where it was empty. Nothing is changed before the new one is whole, up to date and has forgotten what the
-    present one and newer backups beside it were told to, where they are of one installation. Raises BackupError.
+    present one and newer backups beside it have to forget, where they are of one installation. Raises BackupError.
     """
     was_empty = is_empty()
     if not was_empty and not replace:
@@ -140,7 +140,7 @@ def _files_told_of(name: str) -> dict[str, str]:
 
 
 def _put_back_files(archive: Reader, put_back: list[Undo]) -> None:
-    """Those that are not there, each noted in ``put_back``."""
+    """Put back the files that are missing, each recorded in ``put_back``."""
     for name in archive.files():
         folder, _, key = name.partition("/")
         with archive.open(name) as source:
@@ -195,7 +195,7 @@ NO_KEY = (
 
 
 def forget_again(newer: psycopg.Connection[Any], say: Say) -> None:
-    """In Django's database, what the ``newer`` one of the same installation was told to forget."""
+    """Forget in Django's database the same as the ``newer`` database of this installation."""
     for path in settings.AFTER_RESTORE:
         import_string(path)(newer, say)
 
@@ -265,7 +265,7 @@ def _newer_beside(archive: Reader, say: Say) -> list[Place]:
 
 @contextmanager
 def _key_of(keys: Mapping[str, Any] | None) -> Iterator[None]:
-    """What was forgotten is known by this key. A backup of another machine brings it along."""
+    """Use the backup's key for forgotten texts: one of another machine brings it along."""
     present = settings.FORGET_KEY
     settings.FORGET_KEY = keys["FORGET_KEY"] if keys else present
     try:

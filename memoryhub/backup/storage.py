@@ -1,4 +1,4 @@
-"""Where a backup lies: a file of this machine, or an object of an S3-compatible store (``s3://bucket/folder/one.zip``).
+"""Storage of backups: a file of this machine, or an object of an S3-compatible store (``s3://bucket/folder/one.zip``).
 
 What lies there under its name is whole: a file is written beside its place and moved; an object exists once all of its
 parts do.
@@ -30,7 +30,7 @@ from memoryhub.files.file_stores import S3_BACKEND, client_config
 
 SCHEME = "s3://"
 LEFT = ".*.zip.????????.unfinished"
-LEFT_AFTER = 86_400  # seconds in which nothing was written to it: whoever did is gone
+LEFT_AFTER = 86_400  # seconds in which nothing was written to it: its process is gone
 
 
 class BackupError(Exception):
@@ -54,7 +54,7 @@ class Place(ABC):
 
     @abstractmethod
     def named_like(self, pattern: str) -> list[Place]:
-        """What lies in this folder under such names, in their order."""
+        """Return the backups in this folder with such names, in order."""
 
     @abstractmethod
     def exists(self) -> bool: ...
@@ -67,7 +67,7 @@ class Place(ABC):
 
     @abstractmethod
     def writing(self) -> AbstractContextManager[IO[bytes]]:
-        """Where to write it to; it is there under its name when the block is left, and not at all after an error."""
+        """Open it for writing; it appears under its name when the block is left, and not at all after an error."""
 
     @abstractmethod
     def reading(self) -> IO[bytes]:
@@ -121,7 +121,7 @@ class FilePlace(Place):
             unfinished.unlink(missing_ok=True)
 
     def _remove_left(self) -> None:
-        """What was killed leaves a file beside, which may be as large as a backup and has a name that nobody sees."""
+        """Remove files of killed backups, which may be as large as a backup and have hidden names."""
         for left in self.path.absolute().parent.glob(LEFT):
             with suppress(OSError):
                 if left.stat().st_mtime < time.time() - LEFT_AFTER:
@@ -213,7 +213,7 @@ class BucketPlace(Place):
 
     @contextmanager
     def _asked(self, to_be: str) -> Iterator[None]:
-        """What the store refuses, as a sentence."""
+        """Turn a refusal of the store into a sentence."""
         try:
             yield
         except (ClientError, BotoCoreError, OSError) as error:
@@ -272,7 +272,7 @@ class _Download(io.RawIOBase):
         super().__init__()
         found = _client().head_object(**object_)
         self._name, self._size = name, int(found["ContentLength"])
-        self._object = {**object_, "IfMatch": found["ETag"]}  # the same one, whatever is put there meanwhile
+        self._object = {**object_, "IfMatch": found["ETag"]}  # the same one, even if another is put there
         self._position = 0
         self._body: Any = None  # of a request that began where we are
 
@@ -338,7 +338,7 @@ def _client() -> Any:
 
 @cache
 def _made(endpoint: str | None, region: str | None, key: str | None, secret: str | None, config: Any) -> Any:
-    """Making one takes a third of a second; each may be asked by several threads."""
+    """Make a client, which takes a third of a second; several threads may use it."""
     own_address = any(os.environ.get(name) for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"))
     return boto3.Session().client(
         "s3",

@@ -1,1 +1,1 @@
-"""What every table is asked through: connections, prepared statements, counts, and failures as errors that say so."""
+"""Access to every table: connections, prepared statements, counts, and failures as errors with a sentence."""

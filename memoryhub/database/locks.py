@@ -1,4 +1,4 @@
-"""What one process at a time may do, wherever it runs."""
+"""Locks for what one process at a time may do, on any host."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def alone(what: str, number: int = 0) -> Iterator[bool]:
             yield is_alone
         finally:
             if is_alone:
-                with suppress(psycopg.Error):  # cut meanwhile: it is free
+                with suppress(psycopg.Error):  # the connection was cut: it is free
                     own.execute(_UNLOCK, key)  # at once; a closed connection frees it a moment later
 
 
@@ -42,6 +42,6 @@ def _own_session() -> dict[str, Any]:
 
 
 def release_connection() -> None:
-    """What idles, such as a stream, must not hold a connection of the pool. Within a transaction it stays."""
+    """Return this thread's connection to the pool while it idles, as a stream does. Within a transaction it stays."""
     if not connection.in_atomic_block:
         connection.close()

@@ -31,7 +31,7 @@ _MARKS: dict[type, Callable[[int], Any]] = {
 class Ready(Generic[M]):
     """``make(**values)`` is a queryset; ``kinds`` are the types of the values: int (of a bigint), str or datetime.
 
-    It is called once, with values of no meaning: none may decide what is asked, and none is ever None. Relations come
+    It is called once, with values of no meaning: none may decide the query, and none is ever None. Relations come
     by ``select_related``; prefetching is not for it.
     """
 
@@ -54,7 +54,7 @@ class Ready(Generic[M]):
         return found[0] if found else None
 
     def count(self, **values: Any) -> int:
-        """How many rows there are. One query."""
+        """Return how many rows there are. One query."""
         compiled = self._compiled or self._compile()
         statement = f"SELECT count(*) FROM ({compiled.statement}) counted"  # noqa: S608  the ORM's own text
         return int(rows(statement, compiled.params_of(values))[0][0])
@@ -122,14 +122,14 @@ class _Compiled:
 
 # Statements on psycopg itself, prepared: parsed once a connection, and planned once where one plan serves all.
 #
-# Django's own cursor binds values in the client, so Postgres parses and plans each statement anew; for a small
+# Django's own cursor binds values in the client, so Postgres parses and plans each statement every time; for a small
 # workspace that is most of what recall costs.
 
 Params: TypeAlias = Mapping[str, Any] | Sequence[Any]
 
 
 def rows(statement: str, params: Params, *, binary: bool = True) -> list[tuple[Any, ...]]:
-    """What a statement gives. Its text must be one of few: each is kept by the server for as long as the connection.
+    """Return the rows of a statement. There must be few texts: the server keeps each as long as the connection.
 
     Values are sent apart from the text, so numbers need their type written beside them (``%(limit)s::int``) or
     ``bigints``. ``binary=False`` gives values as Django's own cursor does. Raises Django's DatabaseError, and is
@@ -162,7 +162,7 @@ def _text(halves: bytes) -> str:
 
 
 def bigints(numbers: Iterable[int]) -> str:
-    """Numbers for a ``::bigint[]``, as text: a list would be sent as whatever type its largest number needs."""
+    """Return numbers for a ``::bigint[]``, as text: a list would be sent as the type that its largest number needs."""
     return "{" + ",".join(map(str, numbers)) + "}"
 
 
@@ -172,7 +172,7 @@ EXACT_COUNT_UP_TO = 1000
 
 
 def count_or_estimate(rows: models.QuerySet[Any]) -> tuple[int, bool]:
-    """How many rows, and whether that is an estimate: the planner's, as fresh as the last ANALYZE."""
+    """Count the rows, and return whether that is an estimate: the planner's, as fresh as the last ANALYZE."""
     rows = rows.order_by()
     number = rows.values("pk")[: EXACT_COUNT_UP_TO + 1].count()
     if number <= EXACT_COUNT_UP_TO:

@@ -55,7 +55,7 @@ PATIENCE = "2"  # seconds to connect in
 
 
 class Server:
-    """What is known of one. At first it is there, until a connection to it was cut."""
+    """State of one server. At first it is there, until a connection to it was cut."""
 
     def __init__(self, alias: str) -> None:
         self.alias = alias
@@ -71,14 +71,14 @@ class Server:
         return self.check()
 
     def set_aside(self) -> None:
-        """Not to be asked for a second: it is there, and of no use at the moment."""
+        """Skip it for a second: it is there, and of no use at the moment."""
         self._aside_until = time.monotonic() + AGAIN
 
     def is_aside(self) -> bool:
         return time.monotonic() < self._aside_until
 
     def check(self) -> bool:
-        """Whether it is away now, by a connection of its own; who asks meanwhile is given the same answer."""
+        """Return whether it is away now, by a connection of its own; parallel callers get the same answer."""
         with self._lock:
             if time.monotonic() - self._checked_at > FRESH:
                 away = not self._answers()
@@ -97,7 +97,7 @@ class Server:
 
 
 def connection_settings(alias: str) -> dict[str, Any]:
-    """Of a connection beside the pool, and past a pooler, which answers for a server that is away."""
+    """Return settings of a connection beside the pool, and past a pooler, which answers for a server that is away."""
     own = settings.LISTEN_AT if alias == DEFAULT_DB_ALIAS else {}
     return libpq_settings(settings.DATABASES[alias]) | own | {"connect_timeout": PATIENCE}
 
@@ -169,7 +169,7 @@ def probe_state(alias: str) -> State | None:
 
 
 def what_ails(found: State | None) -> str:
-    """What is wrong with it, in words that tell a stranger nothing of use; empty when nothing is.
+    """Return the fault of a server, in words that reveal nothing to a stranger; empty if there is none.
 
     The primary itself may be named among the replicas, as the one that it will be when another is promoted.
     """
@@ -186,7 +186,7 @@ def may_stand_in(why: str) -> bool:
     return why not in {AWAY, ALONE}
 
 
-# People who wrote lately, or were told of what others wrote: they read from the primary until every replica has it.
+# People who wrote lately, or got events of others' writes: they read from the primary until every replica has it.
 
 MARGIN = 3.0  # seconds beside a replica's lag: the clocks of hosts differ, and its state is kept for some
 
@@ -202,7 +202,7 @@ def pin_to_primary(person: int) -> None:
 
 
 def is_pinned(person: int) -> bool:
-    """One query of the primary."""
+    """Return whether this person reads from the primary. One query of it."""
     return cache.get(_key(person)) is not None
 
 
@@ -217,7 +217,7 @@ _turns = count()
 
 
 def read(person: int, ask: Callable[[], T]) -> T:
-    """What ``ask`` gives, of a replica that is near, or of the primary where this person wrote lately.
+    """Return the result of ``ask``, on a replica that is near, or on the primary if this person wrote lately.
 
     Only in requests that only read, and outside of transactions. ``ask`` writes nothing, gives nothing lazy, and is
     asked once more where a replica fails. Costs a query of the primary, and now and then one of the replica, too.
@@ -245,7 +245,7 @@ def read(person: int, ask: Callable[[], T]) -> T:
 
 
 def is_reading() -> bool:
-    """Whether what is asked here and now goes to a replica."""
+    """Return whether queries here and now go to a replica."""
     return here.usual is not None
 
 

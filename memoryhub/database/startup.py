@@ -50,7 +50,7 @@ def _our_migrations() -> dict[tuple[str, str], Migration]:
 
 
 def newer_migrations(applied: Iterable[tuple[str, str]]) -> list[str]:
-    """Those of our apps beyond the last one here: with them the database has tables that this code does not know.
+    """Return our apps' migrations beyond the last one here: with them the database has tables unknown to this code.
 
     One that is missing in between was taken out of the code since, and those of packages may be squashed: neither
     says that the database is newer.
@@ -95,7 +95,7 @@ def note_what_older_may_run_with(**_signal: Any) -> None:
 
 
 def what_is_newer(connection: psycopg.Connection[Any], applied: Iterable[tuple[str, str]]) -> list[str]:
-    """Of the database's migrations those that this code does not know and may not run with."""
+    """Return the database's migrations that this code does not know and may not run with."""
     (listed,) = connection.execute(_LISTED).fetchone() or (None,)
     return sorted(set(newer_migrations(applied)) - set(json.loads(listed or "[]")))
 
@@ -126,7 +126,7 @@ def refuse_to_serve_other_version() -> None:
 
 
 def close_connections() -> None:
-    """Django's own, with their pool: the next query connects anew."""
+    """Close Django's own connections, with their pool: the next query connects again."""
     for connection in connections.all():
         connection.close()
         close_pool = getattr(connection, "close_pool", None)

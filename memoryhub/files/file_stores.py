@@ -1,4 +1,4 @@
-"""Where files lie: in a folder, or those of documents and memories in an S3-compatible store that the settings name."""
+"""Stores of files: a folder, or for documents and memories an S3-compatible store that the settings name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECONDS = {"connect_timeout": 5, "read_timeout": 30}
 
 
 def files_folder() -> Path:
-    """Where files lie that are in no store: the data folder, or the one that MEMORYHUB_FILES_DIR names."""
+    """Return the folder of files that are in no store: the data folder, or the one in MEMORYHUB_FILES_DIR."""
     return Path(settings.FILES_DIR or settings.DATA_DIR)
 
 
@@ -57,7 +57,7 @@ class Folder(FileSystemStorage):
 
 
 def file_stores(env: Environment) -> tuple[dict[str, dict[str, Any]], bool]:
-    """Of Django's ``STORAGES`` those of files that people bring, and whether what lies there is on this machine."""
+    """Return the entries of Django's ``STORAGES`` for files of people, and whether they are on this machine."""
     bucket, endpoint, here = env.text("S3_BUCKET"), env.url("S3_ENDPOINT_URL"), env.boolean("S3_LOCAL", None)
     given = {
         "region_name": env.text("S3_REGION"),
@@ -96,7 +96,7 @@ def file_stores(env: Environment) -> tuple[dict[str, dict[str, Any]], bool]:
 
 
 def client_config(*, own_address: bool, past_proxies: bool) -> Any:
-    """How boto3 asks such a store."""
+    """Return boto3's configuration for such a store."""
     from botocore.config import Config  # heavy; only where there is such a store
 
     return Config(

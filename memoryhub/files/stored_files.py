@@ -46,7 +46,7 @@ class Stored:
 
 
 class StoredFiles:
-    """Those below one of ``STORAGES``. ``told_by``: models with a ``file_name``, and their lookup of the workspace."""
+    """Files of one of ``STORAGES``. ``told_by``: models with a ``file_name``, and their lookup of the workspace."""
 
     every: ClassVar[dict[str, StoredFiles]] = {}  # by their names, which are folders in a backup, too
 
@@ -62,7 +62,7 @@ class StoredFiles:
             name = secrets.token_hex(16)
             try:
                 self._storage.save(key_of(name), File(file))
-            except Exception as error:  # whatever a storage's own library raises
+            except Exception as error:  # a storage's library may raise anything
                 if full := trouble_of(error):
                     raise full from None
                 logger.error("A file of %s could not be stored: %s", self.name, type(error).__name__)
@@ -83,7 +83,7 @@ class StoredFiles:
             raise Unavailable(_("The server could not get the file. Try again later.")) from None
 
     def opened(self, file_name: str) -> IO[Any]:
-        """The same, raising FileNotFoundError and whatever a storage's own library does."""
+        """Read it, raising FileNotFoundError and any error of the storage's library."""
         for place in self._places():
             try:
                 file = place.open(key_of(file_name))
@@ -94,7 +94,7 @@ class StoredFiles:
         raise FileNotFoundError(file_name)
 
     def remove(self, file_name: str) -> None:
-        """What a store that does not answer keeps is removed by ``sweep``."""
+        """Remove a file; one that an unreachable store keeps is removed by ``sweep``."""
         for place in self._places():
             try:
                 place.delete(key_of(file_name))
@@ -102,7 +102,7 @@ class StoredFiles:
                 logger.error("The file %s could not be removed: %s", file_name, type(error).__name__)
 
     def forget(self, sender: Any, instance: Any, **kwargs: Any) -> None:
-        """Django's ``post_delete``: whatever took the row along, its file goes once that is committed."""
+        """Django's ``post_delete``: remove the file of a deleted row once that is committed."""
         transaction.on_commit(partial(self.remove, instance.file_name))
 
     def sweep(self, *, now: datetime) -> int:
@@ -121,29 +121,29 @@ class StoredFiles:
         return removed
 
     def names(self) -> Iterator[str]:
-        """Every file's, in order. Raises whatever a storage's own library does."""
+        """Return every file's name, in order. Raises any error of the storage's library."""
         yield from _names(self._places())
 
     def left(self) -> Iterator[tuple[str, bool]]:
-        """What lies in the folder where the settings name a store; False for what is not to go there."""
+        """Yield files that are in the folder although the settings name a store; False for one that is not to move."""
         *stores, folder = self._places()
         for name in _names([folder]) if stores else ():
             yield name, not isinstance(self._place_of(name), FileSystemStorage)
 
     def move(self) -> Iterator[bool]:
-        """Of each that is ``left`` whether it went. Raises as ``names``; what went until then is in the store."""
+        """Yield for each that is ``left`` whether it moved. Raises as ``names``; what moved before is in the store."""
         folder = Folder(self.name)
         for name, goes in self.left():
             if goes:
                 with suppress(FileNotFoundError), folder.open(key_of(name)) as content:  # else deleted since
                     self.put_back(name, content)
                 folder.delete(key_of(name))
-                if not self._told_of([name]):  # forgotten meanwhile, and removed from where it lay then
+                if not self._told_of([name]):  # forgotten in between, and removed from where it was
                     self.remove(name)
             yield goes
 
     def put_back(self, file_name: str, content: IO[bytes]) -> Callable[[], object] | None:
-        """Of a backup, under the name that it had: how to undo it. None where it is there: it never changes."""
+        """Put a backup's file back under its name, and return how to undo it. None if it is there: it never changes."""
         place, key = self._place_of(file_name), key_of(file_name)
         if place.exists(key):
             return None
@@ -162,7 +162,7 @@ class StoredFiles:
         return storages[self.name]
 
     def _places(self) -> list[Storage]:
-        """Where they are looked for."""
+        """Return the storages in which files are looked for."""
         own = self._storage
         return [own] if isinstance(own, FileSystemStorage) else [own, Folder(self.name)]
 

@@ -87,7 +87,7 @@ class BodyLimit:
             while not is_whole:  # most clients read no answer before they have sent all
                 await limited()
             await _refuse(scope, send, DiskFull)
-        if read > self.most:  # the application was told that the client is gone, and answered nothing
+        if read > self.most:  # the application received a disconnect, and sent nothing
             await _refuse(scope, send, BodyTooLarge)
 
 

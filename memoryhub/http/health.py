@@ -88,7 +88,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
 
 
 def readiness() -> Readiness:
-    """What was found out at most five seconds ago. One request looks, others that come meanwhile wait for it."""
+    """Return the state found at most five seconds ago. One request looks; others wait for it."""
     global _kept
     with _lock:
         if _kept is None or time.monotonic() - _kept[0] > KEPT_SECONDS:
@@ -113,7 +113,7 @@ def check() -> Readiness:
         "model": _threads.submit(chat_model_trouble),
         "replicas": _threads.submit(_replicas),
     }
-    # The bundled embedder is in each process that embeds. Who only answers probes would load one to be asked.
+    # The bundled embedder is in each process that embeds. A process that only answers probes would load one for it.
     if settings.EMBEDDING_BASE_URL or settings.PROCESS_ROLE != "probes":
         asked["embedder"] = _threads.submit(embedder_trouble)
     wait(asked.values(), LONGEST_SECONDS)

@@ -20,7 +20,7 @@ from memoryhub.languages import chosen_by
 Handler = Callable[[HttpRequest], HttpResponseBase]
 # Of the admin's words only Django's own are translated, and a page half in one's language is worse than one in English.
 ENGLISH = ("/admin/", *PROGRAMS)
-SHARED = "/shared/"  # the same to everybody, whoever is signed in
+SHARED = "/shared/"  # the same for everybody, signed in or not
 LONGEST_HEADER = 500  # characters of a header that are looked at, and so remembered
 
 
@@ -40,14 +40,14 @@ class LanguageMiddleware:
 
 
 def language_for(request: HttpRequest) -> str:
-    """What to answer this request in. One look at its person, which pages need anyway."""
+    """Return the language of this response. One look at its person, which pages need anyway."""
     for_anybody = request.path_info.startswith((*ENGLISH, SHARED)) or speaks_json(request.path_info)
     chosen = "" if for_anybody else chosen_by(request.user)
     return chosen or language_at(request.path_info, request.headers.get("Accept-Language", ""))
 
 
 def language_at(path: str, accept_language: str) -> str:
-    """What is said there to who asks with this header, whoever it is."""
+    """Return the language for a path and an Accept-Language header, for anybody."""
     return (
         str(settings.LANGUAGE_CODE)
         if path.startswith(ENGLISH)
@@ -68,7 +68,7 @@ def asked_for(accept_language: str) -> str:
     return str(settings.LANGUAGE_CODE)
 
 
-# In whose hours times are said on pages: the browser's, which it names in a cookie (js/theme.js); UTC before it has.
+# The time zone of times on pages: the browser's, which it names in a cookie (js/theme.js); UTC before it has.
 #
 # What is for programs, for staff in the admin or for anybody who has a link is in UTC, as what is stored.
 
@@ -99,7 +99,7 @@ class Zone(ZoneInfo):
 
 @lru_cache(maxsize=1000)
 def zone_named(name: str) -> tzinfo:
-    """UTC for what is no zone: whoever sends the request says it."""
+    """Return the zone of this name, UTC if there is none: the name comes from the request."""
     if not NAME.fullmatch(name):
         return UTC
     try:

@@ -28,11 +28,11 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LAST_BACKUP: LiteralString = (
     "SELECT at FROM workspaces_auditevent WHERE verb = 'backup_made' ORDER BY id DESC LIMIT 1"
 )
-KEPT_SECONDS = 5.0  # for which the state of the database is told again
+KEPT_SECONDS = 5.0  # for which the state of the database is reused
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
-    """For whoever has the token. Without one set, the page is not there; with a wrong one neither says why."""
+    """Serve the metrics to a client with the token. Without a configured token the page does not exist."""
     if not settings.METRICS_TOKEN:
         return HttpResponseNotFound("There is nothing here.\n", content_type="text/plain")
     scheme, _, given = request.headers.get("Authorization", "").partition(" ")
@@ -60,12 +60,12 @@ _counts: dict[str, tuple[str, Callable[[datetime], float]]] = {}
 
 
 def register_count(name: str, help_text: str, count: Callable[[datetime], float]) -> None:
-    """What a room above counts of its tables, each time the state of the database is told."""
+    """Register a count over an upper app's tables, made each time the state of the database is reported."""
     _counts[name] = (help_text, count)
 
 
 class DatabaseState(Collector):
-    """Queue and tables as they are now, whichever process is asked. Nothing when the database is away."""
+    """Return queue and table counts as they are now, in any process; none while the database is away."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

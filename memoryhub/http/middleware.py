@@ -81,7 +81,7 @@ class OriginMiddleware:
 
 
 class ProbesMiddleware:
-    """Answers monitors before anything else is asked of a request: they come by address, without https or cookies."""
+    """Answer monitors before any other middleware: they use IP addresses, without https or cookies."""
 
     VIEWS: ClassVar[dict[str, Handler]] = {
         "/healthz": health.healthz,
@@ -134,7 +134,7 @@ class StorableCookiesMiddleware:
 
 
 class SessionMiddleware(DjangosSessionMiddleware):
-    """Django's takes every failure to write for a session that was deleted meanwhile, and says 400.
+    """Handle a failed write of the session: Django takes every one for a session that was deleted, and answers 400.
 
     What a page notes in it, such as the workspace that was open last, is not worth the page.
     """
@@ -180,7 +180,7 @@ class DomainErrorMiddleware:
 
 
 def speaks_json(path: str) -> bool:
-    """Whether what is asked there is asked by programs."""
+    """Return whether this path is for programs."""
     return "/api/" in path or path.startswith(PROGRAMS)
 
 
@@ -196,7 +196,7 @@ def answer_error(request: HttpRequest, error: DomainError) -> HttpResponse:
         response: HttpResponse = JsonResponse(error.body(), status=error.status)
     elif getattr(request, "htmx", False):
         response = render(request, "partials/error.html", {"error": error}, status=error.status)
-        response.headers["HX-Reselect"] = ".toast"  # all of it, whatever part of a page was asked for
+        response.headers["HX-Reselect"] = ".toast"  # all of it, also if a part of a page was requested
     elif isinstance(error, Unavailable):  # without what asks the database who looks
         response = HttpResponse(render_to_string("error.html", {"error": error}), status=error.status)
     else:
@@ -207,7 +207,7 @@ def answer_error(request: HttpRequest, error: DomainError) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """What no view raised or nobody foresaw: 503 while the database fails, or 500. The cause is the log's alone."""
+    """Return 503 while the database fails, otherwise 500, for unhandled errors. Only the log has the cause."""
     if trouble := trouble_of(sys.exc_info()[1]):
         return answer_error(request, trouble)
     if speaks_json(request.path):
@@ -223,7 +223,7 @@ class CompressedPagesMiddleware(GZipMiddleware):
     """Django's gzip, for pages that somebody reads and for nothing else.
 
     What is compressed with a secret beside text of somebody else's choosing gives it away by its length (BREACH). So
-    Django adds a random length to each and masks the CSRF token anew in every page; and what answers a POST, such as
+    Django adds a random length to each and masks the CSRF token again in every page; and what answers a POST, such as
     the page that shows a new key once, is left as it is. So are the API, whose ETags compression would weaken, files,
     which mostly are compressed already, and streams, which must not wait for more.
     """
@@ -301,7 +301,7 @@ def answered_from_replicas(request: HttpRequest) -> Iterator[None]:
 
 
 def _note(request: HttpRequest) -> None:
-    """Whoever asked for a change sees it from now on."""
+    """Let the person who made a change read it from now on."""
     try:
         person = getattr(getattr(request, "user", None), "pk", None)
     except (DatabaseError, InterfaceError):  # nobody has asked who it is, and now nobody can

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 
 from memoryhub.monitoring.origin import client_address
 
-# Said by who stands between, in whatever words: headers begin so.
+# Headers that proxies and tunnels add begin like this.
 FORWARDED = (
     *("Forwarded", "Via", "X-Forwarded", "X-Original-", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip"),
     *("True-Client-Ip", "Cdn-Loop", "Cf-", "X-Envoy-", "Tailscale-"),
@@ -30,13 +30,13 @@ def serves_only_here(host: str | None = None) -> bool:
 
 
 def comes_from_here(request: HttpRequest) -> bool:
-    """Of a hub that ``serves_only_here``, to which nothing comes under another name than this machine's."""
+    """Return whether a request to a hub that ``serves_only_here`` uses a name of this machine alone."""
     between = any(header.title().startswith(FORWARDED) for header in request.headers)
     return _is_here(client_address(request)) and not between and _protocol(request) != "1.0"
 
 
 def _protocol(request: HttpRequest) -> str:
-    """Of browsers 1.1 or later. nginx forwards by 1.0 where nobody told it otherwise, and adds no header then."""
+    """Return the protocol version: 1.1 or later from browsers. nginx forwards with 1.0 by default, without a header."""
     scope = getattr(request, "scope", {})
     return str(scope.get("http_version", request.META.get("SERVER_PROTOCOL", "").removeprefix("HTTP/")))
 

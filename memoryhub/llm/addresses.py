@@ -1,4 +1,4 @@
-"""Which addresses a connection may reach, asked of the address that is really connected to.
+"""Check of the addresses that a connection may reach, on the address that is really connected to.
 
 A name is resolved here, each address of it is looked at, and the connection goes to one that was looked at: a name
 that answers differently the next moment (DNS rebinding) leads nowhere else. A cloud's metadata service, which hands
@@ -55,7 +55,7 @@ METADATA_NAMES = frozenset(
 
 
 class AddressRange(Enum):
-    """Where a connection may lead, but for metadata services. Who typed its address decides."""
+    """Ranges that a connection may reach, beside metadata services. They depend on who typed the address."""
 
     CONFIGURED = (
         "configured"  # the operator, in the environment: anywhere, through proxies and after redirects
@@ -139,12 +139,12 @@ def literal(host: str) -> Address | None:
 
 
 def _plain(host: str) -> str:
-    """Without the dots at its end, and in the letters and digits that whoever resolves it will read."""
+    """Strip the dots at the end, and convert to the letters and digits that a resolver will read."""
     return unicodedata.normalize("NFKC", unquote(host)).replace("\u3002", ".").rstrip(".")
 
 
 class PinnedTransport(httpx2.BaseTransport):
-    """Connects to addresses that were looked at, under the name that was asked for."""
+    """Connect to addresses that were checked, under the requested name."""
 
     def __init__(self, reach: AddressRange, *, limits: httpx2.Limits, verify: ssl.SSLContext) -> None:
         self._reach = reach
@@ -192,7 +192,7 @@ class AsyncPinnedTransport(httpx2.AsyncBaseTransport):
 
 
 async def _addresses(host: str, port: int) -> list[Any]:
-    """What ``getaddrinfo`` finds, in a thread that nobody has to wait for: a loop that ends waits for its own, and a
+    """Return what ``getaddrinfo`` finds, in a thread of its own: a loop that ends waits for its default threads, and a
     name server may take its time.
     """
     found: Future[list[Any]] = Future()

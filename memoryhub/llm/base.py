@@ -1,4 +1,4 @@
-"""What the rest of the code knows about models: plain messages in, plain text or vectors out."""
+"""The interface of models for the rest of the code: plain messages in, plain text or vectors out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ToolChoice = Literal["auto", "none"]
 
 
 class Speaker(StrEnum):
-    """Who said a text that is put before a model. Only a person's own words become a memory without review."""
+    """Author of a text that is put before a model. Only a person's own words become a memory without review."""
 
     PERSON = "person"
     """A member of the workspace, in this conversation."""
@@ -101,7 +101,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a model can be asked to do. They are data: nothing may guess them from a model's name."""
+    """Abilities and limits of a model. They are data: nothing may guess them from a model's name."""
 
     has_tools: bool
     can_extract: bool
@@ -128,7 +128,7 @@ class Delta:
     """The next piece of a streamed answer.
 
     The last one carries `finish_reason` ("stop", "length" where max_tokens cut the answer, or "tool_calls") and
-    may have no text. Calls come whole, all of them with the last one, whatever reason the server names.
+    may have no text. Calls come whole, all of them with the last one, with any reason the server names.
 
     `thought` is what a reasoning model works out for itself, never a part of the answer. `retracts` says that all of
     this reply's text so far was such, and stands in `thought` now.
@@ -150,11 +150,11 @@ class ChatModel(Protocol):
 
     @property
     def sees(self) -> bool | None:
-        """What its capabilities say of pictures, or what came of sending it one since. None: nobody knows."""
+        """Return its capability for pictures, or the result of sending it one since; None if unknown."""
         ...
 
     def find_sight(self) -> None:
-        """Where nobody knows, ask the server's list of models, once; two seconds at the most."""
+        """Look in the server's list of models once if the capability is unknown; two seconds at most."""
         ...
 
     @property
@@ -175,7 +175,7 @@ class ChatModel(Protocol):
         """Answer piece by piece; raises a ModelError, also in the middle of an answer.
 
         `tools` are what the model may call, with "none" as choice what it might but may not now: some endpoints
-        need the definitions of tools that earlier messages called. A model that takes no tools is asked without.
+        need the definitions of tools that earlier messages called. A model without tools is called without them.
 
         `timeout` is the longest silence in seconds before the first or between two pieces, not a total; None
         takes the configured one. The connection closes, and the model stops working, when the generator is
@@ -207,7 +207,7 @@ class Embedder(Protocol):
         ...
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One vector a text, in order: float32 of shape (n, dimension), of length 1. Blocks; thread-safe.
+        """Return one vector per text, in order: float32 of shape (n, dimension), of length 1. Blocks; thread-safe.
 
         Raises an EmbedderError on any failure, also when the model returns a wrong number or size of vectors,
         NaN, infinity or a zero vector. No texts give an array with no rows.
@@ -216,8 +216,8 @@ class Embedder(Protocol):
 
 
 def embed_question(embedder: Embedder, texts: Sequence[str]) -> Vectors:
-    """Vectors of a question and of its gist, if there is one: of an embedder that tells what is asked from what is
-    stored its ``embed_question``."""
+    """Vectors of a question and of its gist, if there is one, by ``embed_question`` of an embedder that has it for
+    questions."""
     found: Vectors = getattr(embedder, "embed_question", embedder.embed)(texts)
     return found
 

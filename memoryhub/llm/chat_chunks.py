@@ -1,7 +1,7 @@
-"""Chunks of a chat completion, read from whatever a server of OpenAI's API sends: one reader for every caller.
+"""Chunks of a chat completion, read from any server that speaks OpenAI's API: one reader for every caller.
 
 Servers differ in what they send beside the text: events without data (`retry:`, pings, comments after an id), usage or
-cost after the last word, `choices: null`, content as a list of parts, a whole completion where a stream was asked,
+cost after the last word, `choices: null`, content as a list of parts, a whole completion in place of a stream,
 and errors in a dozen shapes, also with status 200. Here all of it becomes plain chunks, or an `openai.APIError`.
 """
 
@@ -94,7 +94,7 @@ def _text_of(parts: list[Any]) -> str:
 
 
 def error_text(error: Exception) -> str:
-    """All that the server said about a failure, whatever shape it came in; the library keeps one shape's text."""
+    """Return all that the server sent about a failure, in any shape; the library keeps one shape's text."""
     if not isinstance(error, openai.APIError):
         return str(error)
     said = _said(error.body)

@@ -1,4 +1,4 @@
-"""Where a model is reached: the clients that keep connections open, their event loops, and limits on replies."""
+"""HTTP clients of models: open connections per event loop, and limits on replies."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ EndpointSource = Callable[[], Endpoint | None]
 
 
 class Clients:
-    """One asynchronous client an event loop (connections belong to one), and one for blocking calls."""
+    """An asynchronous client per event loop (connections belong to one), and one for blocking calls."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -86,7 +86,7 @@ class Clients:
             return client
 
     async def aclose(self) -> None:
-        """Close the running loop's client and the blocking one. The next call makes them anew."""
+        """Close the running loop's client and the blocking one. The next call makes new ones."""
         with self._lock:
             mine = self._by_loop.pop(asyncio.get_running_loop(), None)
             blocking, self._blocking = self._blocking, None
@@ -157,7 +157,7 @@ def _way(endpoint: Endpoint, pinned: type[PinnedTransport] | type[AsyncPinnedTra
 
 
 def _authorities(endpoint: Endpoint) -> ssl.SSLContext:
-    """Loading them takes 35 ms: once in a process, and not where all that is asked is a plain server.
+    """Load them once per process (35 ms), and not for a plain server.
 
     Without authorities TLS to anywhere fails, so this opens nothing. A server that may redirect may do so to TLS.
     """

@@ -28,7 +28,7 @@ from memoryhub.model_files import MULTILINGUAL, ModelFileAltered, ModelFileMissi
 # The vocabulary is a sorted table of 250,000 hashes, 4 MB; as a dictionary, or in the library for it, it is 40 to 230.
 
 BEGIN, END, UNKNOWN = 0, 2, 3
-SPECIAL = (0, 1, 2, 3, 250_001)  # never found in a text, whoever writes "<s>"
+SPECIAL = (0, 1, 2, 3, 250_001)  # never found in a text, even if it contains "<s>"
 LONGEST = 16  # characters of a piece
 BLANK = "▁"  # what a word begins with
 UNKNOWN_COSTS = 10.0  # below the least likely piece
@@ -64,7 +64,7 @@ class Pieces:
         return ids[::-1], pieces[::-1]
 
     def _likeliest(self, text: str) -> list[tuple[int, int]]:
-        """Of the best cut that ends at each place the last piece: where it begins, and which."""
+        """Return where the last piece of the best cut that ends at each position begins, and which piece it is."""
         best = [0.0] + [-np.inf] * len(text)
         before = [(0, UNKNOWN)] * (len(text) + 1)
         at = 0
@@ -94,7 +94,7 @@ class Pieces:
 
 
 def _hashes_of(text: bytes, begins: NDArray[np.uint32]) -> Hashes:
-    """Of the pieces that begin at these bytes of the text; the last is its end."""
+    """Return the hashes of the pieces that begin at these bytes of the text; the last is its end."""
     begin_a_character = (np.frombuffer(text, np.uint8) & 0xC0) != 0x80
     starts = np.concatenate([[0], np.cumsum(begin_a_character)])[begins]
     prefix, inverse = _prefixes(text.decode())
@@ -124,7 +124,7 @@ Prefix = Literal["query: ", "passage: "]
 
 @dataclass(frozen=True)
 class States:
-    """What the model makes of each piece of a text where it stands; the prefix and the marks are left out."""
+    """States of the model for each piece of a text in its context; without the prefix and the marks."""
 
     pieces: list[str]  # a word's first begins with ▁
     vectors: Vectors  # (pieces, 384), not of length 1
@@ -141,7 +141,7 @@ class MultilingualEncoder:
         self._ready()
 
     def encode(self, texts: Sequence[str], prefix: Prefix = "query: ") -> Vectors:
-        """One vector a text: float32 of shape (n, 384), of length 1. Raises EmbedderError."""
+        """Return one vector per text: float32 of shape (n, 384), of length 1. Raises EmbedderError."""
         pooled = np.zeros((len(texts), WIDTH), dtype=np.float32)
         for at, _pieces, states in self._run(texts, prefix):
             pooled[at] = states.mean(axis=0)
@@ -156,7 +156,7 @@ class MultilingualEncoder:
         return [each for each in found if each is not None]
 
     def _run(self, texts: Sequence[str], prefix: str) -> Iterator[tuple[int, list[str], Vectors]]:
-        """Of each text its place, its pieces and all its states; texts of similar length go together."""
+        """Yield the position, the pieces and all states of each text; texts of similar length are computed together."""
         loaded = self._ready()
         try:
             cut = [loaded.pieces.cut(prefix + text) for text in texts]
@@ -311,7 +311,7 @@ def meaning_of(vectors: Vectors) -> Vectors:
 
 
 def english_of(vectors: Vectors) -> Vectors:
-    """How sure it is that each text is English, 0 to 1."""
+    """Return how sure it is that each text is English, 0 to 1."""
     head = fitted().english
     sure: Vectors = 1 / (1 + np.exp(-STEEP * (vectors @ head[:-1] + head[-1] - EDGE)))
     return sure

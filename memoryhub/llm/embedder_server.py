@@ -33,14 +33,14 @@ from memoryhub.llm.usage import estimated_tokens
 KEY_VARIABLE = "MEMORYHUB_EMBEDDER_KEY"
 MOST_BYTES = 8 * 1024 * 1024  # of a request
 MOST_TEXTS = 512
-AT_ONCE = 200  # connections; the next are told to come again
+AT_ONCE = 200  # connections; the next are refused with Retry-After
 KEEP_ALIVE_SECONDS = 120  # as long as our own clients keep theirs
 
 Answer = Callable[[Request], Awaitable[JSONResponse]]
 
 
 def application(embedder: TwoEncoders, key: str) -> Starlette:
-    """``GET /health`` for anybody; the rest for who has the key, which is asked for before a body is read."""
+    """``GET /health`` for anybody; the rest with the key, which is checked before a body is read."""
     ways = {
         "passage": embedder.embed,
         "query": embedder.embed_queries,

@@ -1,6 +1,6 @@
-"""What can go wrong with a model, in sentences a person can read.
+"""Errors of a model, in sentences a person can read.
 
-`str(error)` is for the page. `detail` is the start of what the server said; servers quote what they were asked, so
+`str(error)` is for the page. `detail` is the start of the server's reply; servers quote the request, so
 only `for_log` of it may be logged. `code` is stable for clients and tests. `retryable` says whether the same call
 may succeed later without anyone changing anything.
 
@@ -45,7 +45,7 @@ class ModelError(_ServiceError):
 
 
 class ModelUnavailable(ModelError):
-    """Nobody answers, or the server says it cannot work now (starting, overloaded, broken)."""
+    """The server does not answer, or says it cannot work now (starting, overloaded, broken)."""
 
     code = "model_unavailable"
     retryable = True
@@ -97,7 +97,7 @@ class ModelAddressRefused(ModelError):
 
 
 class ModelNotLocal(ModelError):
-    """What is asked about may not leave this machine, and the model is elsewhere. Nothing was sent."""
+    """The text may not leave this machine, and the model is elsewhere. Nothing was sent."""
 
     code = "model_not_local"
     about_the_text = False
@@ -176,7 +176,7 @@ class EmbedderRefused(EmbedderError):
 
 
 class EmbedderBadRequest(EmbedderError):
-    """These texts were rejected (too long, filtered); others may pass."""
+    """Some texts were rejected (too long, filtered); others may pass."""
 
     code = "embedder_bad_request"
     sentence = "The embedding endpoint rejected the text."

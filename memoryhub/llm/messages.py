@@ -70,7 +70,7 @@ def says_it_is_blind(error: Exception) -> bool:
 
 
 def listed_sight(endpoint: Endpoint) -> bool | None:
-    """What the server's list of models says of this one; None where it says nothing. Two seconds at the most."""
+    """Return whether the server's list says that this model sees; None if it does not say. Two seconds at most."""
     try:
         listed = ask_for_models(endpoint, seconds=SECONDS).json()
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Counting what models take. Every call says it here, and whoever had it made listens.
+"""Metering of model calls. Each call reports its usage here to the active meters.
 
 A meter is put up for a block of code; threads and loops that are begun in it with its context count in it too. Calls
 where none is up, such as the test of a connection, are counted by nobody; those of embedders, which work for many at
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Metered:
-    """What was counted so far, together: of the first ``entries`` of a meter."""
+    """Sum of the first ``entries`` of a meter."""
 
     usage: Usage
     parts: Parts
@@ -31,7 +31,7 @@ class Metered:
 
 
 class Meter:
-    """What the calls took that were made so far. ``takes_embeddings``: those of embedders as well."""
+    """Usage of the calls made so far. ``takes_embeddings``: those of embedders as well."""
 
     def __init__(self, *, takes_embeddings: bool = False) -> None:
         self.takes_embeddings = takes_embeddings
@@ -49,7 +49,7 @@ class Meter:
         return Metered(usage, sum((parts for _, parts in entries), Parts()), len(entries))
 
     def forget(self, written: Metered) -> None:
-        """What is written down is not counted again."""
+        """Drop what is written down, so that it is not counted again."""
         with self._lock:
             del self._entries[: written.entries]
 
@@ -70,32 +70,32 @@ def metered(meter: Meter | None = None) -> Iterator[Meter]:
 
 
 def call_of(model: str) -> tracing.Span:
-    """One call of a model, for whoever traces: which and how long, and what it took once that is reported."""
+    """Start the trace span of one model call: its name and duration, and its usage once that is reported."""
     named = {"gen_ai.operation.name": "chat", "gen_ai.request.model": model}
     return tracing.span("memoryhub.model", named, kind="CLIENT", alone=True)
 
 
 def report(usage: Usage, call: tracing.Span = tracing.NOTHING) -> None:
-    """What one call of a model took."""
+    """Report the usage of one call of a model."""
     call.note({"gen_ai.usage.input_tokens": usage.tokens_in, "gen_ai.usage.output_tokens": usage.tokens_out})
     if (meter := _meter.get()) is not None:
         meter.add(usage)
 
 
 def report_parts(parts: Parts) -> None:
-    """What the prompt of a call was made of."""
+    """Report the parts of a call's prompt."""
     if (meter := _meter.get()) is not None:
         meter.add(Usage(), parts)
 
 
 def on_embeddings(listen: Callable[[str, Usage], None]) -> None:
-    """Have ``listen`` told the model's name and what it took, of each call of an embedder that is asked over HTTP."""
+    """Call ``listen`` with the model's name and usage for each call of an embedder over HTTP."""
     if listen not in _embeddings:
         _embeddings.append(listen)
 
 
 def report_embedding(model: str, usage: Usage) -> None:
-    """What one call of an embedder took. Trouble with counting costs nobody their vectors."""
+    """Report the usage of one call of an embedder. An error while counting does not lose the vectors."""
     meter = _meter.get()
     if meter is not None and meter.takes_embeddings:
         meter.add(usage)
@@ -108,7 +108,7 @@ def report_embedding(model: str, usage: Usage) -> None:
 
 
 def guessed(messages: Sequence[Mapping[str, Any]], written: str) -> Usage:
-    """Of a call whose provider does not say what it took: from the length of what was sent and of what came."""
+    """Estimate a call whose provider does not report usage, from the length of the request and the reply."""
     sent = sum(estimated_tokens(_text_of(message.get("content"))) for message in messages)
     return Usage(sent, 0, estimated_tokens(written) if written else 0, calls=1, estimated=1)
 

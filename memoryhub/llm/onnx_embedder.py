@@ -200,7 +200,7 @@ class RecentTexts:
         self._recent: OrderedDict[str, Vectors] = OrderedDict()
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One vector a text, in their order. Raises what ``infer`` raises."""
+        """Return one vector per text, in their order. Raises what ``infer`` raises."""
         known = self._known(texts)
         if len(known) < len(set(texts)):
             with self._inferring:

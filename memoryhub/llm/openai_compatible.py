@@ -44,7 +44,7 @@ NO_TOOLS = re.compile(
     r"|tool.choice|requires? .{0,10}jinja|tools? param",
     re.IGNORECASE,
 )
-OPTIONAL = ("temperature", "response_format", "stream_options")  # what a model can be asked without
+OPTIONAL = ("temperature", "response_format", "stream_options")  # parameters that a call can leave out
 REFUSALS = {
     400,
     404,
@@ -214,7 +214,7 @@ class OpenAIChatModel:
         return accepted
 
     def _learn_from(self, error: Exception, sent: dict[str, Any]) -> bool:
-        """True where the model rejected an optional parameter that it can be asked without, or the order of roles.
+        """Return True if the model rejected an optional parameter that can be left out, or the order of roles.
 
         Newer OpenAI models take max_completion_tokens in place of max_tokens and no temperature; LM Studio takes no
         `json_object` format; older servers do not say what a stream took; many models take no tools. Nothing announces

@@ -29,7 +29,7 @@ class OpenAIEmbedder:
         self._clients = Clients()
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """See Embedder. The dimension is whatever the server returns."""
+        """See Embedder. The dimension is the one the server returns."""
         if not texts:
             return np.empty((0, 0), dtype=np.float32)
         rows: list[list[float]] = []
@@ -70,8 +70,8 @@ class OpenAIEmbedder:
 
 
 class BundledElsewhere(OpenAIEmbedder):
-    """The bundled embedder as a part of its own (``memoryhub.llm.embedder_server``): as in this process, it tells what
-    is asked from what is stored.
+    """The bundled embedder as a part of its own (``memoryhub.llm.embedder_server``): as in this process, it embeds
+    questions differently from stored texts.
     """
 
     def embed_question(self, texts: Sequence[str]) -> Vectors:

@@ -49,7 +49,7 @@ def model_error(error: Exception, *, streaming: bool = False) -> errors.ModelErr
         return _status_error(error)
     if isinstance(error, AddressRefused) or isinstance(error.__cause__, AddressRefused):
         return errors.ModelAddressRefused()
-    if isinstance(error.__cause__, httpx2.ConnectTimeout):  # nobody was asked anything yet
+    if isinstance(error.__cause__, httpx2.ConnectTimeout):  # no request was sent yet
         return errors.ModelUnavailable(detail=str(error))
     if isinstance(error, openai.APITimeoutError | httpx2.TimeoutException):
         return errors.ModelTimeout(detail=str(error))
@@ -177,7 +177,7 @@ def tried(
     *,
     limit: float,
 ) -> T:
-    """What ``ask`` gives: at once again where the error ``learns`` how else to ask, later where it may pass. Blocks.
+    """Return the result of ``ask``: retried at once if the error ``learns`` another form, later if it may pass. Blocks.
 
     ``limit``: seconds of silence of all attempts together. Each is given those that are left.
     """

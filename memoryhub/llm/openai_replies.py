@@ -29,7 +29,7 @@ THOUGHT_FIELDS = ("reasoning_content", "reasoning")  # DeepSeek, vLLM, llama.cpp
 
 
 class StreamedAnswer:
-    """What was read of one streamed answer so far."""
+    """The part of a streamed answer that was read so far."""
 
     def __init__(self) -> None:
         self.has_begun = False
@@ -87,7 +87,7 @@ class StreamedAnswer:
         self.finish_reason = "tool_calls"
 
     def _read_call(self, fragment: Any) -> None:
-        """One fragment of a call: an id, an index, the name or a piece of it, a part of the arguments, in any order.
+        """Read a fragment of a call: an id, an index, the name or a piece of it, a part of the arguments, in any order.
 
         Servers that send calls whole number them all 0, or not at all; others number the fragments of one call. So an
         id decides first, then the index, then what is still incomplete.

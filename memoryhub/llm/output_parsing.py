@@ -1,4 +1,4 @@
-"""What models write into their text beside the answer: thoughts, calls of tools, and JSON that is nearly right."""
+"""Parsing of model output beside the answer: thoughts, calls of tools, and JSON that is nearly right."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ThoughtSplitter:
         self._tail = ""  # of that, from the break before its last line on
 
     def feed(self, text: str) -> Piece:
-        """What is certain by now."""
+        """Return the text that is certain by now."""
         text, self._held = self._held + text, ""
         if self._state == "start":
             if opened := _OPENS.match(text):
@@ -69,7 +69,7 @@ class ThoughtSplitter:
         return self._open(text) if self._state == "open" else Piece(answer=text)
 
     def end(self) -> Piece:
-        """What was held back, now that nothing more comes."""
+        """Return the text that was held back, at the end of the stream."""
         held, self._held = self._held, ""
         if self._state == "thought":
             return Piece(thought=held)
@@ -203,7 +203,7 @@ class HeldCall:
         self._is_open = bool(names)
 
     def feed(self, delta: Delta | None) -> Delta | None:
-        """What may be passed on by now. Thoughts pass; they are no part of the answer."""
+        """Return what may be passed on by now. Thoughts pass; they are no part of the answer."""
         if delta is None or not self._is_open or not (delta.text or delta.retracts):
             return delta
         if delta.retracts:  # all before was a thought, also what is held back

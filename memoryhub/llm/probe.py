@@ -34,7 +34,7 @@ MOST_LISTED = 1024 * 1024  # bytes of a list of models
 
 
 def chat_model_trouble() -> str:
-    """Why the chat model cannot be asked; empty if it can. Two seconds at the most."""
+    """Return why the chat model cannot be used; empty if it can. Two seconds at most."""
     if settings.LLM_BASE_URL:
         return _trouble_at(Endpoint(settings.LLM_BASE_URL, settings.LLM_API_KEY, settings.LLM_MODEL))
     if not settings.EMBEDDED_MODEL:
@@ -50,7 +50,7 @@ def chat_model_trouble() -> str:
 
 
 def embedder_trouble() -> str:
-    """Why the embedder cannot be asked; empty if it can, and where none is wanted. The bundled one embeds a word."""
+    """Return why the embedder cannot be used; empty if it can, or if none is wanted. The bundled one embeds a word."""
     if settings.EMBEDDING_BASE_URL:
         name = settings.EMBEDDING_MODEL
         return _trouble_at(Endpoint(settings.EMBEDDING_BASE_URL, settings.EMBEDDING_API_KEY, name))
@@ -110,7 +110,7 @@ EXTRACT = [
 
 @dataclass
 class Trial:
-    """How each step came out, the first failure of each, and how long it took in seconds."""
+    """Outcome of each step, the first failure of each, and the duration in seconds."""
 
     outcomes: dict[str, Outcome] = field(default_factory=lambda: dict.fromkeys(STEPS, "untried"))
     errors: dict[str, ModelError] = field(default_factory=dict)
@@ -153,7 +153,7 @@ async def _try(endpoint: Endpoint, capabilities: Capabilities) -> Trial:
 
 
 async def _hello(trial: Trial, model: OpenAIChatModel, began: float) -> None:
-    """The first request tells the most: whatever is said to it says how far it came."""
+    """Send the first request, whose reply tells the most about how far a call comes."""
     try:
         async with aclosing(model.stream(HELLO, max_tokens=ANSWER_TOKENS)) as deltas:
             async for delta in deltas:

@@ -23,17 +23,17 @@ from memoryhub.llm.usage import Usage, usage_said
 from memoryhub.monitoring.tracing import Span
 
 Reply = dict[str, Any]
-# Whose words about a request may be told: not those of servers inside, which nobody but us may ask.
+# Servers whose error texts may be passed on: not those inside, which only we may call.
 TELLABLE = (AddressRange.CONFIGURED, AddressRange.PUBLIC)
 CLOSED = "The text has a character that cannot be sent."
 
 
 @dataclass
 class RawChat:
-    """``endpoint`` is asked before every attempt; it raises ModelUnavailable where there is none.
+    """``endpoint`` is called before every attempt; it raises ModelUnavailable where there is none.
 
-    ``is_strict``: found out by asking, that what is INSERTED cannot be a message of its own. ``is_silent``: also found
-    out, that it cannot be asked what a stream took.
+    ``is_strict``: learned from a refusal, that INSERTED cannot be a message of its own. ``is_silent``: likewise, that
+    the server does not report the usage of a stream.
     """
 
     endpoint: Callable[[], Endpoint]
@@ -104,8 +104,8 @@ class RawChat:
         return {**body, "model": endpoint.model, "messages": _placed(body["messages"], merge=self.is_strict)}
 
     def _learns_from(self, error: Exception, body: Reply) -> bool:
-        """True where the chat template refused a message of ours, or the server our asking what a stream takes, and the
-        same can be asked without it.
+        """Return True if the chat template refused a message of ours, or the server the request for usage, and the
+        same can be sent without it.
         """
         said = error_text(error)
         if isinstance(error, openai.APIError) and "stream_options" in said:
@@ -121,7 +121,7 @@ class RawChat:
 
 @dataclass
 class _Read:
-    """What was read of a stream, for counting."""
+    """The part of a stream that was read, for counting."""
 
     usage: Usage | None = None
     pieces: list[str] = field(default_factory=list)
@@ -134,7 +134,7 @@ class _Read:
 
 
 def _text_in(reply: Reply, part: str) -> str:
-    """What the choices say, in words."""
+    """Return the text of the choices."""
     said = (choice.get(part) for choice in reply["choices"] if isinstance(choice, dict))
     texts = (each.get("content") for each in said if isinstance(each, dict))
     return "".join(text for text in texts if isinstance(text, str))

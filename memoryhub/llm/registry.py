@@ -82,7 +82,7 @@ def get_chat_model() -> ChatModel:
 
 
 def chat_model_at(key: str, endpoint: Endpoint, capabilities: Capabilities) -> ChatModel:
-    """The model at this endpoint, made once under ``key`` and anew as soon as anything of it differs.
+    """Return the model at this endpoint, made once per ``key`` and again as soon as anything of it differs.
 
     The caller reads the connection from the database each time, so a change takes effect in every process at once;
     an answer that is being written goes on with the client it began with.
@@ -122,7 +122,7 @@ def embedder_is_local(base_url: str | None = None) -> bool:
 
 
 def get_earlier_embedder(name: str, base_url: str) -> Embedder | None:
-    """The embedder of a model that the settings named before; None where it cannot be asked any more.
+    """Return the embedder of a model that the settings named before; None if it cannot be used any more.
 
     The configured key goes to no other host than the configured one: elsewhere EMBEDDING_PREVIOUS_API_KEY is used.
     """
@@ -145,7 +145,7 @@ def get_earlier_embedder(name: str, base_url: str) -> Embedder | None:
 
 
 def reset() -> None:
-    """Forget them, so that the next call makes them anew. Changed settings are noticed without this."""
+    """Forget them, so that the next call makes new ones. Changed settings are noticed without this."""
     global _chat, _embedder
     with _lock:
         _chat = _embedder = None
@@ -210,7 +210,7 @@ def embedded_trouble() -> str:
 
 
 def embedded_endpoint() -> Endpoint | None:
-    """Where the embedded server listens now; read for every call, as a restart may have moved it."""
+    """Return the address of the embedded server, read for every call, as a restart may have moved it."""
     found = import_string(EMBEDDED_ENDPOINT_READER)(settings.DATA_DIR)
     return Endpoint(found.base_url, found.api_key, found.model) if found else None
 

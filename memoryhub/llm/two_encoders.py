@@ -40,7 +40,7 @@ class TwoEncoders:
         return self._stored.embed(texts)
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Vectors of what is asked; compared with those of what is stored, never with one another."""
+        """Return vectors of questions; compared with those of stored texts, never with one another."""
         return self._asked.embed(texts)
 
     def embed_question(self, texts: Sequence[str]) -> Vectors:
@@ -79,7 +79,7 @@ class TwoEncoders:
 
 
 def _english(texts: Sequence[str], vectors: Vectors) -> Vectors:
-    """How much of each is English."""
+    """Return how much of each text is English."""
     return english_of(vectors) * np.array([_is_latin(text) for text in texts], dtype=np.float32)
 
 
@@ -89,7 +89,7 @@ def _is_latin(text: str) -> bool:
 
 
 def likeness(some: Vectors, others: Vectors) -> Vectors:
-    """How near each of these stored vectors is to each of those: their cosine, or MiniLM's own where that is more.
+    """Return the similarity of each of these stored vectors to each other one: their cosine, or MiniLM's if higher.
 
     e5 tells two dates or names well apart, MiniLM hardly: that a statement may replace another is seen by the second.
     Vectors of another embedder have nothing but their cosine.

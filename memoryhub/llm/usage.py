@@ -1,4 +1,4 @@
-"""What a call of a model took, in tokens, and what that costs."""
+"""Usage of a model call, in tokens, and its cost."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What prompts were made of, in estimated tokens: recalled memories, passages of documents, tools (what they are
-    and what they returned), and the ``whole`` with all else.
+    """Parts of prompts, in estimated tokens: recalled memories, passages of documents, tools (their descriptions
+    and results), and the ``whole`` with all else.
     """
 
     memory: int = 0
@@ -74,7 +74,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Of a million tokens each, in the installation's currency (``settings.CURRENCY``). Without a price of their own
+    """Price per million tokens, in the installation's currency (``settings.CURRENCY``). Without a price of their own
     cached tokens cost what others do.
     """
 
@@ -87,10 +87,10 @@ NOTHING = Price(FREE_OF_USE, FREE_OF_USE)
 
 
 def cost_of(usage: Usage, price: Price | None) -> Decimal | None:
-    """What this costs, in the installation's currency, to eight places; None where nobody set a price, which is not 0.
+    """Return the cost in the installation's currency, to eight places; None if no price is known, which is not 0.
 
     For everybody who counts: answers, jobs, `/v1`, runs. A connection's price is ``Connection.price``, the one of
-    whatever model was chosen ``workspaces.spending.rates.rate_of(chosen).price``. Pure.
+    chosen model ``workspaces.spending.rates.rate_of(chosen).price``. Pure.
     """
     if price is None:
         return None
@@ -102,7 +102,7 @@ def cost_of(usage: Usage, price: Price | None) -> Decimal | None:
 
 
 def estimated_tokens(text: str) -> int:
-    """About how many tokens a text costs; no tokenizer is asked, since every model has another."""
+    """Estimate the tokens of a text; without a tokenizer, since every model has another."""
     return int(len(text.encode(errors="replace")) / BYTES_PER_TOKEN) + 4
 
 

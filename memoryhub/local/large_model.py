@@ -73,7 +73,7 @@ CHUNK = 1024 * 1024
 
 
 class State(StrEnum):
-    """What became of the file. `failed` is tried again by itself."""
+    """State of the file. `failed` is tried again by itself."""
 
     WAITING = "waiting"
     FETCHING = "fetching"
@@ -87,7 +87,7 @@ class State(StrEnum):
 
 
 class Wanted(StrEnum):
-    """What people asked for on the Models page."""
+    """Choice of people on the Models page."""
 
     FETCH = "fetch"
     PAUSE = "pause"
@@ -96,7 +96,7 @@ class Wanted(StrEnum):
 
 @dataclass(frozen=True)
 class Status:
-    """How far the fetch has come. `reason` is a short English sentence where it failed."""
+    """Progress of the fetch. `reason` is a short English sentence if it failed."""
 
     state: State
     fetched: int = 0  # bytes
@@ -130,17 +130,17 @@ def folder(data_dir: Path) -> Path:
 
 
 def model_file(data_dir: Path) -> Path:
-    """Where the whole, checked file lies."""
+    """Return the path of the whole, checked file."""
     return folder(data_dir) / f"{NAME}-q4_k_m.gguf"
 
 
 def part_file(data_dir: Path) -> Path:
-    """What has been fetched so far."""
+    """Return the path of the unfinished file."""
     return model_file(data_dir).with_suffix(".part")
 
 
 def read_status(data_dir: Path) -> Status | None:
-    """What the fetching process last said; None where it never ran."""
+    """Return the last status of the fetching process; None if it never ran."""
     try:
         values = json.loads((folder(data_dir) / "status.json").read_text(encoding="utf-8"))
         return Status(State(values["state"]), int(values["fetched"]), str(values["reason"]))
@@ -155,7 +155,7 @@ def write_status(data_dir: Path, status: Status) -> None:
 
 
 def wanted(data_dir: Path) -> Wanted:
-    """What people asked for last; to fetch it, where nobody asked for anything."""
+    """Return the last choice of people; to fetch it by default."""
     try:
         return Wanted((folder(data_dir) / "wanted").read_text(encoding="utf-8").strip())
     except (OSError, ValueError):
@@ -168,7 +168,7 @@ def want(data_dir: Path, what: Wanted) -> None:
 
 
 def wanted_at(data_dir: Path) -> float:
-    """When people last asked for something, in seconds since the epoch; 0 where they never did."""
+    """Return when people last chose, in seconds since the epoch; 0 if they never did."""
     try:
         return (folder(data_dir) / "wanted").stat().st_mtime
     except OSError:
@@ -176,7 +176,7 @@ def wanted_at(data_dir: Path) -> float:
 
 
 def fetched_bytes(data_dir: Path) -> int:
-    """How many bytes of the file are here."""
+    """Return how many bytes of the file are here."""
     return _size(model_file(data_dir)) or _size(part_file(data_dir))
 
 

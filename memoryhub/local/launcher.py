@@ -1,7 +1,7 @@
 """Become another program that cannot outlive its parent, as an ordinary user where asked.
 
 Run by path (`python -I -S launcher.py …`) between fork and exec, so that nothing has to happen in a
-`preexec_fn`. It keeps its process id: whoever starts it holds the id of the program it becomes.
+`preexec_fn`. It keeps its process id, so the starter holds the id of the program it becomes.
 
 Why it exists: Postgres refuses to run as root, and the death signal (Linux) is cleared by a change of user,
 so both must be done here, in this order. A checkout that the ordinary user cannot enter (below /root, say) is
@@ -101,7 +101,7 @@ def become(account: pwd.struct_passwd, must_reach: Sequence[Path]) -> None:
 def _die_with_parent(parent: int, death_signal: int) -> None:
     if sys.platform.startswith("linux"):
         _libc().prctl(PR_SET_PDEATHSIG, death_signal, 0, 0, 0)
-    if os.getppid() != parent:  # it died before the signal was asked for
+    if os.getppid() != parent:  # it died before the signal was requested
         sys.exit(LAUNCH_FAILED)
 
 

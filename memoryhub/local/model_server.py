@@ -36,7 +36,7 @@ RETRY_SECONDS = 3600.0
 
 @dataclass(frozen=True)
 class Profile:
-    """How a model is served.
+    """Settings with which a model is served.
 
     As many people are answered at once as there are slots, each at a share of the speed; more wait. A slot holds a
     little more than the prompt and answer of the model's capabilities (memoryhub.llm.registry).
@@ -60,7 +60,7 @@ LARGE = Profile(
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where an OpenAI-compatible server answers."""
+    """Address of an OpenAI-compatible server."""
 
     base_url: str
     api_key: str
@@ -146,7 +146,7 @@ def model_path() -> Path:
 
 
 def threads() -> int:
-    """All cores but one, which answers pages meanwhile."""
+    """Return all cores but one, which answers pages at the same time."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, cores - 1)
 

@@ -39,7 +39,7 @@ PID_FILE_STATUS_LINE = 7  # of postmaster.pid, counted from 0; PostgreSQL's src/
 
 
 def socket_folder(data_dir: Path) -> Path:
-    """Where the socket lies: in the data folder, or below /tmp when that path would be too long for one."""
+    """Return the socket's folder: in the data folder, or below /tmp if that path would be too long."""
     folder = data_dir.absolute() / "run" / "postgres"
     if len(os.fsencode(folder)) <= LONGEST_SOCKET_FOLDER:
         return folder
@@ -56,7 +56,7 @@ def remove_socket_folder(data_dir: Path) -> None:
 
 
 def connection_settings(data_dir: Path) -> dict[str, str]:
-    """What psycopg needs to reach the embedded database of `data_dir`, whether it runs or not."""
+    """Return what psycopg needs to reach the embedded database of `data_dir`, running or not."""
     return {"host": str(socket_folder(data_dir)), "port": PORT, "user": USER, "dbname": DATABASE}
 
 
@@ -114,7 +114,7 @@ class EmbeddedPostgres:
 
     @staticmethod
     def environment() -> dict[str, str]:
-        """What Postgres gets of our environment: no keys, and no PG* settings meant for another."""
+        """Return the environment of Postgres: no keys of ours, and no PG* settings meant for another."""
         kept = {name: value for name, value in os.environ.items() if name in {"PATH", "TMPDIR"}}
         return kept | {"LC_ALL": c_locale(), "TZ": "UTC"}
 
@@ -198,7 +198,7 @@ class EmbeddedPostgres:
         )
 
     def clear_leftovers(self) -> None:
-        """End what a killed run left behind. Only for the holder of the run lock: no other server may be alive."""
+        """End what a killed run left behind. Only with the run lock held: no other server may be alive."""
         locks = [self.cluster / "postmaster.pid", self.socket_folder / f".s.PGSQL.{PORT}.lock"]
         end_leftovers(self.cluster, locks)
 
@@ -368,7 +368,7 @@ def programs_folder() -> Path:
 
 
 def _major_of(folder: Path) -> str:
-    """Of the programs in a folder that does not say it; empty where there are none."""
+    """Return the major version of the programs in a folder that does not name it; empty if there are none."""
     try:
         said = subprocess.check_output([folder / "postgres", "--version"], text=True)  # noqa: S603  (of the wheel)
     except OSError:

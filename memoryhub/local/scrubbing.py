@@ -1,8 +1,8 @@
-"""What was deleted from the embedded database, taken out of its files as well.
+"""Removal of deleted data from the files of the embedded database.
 
 PostgreSQL leaves what is deleted lying: in pages until they are used again, in the statistics of columns, and in its
-log (WAL), whose old segments it keeps to write over them later. ``scrub`` writes every table anew, makes the statistics
-anew, and goes on to segments that were never written before, deleting the others. It works beside a running
+log (WAL), whose old segments it keeps to write over them later. ``scrub`` rewrites every table and the statistics,
+and goes on to segments that were never written before, deleting the others. It works beside a running
 MemoryHub; each table is locked while it is written, and so much space is needed as the largest takes.
 """
 

@@ -1,4 +1,4 @@
-"""What `make run` starts: the database, the model, the background worker and the web server; `up` also an embedder."""
+"""The parts that `make run` starts: database, model, background worker, web server; `up` also an embedder."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ PRIVATE = re.compile(r"^(MEMORYHUB_|DATABASE_URL$|PG|OTEL_)|KEY|TOKEN|SECRET|PAS
 
 @dataclass(frozen=True)
 class Stack:
-    """What to start, where.
+    """The parts to start, and their addresses.
 
     `database` holds psycopg's connection settings. A part that is not `embedded_…`, or not among `parts`, runs
     elsewhere. With `model_key` the model listens at `host` and `port` for other hosts, who have the same key; so does
@@ -158,7 +158,7 @@ def metrics_folder(data_dir: Path) -> Iterator[Path | None]:
     """Return the folder for the counters of the web processes and the worker; `/metrics` adds them up.
 
     It lies in memory, or among temporary files: the data disk may be full. None where neither has room: each process
-    then counts for itself. Counting begins anew with every start.
+    then counts for itself. Counting starts from zero with every start.
     """
     folder = _make_metrics_folder(data_dir)
     try:
@@ -312,7 +312,7 @@ def embedder_service(stack: Stack, listener: socket.socket) -> Service:
 
 
 def _public_environment(stack: Stack) -> dict[str, str]:
-    """What others wrote and compiled reads no key and no password of ours in it (docs/security.md)."""
+    """Return an environment without our keys and passwords, for compiled code of others (docs/security.md)."""
     found = {name: value for name, value in stack.environment.items() if not PRIVATE.search(name)}
     return {**found, "PYTHONUNBUFFERED": "1"}
 
@@ -330,7 +330,7 @@ def worker_service(stack: Stack) -> Service:
 
 
 def web_service(stack: Stack, listener: socket.socket, name: str) -> Service:
-    """One web process, or what answers `probes` where there is none. All take connections from the same socket."""
+    """Return one web process, or one that answers `probes` where there is none. All accept on the same socket."""
     server, asked = (PROBES_SERVER, "/healthz") if name == "probes" else (WEB_SERVER, "/accounts/login/")
     arguments = [*server, "--fd", str(listener.fileno()), "--timeout-graceful-shutdown", "3"]
     arguments += ["--limit-concurrency", str(stack.connections)]
@@ -367,7 +367,7 @@ class AddressInUse(Exception):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """The web server's socket, opened here so that a restart of the web server refuses nobody meanwhile."""
+    """Open the web server's socket here, so that a restart of the web server refuses no connection."""
     try:
         found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, where = min(found, key=lambda entry: entry[0] != socket.AF_INET)

@@ -1,4 +1,4 @@
-"""Keeps services running until it is told to stop, and leaves nothing behind however it ends.
+"""Supervisor of services: keeps them running until it is stopped, and leaves nothing behind.
 
 A service that ends is started again after a growing pause. At the end they all stop together, and those that
 `stops_last` (the database) after the others. If the supervisor itself is killed, the watchdog ends them.
@@ -198,7 +198,7 @@ class Supervisor:
 
     def _tell_watchdog(self, line: str) -> None:
         if self._watchdog is not None and self._watchdog.stdin is not None:
-            with contextlib.suppress(OSError):  # it was killed: the next one is told everything
+            with contextlib.suppress(OSError):  # it was killed: the next one gets everything
                 self._watchdog.stdin.write(line)
                 self._watchdog.stdin.flush()
 
@@ -236,7 +236,7 @@ _console = threading.Lock()
 
 
 def say(name: str, text: str) -> None:
-    """One line on the console, after the name of the child it comes from, if any. A closed console is no error."""
+    """Print a line on the console, after the name of the child it comes from, if any. Ignore a closed console."""
     with _console, contextlib.suppress(OSError, ValueError):
         print(f"{name:<{NAME_WIDTH}} | {text}" if name else text, flush=True)  # noqa: T201
 
@@ -273,7 +273,7 @@ class LogFile(logging.handlers.RotatingFileHandler):
 
 @dataclass(frozen=True)
 class Service:
-    """What to run. Everything that can change between two starts is a function."""
+    """A program to run. Everything that can change between two starts is a function."""
 
     name: str
     command: Callable[[], Sequence[str]]  # called in the supervisor's process just before each start
@@ -302,7 +302,7 @@ class Child:
         # On the monotonic clock:
         self.started = 0.0
         self.next_start = 0.0
-        self.kill_at: float | None = None  # it was asked to stop, and has until then
+        self.kill_at: float | None = None  # it got the signal to stop, and has until then
         self._log = LogFile(logs / f"{service.name}.log")
         self._pump: threading.Thread | None = None
 

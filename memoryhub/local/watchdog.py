@@ -1,4 +1,4 @@
-"""What a supervisor that is killed outright leaves behind: a small process that ends all the others.
+"""Watchdog of a supervisor: a small process that ends all others if the supervisor is killed.
 
 The supervisor starts it by path (`python -I -S watchdog.py …`, nothing of the project is imported, 9 MB) and
 writes one line for each child it starts or reaps. When the pipe closes without a farewell the supervisor is
@@ -52,7 +52,7 @@ def ended(group: int) -> str:
 
 
 def _states(groups: Iterable[int]) -> dict[int, bool]:
-    """Those of the process groups that still run, and whether their leader does. A process that only waits to
+    """Return the process groups that still run, and whether their leader does. A process that only waits to
     be reaped does not run.
     """
     found: dict[int, bool] = {}

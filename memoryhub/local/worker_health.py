@@ -21,7 +21,7 @@ OLDEST_WAITING = "SELECT extract(epoch FROM now() - min(lock)) FROM django_q_orm
 
 
 def oldest_waiting_seconds(database: Mapping[str, object]) -> float:
-    """How long the oldest job has waited for somebody to take it; 0 if none waits or the database is away."""
+    """Return how long the oldest job has waited; 0 if none waits or the database is away."""
     try:
         with psycopg.connect(**{**database, "connect_timeout": 3}) as connection:  # type: ignore[arg-type]
             row = connection.execute(OLDEST_WAITING).fetchone()

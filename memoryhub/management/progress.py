@@ -1,4 +1,4 @@
-"""How far a command is: drawn over one line of a terminal; elsewhere, where lines stay, a line now and then."""
+"""Progress of a command: drawn over one line of a terminal; elsewhere, where lines stay, a line now and then."""
 
 from __future__ import annotations
 

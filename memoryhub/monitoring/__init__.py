@@ -1,1 +1,1 @@
-"""What can be seen of a running installation: is it well, what did it do, what went wrong."""
+"""Monitoring of a running installation: health, counters, logs, traces."""

@@ -1,4 +1,4 @@
-"""How log lines are written: enough to find an error, with the id of its request, never what people said."""
+"""Format of log lines: enough to find an error, with the id of its request, never what people said."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ExcInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | N
 
 
 def without_keys(line: str) -> str:
-    """What follows in an address that sets a password, confirms an email address, lets somebody in or opens a chat is
-    left out: it is the key.
+    """Remove keys from addresses that set a password, confirm an email address, let somebody in or open a chat:
+    the rest of such an address is the key.
     """
     return KEYS.sub(r"\1…", line)
 
 
 class Formatter(logging.Formatter):
-    """Of an error's message the first line, cut: below it databases quote rows, and endpoints whole requests."""
+    """Formatter that cuts an error's message to its first line: below it databases quote rows, endpoints requests."""
 
     def format(self, record: logging.LogRecord) -> str:
         request_id = origin.current().request_id
@@ -49,7 +49,7 @@ class RefusalFilter(logging.Filter):
 
 
 class JsonFormatter(Formatter):
-    """One JSON object a line: at, level, logger, message, and where there are any request_id, error and our fields."""
+    """JSON formatter, one object per line: at, level, logger, message; request_id, error and our fields if known."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {

@@ -30,7 +30,7 @@ _VALUE = struct.Struct("dd")
 
 
 class CounterFile(MmapedDict):
-    """One process's counters of one kind, in memory and in a file of the format that prometheus_client collects.
+    """Counters of one kind of one process, in memory and in a file of the format that prometheus_client collects.
 
     While the file cannot be written the process goes on counting in memory; the file has everything again soon after
     it can. Not thread safe: prometheus_client holds a lock.
@@ -178,7 +178,7 @@ def count_request(request: HttpRequest, response: HttpResponseBase, seconds: flo
 
 
 def method_of(request: HttpRequest) -> str:
-    """One of HTTP's own; whoever makes up another makes no series of it."""
+    """Return one of HTTP's methods; a made-up one gets no series of its own."""
     return request.method if request.method in METHODS else OTHER
 
 

@@ -1,6 +1,6 @@
-"""Where a piece of work comes from: the id and the network of its request.
+"""Origin of a piece of work: the id and the network of its request.
 
-Set once at the door (``http.middleware.OriginMiddleware``) and read by log lines and the audit log, so that no
+Set once by the middleware (``http.middleware.OriginMiddleware``) and read by log lines and the audit log, so that no
 function in between has to hand it on. Background jobs and commands have none.
 """
 
@@ -84,7 +84,7 @@ def network_of(address: str) -> str:
 
 
 def counted_as(address: str) -> str:
-    """What limits count an address as: an IPv6 one by its /64, of which one line has all."""
+    """Return the form in which limits count an address: an IPv6 one by its /64, which belongs to one line."""
     return str(ipaddress.ip_network(f"{address}/64", strict=False)) if ":" in address else address
 
 

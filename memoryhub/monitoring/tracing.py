@@ -39,7 +39,7 @@ def is_installed() -> bool:
 
 
 class Span:
-    """A piece of work while it lasts; this one is told to nobody, and is what ``span`` gives where traces are off."""
+    """Span of a piece of work that is reported to no collector; ``span`` returns it where traces are off."""
 
     def __enter__(self) -> Span:
         return self
@@ -50,7 +50,7 @@ class Span:
         pass
 
     def note(self, attributes: Attributes, *, name: str = "", failed: bool = False) -> None:
-        """What is known by now: counts, kinds and ids of kind. ``name``: a better one for the span."""
+        """Add attributes known by now: counts, kinds and ids of kind. ``name``: a better one for the span."""
 
 
 class _Exported(Span):
@@ -131,7 +131,7 @@ def spanned(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 
 def note(attributes: Attributes) -> None:
-    """Of the span that runs in this context."""
+    """Add attributes to the span that runs in this context."""
     if _on:
         _trace().get_current_span().set_attributes(dict(attributes))
 
@@ -161,13 +161,13 @@ def parent_here() -> str:
 
 
 def go_on_from(parent: str) -> None:
-    """What this thread does from now on is a part of that; of nothing, where it is empty."""
+    """Make this thread's further work a part of that span; of none, if it is empty."""
     if _on:
         _context().attach(_going_on_from(parent))
 
 
 def trace_id() -> str:
-    """Of what runs here, as log lines name it; empty where nothing does."""
+    """Return the id of the current trace, as log lines name it; empty if there is none."""
     found = _trace().get_current_span().get_span_context() if _on else None
     return format(found.trace_id, "032x") if found is not None and found.is_valid else ""
 
@@ -181,7 +181,7 @@ def begin_anew() -> None:
 
 
 def _provider() -> Any:
-    """Of this process. The SDK reads what else OTEL_… says: sampler, headers, batches, attributes."""
+    """Return the provider of this process. The SDK reads what else OTEL_… says: sampler, headers, batches."""
     if _made is None or _made[0] != os.getpid():
         with _making:
             _make()

@@ -43,7 +43,7 @@ ACCOUNT_EMAIL_VERIFICATION = "mandatory" if SIGNUP_DOMAINS else "none"
 ACCOUNT_REAUTHENTICATION_REQUIRED = True  # before addresses are changed: a new password can be sent to them
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 ACCOUNT_SESSION_REMEMBER = True
-ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False  # else whoever asks for a new password sends a mail to anybody
+ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False  # else a request for a new password sends mail to any address
 ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
 TWO_FACTOR = env.text("TWO_FACTOR", "optional").lower()
 if TWO_FACTOR not in {"optional", "staff", "everyone"}:
@@ -129,7 +129,7 @@ if not PASSWORD_SIGN_IN:
 SOCIALACCOUNT_ADAPTER = "workspaces.accounts.single_sign_on.SingleSignOn"
 AUDIT_DAYS = env.integer("AUDIT_DAYS", 365, low=0, high=36_500)  # 0: the audit log is kept for good
 MIN_ACTIVITY_DAYS = env.integer("MIN_ACTIVITY_DAYS", 30, low=1, high=36_500)
-# Days that workspaces may keep things at most, whatever their owners choose; 0: for good.
+# Days that workspaces may keep things at most, as a limit for their owners; 0: for good.
 RETENTION_MOST = {
     "chats": env.integer("MAX_CHAT_DAYS", 0, low=0, high=36_500),
     "memories": env.integer("MAX_UNUSED_MEMORY_DAYS", 0, low=0, high=36_500),
@@ -155,8 +155,8 @@ THROTTLES = {
     "uploads": env.integer("UPLOAD_RATE", 60, low=1, high=1_000_000),
     "model tests": 10,  # each makes several requests to somebody's server
     "invitations": 20,  # made and accepted
-    "invitation mails": 50,  # a day: to whatever address somebody writes
-    "sendings": 10,  # of what a webhook was told before
+    "invitation mails": 50,  # a day: to any typed address
+    "sendings": 10,  # of earlier deliveries of a webhook
 }
 EVENT_STREAMS = env.integer("EVENT_STREAMS", 20, low=1, high=1_000_000)  # per person and process
 ANSWER_STREAMS = env.integer("ANSWER_STREAMS", 100, low=1, high=1_000_000)  # the same, of answers under /v1
@@ -178,5 +178,5 @@ EMAIL_BACKEND = (
 (EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD, EMAIL_USE_TLS, EMAIL_USE_SSL) = mail_from_url(
     _smtp_url or "smtp://localhost"
 )
-EMAIL_TIMEOUT = 10  # seconds: somebody waits for the page meanwhile
+EMAIL_TIMEOUT = 10  # seconds: somebody waits for the page
 DEFAULT_FROM_EMAIL = env.text("FROM_EMAIL", "memoryhub@localhost")

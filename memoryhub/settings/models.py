@@ -8,7 +8,7 @@ from memoryhub.settings.process import env
 
 LLM_BASE_URL = env.url("LLM_BASE_URL")
 # Which built-in model answers where no other is connected: the small one until the larger one is fetched (auto, on a
-# machine with room for it), the larger one whatever the room, the small one alone, or none.
+# machine with room for it), the larger one on any machine, the small one alone, or none.
 BUILTIN_MODEL = env.text("BUILTIN_MODEL", "auto").lower()
 if BUILTIN_MODEL not in {"auto", "small", "large", "off"}:
     raise ImproperlyConfigured(

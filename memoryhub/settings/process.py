@@ -97,7 +97,7 @@ LOGGING = {
         # A line for each request, for programs that collect them; a person's console is spared.
         "memoryhub.requests": {"level": "INFO" if LOG_FORMAT == "json" else "WARNING"},
         "uvicorn": {"handlers": ["console"], "level": "WARNING", "propagate": False},
-        # Addresses as they were asked for: some are as good as a password.
+        # Addresses as they were requested: some are as good as a password.
         "uvicorn.access": {"level": "WARNING"},
         "django.server": {"handlers": ["console"], "level": LOG_LEVEL, "propagate": False},
         # At DEBUG these quote statements with their values, and what is sent to a model.

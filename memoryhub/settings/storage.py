@@ -1,4 +1,4 @@
-"""Where things are stored: the database and its replicas, caches, files, and the queue of background jobs."""
+"""Settings of storage: the database and its replicas, caches, files, and the queue of background jobs."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _connected(database: dict[str, Any], *, wait: float) -> dict[str, Any]:
         database |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
     elif PROCESS_ROLE == "web":
         database["ENGINE"] = "memoryhub.database.pooled"
-        # After five seconds in vain a request begins anew to connect: the pool's own attempts come ever more seldom.
+        # After five seconds in vain a request connects again: the pool's own attempts become ever rarer.
         # Kept for half a day: Postgres accepts no new one while its disk is full, and reads go on by those there are.
         waits = {"timeout": wait, "max_idle": 120, "max_lifetime": 12 * 3600, "reconnect_timeout": 5}
         database["OPTIONS"]["pool"] = {"min_size": 2, "max_size": 20, **waits}

@@ -70,7 +70,7 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
 ]
 MIDDLEWARE = [
-    "memoryhub.http.middleware.ProbesMiddleware",  # before hosts and https are asked for: monitors come by address
+    "memoryhub.http.middleware.ProbesMiddleware",  # before hosts and https are checked: monitors use IP addresses
     "memoryhub.http.middleware.OriginMiddleware",  # what follows is timed, counted, and logged under its id
     "memoryhub.http.middleware.ReadingMiddleware",
     "django.middleware.security.SecurityMiddleware",

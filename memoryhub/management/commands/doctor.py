@@ -67,7 +67,7 @@ class Command(BaseCommand):
 
 # What ails an installation beside its parts, each in a sentence with what to do. Asked by `manage.py doctor`.
 
-LEAST_ROOM = 2 * 2**30  # bytes free on the data folder's disk: an index is built anew in less
+LEAST_ROOM = 2 * 2**30  # bytes free on the data folder's disk: an index is rebuilt in less
 MOST_APART = 30.0  # seconds between two clocks
 MOST_WAITING = 1_000  # jobs: some minutes' work of two workers
 AT_HOME = {"127.0.0.1", "localhost", "::1"}
@@ -125,7 +125,7 @@ def _open_to_the_network() -> Iterator[str]:
 
 
 def _files() -> Iterator[str]:
-    """A folder is looked at; a store takes a file and gives it up again, which is all that it can be asked."""
+    """Check the folder, or put a file into the store and remove it again."""
     folders = [files_folder()]
     for name in PLACES:
         if isinstance(storage := storages[name], FileSystemStorage):
@@ -133,7 +133,7 @@ def _files() -> Iterator[str]:
             continue
         try:
             storage.delete(storage.save(f"doctor-{secrets.token_hex(8)}", ContentFile(b"")))
-        except Exception as error:  # whatever a storage's own library raises
+        except Exception as error:  # a storage's library may raise anything
             yield (
                 f"files: the store of the {name} takes no file, or does not give it up ({type(error).__name__}). "
                 "See MEMORYHUB_S3_…, and that its keys may put, get, list and delete."
@@ -187,7 +187,7 @@ def _mail(connection: psycopg.Connection[Any]) -> Iterator[str]:
 
 
 def _clock(connection: psycopg.Connection[Any]) -> Iterator[str]:
-    """What is due is asked of either, codes of two-factor sign-in of this machine alone."""
+    """Compare the clocks: what is due uses either, codes of two-factor sign-in this machine's alone."""
     apart = (datetime.now(UTC) - _one(connection, "SELECT clock_timestamp()")).total_seconds()
     if abs(apart) > MOST_APART:
         yield (

@@ -35,7 +35,7 @@ class Command(BaseCommand):
                         moved[went] += 1
                         progress.show(f"{moved[True]:,} files moved")
                 progress.clear()
-        except Exception as error:  # whatever a storage's own library raises
+        except Exception as error:  # a storage's library may raise anything
             raise CommandError(
                 f"Not all could be moved ({type(error).__name__}). The others lie where they lay: try it again."
             ) from error

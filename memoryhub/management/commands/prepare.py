@@ -53,7 +53,7 @@ class Command(BaseCommand):
         self._collect_static_files()
 
     def _bring_up_to_date(self) -> None:
-        """One process at a time, whichever host it is on; the others find it done."""
+        """Run the migrations in one process at a time, on any host; the others find it done."""
         said = False
         while True:
             # Waited for outside Postgres: within it a waiting session would hold up indexes made concurrently.

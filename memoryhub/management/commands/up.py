@@ -80,7 +80,7 @@ def _parts(text: str) -> frozenset[str]:
 
 
 def _what_is_missing(parts: frozenset[str]) -> str:
-    """What parts on several hosts have in common and this host was not told, as a sentence; empty: nothing."""
+    """Return which settings that hosts share are missing on this one, as a sentence; empty if none."""
     if parts == frozenset(TOGETHER):
         return ""
     if parts == {"embedder"}:
