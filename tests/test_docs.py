@@ -185,7 +185,7 @@ def test_every_command_can_be_typed() -> None:
     "text",
     [
         "make lunch", "make test U=tests", "make test T=tests/nowhere.py", "manage.py bakup", "manage.py backup",
-        "manage.py restore --drll x.zip", "manage.py up --only moddel", "python manage.py bench_scale --memories many",
+        "manage.py restore --drll x.zip", "manage.py up --only moddel", "python manage.py backup --encrypt many",
         "python -m tests.bench.bench_lunch", "python -m tests.messages --lunch", "python tests/bench/bench_lunch.py",
         "pytest tests/nowhere.py", "promtool test rules deploy/nowhere.yml", "lunch --now", ".venv/bin/lunch",
     ],

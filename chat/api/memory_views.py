@@ -16,7 +16,7 @@ from chat.api.serializers import ChatMemoriesJson, ProposalJson, RememberedJson
 from chat.chats.proposing import proposal_for
 from chat.chats.remembering import remember_message, remember_text
 from memories.access import get_memory
-from memories.api.queries import described, memory_json, memory_response
+from memories.api.queries import described, memory_response
 from memories.api.saving import change_memory, delete_memory, save_once, saved_response
 from memories.api.serializers import MemoryChanges, MemoryJson
 from memories.models import Memory
@@ -80,7 +80,7 @@ class ChatMemoryList(ApiView):
         """
         chat = get_chat(self.person, chat_id)
         memories = Memory.objects.visible_to(self.person).live().filter(source_chat_id=chat.public_id)
-        return Response({"memories": [memory_json(memory) for memory in described(memories)]})
+        return Response({"memories": MemoryJson(described(memories), many=True).data})
 
 
 class ChatMemoryView(ApiView):

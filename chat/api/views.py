@@ -17,13 +17,13 @@ from chat.access import get_chat, get_message
 from chat.answers.answer_state import stop_answer
 from chat.api.bodies import ChatBody, ChatChanges, MarkBody, MessageBody, RetryBody
 from chat.api.serializers import (
+    ChatJson,
     EventJson,
     FoundChatJson,
     MatchJson,
     MessageJson,
     OneChatJson,
     TurnJson,
-    chat_json,
     one_chat_json,
 )
 from chat.api.turns import load, messages_json, turn_once, turn_response
@@ -90,7 +90,7 @@ class ChatQuery(PageQuery):
 
 
 def _listed(*, user: int, workspace: int | None = None) -> ChatQuerySet:
-    """What a list has of a person's chats, those of one workspace or all: with what ``chat_json`` asks for."""
+    """What a list has of a person's chats, those of one workspace or all: with what ``ChatJson`` asks for."""
     chats = Chat.objects.visible_to(User(pk=user)).live().listed()
     if workspace is not None:
         chats = chats.filter(workspace=workspace)
@@ -128,7 +128,7 @@ class ChatList(ApiView):
         def shape(rows: list[Chat]) -> list[dict[str, Any]]:
             matches = matches_in(rows, q, reader=self.person) if q else {}
             said = {pk: MatchJson(match).data for pk, match in matches.items()}
-            return [{**chat_json(chat), "match": said.get(chat.pk)} for chat in rows]
+            return [{**ChatJson(chat).data, "match": said.get(chat.pk)} for chat in rows]
 
         return self.page(
             ready.of(**asked) if found is None else found,

@@ -9,7 +9,7 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memories.api.queries import described, memory_json, memory_response
+from memories.api.queries import described, memory_response
 from memories.api.saving import save_once, saved_response
 from memories.api.serializers import Confirmable, MemoryJson, SavedMemoryJson
 from memories.models import Memory
@@ -44,7 +44,7 @@ class ProposalList(KeyedView):
         workspace = get_workspace(self.person, workspace_id)
         return self.page(
             described(review.proposals(workspace, self.person)),
-            memory_json,
+            MemoryJson,
             list_name=f"proposals of {workspace.public_id}",
         )
 

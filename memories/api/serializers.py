@@ -13,6 +13,7 @@ from memories.recalling.ranking import RANKINGS
 from memories.recalling.workspace_search import LIMIT as SEARCH_LIMIT
 from memories.recalling.workspace_search import TYPES, Found
 from memories.writing.field_rules import TAG_LENGTH, TAGS
+from memoryhub.llm.registry import get_embedder
 from workspaces.api.serializers import PersonJson
 from workspaces.rest.examples import ID
 from workspaces.rest.fields import Body, Choice, Flag, Moment, Number, Text, WholeNumber, Words
@@ -31,7 +32,28 @@ class RestsOnJson(serializers.Serializer[Any]):
     )
 
 
-class MemoryJson(serializers.Serializer[Any]):
+class WrittenJson(serializers.Serializer[Any]):
+    """Whose words something is."""
+
+    author = PersonJson(
+        source="written_by",
+        allow_null=True,
+        help_text="Who wrote the words: the author of the message they come from, or the last person who changed them.",
+    )
+    edited_by = PersonJson(
+        allow_null=True, help_text="Who last changed another's words or category, else null."
+    )
+    imported = serializers.BooleanField(
+        source="is_imported",
+        read_only=True,
+        help_text="Whether somebody imported these words under another person's name: they need not be that person's.",
+    )
+    imported_by = PersonJson(
+        allow_null=True, read_only=True, help_text="Who imported them; null also once that person has left."
+    )
+
+
+class MemoryJson(WrittenJson):
     example = {
         "id": f"mem_{ID}",
         "content": "The project deadline is March 15, 2026",
@@ -66,26 +88,10 @@ class MemoryJson(serializers.Serializer[Any]):
         help_text="What it was taken from, where that is not a person's own words; such a memory waited for review.",
     )
     workspace_id = serializers.CharField(source="workspace.public_id")
-    author = PersonJson(
-        source="written_by",
-        allow_null=True,
-        help_text="Who wrote the words: the author of the message they come from, or the last person who changed them.",
-    )
-    edited_by = PersonJson(
-        allow_null=True, help_text="Who last changed another's words or category, else null."
-    )
-    imported = serializers.BooleanField(
-        source="is_imported",
-        read_only=True,
-        help_text="Whether somebody imported these words under another person's name: they need not be that person's.",
-    )
-    imported_by = PersonJson(
-        allow_null=True, read_only=True, help_text="Who imported them; null also once that person has left."
-    )
     may_replace = serializers.SerializerMethodField(
         help_text="The id of an older memory that says nearly the same with another value, or null."
     )
-    searchable = serializers.BooleanField(
+    searchable = serializers.SerializerMethodField(
         help_text="True once it can be found by meaning, not only by words."
     )
     created_at = Moment()
@@ -101,6 +107,10 @@ class MemoryJson(serializers.Serializer[Any]):
     def get_may_replace(self, memory: Memory) -> str | None:
         older = memory.may_replace
         return older.public_id if older is not None and older.is_live else None
+
+    def get_searchable(self, memory: Memory) -> bool:
+        by_meaning: bool = memory.searchable  # type: ignore[attr-defined]  # annotated
+        return by_meaning and get_embedder() is not None
 
 
 class SavedMemoryJson(MemoryJson):
@@ -149,7 +159,7 @@ class PassagePlaceJson(serializers.Serializer[Any]):
     )
 
 
-class FoundJson(serializers.Serializer[Any]):
+class FoundJson(WrittenJson):
     example = {"id": f"mem_{ID}", "text": "The project deadline is March 15, 2026"}
     type = serializers.ChoiceField(choices=TYPES)
     id = serializers.CharField()
@@ -163,22 +173,6 @@ class FoundJson(serializers.Serializer[Any]):
     )
     chat_id = serializers.SerializerMethodField(help_text="Of a message; null otherwise.")
     place = PassagePlaceJson(allow_null=True, help_text="Where in a document it stands.")
-    author = PersonJson(
-        source="written_by",
-        allow_null=True,
-        help_text="Of a memory or message: who wrote the words, or last changed them. Else null.",
-    )
-    edited_by = PersonJson(
-        allow_null=True, help_text="Of a memory: who last changed another's words or category."
-    )
-    imported = serializers.BooleanField(
-        source="is_imported",
-        read_only=True,
-        help_text="Whether somebody imported these words under another person's name: they need not be that person's.",
-    )
-    imported_by = PersonJson(
-        allow_null=True, read_only=True, help_text="Who imported them; null also once that person has left."
-    )
 
     def get_chat_id(self, found: Found) -> str | None:
         return found.chat_id or None

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memories.access import get_memory
-from memories.api.queries import described, memory_json
+from memories.api.queries import described
 from memories.api.serializers import MemoryJson
 from memories.models import Memory
 from memories.tidying import deciding
@@ -68,7 +68,7 @@ class TidyList(KeyedView):
         show = self.query(TidyQuery)["show"]
         rows = LISTS[show](workspace, self.person, timezone.now())
         name = f"{show} memories of {workspace.public_id}"
-        return self.page(described(rows), memory_json, list_name=name)
+        return self.page(described(rows), MemoryJson, list_name=name)
 
 
 class TidyPairs(KeyedView):
@@ -85,7 +85,7 @@ class TidyPairs(KeyedView):
             for pair in [*found.duplicates, *found.contradictions]
             for memory in (pair.older, pair.newer)
         ]
-        shown = {row.pk: memory_json(row) for row in described(Memory.objects.filter(pk__in=ids))}
+        shown = {row.pk: MemoryJson(row).data for row in described(Memory.objects.filter(pk__in=ids))}
 
         def as_json(pairs: list[Pair]) -> list[dict[str, Any]]:
             return [{"older": shown[pair.older.pk], "newer": shown[pair.newer.pk]} for pair in pairs]

@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memories.access import get_memory
-from memories.api.queries import LIVE_IN, memory_json, memory_response
+from memories.api.queries import LIVE_IN, memory_response
 from memories.api.saving import change_memory, delete_memory, save_once, saved_response
 from memories.api.serializers import (
     FoundJson,
@@ -49,7 +49,7 @@ class MemoryList(KeyedView):
         workspace = get_workspace(self.person, workspace_id)
         answer = self.page(
             LIVE_IN.of(workspace=workspace.pk, user=self.person.pk, now=timezone.now()),
-            memory_json,
+            MemoryJson,
             descending=True,
             list_name=f"memories of {workspace.public_id}",
         )
@@ -172,7 +172,7 @@ class Recall(KeyedView):
         )
         answer = {
             "memories": [
-                {**memory_json(item.memory), "score": item.score, "score_parts": item.parts}
+                {**MemoryJson(item.memory).data, "score": item.score, "score_parts": item.parts}
                 for item in found.items
             ],
             "ranking": found.ranking,

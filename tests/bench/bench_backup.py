@@ -2,7 +2,7 @@
 
     python -m tests.bench.bench_backup [--memories 1000000] [--workspaces 1000]
 
-A data folder of its own is filled past the gate, as `manage.py bench_scale` fills one: memories over a long tail of
+A data folder of its own is filled past the gate, as `bench_scale` fills one: memories over a long tail of
 workspaces, with their vectors, their words and the indexes of large workspaces. Then the commands are run as an
 operator runs them, each a process of its own: a backup, a restore into a new, empty installation, a drill beside the
 database, a restore in its place. Seconds are of the whole command, of the second with making the new database.
@@ -39,8 +39,8 @@ def fill(memories: int, workspaces: int) -> None:
     from django.db import connection
     from django.utils import timezone
 
-    from memories.management import synthetic
     from memoryhub.llm.registry import get_embedder
+    from tests.bench import synthetic
     from workspaces.index import embedding, indexes
     from workspaces.leaving_machine import Reach
     from workspaces.models import Membership, Role, User, Workspace

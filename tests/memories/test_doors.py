@@ -65,8 +65,8 @@ WRITES = {
     # A table's name is put in: rows that go for good with their workspace or person.
     ("workspaces/actions/removal.py", "delete_rows"): {"DELETE FROM"},
     # For measuring alone: rows without keys.
-    ("memories/management/synthetic.py", "-"): {"INSERT INTO"},
-    ("memories/management/copies.py", "copy_places"): {"INSERT INTO"},
+    ("tests/bench/row_copies.py", "copy_places"): {"INSERT INTO"},
+    ("tests/bench/synthetic.py", "-"): {"INSERT INTO"},
     ("tests/bench/bulk.py", "-"): {"INSERT INTO", "UPDATE"},
     ("tests/bench/bench_admin.py", "_measure"): {"UPDATE"},
     ("tests/bench/bench_admin.py", "test_growth"): {"TRUNCATE"},

@@ -13,7 +13,7 @@ from workspaces.connections.choice import BUILT_IN
 from workspaces.models import Role, User, Workspace
 from workspaces.models.connection import Connection
 from workspaces.rest.examples import ID
-from workspaces.rest.fields import Body, Choice, Flag, Moment, Text, iso
+from workspaces.rest.fields import Body, Choice, Flag, Moment, Text
 
 
 class WorkspaceJson(serializers.Serializer[Any]):
@@ -44,27 +44,6 @@ class WorkspaceJson(serializers.Serializer[Any]):
 
     def get_connection_id(self, workspace: Workspace) -> str | None:
         return shown_id(workspace.connection)
-
-
-def workspace_json(workspace: Workspace) -> dict[str, Any]:
-    """What ``WorkspaceJson`` describes, of a workspace with its ``role`` and counts."""
-    counted: Any = workspace
-    return {
-        "id": workspace.public_id,
-        "name": workspace.name,
-        "description": workspace.description,
-        "role": workspace.role,
-        "is_default": workspace.is_default,
-        "private_short_term": workspace.private_short_term,
-        "reviews_proposals": workspace.reviews_proposals,
-        "local_only": workspace.local_only,
-        "share_links": workspace.share_links,
-        "connection_id": shown_id(workspace.connection),
-        "member_count": counted.member_count,
-        "memory_count": counted.memory_count,
-        "created_at": iso(workspace.created_at),
-        "updated_at": iso(workspace.updated_at),
-    }
 
 
 def shown_id(connection: Connection | None) -> str | None:
@@ -129,11 +108,6 @@ class PersonalField(serializers.BooleanField):
         super().__init__(
             source="is_personal", help_text="true: only you see it, in every workspace of yours."
         )
-
-
-def person_json(person: User) -> dict[str, str]:
-    """What ``PersonJson`` describes."""
-    return {"id": person.public_id, "username": person.username}
 
 
 class MemberJson(serializers.Serializer[Any]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -28,7 +29,6 @@ from workspaces.api.serializers import (
     WorkspaceChanges,
     WorkspaceJson,
     removed_json,
-    workspace_json,
 )
 from workspaces.invitations import invited
 from workspaces.models import Membership, Role, User, Workspace, WorkspaceQuerySet
@@ -69,9 +69,9 @@ def _visible(user: int, now: datetime) -> WorkspaceQuerySet:
 _LIST = ReadyList(_visible, user=int, now=datetime)
 
 
-def counted_json(workspace: Workspace, user: User) -> dict[str, Any]:
+def counted_json(workspace: Workspace, user: User) -> Mapping[str, Any]:
     """One workspace with its counts."""
-    return workspace_json(_visible(user.pk, timezone.now()).get(pk=workspace.pk))
+    return WorkspaceJson(_visible(user.pk, timezone.now()).get(pk=workspace.pk)).data
 
 
 class WorkspaceList(ApiView):
@@ -91,7 +91,7 @@ class WorkspaceList(ApiView):
     def _page(self) -> Response:
         return self.page(
             _LIST.of(user=self.person.pk, now=timezone.now()),
-            workspace_json,
+            WorkspaceJson,
             list_name=f"workspaces of {self.person.public_id}",
         )
 

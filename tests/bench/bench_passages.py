@@ -1,4 +1,6 @@
-"""How search of documents fares beside recall of as many memories: ``manage.py bench_passages --passages 1000000``.
+"""How search of documents fares beside recall of as many memories.
+
+    python -m tests.bench.command bench_passages --passages 1000000
 
 Fills a scratch database with so many made-up memories and as many passages of documents of a hundred each, in places
 of 100, 5,000 and 100,000 of both and a long tail of others, asks the same questions of both in turn with the questions'
@@ -19,15 +21,14 @@ from django.db import connection, transaction
 from django.utils import timezone
 from numpy.typing import NDArray
 
-from memories.management import synthetic
-from memories.management.commands import bench_scale
-from memories.management.copies import copy_places
 from memories.models import Memory
 from memories.models.memory import MEMORY
 from memories.recalling.recall import recall
 from memoryhub.database.startup import running_database
 from memoryhub.llm.registry import get_embedder
 from memoryhub.management.progress import Progress
+from tests.bench import bench_scale, synthetic
+from tests.bench.row_copies import copy_places
 from workspaces.documents.finding import find_passages
 from workspaces.documents.kind import DOCUMENTS
 from workspaces.index import embedding, indexes

@@ -169,7 +169,7 @@ WITH made AS (
           FROM stage) staged
     RETURNING id)
 SELECT array_agg(id ORDER BY id) FROM made
-"""  # noqa: S608  constants only
+"""
 
 
 def _store_texts(

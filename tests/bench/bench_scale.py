@@ -1,4 +1,7 @@
-"""Measure growth: ``manage.py bench_scale --memories 1000000 --workspaces 1000``, in a scratch database of its own."""
+"""Measure growth, in a scratch database of its own.
+
+python -m tests.bench.command bench_scale --memories 1000000 --workspaces 1000
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,6 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 from psycopg import sql
 
-from memories.management import synthetic
 from memories.recalling.recall import recall
 from memories.writing.drafts import Draft
 from memories.writing.many import save_memories
@@ -28,6 +30,7 @@ from memoryhub.database.startup import psycopg_settings, running_database
 from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.registry import get_embedder
 from memoryhub.management.progress import Progress
+from tests.bench import synthetic
 from workspaces.index import embedding, indexes
 from workspaces.index.embedding import Embedded
 from workspaces.leaving_machine import Reach
