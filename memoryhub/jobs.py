@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
+from opentelemetry.trace import SpanKind
 
 from memoryhub.monitoring import tracing
 
@@ -59,7 +60,7 @@ def job(function: Callable[P, T]) -> Callable[P, T]:
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
         began = time.perf_counter()
         try:
-            with tracing.span("memoryhub.job", {"memoryhub.job": function.__name__}, kind="CONSUMER"):
+            with tracing.span("memoryhub.job", {"memoryhub.job": function.__name__}, kind=SpanKind.CONSUMER):
                 return function(*args, **kwargs)
         except Exception as error:
             way = "".join(traceback.format_tb(error.__traceback__))

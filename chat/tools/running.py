@@ -63,7 +63,7 @@ async def _run(
         return f"Error: {row.name} took longer than {CALL_SECONDS:.0f} seconds. Answer without it."
 
 
-@tracing.spanned("memoryhub.tool")
+@tracing.span("memoryhub.tool")
 def _call(
     live: LiveAnswer, user_pk: int, row: ToolCall, call: RequestedCall, tools: Mapping[str, ChatTool]
 ) -> str:

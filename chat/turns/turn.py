@@ -12,6 +12,7 @@ from typing import Any
 from django.db import DatabaseError, transaction
 from django.urls import reverse
 from django.utils import timezone
+from opentelemetry.trace import StatusCode
 
 from chat.answers.answer_state import as_interrupted, message_channel
 from chat.answers.live import LiveAnswer, all_live, being_written
@@ -71,7 +72,9 @@ async def write_answer(answer_pk: int, attempt: int, user_pk: int) -> None:
                 await keeper
         await _finish(live, outcome, user_pk)
         ended = {"memoryhub.status": outcome.status, "memoryhub.why": outcome.error_code}
-        traced.note(ended, failed=outcome.status == MessageStatus.FAILED)
+        traced.set_attributes(ended)
+        if outcome.status == MessageStatus.FAILED:
+            traced.set_status(StatusCode.ERROR)
         logger.debug("Answer %s ended: %s %s", live.public_id, outcome.status, outcome.error_code)
 
 

@@ -39,7 +39,7 @@ class Recall:
     search: RankedSearch | None = None  # by which more may be loaded, where anything was found
 
 
-@tracing.spanned("memoryhub.recall")
+@tracing.span("memoryhub.recall")
 def recall(
     query: str,
     workspace: Workspace,

@@ -102,7 +102,7 @@ def sweep(*, now: datetime) -> int:
     return len(due)
 
 
-@tracing.spanned("memoryhub.extraction")
+@tracing.span("memoryhub.extraction")
 def extract(extraction_id: int, *, now: datetime) -> str:
     """Mine one turn. Killed in the middle it runs again: the saves and "done" are one transaction."""
     extraction = _claim(extraction_id, now)

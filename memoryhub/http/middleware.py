@@ -20,6 +20,7 @@ from django.template.loader import render_to_string
 from django.urls import Resolver404, resolve
 from django.utils.translation import gettext as _
 from django.views.defaults import server_error as error_page
+from opentelemetry.trace import SpanKind, StatusCode
 from psycopg.errors import ForeignKeyViolation
 
 from memoryhub.database.failures import refuse_writes, trouble_of
@@ -63,7 +64,9 @@ class OriginMiddleware:
         origin.begin(source)
         began = time.perf_counter()
         method = metrics.method_of(request)
-        with tracing.span("memoryhub.request", kind="SERVER", parent=origin.traced_before(request)) as traced:
+        with tracing.span(
+            "memoryhub.request", kind=SpanKind.SERVER, parent=origin.traced_before(request)
+        ) as traced:
             response = self.get_response(request)
             seconds = time.perf_counter() - began
             response.headers["X-Request-ID"] = source.request_id
@@ -73,7 +76,10 @@ class OriginMiddleware:
                 "http.response.status_code": response.status_code,
             }
             told |= {"http.route": route, "memoryhub.request_id": source.request_id}
-            traced.note(told, name=f"{method} {route}", failed=response.status_code >= 500)
+            traced.set_attributes(told)
+            traced.update_name(f"{method} {route}")
+            if response.status_code >= 500:
+                traced.set_status(StatusCode.ERROR)
         fields: dict[str, object] = {"route": route, "method": request.method}
         fields |= {"status": response.status_code, "milliseconds": round(seconds * 1000, 1)}
         requests_log.info("%(method)s %(route)s %(status)s", fields, extra={"fields": fields})

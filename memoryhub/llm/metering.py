@@ -10,10 +10,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
+
+from opentelemetry.trace import INVALID_SPAN, Span, SpanKind
 
 from memoryhub.llm.usage import Parts, Usage, estimated_tokens
 from memoryhub.monitoring import tracing
@@ -69,15 +71,17 @@ def metered(meter: Meter | None = None) -> Iterator[Meter]:
         _meter.reset(token)
 
 
-def call_of(model: str) -> tracing.Span:
+def call_of(model: str) -> AbstractContextManager[Span]:
     """Start the trace span of one model call: its name and duration, and its usage once that is reported."""
     named = {"gen_ai.operation.name": "chat", "gen_ai.request.model": model}
-    return tracing.span("memoryhub.model", named, kind="CLIENT", alone=True)
+    return tracing.span("memoryhub.model", named, kind=SpanKind.CLIENT, alone=True)
 
 
-def report(usage: Usage, call: tracing.Span = tracing.NOTHING) -> None:
+def report(usage: Usage, call: Span = INVALID_SPAN) -> None:
     """Report the usage of one call of a model."""
-    call.note({"gen_ai.usage.input_tokens": usage.tokens_in, "gen_ai.usage.output_tokens": usage.tokens_out})
+    call.set_attributes(
+        {"gen_ai.usage.input_tokens": usage.tokens_in, "gen_ai.usage.output_tokens": usage.tokens_out}
+    )
     if (meter := _meter.get()) is not None:
         meter.add(usage)
 

@@ -35,7 +35,7 @@ from memoryhub.llm.openai_replies import StreamedAnswer, whole_text
 from memoryhub.llm.output_parsing import HeldCall, Piece, ThoughtSplitter, without_thoughts
 from memoryhub.llm.raw import RawChat
 from memoryhub.llm.usage import Usage, usage_said
-from memoryhub.monitoring.tracing import Span
+from memoryhub.monitoring.tracing import Span, failed
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
 # How Ollama, vLLM, llama.cpp and others say that this model was not made for tools.
@@ -124,7 +124,7 @@ class OpenAIChatModel:
                     )
                     if delay is None:
                         raise failure from error
-                    call.note({"error.type": type(failure).__name__}, failed=True)
+                    failed(call, failure)
                 finally:
                     if answer.has_begun:
                         report(

@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 
 import httpx2
 import openai
+from opentelemetry.trace import Span
 
 from memoryhub.kept import kept
 from memoryhub.llm import errors
@@ -21,7 +22,7 @@ from memoryhub.llm.chat_chunks import error_text
 from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.metering import call_of
-from memoryhub.monitoring.tracing import Span
+from memoryhub.monitoring.tracing import failed
 
 VENDOR_ERRORS: Final = (openai.OpenAIError, httpx2.HTTPError, ValueError)
 """All that a call may raise: ValueError is a body that is no JSON (JSONDecodeError, UnicodeDecodeError)."""
@@ -194,6 +195,6 @@ def tried(
                 delay = delay_before_retry(failure, attempt, left=patience.left)
                 if delay is None:
                     raise failure from error
-                call.note({"error.type": type(failure).__name__}, failed=True)
+                failed(call, failure)
         attempt += 1
         time.sleep(delay)

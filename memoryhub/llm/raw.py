@@ -20,7 +20,7 @@ from memoryhub.llm.messages import NO_SYSTEM, STRICT
 from memoryhub.llm.metering import call_of, guessed, report
 from memoryhub.llm.openai_errors import VENDOR_ERRORS, Patience, delay_before_retry, model_error, tried
 from memoryhub.llm.usage import Usage, usage_said
-from memoryhub.monitoring.tracing import Span
+from memoryhub.monitoring.tracing import Span, failed
 
 Reply = dict[str, Any]
 # Servers whose error texts may be passed on: not those inside, which only we may call.
@@ -88,7 +88,7 @@ class RawChat:
                     delay = None if has_begun else delay_before_retry(failure, attempt, left=patience.left)
                     if delay is None:
                         raise failure from error
-                    call.note({"error.type": type(failure).__name__}, failed=True)
+                    failed(call, failure)
                 finally:
                     if has_begun:
                         report(read.usage or guessed(body["messages"], "".join(read.pieces)), call)

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping
-from functools import wraps
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
-from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
-P = ParamSpec("P")
+from opentelemetry import context, trace
+from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
 T = TypeVar("T")
 Attributes = Mapping[str, str | int | float | bool]
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
@@ -38,138 +40,86 @@ def is_installed() -> bool:
         return False
 
 
-class Span:
-    """Span of a piece of work that is reported to no collector; ``span`` returns it where traces are off."""
-
-    def __enter__(self) -> Span:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, way: TracebackType | None
-    ) -> None:
-        pass
-
-    def note(self, attributes: Attributes, *, name: str = "", failed: bool = False) -> None:
-        """Add attributes known by now: counts, kinds and ids of kind. ``name``: a better one for the span."""
-
-
-class _Exported(Span):
-    """Sent when it ends. What begins inside it, in this context, is a part of it, unless it is ``alone``."""
-
-    def __init__(self, inner: Any, *, alone: bool) -> None:
-        self._inner, self._alone, self._token = inner, alone, None
-
-    def __enter__(self) -> Span:
-        if not self._alone:
-            self._token = _context().attach(_trace().set_span_in_context(self._inner))
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, way: TracebackType | None
-    ) -> None:
-        if kind is not None and isinstance(error, Exception):  # not what was only cancelled
-            self.note({"error.type": kind.__qualname__}, failed=True)
-        if self._token is not None:
-            _context().detach(self._token)
-        self._inner.end()
-
-    def note(self, attributes: Attributes, *, name: str = "", failed: bool = False) -> None:
-        self._inner.set_attributes(dict(attributes))
-        if name:
-            self._inner.update_name(name)
-        if failed:
-            self._inner.set_status(_trace().StatusCode.ERROR)
-
-
-NOTHING = Span()
+_PROPAGATOR = TraceContextTextMapPropagator()
 _on = is_wanted() and is_installed()
 _made: tuple[int, Any] | None = None  # for which process, since the queue's are forked; its provider
 _making = threading.Lock()
 
 
+@contextmanager
 def span(
     name: str,
     attributes: Attributes | None = None,
     *,
-    kind: str = "INTERNAL",
+    kind: SpanKind = SpanKind.INTERNAL,
     alone: bool = False,
     parent: str = "",
-) -> Span:
-    """``with span("memoryhub.recall") as traced: …``. ``alone``: for what is awaited piece by piece, such as a stream.
+) -> Iterator[Span]:
+    """Trace a piece of work: ``with span("memoryhub.recall") as traced: …``, or as a decorator of a function.
 
+    ``alone``: nothing that begins inside is a part of it, for what is awaited piece by piece, such as a stream.
     ``parent``: the ``traceparent`` of another process that it goes on from, in place of what runs here.
     """
     if not _on:
-        return NOTHING
-    begun = (
-        _provider()
-        .get_tracer("memoryhub")
-        .start_span(
-            name,
-            context=_going_on_from(parent) if parent else None,
-            kind=_trace().SpanKind[kind],
-            attributes=dict(attributes or {}),
-        )
-    )
-    return _Exported(begun, alone=alone)
+        yield INVALID_SPAN
+        return
+    before = _going_on_from(parent) if parent else None
+    begun = _provider().get_tracer("memoryhub").start_span(name, before, kind, dict(attributes or {}))
+    quiet = {"record_exception": False, "set_status_on_exception": False}
+    try:
+        with nullcontext() if alone else trace.use_span(begun, **quiet):
+            yield begun
+    except Exception as error:  # not what was only cancelled
+        failed(begun, error)
+        raise
+    finally:
+        begun.end()
 
 
-def spanned(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """A function, not awaited, each of whose calls is a span."""
-
-    def around(function: Callable[P, T]) -> Callable[P, T]:
-        @wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            if not _on:
-                return function(*args, **kwargs)
-            with span(name):
-                return function(*args, **kwargs)
-
-        return call
-
-    return around
+def failed(begun: Span, error: Exception) -> None:
+    """Tell the kind of an error, and never its text, which may be somebody's."""
+    begun.set_attribute("error.type", type(error).__qualname__)
+    begun.set_status(StatusCode.ERROR)
 
 
 def note(attributes: Attributes) -> None:
     """Add attributes to the span that runs in this context."""
-    if _on:
-        _trace().get_current_span().set_attributes(dict(attributes))
+    trace.get_current_span().set_attributes(attributes)
 
 
 def carried(function: Callable[[], T]) -> Callable[[], T]:
-    """For another thread: what it does there is a part of what runs here."""
+    """Make what ``function`` does in another thread a part of the current span."""
     if not _on:
         return function
-    here = _context().get_current()
+    here = context.get_current()
 
     def call() -> T:
-        token = _context().attach(here)
+        token = context.attach(here)
         try:
             return function()
         finally:
-            _context().detach(token)
+            context.detach(token)
 
     return call
 
 
 def parent_here() -> str:
-    """By which another process goes on with what runs here; empty where nothing does."""
+    """Return the ``traceparent`` by which another process continues this trace; empty if there is none."""
     carrier: dict[str, str] = {}
-    if _on:
-        _propagator().inject(carrier)
+    _PROPAGATOR.inject(carrier)
     return carrier.get(PARENT, "")
 
 
 def go_on_from(parent: str) -> None:
     """Make this thread's further work a part of that span; of none, if it is empty."""
     if _on:
-        _context().attach(_going_on_from(parent))
+        context.attach(_going_on_from(parent))
 
 
 def trace_id() -> str:
     """Return the id of the current trace, as log lines name it; empty if there is none."""
-    found = _trace().get_current_span().get_span_context() if _on else None
-    return format(found.trace_id, "032x") if found is not None and found.is_valid else ""
+    found = trace.get_current_span().get_span_context()
+    return format(found.trace_id, "032x") if found.is_valid else ""
 
 
 def begin_anew() -> None:
@@ -207,23 +157,5 @@ def _make() -> None:
         _made = (os.getpid(), provider)
 
 
-def _trace() -> Any:
-    from opentelemetry import trace
-
-    return trace
-
-
-def _context() -> Any:
-    from opentelemetry import context
-
-    return context
-
-
-def _propagator() -> Any:
-    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-
-    return TraceContextTextMapPropagator()
-
-
-def _going_on_from(parent: str) -> Any:
-    return _propagator().extract({PARENT: parent}, context=_context().Context())
+def _going_on_from(parent: str) -> context.Context:
+    return _PROPAGATOR.extract({PARENT: parent}, context=context.Context())
