@@ -44,7 +44,7 @@ def workspaces_of(user: User) -> list[Workspace]:
 
 
 def whose_own(workspaces: Iterable[Workspace], user: User) -> dict[int, str]:
-    """Of those that are somebody else's own workspace, whose: all of them are called alike to begin with. No query
+    """Return the owners of those workspaces that are somebody else's own: all of them begin with one name. No query
     where there is none, which is nearly always.
     """
     others = {each.default_of_id: each.pk for each in workspaces if each.default_of_id not in (None, user.pk)}
@@ -97,9 +97,9 @@ def default_workspace(user: User) -> Workspace:
 
 
 def personal_place(user: User, *, said_in: Workspace, stays_here: bool = False) -> Workspace:
-    """Where it is kept what a person says in a private chat of ``said_in``: their own workspace.
+    """Return the workspace that holds what a person says in a private chat of ``said_in``: their own.
 
-    Conflict where what is said there never leaves this machine and what is in their own may. ``stays_here``: it rests
+    Conflict if texts of ``said_in`` never leave this machine and those of their own may. ``stays_here``: it rests
     on text of another workspace for which that is so.
     """
     own = default_workspace(user)

@@ -39,7 +39,7 @@ _really_by: ContextVar[User | None] = ContextVar("really_by", default=None)
 
 
 class Verb(models.TextChoices):
-    """What can be done. The value is stored, the label shown."""
+    """Acts that are recorded. The value is stored, the label shown."""
 
     SIGNED_IN = "signed_in", later("Signed in")
     SIGN_IN_FAILED = "sign_in_failed", later("Sign-in failed")
@@ -124,7 +124,7 @@ class Verb(models.TextChoices):
     BACKUP_MADE = "backup_made", later("Made a backup")
 
 
-# Whatever an owner has decided of the activity: who decided it, and what a restored backup has to forget again.
+# Kept under any rule of an owner for the activity: who decided it, and what a restored backup has to forget again.
 KEPT_ANYWAY = (Verb.RETENTION_SET, Verb.DOCUMENT_FORGOTTEN, Verb.ARTIFACT_FORGOTTEN)
 
 # What owners read under Details, marked for translation; a word that is missing here is shown in English.
@@ -184,7 +184,7 @@ class Page:
 
 
 def page_of(workspace: Workspace, *, before: str = "") -> Page:
-    """What was done in a workspace. Each event carries ``sentence``, ``whom`` and ``words``. Two queries.
+    """Return the acts in a workspace. Each event carries ``sentence``, ``whom`` and ``words``. Two queries.
 
     Raises Malformed for a ``before`` that is not of this list.
     """
@@ -208,7 +208,7 @@ def page_of(workspace: Workspace, *, before: str = "") -> Page:
 
 
 def sentence(verb: str) -> str:
-    """What was done, to stand after a name; the word itself for one of an older version."""
+    """Return the act as words after a name; the verb itself for one of an older version."""
     label = str(Verb(verb).label) if verb in Verb.values else verb
     return label[:1].lower() + label[1:]
 
@@ -239,7 +239,7 @@ def note_bulk_read(number: int, *, by: User, workspace: Workspace) -> None:
 
 @contextmanager
 def really_by(person: User) -> Iterator[None]:
-    """Whatever is recorded within was done by this person, whoever the domain was told: staff in the admin act
+    """Record everything within as done by this person, although the domain gets another: staff in the admin act
     through one of a workspace's owners.
     """
     token = _really_by.set(person)

@@ -1,4 +1,4 @@
-"""For whom something is done and where, whatever the door: a person in one of their workspaces, perhaps by a key."""
+"""The caller of a domain function: a person in one of their workspaces, perhaps by a key."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workspaces.models import Agent, ApiKey, User, Workspace
 
 @dataclass(frozen=True)
 class Caller:
-    """Loaded anew for every call: rights may have changed since. ``role`` is the person's in ``workspace``."""
+    """Caller of a tool or endpoint, loaded for every call: rights may have changed. ``role``: in ``workspace``."""
 
     person: User
     workspace: Workspace

@@ -36,7 +36,7 @@ class Overloaded(Unavailable):
 
 
 class Place:
-    """One of the streams that a person may hold open. Given back by ``leave``, or when nobody has it any more.
+    """A stream that a person may hold open. Released by ``leave``, or when nobody has it any more.
 
     Raises Overloaded where this process holds as many as it may (``MEMORYHUB_STREAMS_AT_ONCE``), whosever they are, and
     TooManyRequests over ``MEMORYHUB_EVENT_STREAMS``. The new one is refused rather than the oldest closed: that
@@ -58,7 +58,7 @@ class Place:
 
 
 class EventStream(StreamingHttpResponse):
-    """Holds its ``place`` until it is closed; what goes wrong meanwhile is said in an ``error`` event, its last."""
+    """Hold the ``place`` until the stream is closed; send an ``error`` event, its last, if something fails."""
 
     def __init__(self, events: AsyncGenerator[str, None], *, place: Place) -> None:
         super().__init__(_to_their_end(events), content_type="text/event-stream")

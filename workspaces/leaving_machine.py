@@ -1,5 +1,5 @@
-"""What may leave this machine, and who reads what becomes of it: one value, made where a workspace is known, and passed
-on to whatever recalls, embeds or puts text before a model. It has no defaults.
+"""Policy of what may leave this machine, and who reads the result: one value, made where the workspace is known, passed
+on to everything that recalls, embeds or puts text before a model. It has no defaults.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ class Reach:
 
     @classmethod
     def here(cls, workspace: Workspace) -> Reach:
-        """What is stored, or shown to the person who asks and to nobody else."""
+        """Return the policy for text that is stored, or shown to its caller and to nobody else."""
         return cls(workspace.local_only, leaves=False, personal=True)
 
     @classmethod
     def to_model(cls, workspace: Workspace, *, is_local: bool, personal: bool) -> Reach:
-        """What a model is shown. Raises ModelNotLocal where the workspace's memories may not reach it."""
+        """Return the policy for text shown to a model. Raises ModelNotLocal if these memories may not reach it."""
         if workspace.local_only and not is_local:
             raise ModelNotLocal
         return cls(workspace.local_only, leaves=not is_local, personal=personal)
 
 
 def in_reach(rows: Rows, workspace: Workspace, user: User, reach: Reach) -> Rows:
-    """Of these what this person finds in this workspace, and may go so far: what is everyone's there, and their own
+    """Return the rows that this person finds in this workspace and that may go so far: everyone's there, and their own
     from wherever it lies. That they are a member is the caller's to know.
     """
     found = Q(workspace=workspace, owner=None)

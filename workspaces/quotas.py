@@ -1,7 +1,7 @@
-"""How much one person may make: workspaces, chats, memories, bytes of files. The limits are the operator's settings.
+"""Quotas of one person: workspaces, chats, memories, bytes of files. The limits are the operator's settings.
 
 Who made something is charged for it as long as it is stored, also while it is deleted and can be restored; what a file
-brings in the names of others is charged to who brought it. The rooms
+brings in the names of others is charged to its importer. The apps
 above register what they count (``register_quota``). Superusers are charged for nothing: they bring back whole
 installations.
 
@@ -86,7 +86,7 @@ def register_quota(what: str, rows: Rows) -> None:
 
 
 def quota_of(user: User, what: str) -> Quota:
-    """What this person has of it. Counts index entries up to the limit, a query for each kind of row."""
+    """Return this person's use of it. Counts index entries up to the limit, a query for each kind of row."""
     most = settings.QUOTAS[what]
     return Quota(what, sum(_count(rows(user).order_by(), what, most) for rows in _rows[what]), most)
 

@@ -100,5 +100,5 @@ def tell_webhooks() -> str:
 
 @job
 def send_webhooks() -> None:
-    """Every minute: what is tried again, and whatever a process left behind that died."""
+    """Every minute: retry what failed, and continue what a dead process left behind."""
     outbox.queue_one()

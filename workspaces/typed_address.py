@@ -16,7 +16,7 @@ INTERNAL_NAMES = ("localhost", "local", "internal", "lan", "home.arpa")
 
 
 def wrong_shape(url: str, *, longest: int, example: str, query: bool = False) -> str:
-    """What is wrong with it wherever it leads, or nothing. ``example``: the sentence for what is no address at all."""
+    """Return what is wrong with its form, or nothing. ``example``: the sentence for what is no address at all."""
     try:
         parts = urlsplit(url)
         host = (parts.hostname or "").rstrip(".")

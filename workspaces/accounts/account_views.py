@@ -1,4 +1,4 @@
-"""What of allauth's pages depends on this installation."""
+"""Parts of allauth's pages that depend on this installation."""
 
 from __future__ import annotations
 

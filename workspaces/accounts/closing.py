@@ -28,7 +28,7 @@ _also: list[Closing] = []
 
 
 def on_closing(act: Closing) -> None:
-    """Have the rooms above end what they do for a person, in the transaction that closes the account."""
+    """Have the apps above end what they do for a person, in the transaction that closes the account."""
     if act not in _also:
         _also.append(act)
 
@@ -61,8 +61,8 @@ def reopen_account(person: User, *, by: User | None) -> None:
 
 
 def left_behind(person: User) -> list[Workspace]:
-    """Where they are an owner and no open account is, but others are members. Not their own one, where they alone
-    keep what is personal.
+    """Return the workspaces with other members where they are an owner and no other owner's account is open. Not their
+    own one, where they alone keep what is personal.
     """
     open_ones = Membership.objects.filter(workspace=OuterRef("pk"), user__is_active=True).exclude(user=person)
     owned = Workspace.objects.filter(
@@ -73,7 +73,7 @@ def left_behind(person: User) -> list[Workspace]:
 
 def hand_over(person: User, *, by: User | None, to: User | None = None) -> list[Membership]:
     """Make an owner of somebody in each of them: of ``to``, where they are a member, else of who has been an editor
-    longest, else a viewer. They are told by mail, the others by the activity.
+    longest, else a viewer. They get a mail, the others an entry in the activity.
 
     Raises Conflict for a ``to`` whose account is closed.
     """

@@ -1,4 +1,4 @@
-"""The form of signing up, and by domain (``MEMORYHUB_SIGNUP_DOMAINS``): an address of one of them is asked for, and has
+"""The sign-up form, and its limit to domains (``MEMORYHUB_SIGNUP_DOMAINS``): an address of one is required, and has
 to be theirs.
 """
 
@@ -52,7 +52,7 @@ class DomainSignupForm(SignupForm):
 
 
 class ProviderSignupForm(SocialSignupForm):
-    """Where the name or address that single sign-on says is taken."""
+    """Form for a name or address from single sign-on that is taken."""
 
     def clean_email(self) -> str:
         email: str = super().clean_email()

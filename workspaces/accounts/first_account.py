@@ -1,4 +1,4 @@
-"""Whoever signs up first, on the machine that alone can reach this MemoryHub, is its administrator.
+"""The first account, on the machine that alone can reach this MemoryHub, is its administrator's.
 
 They run it: else the first thing to learn would be two environment variables (docs/decisions/0027).
 """

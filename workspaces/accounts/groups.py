@@ -1,4 +1,4 @@
-"""What groups of the identity provider give: places in workspaces, and being staff. Brought up to date at each single
+"""Rights from groups of the identity provider: memberships and staff. Updated at each single
 sign-on, or as the directory changes them; what people gave, changed or took away since stays as they have it.
 """
 
@@ -23,7 +23,7 @@ STAFF = "staff"
 
 
 def groups_in(claims: Mapping[str, Any]) -> list[str] | None:
-    """Those of the provider's claims that the settings give anything for. None: it does not say which there are, as
+    """Return the provider's claims that the settings give anything for. None: it does not say which there are, as
     some do not where they are many; then nothing is changed.
     """
     name = settings.SSO_GROUPS_CLAIM

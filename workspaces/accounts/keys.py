@@ -1,4 +1,4 @@
-"""API keys: making, checking, counting and revoking them. The key itself is told once and stored nowhere."""
+"""API keys: making, checking, counting and revoking them. The key itself is shown once and stored nowhere."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ RETURNING id
 
 
 class KeyRefused(Exception):
-    """The key opens nothing. The message says why, to whoever holds it, and never repeats it."""
+    """The key opens nothing. The message tells the caller why, and never repeats the key."""
 
 
 def make_key(
@@ -139,7 +139,7 @@ def revoke_key(key_id: str, *, by: User, now: datetime) -> ApiKey:
 
 
 def end_keys(ids: list[int], *, by: User, now: datetime) -> int:
-    """Revoke these keys, whoever made them; how many were not revoked before."""
+    """Revoke these keys, made by anybody; return how many were not revoked before."""
     with transaction.atomic():
         live = ApiKey.objects.filter(pk__in=ids, revoked_at=None).select_for_update(of=("self",))
         ending = list(live.select_related("workspace").order_by("pk"))

@@ -20,7 +20,7 @@ from workspaces.models import Membership, Role, User, Workspace
 
 @dataclass(frozen=True)
 class Leaving:
-    """What deleting an account would do to the workspaces its person is in."""
+    """Effects of deleting an account on the workspaces its person is in."""
 
     removed: list[Workspace]  # their own one, and those nobody else is in
     left: list[Workspace]  # of others: what was shared there stays, without a name

@@ -1,4 +1,4 @@
-"""Mail is sent at once, and what no server takes is tried again by the worker, ever more seldom, for a day."""
+"""Mail is sent at once; the worker retries what no server takes, less and less often, for a day."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def reseal() -> tuple[int, int]:
     for pk in list(WaitingMail.objects.values_list("pk", flat=True)):
         with transaction.atomic():
             mail = WaitingMail.objects.select_for_update().filter(pk=pk).first()
-            if mail is None:  # sent meanwhile
+            if mail is None:  # sent in between
                 continue
             try:
                 mail.sealed = sealing.reseal(mail.sealed)

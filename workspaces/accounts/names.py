@@ -21,7 +21,7 @@ JOINERS = "\u200c\u200d"  # unseen, and part of how Persian and others are writt
 def set_name(person: User, name: str) -> None:
     """Empty: they are called by their user name again. Raises Invalid.
 
-    It takes the place of what single sign-on or a directory says of first and last names, until that is said again.
+    It replaces the first and last names from single sign-on or a directory, until those are sent again.
     """
     name = " ".join(name.split())
     require_own(name, person)
@@ -49,6 +49,6 @@ def require_own(name: str, person: User) -> None:
 
 
 def _named_beside(person: User) -> QuerySet[User]:
-    """Who gave a name in the workspaces that this person is in."""
+    """Return the people with a display name in the workspaces that this person is in."""
     others = User.objects.filter(memberships__workspace__memberships__user=person).exclude(pk=person.pk)
     return others.exclude(first_name="", last_name="").only("first_name", "last_name").distinct()

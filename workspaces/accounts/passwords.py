@@ -1,4 +1,4 @@
-"""Whose password opens the door: everybody's. Where single sign-on alone is wanted nobody's, but in an emergency."""
+"""Whether password sign-in is allowed: for everybody, or with single sign-on alone only in an emergency."""
 
 from __future__ import annotations
 

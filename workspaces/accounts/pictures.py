@@ -28,7 +28,7 @@ SECONDS = 10  # of a processor that drawing one may take
 
 
 def set_picture(user: User, content: Iterable[bytes], *, now: datetime) -> None:
-    """Keep the middle of it, drawn anew in another process. Raises TooManyRequests, TooLarge, Invalid."""
+    """Keep the middle of it, redrawn in another process. Raises TooManyRequests, TooLarge, Invalid."""
     spend("uploads", user, now=now)
     with tempfile.NamedTemporaryFile(prefix="memoryhub-picture-") as file:
         for chunk in content:

@@ -1,7 +1,7 @@
-"""What a superuser changes of somebody's account: their ways in, and what they may do.
+"""Changes by a superuser to somebody's account: sign-in and rights.
 
 Each is noted in the audit log and told to the person by mail, at the address they had before, too. That it is a
-superuser, and shown lately to be one, is for the door to ask (``workspaces.accounts.sign_in.ask_for_password``).
+superuser, and has confirmed it lately, the view checks (``workspaces.accounts.sign_in.ask_for_password``).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def change_account(person: User, *, fields: list[str], email_before: str, by: Us
 
 
 def change_password(person: User, *, keep: str | None, by: User, now: datetime) -> None:
-    """After a new password was set: whoever was signed in with the old one is out, with the programs they let in.
+    """After a new password was set: end sessions signed in with the old one, with the programs they authorized.
     ``keep``: a session that stays.
     """
     with transaction.atomic():

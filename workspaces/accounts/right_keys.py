@@ -28,7 +28,7 @@ def in_short() -> Iterator[str]:
 
 
 def _secrets() -> Iterator[str]:
-    """What is sealed, but mail: it waits for a day at most."""
+    """Yield everything that is sealed, but mail: it waits for a day at most."""
     authenticators = Authenticator.objects.values_list("data__secret", "data__seed")
     return chain(
         Connection.objects.exclude(sealed_key="").values_list("sealed_key", flat=True),

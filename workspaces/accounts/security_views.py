@@ -19,7 +19,7 @@ from workspaces.pages.page_request import PageRequest
 
 @require_POST
 def end_session(request: PageRequest, session_id: str) -> HttpResponse:
-    """One of your own. Ending this very one signs out."""
+    """End one of your sessions. Ending this very one signs out."""
     ended = sessions.end_session(session_id, by=request.user)
     if ended.session_key == request.session.session_key:
         request.session.flush()
@@ -40,7 +40,7 @@ def end_other_sessions(request: PageRequest) -> HttpResponse:
 
 @require_GET
 def activity(request: PageRequest, ws_id: str) -> HttpResponse:
-    """What was done in a workspace, for its owners."""
+    """Show the activity of a workspace to its owners."""
     workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
     page = audit.page_of(workspace, before=request.GET.get("before", ""))
     return render(request, "workspaces/activity.html", {"workspace": workspace, "page": page})

@@ -1,4 +1,4 @@
-"""Where a person is signed in: listing those browsers and ending their sessions."""
+"""Sessions of a person: listing the browsers and ending them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from memoryhub.monitoring import origin
 from workspaces.audit import Verb, record
 from workspaces.models import SignIn, User
 
-SEEN_EVERY = 60  # seconds: how exact "last seen" is, and how seldom it is written
+SEEN_EVERY = 60  # seconds: how exact "last seen" is, and how rarely it is written
 # In this order: each of the later ones also calls itself by the names of those after it.
 BROWSERS = (
     ("Edge", r"\bEdg(?:e|A|iOS)?/"),
@@ -115,7 +115,7 @@ def device_of(user_agent: str) -> str:
 
 
 def _end(sign_ins: list[SignIn], *, by: User | None) -> int:
-    """How many of them still were sessions; the others were over already, and only their rows go."""
+    """Return how many of them still were sessions; the others were over already, and only their rows go."""
     with transaction.atomic():
         open_ones = Session.objects.filter(session_key__in=[sign_in.session_key for sign_in in sign_ins])
         keys = set(open_ones.values_list("session_key", flat=True))

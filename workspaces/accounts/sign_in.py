@@ -1,4 +1,4 @@
-"""How people get in: what allauth asks us, and what we note when somebody does."""
+"""Sign-in: our answers to allauth, and records of each sign-in."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return settings.SIGNUP_OPEN
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        """One rule for all: limits count by the same address that the audit log tells."""
+        """Return the address that the audit log records, by which limits count too."""
         return origin.client_address(request) or "0.0.0.0"  # noqa: S104  (a name for all whose address is unknown)
 
     def clean_username(self, username: str, shallow: bool = False) -> str:
@@ -79,7 +79,7 @@ class AccountAdapter(DefaultAccountAdapter):
             raise Conflict(error.messages[0]) from None
 
     def authenticate(self, request: HttpRequest, **credentials: Any) -> User | None:
-        """Who is signed in shows by it that it is them, whatever opened the door."""
+        """For a signed-in user this is re-authentication: allow it even if password sign-in is off."""
         if request.user.is_authenticated:
             return super().authenticate(request, **credentials)
         if not passwords.are_asked_for():
@@ -124,13 +124,13 @@ def typed_password_lately(request: HttpRequest) -> bool:
 
 
 def _came_in_lately(request: HttpRequest) -> bool:
-    """Of who has nothing but single sign-on: allauth takes such a session for fresh, however old it is."""
+    """Return whether a person with single sign-on alone came in lately: allauth takes any such session for fresh."""
     methods = get_authentication_records(request, request.user)
     return bool(methods) and time.time() - methods[-1]["at"] < app_settings.REAUTHENTICATION_TIMEOUT
 
 
 def ask_for_password(request: HttpRequest) -> None:
-    """For a page on which something goes for good: who has not shown lately that it is them is asked first."""
+    """Ask for confirmation on a page that removes something for good, unless it was given lately."""
     if typed_password_lately(request):
         return
     if get_adapter(request).get_reauthentication_methods(request.user):
@@ -150,7 +150,7 @@ def proven_first(view: Callable[..., HttpResponse]) -> Callable[..., HttpRespons
 
 
 def require_fresh_password(request: HttpRequest) -> None:
-    """The same at a REST door, where nobody can be sent elsewhere: Forbidden with the code ``reauthenticate``."""
+    """The same for REST, which cannot redirect: raise Forbidden with the code ``reauthenticate``."""
     if not typed_password_lately(request):
         raise Forbidden(
             _(
@@ -179,7 +179,7 @@ def _signed_in(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> 
     default_workspace(user)  # it is there from the first sign-in, wherever an invitation leads
     sociallogin = kwargs.get("sociallogin")
     if settings.SSO_GROUPS and not settings.SSO_GROUPS_CLAIM:
-        apply_groups(user, of_directory(user))  # what they give may be set anew since
+        apply_groups(user, of_directory(user))  # the settings may give other rights since
     elif settings.SSO_GROUPS and sociallogin is not None and "groups" in sociallogin.account.extra_data:
         apply_groups(user, sociallogin.account.extra_data["groups"])
 
@@ -187,7 +187,7 @@ def _signed_in(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> 
 def _failed(
     sender: Any, credentials: dict[str, Any], request: HttpRequest | None = None, **kwargs: Any
 ) -> None:
-    """Whose account was tried, if it is one: what was typed is not kept, it may be a password in the wrong field.
+    """Return the account that was tried, if it is one: typed text is not kept, it may be a password in the wrong field.
 
     Of one account no more come than its limits let through; of names that nobody has ``MOST_UNKNOWN`` a minute, so
     that a flood of them from many addresses does not fill the log.
@@ -206,7 +206,7 @@ def _failed(
 
 
 def _unknown_this_minute() -> int:
-    """Which number this one is; over all processes, and off by a few when many come at once."""
+    """Return the number of this attempt; over all processes, and off by a few when many come at once."""
     key = f"unknown-sign-ins:{timezone.now():%Y%m%d%H%M}"
     cache.add(key, 0, timeout=120)
     return cache.incr(key)
@@ -237,7 +237,7 @@ def _reauthenticated(
 
 
 def _new_password(sender: Any, request: HttpRequest, user: User, signal: Any, **kwargs: Any) -> None:
-    """Whoever else knew the old one is out at once, also of pages that are open, with the programs they let in."""
+    """End all other sessions of a person at a new password, also of open pages, with the programs they authorized."""
     reset = signal is account.password_reset
     record(Verb.PASSWORD_RESET if reset else Verb.PASSWORD_CHANGED, by=user)
     grants.end_all_of(user, by=user, now=timezone.now())

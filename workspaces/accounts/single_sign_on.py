@@ -37,7 +37,7 @@ from workspaces.models import User
 
 logger = logging.getLogger(__name__)
 PROVIDER = "sso"  # its word in addresses
-# Where whoever wants one gets an account, by their word in addresses, with how allauth speaks to each.
+# Providers at which anybody gets an account, by their word in addresses, with how allauth speaks to each.
 OPEN_TO_ALL: dict[str, type[OAuth2Adapter]] = {
     "github": GitHubOAuth2Adapter,
     "gitlab": GitLabOAuth2Adapter,
@@ -46,10 +46,10 @@ OPEN_TO_ALL: dict[str, type[OAuth2Adapter]] = {
 
 
 class SingleSignOn(DefaultSocialAccountAdapter):
-    """What allauth asks us about those who come from the provider."""
+    """Our answers to allauth about people who come from the provider."""
 
     def authenticate_by_email(self, sociallogin: SocialLogin) -> tuple[User, str] | None:
-        """Whose account it is that the directory made (``workspaces.scim``), and that nobody has opened so far: theirs
+        """Return the account that the directory made (``workspaces.scim``) and that nobody has opened so far, if the
         whose address, verified by both, is the same.
         """
         if not settings.SCIM_TOKEN or sociallogin.account.provider != PROVIDER:
@@ -64,14 +64,14 @@ class SingleSignOn(DefaultSocialAccountAdapter):
         return None
 
     def list_apps(self, request: HttpRequest, provider: Any = None, client_id: Any = None) -> list[SocialApp]:
-        """Those of the settings; the database, where allauth would look too, has none."""
+        """Return the apps of the settings; the database, where allauth would look too, has none."""
         apps = [SocialApp(provider=name, **told) for name, told in settings.OAUTH.items()]
         if settings.OIDC is not None:
             apps.append(SocialApp(provider="openid_connect", provider_id=PROVIDER, **settings.OIDC))
         return [app for app in apps if provider in (None, app.provider, app.provider_id)]
 
     def populate_user(self, request: HttpRequest, sociallogin: SocialLogin, data: dict[str, Any]) -> Any:
-        """Of all that a provider may tell, only a name and an address are kept, of a length that can be."""
+        """Keep only a name and an address, of an allowed length, of all that a provider may send."""
         if "\x00" in sociallogin.account.uid:
             raise ValueError("an id with a NUL")
         told = {name: str(value).replace("\x00", "")[:150] for name, value in data.items() if value}
@@ -106,14 +106,14 @@ class SingleSignOn(DefaultSocialAccountAdapter):
             raise ImmediateHttpResponse(page)
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
-        """Whom the company's provider lets in has been let in: closed sign-up is about passwords, and about those whom
+        """Allow people whom the company's provider lets in: closed sign-up is about passwords, and providers where
         anybody lets in.
         """
         return bool(_is_of_the_company(sociallogin) or settings.OAUTH_SIGNUP)
 
 
 def domains_for(sociallogin: SocialLogin) -> list[str]:
-    """Of which a verified address has to be; empty where any may."""
+    """Return the domains that a verified address must have; empty if any may."""
     domains: list[str] = settings.OIDC_DOMAINS if _is_of_the_company(sociallogin) else settings.OAUTH_DOMAINS
     return domains
 

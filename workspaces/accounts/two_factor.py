@@ -1,4 +1,4 @@
-"""What two-factor sign-in rests on: allauth's secrets of authenticator apps and seeds of recovery codes, sealed."""
+"""Storage of two-factor sign-in: allauth's secrets of authenticator apps and seeds of recovery codes, sealed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def is_required_of(user: User) -> bool:
 
 
 class TwoFactorMiddleware:
-    """Leads those who have to set it up there, from every page that is not open to all; programs are told so.
+    """Redirect people who must set it up, from every page that is not open to all; answer programs with an error.
 
     What has a key or a grant instead of a session is not asked: a key is made by somebody who has it set up.
     """
@@ -70,7 +70,7 @@ class MfaAdapter(DefaultMFAAdapter):
         return sealing.seal(text)
 
     def decrypt(self, encrypted_text: str) -> str:
-        """What no present key opens proves nobody: a secret that nobody knows stands in, and no code fits it."""
+        """Return an unknown secret if no present key opens the text: then no code fits it."""
         try:
             return sealing.unseal(encrypted_text)
         except sealing.Unsealable:

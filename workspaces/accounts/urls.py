@@ -1,4 +1,4 @@
-"""What takes the place of allauth's own pages. The others are allauth's, mounted behind these."""
+"""URLs that replace allauth's own pages. The others are allauth's, mounted behind these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which usernames may be made: none that people would take for somebody else's.
+"""Usernames that may be made: none that people would take for somebody else's.
 
 What looks like what is Unicode's to say (its confusables and scripts, from ``confusable_homoglyphs``).
 """
@@ -49,13 +49,13 @@ def check_username(name: str, others: Any) -> None:
 
 
 def hold_usernames() -> None:
-    """Nobody else makes a name until this transaction is over: two at once would not see each other's."""
+    """Lock the making of names until this transaction is over: two at once would not see each other's."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_HELD])
 
 
 def looks_of(name: str) -> list[str]:
-    """What a name looks like, as it stands and in small letters. Two names that share one look alike.
+    """Return the looks of a name, as it stands and in small letters. Two names that share one look alike.
 
     Signs at its ends make no difference: ``nora.`` is read as ``nora``, whose sentence ends there.
     Case, width, marks and what has no width make no difference, nor do confusable letters: ``I``, ``l``, ``i`` and

@@ -1,4 +1,4 @@
-"""What holds for documents and artifacts alike: who sees one, keeps it for themselves, gives it to all, forgets it."""
+"""Rules for documents and artifacts alike: seeing, keeping for oneself, giving to all, forgetting."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def get_owned(
 
 
 def home(workspace: Workspace, by: User, *, personal: bool) -> tuple[Workspace, User | None]:
-    """Where it lies that somebody brings to a workspace, and who alone sees it. Conflict as ``personal_place``."""
+    """Return the workspace that stores a new document or artifact, and its owner. Conflict as ``personal_place``."""
     return (personal_place(by, said_in=workspace), by) if personal else (workspace, None)
 
 

@@ -1,4 +1,4 @@
-"""Removing for good: what is counted, and how the rooms above take part when a workspace or a person goes.
+"""Removal for good: counts, and the part of the apps above when a workspace or a person goes.
 
 Rows that hang on a workspace or a person by a foreign key go with it. What a room keeps beside that (rows that name
 their place by number or id, files) it removes itself: it registers a function here, and the lower room calls it.
@@ -40,7 +40,7 @@ def register_room(room: Room) -> None:
 
 
 def empty(*, workspace_ids: Iterable[int], by: User, user_id: int | None = None) -> Counts:
-    """Remove what the rooms above keep of these workspaces and this person; the uppermost room first.
+    """Remove what the apps above keep of these workspaces and this person; the uppermost app first.
 
     What others keep there for themselves is not counted: how much it was is not ``by``'s to know.
     """
@@ -52,7 +52,7 @@ def empty(*, workspace_ids: Iterable[int], by: User, user_id: int | None = None)
 
 
 def counted(by_label: Mapping[str, int]) -> Counts:
-    """What a queryset's ``delete()`` says, in words; without bare links, which note what single people chose."""
+    """Translate the result of a queryset's ``delete()`` into words; without bare links of single people."""
     gone: Counts = Counter()
     for label, number in by_label.items():
         model = apps.get_model(label)
@@ -90,7 +90,7 @@ KNOWN: Mapping[str, Promise] = {
 
 
 def lines_of(removed: Counts) -> list[tuple[str, int]]:
-    """What was removed, in words of the pages: the most first, what has no name of its own at the end."""
+    """Return the removed counts in words of the pages: the largest first, unnamed ones at the end."""
     lines: Counter[str] = Counter()
     for name, number in removed.items():
         if name in KNOWN:

@@ -54,7 +54,7 @@ def update_workspace(
 ) -> Workspace:
     """Change what is passed; ``None`` leaves it as it is. Owners only.
 
-    ``private_short_term``: whether a person's private chats here are told of, in short, in their other chats.
+    ``private_short_term``: whether a person's other chats get short summaries of their private chats here.
     ``reviews_proposals``: whether what viewers or models propose waits for an editor. ``local_only``: whether its
     memories never leave this machine. ``share_links``: whether its chats may be read by a link. ``connection_id``:
     which model answers here, empty for the configured one; Invalid where that cannot be chosen.
@@ -102,7 +102,7 @@ def delete_workspace(workspace: Workspace, *, by: User) -> Counts:
 
 
 def remove_workspace(workspace: Workspace, *, by: User) -> Counts:
-    """The removing itself, for whoever has made sure that it may go."""
+    """Remove it. The caller has made sure that it may go."""
     _lock_what_is_in(workspace)
     gone = empty(workspace_ids=[workspace.pk], by=by)
     workspace.api_keys.exclude(user=by).delete()
@@ -150,7 +150,7 @@ def set_memory_default(user: User, enabled: bool) -> None:
 
 
 def set_short_term_everywhere(user: User, enabled: bool) -> None:
-    """Whether this person's chats are told of their recent chats in other workspaces, too."""
+    """Return whether this person's chats get summaries of their recent chats in other workspaces, too."""
     user.short_term_everywhere = enabled
     user.save(update_fields=["short_term_everywhere"])
 
@@ -191,7 +191,7 @@ def _lock_as_owner(workspace: Workspace, by: User) -> None:
 
 
 def _lock_what_is_in(workspace: Workspace) -> None:
-    """Who is writing into the workspace at this moment waits and then fails, instead of making the delete fail."""
+    """Lock the workspace's rows, so that a concurrent write waits and then fails, instead of making the delete fail."""
     for relation in workspace._meta.related_objects:
         rows = relation.related_model._base_manager.filter(**{relation.field.name: workspace})
         list(rows.order_by("pk").select_for_update().values_list("pk", flat=True))

@@ -10,7 +10,7 @@ from workspaces.models import Role, User, Workspace
 
 
 def acting_owner(workspace: Workspace, request: HttpRequest) -> User:
-    """Whom the domain takes to act: staff need no membership, so an owner stands for them.
+    """Return the owner as whom staff act in the domain: they need no membership.
 
     Who it really was is in the audit log and the admin's.
     """

@@ -25,7 +25,7 @@ class InUseFilter(ChoiceFilter):
 
 @admin.register(Agent)
 class AgentAdmin(ReadOnlyAdmin):
-    """The assistants of all workspaces, what they are told, and archiving those that should not be chosen."""
+    """Assistants of all workspaces with their instructions, and archiving those that should not be chosen."""
 
     many = "assistants"
     list_display = ("name", "workspace", "created_by", "created_at", "archived_at")

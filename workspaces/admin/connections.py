@@ -135,7 +135,7 @@ class ConnectionAdmin(ChangedBySuperusers):
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, *args: Any, **more: Any
     ) -> Any:
-        """Where everybody's words go is changed by who shows that it is them. What was typed is not kept meanwhile:
+        """Ask for confirmation before a change of a shared connection. The typed text is not kept in between:
         it is a key.
         """
         saves = object_id and request.method == "POST" and self.has_change_permission(request)
@@ -177,7 +177,7 @@ class ConnectionAdmin(ChangedBySuperusers):
 
 
 def _number(users: str) -> Coalesce:
-    """How many use a connection, in a query of its own: joined, each chat would count for each workspace."""
+    """Return the number of users of a connection, as a subquery: joined, each chat would count for each workspace."""
     rows = Connection.objects.filter(pk=OuterRef("pk")).order_by().values("pk")
     return Coalesce(Subquery(rows.annotate(number=Count(users)).values("number")), 0)
 

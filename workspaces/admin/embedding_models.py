@@ -1,4 +1,4 @@
-"""Which embedding model recall compares, how far the next one is, and the buttons to stop it and go on."""
+"""Admin of embedding models: the active one, the progress of the next, and buttons to stop and continue it."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ admin.site.unregister([Group, EmailAddress])
 
 @admin.register(Group)
 class StaffGroupAdmin(ChangedBySuperusers, GroupAdmin):
-    """Who is no superuser gives nobody rights and takes none away, themselves least of all."""
+    """Admin of groups. Only superusers give and take away rights."""
 
     many = "groups"
 

@@ -17,7 +17,7 @@ from workspaces.models import ApiKey, User
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(ReadOnlyAdmin):
-    """Whose programs may enter where. The keys themselves are nowhere, and their hashes not shown."""
+    """API keys of programs. The keys themselves are stored nowhere, and their hashes are not shown."""
 
     many = "keys"
     list_display = (

@@ -101,7 +101,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         return format_html('<a href="{}?month={}&amp;user={}">{}</a>', url, f"{now:%Y-%m}", person.pk, said)
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """Who is no superuser may not touch one."""
+        """Forbid changes of superusers to anybody else."""
         below = obj is None or not obj.is_superuser or cast(User, request.user).is_superuser
         return below and super().has_change_permission(request, obj)
 

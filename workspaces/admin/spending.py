@@ -1,4 +1,4 @@
-"""What models took, day by day, to look at; and a person's budget, as a part of the page of that person."""
+"""Admin of model usage, day by day, and of a person's budget on the page of that person."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class PurposeFilter(ChoiceFilter):
 
 
 class ModelFilter(ChoiceFilter):
-    """The models that were asked lately."""
+    """Filter by the models that were used lately."""
 
     parameter_name = "model"
     offered = [("", "All")]
@@ -116,5 +116,5 @@ class ModelUseAdmin(ReadOnlyAdmin):
 
     @admin.display(description="cost")
     def in_money(self, use: ModelUse) -> str:
-        """As far as priced; nothing is said where nothing was."""
+        """Return the cost as far as prices are known; empty if none is."""
         return amount(use.cost) if use.calls > use.unpriced else "-"

@@ -1,4 +1,4 @@
-"""What superusers alone may change, whatever permissions staff are given: other people's accounts and ways in."""
+"""Rights of superusers alone, beside any permissions of staff: changing other people's accounts and sign-in."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def is_superuser(request: HttpRequest) -> bool:
 
 
 class ChangedBySuperusers(LeanAdmin):
-    """Who may look at it is Django's permissions to say; who may change it is not."""
+    """Admin that Django's permissions let people see, and only superusers change."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return is_superuser(request) and super().has_add_permission(request)

@@ -142,7 +142,7 @@ class WorkspaceAdmin(LeanAdmin):
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
         """Members come, change and go through the domain, with its rules (never without an owner).
 
-        Who lets people in shows that it is them, and those who own the workspace before are told by mail.
+        The superuser confirms their identity first, and the present owners get a mail.
         """
         formset.save(commit=False)
         if formset.new_objects or formset.changed_objects:

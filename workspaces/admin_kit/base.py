@@ -1,4 +1,4 @@
-"""What every admin page shares: lists that cost the same at a hundred and at a hundred thousand rows.
+"""Base of every admin page: lists that cost the same at a hundred and at a hundred thousand rows.
 
 Django's admin counts twice for each list, selects every column and offers all related rows as choices of
 a filter. Here a count stops at a bound and is estimated above it, a list selects what it shows, and a filter
@@ -102,7 +102,7 @@ class LeanAdmin(admin.ModelAdmin):
         return rows
 
     def named(self, row: Any) -> str:
-        """How the page that asks before an action calls a row."""
+        """Return the name of a row on the page that asks before an action."""
         return str(row)
 
     def get_search_fields(self, request: HttpRequest) -> Any:
@@ -116,7 +116,7 @@ class LeanAdmin(admin.ModelAdmin):
         return self.found(queryset, search_term.strip()), False
 
     def found(self, rows: models.QuerySet[Any], text: str) -> models.QuerySet[Any]:
-        """What a search of a list with ``ids`` finds."""
+        """Return the result of a search of a list with ``ids``."""
         return rows_by_id(rows, text, self.ids)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
@@ -169,7 +169,7 @@ class LeanAdmin(admin.ModelAdmin):
         self.note(request, queryset, DELETION, "")
 
     def note(self, request: HttpRequest, objects: Iterable[Any], flag: int, message: Any) -> None:
-        """Who did what, in the admin's log and the audit log. By public id: a copy of a text would outlive it."""
+        """Record the act in the admin's log and the audit log. By public id: a copy of a text would outlive it."""
         objects = list(objects)
         content_type = get_content_type_for_model(self.model)
         text = message if isinstance(message, str) else json.dumps(message)
@@ -187,7 +187,7 @@ class LeanAdmin(admin.ModelAdmin):
         )
 
     def _audit(self, by: User, objects: list[Any], flag: int, message: Any) -> None:
-        """One event however many rows: the domain records each by itself where it matters."""
+        """Record one event for any number of rows: the domain records each by itself where it matters."""
         ids = [getattr(each, "public_id", "") or str(each.pk) for each in objects]
         alone = ids[0] if len(ids) == 1 and PATTERN.fullmatch(ids[0]) else ""
         details: dict[str, audit.Word | list[audit.Word]] = {"kind": _word(str(self.opts.verbose_name))}

@@ -1,7 +1,7 @@
 """Actions of the admin's lists: each asks first on a page that says what will happen, and offers to undo it.
 
-What was asked about travels to the answer as signed keys, so that what is done is what was shown, however the list
-changed meanwhile.
+The shown rows travel to the answer as signed keys, so that what is done is what was shown, even if the list
+changed in between.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def offer_undo(model_admin: LeanAdmin, request: HttpRequest, action: str, keys: 
 def one_by_one(
     rows: Iterable[Any], act: Callable[..., Any], request: HttpRequest
 ) -> tuple[list[Any], list[tuple[str, int]]]:
-    """One domain call a row: the keys of those done, and what is said of refused ones, which stop no others."""
+    """Make one domain call a row; return the keys of those done, and messages of refused ones, which stop no others."""
     done, refused = [], []
     for row in rows:
         try:
@@ -116,7 +116,7 @@ def _run(
     said: list[tuple[str, int]] = []
     staff = cast("User", request.user)
     try:
-        with audit.really_by(staff):  # the domain may be told a chat's maker, or an owner
+        with audit.really_by(staff):  # the domain may get a chat's creator, or an owner
             said += function(model_admin, request, rows)
     except DomainError as error:
         said.append((error.message, messages.ERROR))
@@ -167,7 +167,7 @@ def _ask(
 
 
 def _places(model_admin: LeanAdmin, rows: models.QuerySet[Any]) -> list[tuple[str, int]]:
-    """How many of the rows lie in which workspace, the most first."""
+    """Count the rows by workspace, the most first."""
     if not any(field.name == "workspace" for field in model_admin.model._meta.fields):
         return []
     return Counter(rows.order_by().values_list("workspace__name", flat=True)).most_common()

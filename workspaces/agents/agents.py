@@ -35,7 +35,7 @@ def get_agent(
 
 
 def agents_in_use(workspace: Workspace) -> list[Agent]:
-    """Those that a new chat may begin with, by name, without their instructions."""
+    """Return the assistants that a new chat may begin with, by name, without their instructions."""
     return list(workspace.agents.in_use().order_by(Lower("name")).defer("instructions"))
 
 

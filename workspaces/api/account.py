@@ -1,4 +1,4 @@
-"""One's own account, over REST: what deleting it would do, and doing it."""
+"""Account over REST: the effects of deleting it, and doing it."""
 
 from __future__ import annotations
 

@@ -212,7 +212,7 @@ class ArtifactForget(_OfArtifact):
         """Forget an artifact for good.
 
         Its maker or an owner of the workspace may do this, even once it is deleted. Removes its text, all its versions,
-        its words and vectors. What was said in the chat that it came from stays there. This cannot be undone.
+        its words and vectors. The messages of the chat that it came from stay there. This cannot be undone.
         """
         artifact = self.artifact(workspace_id, artifact_id, Role.EDITOR, or_deleted=True)
         require_right_to_forget(artifact, self.person)

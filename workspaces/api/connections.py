@@ -207,7 +207,7 @@ class ConnectionTest(_ConnectionView):
         """Test a connection.
 
         Asks the model for a word, a tool call and a JSON object. Takes up to half a minute, and you can do it ten times
-        a minute. Always 200, whatever the result.
+        a minute. Always 200, with any result.
         """
         found = actions.get_connection(self.person, connection_id, to="change")
         report = try_connection(found, by=self.person, now=timezone.now())

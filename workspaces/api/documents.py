@@ -178,7 +178,7 @@ class _TakesFiles(ApiView):
     parser_classes = [StrictJsonParser, MultiPartParser]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """What says by itself that it is too long is not read: the check of the CSRF token would."""
+        """Reject by Content-Length first: the CSRF check would read the whole body."""
         require_fitting(request, settings.DOCUMENT_MAX_BYTES)
         super().initial(request, *args, **kwargs)
 

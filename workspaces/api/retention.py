@@ -1,4 +1,4 @@
-"""How long a workspace keeps things, over REST."""
+"""Retention rules of a workspace over REST."""
 
 from __future__ import annotations
 

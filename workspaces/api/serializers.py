@@ -102,7 +102,7 @@ MOVES = (
 
 
 class PersonalField(serializers.BooleanField):
-    """Of what is ``Owned``."""
+    """Field of an ``Owned`` row: whether it is personal."""
 
     def __init__(self) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""What models took and what they may take, over REST."""
+"""Usage and budgets of models over REST."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ _LIST = ReadyList(_visible, user=int, now=datetime)
 
 
 def counted_json(workspace: Workspace, user: User) -> Mapping[str, Any]:
-    """One workspace with its counts."""
+    """Return a workspace with its counts."""
     return WorkspaceJson(_visible(user.pk, timezone.now()).get(pk=workspace.pk)).data
 
 

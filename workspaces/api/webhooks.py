@@ -123,7 +123,7 @@ class WebhookList(ApiView):
     def post(self, request: Request, workspace_id: str) -> Response:
         """Make a webhook.
 
-        From now on its address is told of these events, signed as Standard Webhooks says with the `secret` that is in
+        From now on its address gets these events, signed as Standard Webhooks says with the `secret` that is in
         this answer only. The address is not contacted yet.
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.OWNER)
@@ -195,7 +195,7 @@ class DeliveryResend(_WebhookView):
     def post(self, request: Request, workspace_id: str, webhook_id: str, delivery_id: str) -> Response:
         """Send a delivery again.
 
-        Under the same `webhook-id`, whatever became of it before.
+        Under the same `webhook-id`, also after a success.
         """
         found = self.found(workspace_id, webhook_id)
         again = hooks.send_again(found, delivery_id, by=self.person, now=timezone.now())

@@ -41,7 +41,7 @@ def _artifact(
 
 
 def _number(text: str | None, otherwise: int) -> int:
-    """Of a version, from an address or a form."""
+    """Return the number of a version from an address or a form."""
     if not text:
         return otherwise
     if not (text.isascii() and text.isdigit() and len(text) < 10):
@@ -141,7 +141,7 @@ def beside_chat(response: HttpResponse) -> HttpResponse:
 
 
 def _refusal_of(error: Invalid) -> dict[str, Any]:
-    """For the form: what is wrong, and whether its writer is asked to keep it all the same."""
+    """Return, for the form, what is wrong, and whether its writer may keep it all the same."""
     return {"problem": error.message, "asks": isinstance(error, LooksDelicate)}
 
 
@@ -166,7 +166,7 @@ def download(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
 
 @require_GET
 def versions(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
-    """What changed between two versions, the newest two unless others are asked for, and all there are."""
+    """Show what changed between two versions, the newest two by default, and list all."""
     found = _artifact(request, ws_id, art_id)
     after = artifacts.get_version(found, _number(request.GET.get("to"), found.version))
     before = artifacts.get_version(found, _number(request.GET.get("from"), max(1, after.number - 1)))

@@ -97,7 +97,7 @@ def keep(
     confirmed: bool = False,
 ) -> Artifact:
     """A new artifact. Editors only. ``personal``: for ``by`` alone, in every workspace of theirs. ``confirmed``: they
-    were asked about what looks like a credential or a private number in it, and want it kept.
+    confirmed a text that looks like a credential or a private number, and want it kept.
 
     Raises TooManyRequests, Invalid, SecretRefused, QuotaReached, Conflict.
     """
@@ -139,7 +139,7 @@ def change(
 ) -> Artifact:
     """A new version with what is passed; ``None`` leaves it as it is. The same again makes none.
 
-    ``seen``: what ``version_of`` said of the versions it may follow; None: whatever it is. ``confirmed``: as of
+    ``seen``: the result of ``version_of`` for the versions it may follow; None: any. ``confirmed``: as of
     ``keep``. Raises Stale, Invalid, SecretRefused, QuotaReached.
     """
     with transaction.atomic():
@@ -236,7 +236,7 @@ def delete(artifact: Artifact, *, by: User, now: datetime, seen: Collection[str]
 
 
 def take_out(locked: Artifact, *, now: datetime) -> None:
-    """The deleting itself, of a row that is locked and live, for whoever knows that it may go."""
+    """Delete a row that is locked and live. The caller knows that it may go."""
     unindex_words(ARTIFACTS, [locked.pk])
     _set_deleted(locked, now)
 

@@ -22,7 +22,7 @@ from workspaces.quotas import require_room
 
 @dataclass(frozen=True)
 class Past:
-    """One version, as it was made elsewhere."""
+    """A version, as it was made elsewhere."""
 
     written: Written
     by: User | None
@@ -32,7 +32,7 @@ class Past:
 
 
 def checked(versions: Sequence[Past]) -> list[Past]:
-    """Cleaned, oldest first. Raises Invalid, or SecretRefused: a file cannot be asked whether it means it."""
+    """Return them cleaned, oldest first. Raises Invalid, or SecretRefused: a file cannot confirm."""
     made = [replace(each, written=cleaned(each.written)) for each in versions]
     before = ""
     for each in made:

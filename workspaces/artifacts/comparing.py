@@ -30,7 +30,7 @@ class Line:
 
 
 def compare(before: str, after: str) -> list[Line]:
-    """What changed, each with the lines around it; nothing where nothing did."""
+    """Return the changes, each with the lines around it; nothing if there are none."""
     old, new = _lines(before), _lines(after)
     begins = _alike(old, new)
     ends = _alike(old[begins:][::-1], new[begins:][::-1])
@@ -63,7 +63,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _alike(one: list[str], other: list[str]) -> int:
-    """How many lines are the same from the beginning on."""
+    """Return how many lines are the same from the beginning on."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 

@@ -1,4 +1,4 @@
-"""What looks like a credential or a private number is kept of nobody unasked, and of no model or file at all.
+"""Sensitive text: a credential or a private number is kept only if a person confirms, never of a model or file.
 
 What does look so is judged above, with memories, which register it here.
 """

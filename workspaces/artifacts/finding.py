@@ -21,7 +21,7 @@ class FoundArtifact:
 def find_artifacts(
     query: str, workspace: Workspace, user: User, *, limit: int, reach: Reach
 ) -> list[FoundArtifact]:
-    """Those this person may see here, their personal ones among them where ``reach`` allows it. NotFound for a
+    """Return the artifacts this person may see here, personal ones where ``reach`` allows it. NotFound for a
     stranger. The query is embedded; words answer where that fails.
     """
     where = area_within(reach, workspace, user)

@@ -20,7 +20,7 @@ NO_NETWORK = (
     "media-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'; sandbox allow-scripts"
 )
 # No policy that all browsers know keeps WebRTC from the network. Chromium has a header for it; others find no WebRTC in
-# the page, nor any frame within it, where they would: whatever puts one in, it goes before it can run anything. Shadow
+# the page, nor any frame within it, where they would: a frame goes before it can run anything. Shadow
 # roots are watched from their making, so none is made elsewhere: none is declared in the page's own text, and what
 # could declare or copy one while it runs (``document.write``, ``…HTMLUnsafe``, clonable roots) puts in plain HTML, or
 # is gone. What the script relies on later is held here, since the page may put something else in its place.

@@ -1,4 +1,4 @@
-"""What an artifact says, as it was written: checked, and cut to what its vector is made of."""
+"""Content of an artifact, as it was written: checked, and cut to the part that its vector is made of."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TAG = re.compile(r"<[^<>]*>")
 
 @dataclass(frozen=True)
 class Written:
-    """What an artifact says, as its writer gave it."""
+    """Content of an artifact, from its writer."""
 
     title: str
     content: str

@@ -41,13 +41,13 @@ NOT_YOURS = later("This connection does not exist, or you do not have access to 
 
 @dataclass(frozen=True)
 class Used:
-    """What had chosen a connection and goes back to what it would have had without."""
+    """Chats and workspaces that had chosen a connection and go back to their next choice."""
 
     workspaces: int = 0
     chats: int = 0
 
     def sentence(self) -> str:
-        """What becomes of them; empty where nothing used it."""
+        """Return what becomes of them, as a sentence; empty if nothing used it."""
         if not self.workspaces and not self.chats:
             return ""
         workspaces = ngettext("%d workspace", "%d workspaces", self.workspaces) % self.workspaces
@@ -61,9 +61,9 @@ class Used:
 
 
 def may_manage(user: User) -> bool:
-    """Whether this person may manage the connections of everybody: superusers alone, whatever staff are given.
+    """Return whether this person may manage the connections of everybody: superusers alone, with any rights of staff.
 
-    Who says to which server a connection leads is sent everything that is said through it, private chats too.
+    The one who sets a connection's server receives everything that is sent through it, private chats too.
     """
     return user.is_active and user.is_staff and user.is_superuser
 
@@ -133,7 +133,7 @@ def update_connection(connection: Connection, *, by: User, now: datetime, **chan
         before, asked, sees = urlsplit(held.base_url)[:2], (held.base_url, held.model), held.sees
         _set(held, changes)
         if (held.base_url, held.model) != asked and held.sees == sees:
-            held.sees = None  # what another model does is found out anew
+            held.sees = None  # another model's capability is found out again
         if held.has_key and "api_key" not in changes and urlsplit(held.base_url)[:2] != before:
             raise Invalid(
                 fields={"api_key": _("Enter the key again: the stored one is not sent to another server.")}
@@ -246,7 +246,7 @@ def _set(connection: Connection, values: dict[str, Any]) -> None:
 
 
 def _set_prices(connection: Connection, values: dict[str, Any]) -> dict[str, str]:
-    """What a million tokens cost, in decimals; what is wrong with it."""
+    """Set the prices per million tokens, in decimals; return what is wrong with them."""
     wrong: dict[str, str] = {}
     for name in PRICES:
         if name in values:
@@ -261,7 +261,7 @@ def _set_prices(connection: Connection, values: dict[str, Any]) -> dict[str, str
 
 
 def _wrong_address(connection: Connection) -> str:
-    """What is wrong with it as far as it can be seen without asking anybody; the rest is seen at every connection."""
+    """Return what is wrong with it without a connection; the rest is checked at every connection."""
     url = connection.base_url
     example = _("Must be an address such as https://api.example.org/v1.")
     if problem := wrong_shape(url, longest=URL_LENGTH, example=example):

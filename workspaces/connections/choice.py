@@ -1,7 +1,7 @@
-"""Which model answers: the one chosen for the chat, else the workspace's, else the administrators' default for
+"""Choice of the model that answers: the chat's, else the workspace's, else the administrators' default for
 everyone, else the one that the settings name.
 
-Every door asks here, for each turn anew, so that a change takes effect at once in every process.
+Every view and endpoint calls this for each turn, so that a change takes effect at once in every process.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Chosen:
     model: ChatModel
     connection: Connection | None = None  # None: the one that the settings name
     lost: str = ""  # why what was chosen does not answer, where that is so
-    trouble: ModelError | None = None  # why it must not be asked here
+    trouble: ModelError | None = None  # why it must not be used here
 
     def ask(self) -> ChatModel:
         """The model, to be called. Raises ModelNotLocal where the workspace's memories may not reach it."""
@@ -53,14 +53,14 @@ class Chosen:
 
     @property
     def answers_well(self) -> bool:
-        """Whether it may be asked, and is able enough for what the page proposes to say to it."""
+        """Return whether it may be used, and is able enough for what the page proposes to send it."""
         able = self.model.capabilities
         answers_well = able.can_extract if able.answers_well is None else able.answers_well
         return self.may_be_asked and answers_well
 
     @property
     def label(self) -> str:
-        """What people call it."""
+        """Return its name on pages."""
         return self.connection.name if self.connection else default_label()
 
 
@@ -99,7 +99,7 @@ def chosen_for(workspace: Workspace, user: User | None, *, first: Connection | N
 def all_for(workspace: Workspace, user: User) -> list[Chosen]:
     """Every model that this person may choose here; first the one that answers where none is chosen. Two queries.
 
-    What must not be asked here says so in its ``trouble``.
+    One that must not be used here has a ``trouble``.
     """
     first, configured = chosen_for(workspace, user), _configured(workspace)
     others = [
@@ -111,12 +111,12 @@ def all_for(workspace: Workspace, user: User) -> list[Chosen]:
 
 
 def _usable_by(user: User) -> Iterable[Connection]:
-    own = settings.PEOPLE_MAY_CONNECT  # on which it depends what is asked
+    own = settings.PEOPLE_MAY_CONNECT  # on which the query depends
     return _USABLE.all(user=user.pk) if own else Connection.objects.usable_by(user)
 
 
 def _default(workspace: Workspace, lost: str = "") -> Chosen:
-    """Where nothing is chosen. A default that is not local is passed over where memories may not leave this machine:
+    """Return the model without a choice. A default that is not local is skipped where memories stay on this machine:
     nobody chose it there.
     """
     everyones = Connection.objects.everyones_default()
@@ -165,7 +165,7 @@ def reach_of(connection: Connection) -> AddressRange:
 def options_for(
     workspace: Workspace, user: User, chosen: Connection | None, *, inherited: Connection | None = None
 ) -> list[Option]:
-    """What may be chosen, each once: what is taken without a choice, the model that the settings name, the shared ones,
+    """Return the choices, each once: what answers without a choice, the model of the settings, the shared ones,
     the person's own. Three queries at most.
 
     ``inherited``: the workspace's choice, which a chat takes without one of its own.
@@ -226,7 +226,7 @@ def choose_connection(workspace: Workspace, public_id: str, *, by: User) -> Conn
 
 
 def why_not_here(workspace: Workspace, is_local: bool, label: str) -> str:
-    """Why a model may not be asked in this workspace, in a sentence; empty where it may."""
+    """Return why a model may not be used in this workspace, in a sentence; empty if it may."""
     if is_local or not workspace.local_only:
         return ""
     return _("This workspace's memories never leave this machine, and “%(name)s” is not marked local.") % {
@@ -235,7 +235,7 @@ def why_not_here(workspace: Workspace, is_local: bool, label: str) -> str:
 
 
 def default_label() -> str:
-    """What people call the model that the settings name."""
+    """Return the name of the settings' model on pages."""
     return _("Built-in model") if settings.EMBEDDED_MODEL else settings.LLM_MODEL or _("No model")
 
 

@@ -82,7 +82,7 @@ def answers_in(place: Workspace | None, connection: Connection, *, by: User) -> 
 
 
 def usable(names: Iterable[str]) -> list[str]:
-    """Of what a server says those that can be a model's name here."""
+    """Return those of a server's names that can be a model's name here."""
     return [name for name in names if 0 < len(name) <= MODEL_LENGTH and not CONTROL.search(name)]
 
 
@@ -93,7 +93,7 @@ def _draft(*, by: User, now: datetime, **values: Any) -> Connection:
 def _whole(values: dict[str, Any]) -> dict[str, Any]:
     """With what the form leaves out: the name is the model's, and one on this machine is local."""
     is_local = False
-    with suppress(ValueError):  # no address: that is said of it as it is looked at
+    with suppress(ValueError):  # no address: the form says so
         is_local = Endpoint(values["base_url"], "", "").is_on_this_machine
     name = values.get("name") or values["model"][:NAME_LENGTH]
     return {**values, "name": name, "is_local": is_local and values["shared"]}

@@ -1,4 +1,4 @@
-"""How a connection is asked for, on the person's page and in the admin. The key goes in and is never shown again."""
+"""Forms of a connection, on the person's page and in the admin. The key goes in and is never shown again."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _price(label: Any, help_text: Any = "") -> forms.DecimalField:
 
 @dataclass(frozen=True)
 class Preset:
-    """What is filled in for a kind of server."""
+    """Values filled in for a kind of server."""
 
     name: Any
     address: str = ""
@@ -124,7 +124,7 @@ class ConnectionForm(DomainForm):
 
 
 class SharedConnectionForm(ConnectionForm):
-    """Of one for everybody, which administrators may mark local."""
+    """Form of a shared connection, which administrators may mark local."""
 
     is_local = forms.BooleanField(
         label=_("Local: may answer where memories never leave this machine"), required=False
@@ -136,7 +136,7 @@ class SharedConnectionForm(ConnectionForm):
 
 
 class NewConnectionForm(ConnectionForm):
-    """What a person has to say; what the model can do is tried."""
+    """Form of a new connection; what the model can do is tried."""
 
     name = forms.CharField(
         label=_("Name"),
@@ -171,7 +171,7 @@ class NewConnectionForm(ConnectionForm):
             self.fields["base_url"].help_text = ""
         self.fields["api_key"].required = filled.needs_key
         self.fields["model"].widget.attrs["list"] = "offered-models"
-        # What was typed stays where the form is shown anew, and does not go along to another kind of server.
+        # What was typed stays where the form is shown again, and does not go along to another kind of server.
         key_id = f"id_api_key_{self.preset}"
         self.fields["api_key"].widget.attrs |= {"id": key_id, "hx-preserve": "true"}
 

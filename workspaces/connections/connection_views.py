@@ -30,7 +30,7 @@ from workspaces.pages.page_request import PageRequest
 
 @require_http_methods(["GET", "POST"])
 def connection_list(request: PageRequest) -> HttpResponse:
-    """POST: ``act`` says what becomes of the form: it is asked which models there are, tried, kept, or both."""
+    """POST: ``act`` names the button: list the models, try one, keep it, or both."""
     form, act = _new_form(request), request.POST.get("act", "")
     who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
     more: dict[str, Any] = {}
@@ -88,7 +88,7 @@ def _list_page(request: PageRequest, form: NewConnectionForm, **more: Any) -> Ht
 
 @require_http_methods(["GET", "POST"])
 def find_here(request: PageRequest) -> HttpResponse:
-    """What runs on this machine. GET: where somebody lands who had to sign in again."""
+    """Show what runs on this machine. GET: for a person who had to sign in again."""
     if request.method == "GET":
         return redirect("workspaces:connections")
     running = local_servers.find(by=request.user, now=timezone.now())
@@ -97,7 +97,7 @@ def find_here(request: PageRequest) -> HttpResponse:
 
 @require_POST
 def connect_here(request: PageRequest) -> HttpResponse:
-    """One of what was found, in one click; it answers in the workspace visited last."""
+    """Connect a found model in one click; it answers in the workspace visited last."""
     server, model = request.POST.get("server", ""), request.POST.get("model", "")
     made = local_servers.connect(
         server, model, by=request.user, now=timezone.now(), place=_last_place(request)
@@ -126,7 +126,7 @@ def _connected(request: PageRequest, made: connecting.Connected) -> HttpResponse
 
 @require_http_methods(["GET", "POST"])
 def connection(request: PageRequest, connection_id: str) -> HttpResponse:
-    """One of the person's own, or a shared one: where everybody's words go is changed by who shows that it is them."""
+    """Change one of the person's own, or a shared one after confirming their identity."""
     found = actions.get_connection(request.user, connection_id, to="change")
     if found.is_shared:
         ask_for_password(request)

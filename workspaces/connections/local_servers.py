@@ -1,6 +1,6 @@
 """Model servers that run on this machine: looked for where their makers put them, and connected in one click.
 
-Nothing of where is asked comes from a page: the loopback address and the three usual ports stand here. Only who may
+No page decides which addresses are tried: the loopback address and the three usual ports are fixed. Only people who may
 connect to addresses of this network looks, and each look is an act of theirs, not of a page that is opened.
 """
 
@@ -81,7 +81,7 @@ def connect(
     _require_leave(by)
     if server not in SERVERS:
         raise NotFound(_("This is none of the servers that are looked for."))
-    spend("model tests", by, now=now)  # before anything is asked or kept
+    spend("model tests", by, now=now)  # before anything is sent or kept
     if model not in (_models_at(server) or []):
         raise Invalid(
             fields={"model": _("%s does not offer this model now. Look again.") % SERVERS[server][0]}

@@ -1,4 +1,4 @@
-"""Which connected models see pictures: what their servers say, or what came of sending one, kept with them."""
+"""Whether connected models see pictures: from their servers' lists or from sending one, stored with them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from workspaces.models import Connection
 
 
 def find_out(chosen: Chosen) -> None:
-    """Where nobody knows, the server's list of models is asked; two seconds at the most, once a process."""
+    """Look in the server's list of models if it is unknown; two seconds at most, once a process."""
     chosen.model.find_sight()
     remember(chosen.connection, chosen.model.sees)
 
 
 def remember(connection: Connection | None, sees: bool | None) -> None:
-    """What was found, unless somebody has said it, or another model stands there, meanwhile."""
+    """Store the result, unless somebody has set it, or another model is there by now."""
     if connection is None or sees is None or connection.sees is not None:
         return
     asked = {"base_url": connection.base_url, "model": connection.model, "sees": None}

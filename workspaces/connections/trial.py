@@ -18,7 +18,7 @@ from workspaces.throttles import spend
 
 @dataclass(frozen=True)
 class Line:
-    """One step of it. ``outcome``: works, fails or untried."""
+    """A step of a trial. ``outcome``: works, fails or untried."""
 
     step: str
     outcome: Outcome
@@ -35,7 +35,7 @@ class Report:
 
     @property
     def abilities(self) -> dict[str, bool]:
-        """What was tried of what a connection says of its model."""
+        """Return the tried abilities of the connection's model."""
         names = {"tools": "has_tools", "json": "can_extract"}
         tried = (line for line in self.lines if line.step in names and line.outcome != "untried")
         return {names[line.step]: line.outcome == "works" for line in tried}

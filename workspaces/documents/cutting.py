@@ -52,7 +52,7 @@ def passages_of(blocks: Iterable[Block]) -> list[Passage]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Sentences together up to SIZE; a paragraph is begun anew where the piece before is half full."""
+    """Join sentences up to SIZE; begin a new piece with a paragraph if the piece before is half full."""
     begins = end = 0
     for low, high in _sentences(text):
         while high - low > SIZE:  # no sentence: a table, code, a language without these signs

@@ -168,7 +168,7 @@ def content(request: PageRequest, ws_id: str, doc_id: str) -> StreamingHttpRespo
 
 @require_GET
 def picture(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
-    """As it is shown on pages: drawn anew, so that nothing else of the file comes along."""
+    """Return it as pages show it: redrawn, so that nothing else of the file comes along."""
     shown = DocumentPicture.objects.filter(document=_document(request, ws_id, doc_id)).first()
     if shown is None:
         raise NotFound(_("This document is not a picture."))

@@ -213,7 +213,7 @@ def delete(document: Document, *, by: User, now: datetime) -> None:
 
 
 def take_out(locked: Document, *, now: datetime) -> None:
-    """The deleting itself, of a row that is locked and live, for whoever knows that it may go."""
+    """Delete a row that is locked and live. The caller knows that it may go."""
     locked.deleted_at = locked.updated_at = now
     locked.save(update_fields=["deleted_at", "updated_at"])
     refs = list(locked.passages.values_list("pk", flat=True))
@@ -223,7 +223,7 @@ def take_out(locked: Document, *, now: datetime) -> None:
 
 
 def restore(document: Document, *, by: User, now: datetime) -> Document:
-    """Undo of ``delete``. Conflict when the same file was brought again meanwhile. Twice does nothing more."""
+    """Undo ``delete``. Conflict if the same file was added again in between. Twice does nothing more."""
     with transaction.atomic():
         locked = lock_owned(Document.objects.exclude(deleted_at=None), document, by)
         if locked is not None:

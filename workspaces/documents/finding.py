@@ -95,7 +95,7 @@ def find_passages(
 
 
 def _not_embedded(scored: list[Scored], where: SearchArea) -> dict[int, float]:
-    """Of those that words alone brought in the ones that have no vector yet: they answer questions meanwhile.
+    """Return those without a vector yet among the ones found by words alone: they answer questions until it is made.
 
     One query, where there are any.
     """
@@ -144,8 +144,8 @@ def _clean(query: str) -> str:
 
 
 def _among(places: Sequence[tuple[Any, ...]], scores: dict[int, float]) -> dict[int, float]:
-    """What each of these, with its document and its number there, is worth in the order: an answer is often longer than
-    a passage, and where several finds stand near each other a section is about the question, which chance seldom makes.
+    """Return what each of these, with its document and number, is worth in the order: an answer is often longer than
+    a passage, and several hits near each other mean that a section is about the question, which chance rarely makes.
     """
     usual = fmean(scores[ref] for ref, _, _ in places) if places else 0.0
     above = {(document, number): max(0.0, scores[ref] - usual) for ref, document, number in places}
@@ -162,7 +162,7 @@ def _among(places: Sequence[tuple[Any, ...]], scores: dict[int, float]) -> dict[
 def _best(
     rows: QuerySet[DocumentPassage], scores: dict[int, float], worth: dict[int, float], limit: int
 ) -> list[FoundPassage]:
-    """Those of the rows that have a score: first what is ``worth`` most, then by score."""
+    """Return the rows that have a score: first what is ``worth`` most, then by score."""
     best = sorted(scores, key=lambda ref: (-worth.get(ref, 0.0), -scores[ref], ref))
     if worth:
         best = [ref for ref in best if ref in worth]  # the others are not among the rows

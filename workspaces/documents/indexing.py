@@ -1,4 +1,4 @@
-"""When the last passage of a document that was read has its vector: until then its words find it, then it is ready."""
+"""Completion of a document: its words find it until the last passage has its vector, then it is ready."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _complete_each(**which: object) -> None:
 
 
 def _left(documents: list[Document]) -> dict[int, int]:
-    """How many passages of each still need a vector; only of those that need one."""
+    """Count the passages of each that still need a vector; only documents that need one."""
     if get_embedder() is None:
         return {}
     active = EmbeddingModel.objects.active()

@@ -1,4 +1,4 @@
-"""What a file is: by its first bytes, and where those say nothing by its name's ending. Its sender is not believed."""
+"""Detection of a file's kind: by its first bytes, else by its name's ending. The sender's type is not believed."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def rewrite(document: Document, *, text: str, by: User, now: datetime) -> Brough
 
 
 def text_of(document: Document) -> str:
-    """What can be edited as text. Raises Conflict for what people do not write by hand, or not in one form."""
+    """Return what can be edited as text. Raises Conflict for kinds that people do not write by hand."""
     if document.media_type in TYPED and document.size <= EDITABLE:
         with files.open_document(document) as file, suppress(UnicodeDecodeError):
             return str(file.read().decode("utf-8-sig"))

@@ -73,7 +73,7 @@ def _found(result: dict[str, object]) -> WebFound:
 
 
 def is_address(url: str) -> bool:
-    """Of a page that may be asked for: over HTTP, without a name and password in it."""
+    """Return whether a page may be requested: over HTTP, without a name and password in the address."""
     try:
         parts = urlsplit(url)
         _ = parts.port
@@ -90,7 +90,7 @@ def is_address(url: str) -> bool:
 
 
 def read_web_page(url: str) -> str:
-    """What the page says, without what stands around it. Raises WebTrouble."""
+    """Return the text of a page, without what stands around it. Raises WebTrouble."""
     return _text(*asyncio.run(_fetch(url)))
 
 

@@ -19,7 +19,7 @@ from workspaces.index.places import AGENT_PLACES
 from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, EmbeddingModel, User, Workspace
 
-# Candidates an index is asked for: ef_search, which bounds how many rows pgvector's HNSW returns, must not be below.
+# Candidates requested from an index: ef_search, which bounds how many rows pgvector's HNSW returns, must not be below.
 EF_SEARCH = 400
 BITS_OVERSAMPLED = 4  # times as many by the bits alone, ordered by the exact distance afterwards
 MOST_DIMENSIONS_OF_HALFVEC_INDEX = 4000  # pgvector's limit; above, an index holds one bit a dimension
@@ -90,7 +90,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchArea:
-    """Where a person's recall looks: the workspace, their own place and in a chat with an assistant that one's, and
+    """Scopes that a person's recall searches: the workspace, their own, and in a chat with an assistant that one's, and
     which of them have vector indexes.
 
     ``active`` is the model whose vectors are compared (its label, name, address and dimension alone were read); None
@@ -125,7 +125,7 @@ class SearchArea:
         return list({self.workspace, *(home if self.personal else [])})
 
     def without_what_stays(self) -> SearchArea:
-        """Where to look for what leaves this machine, in a workspace that allows it."""
+        """Return the area without what stays here, for a model elsewhere in a workspace that allows it."""
         return replace(self, personal=self.personal and not self.personal_stays)
 
     @property
@@ -161,7 +161,7 @@ def search_area(workspace_id: int, user_id: int, agent_id: int | None = None) ->
 
 
 def area_within(reach: Reach, workspace: Workspace, user: User, agent: Agent | None = None) -> SearchArea:
-    """Where this person may look for what goes so far. NotFound for a stranger, ModelNotLocal where none of it may,
+    """Return the area to search for texts that go so far. NotFound for a stranger, ModelNotLocal if none may,
     Invalid for an assistant of another workspace.
     """
     where = search_area(workspace.pk, user.pk, agent.pk if agent else None)

@@ -56,7 +56,7 @@ class StaysHere(EmbedderError):
 
 
 class EarlierModelGone(EmbedderError):
-    """The vectors are still those of the model configured before, and that one cannot be asked."""
+    """The vectors are still those of the model configured before, and that one cannot be used."""
 
     code = "earlier_embedder_gone"
     sentence = "The earlier embedding model cannot be asked, and the new one's vectors are not complete yet."
@@ -64,7 +64,7 @@ class EarlierModelGone(EmbedderError):
 
 @dataclass(frozen=True)
 class Embedded:
-    """One passage's vectors, each of shape (dimension,) and length 1."""
+    """Vectors of a passage, each of shape (dimension,) and length 1."""
 
     model: str  # its label
     statement: Vectors  # of the text alone: what near-duplicates are found by
@@ -123,8 +123,8 @@ def embed_query(
 
 
 def embed_ahead(texts: Sequence[str]) -> None:
-    """Begin with these beside whatever is done until they are asked for, where the embedder is in this process and
-    keeps what it embedded last. A failure is met again, and said, by who asks.
+    """Start embedding these in parallel until they are needed, if the embedder is in this process and
+    keeps what it embedded last. A failure is raised again by the call that needs them.
     """
     embedder = get_embedder()
     if embedder is not None and getattr(embedder, "keeps_recent", False):
@@ -175,7 +175,7 @@ def embed_one(content: str, excerpt: str, reach: Reach) -> Embedded | None:
 
 
 def embed_each(model: EmbeddingModel, texts: Sequence[Text]) -> list[Embedded | None]:
-    """Embed pairs for a background job: None for each text that the model does not take, whatever the others are.
+    """Embed pairs for a background job: None for each text that the model does not take; the others are embedded.
 
     Raises EmbedderError when the model fails altogether.
     """
@@ -230,7 +230,7 @@ def configured_base_url() -> str:
 
 
 def dimension_of(embedder: Embedder) -> int:
-    """How long its vectors are: nothing but an answer tells."""
+    """Return the length of its vectors, which only an embedded text shows."""
     return int(embedder.embed(["How long is a vector?"]).shape[1])
 
 

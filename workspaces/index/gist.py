@@ -1,4 +1,4 @@
-"""What a question asks, whatever it names: it is searched by beside the question itself, so that passages are found too
+"""The gist of a question, without names: it is searched by beside the question itself, so that passages are found too
 that go on about a thing without its name (docs/recall.md). Pure.
 """
 
@@ -46,7 +46,7 @@ def gist_of(text: str) -> str:
 
 
 def with_gist(vectors: Vectors, share: float = SHARE) -> Vectors:
-    """One vector of a question's own and, if there is one, its gist's."""
+    """Return one vector of a question's own and, if there is one, its gist's."""
     if len(vectors) == 1:
         return vectors[0]
     mean: Vectors = (1 - share) * vectors[0] + share * vectors[1]

@@ -39,7 +39,7 @@ COMMON_FROM = (
     0.01  # share of a place's passages in which a word is common: its passages are counted beforehand
 )
 RECOUNT_AFTER = 0.05  # of a place's passages have come or gone since it was counted
-LOCK = 7_221_903_441  # one such job at a time, whatever process it runs in
+LOCK = 7_221_903_441  # one such job at a time, in any process
 
 _LIVE_VECTORS = """
 SELECT place, kind, model, dimension, count(*) FROM workspaces_passagevector WHERE live
@@ -61,7 +61,7 @@ _BITS = "((binary_quantize(embedding)::bit({size})) bit_hamming_ops)"
 
 @dataclass(frozen=True)
 class Wanted:
-    """One place's vectors of one kind by one model, and how many are live."""
+    """Vectors of a scope, kind and model, and how many are live."""
 
     place: int
     kind: int
@@ -77,7 +77,7 @@ class Wanted:
 
 @dataclass
 class Upkeep:
-    """What one run did, said in a sentence."""
+    """Result of one run, as a sentence."""
 
     built: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
@@ -94,7 +94,7 @@ class Upkeep:
 
 
 def keep_up(*, now: datetime) -> Upkeep:
-    """Build what pays, drop what no longer does or was left half-made, and count large places anew.
+    """Build what pays, drop what no longer does or was left half-made, and recount large scopes.
 
     Outside every transaction, on a connection of its own: an index is built beside running writes. A job killed in
     the middle leaves an index that Postgres finishes, or an invalid one that the next run drops; until the building

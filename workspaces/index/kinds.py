@@ -1,4 +1,4 @@
-"""What the index has to know of a table whose rows can be found: each room above says it of its own, once.
+"""Kinds of rows that can be found: each app above registers what the index has to know of its tables.
 
 The index imports none of them and names none of their tables: its statements are made of what is registered here. Rows
 of a kind are its passages; in the index they are a ``kind`` (the number) and a ``ref`` (the row's key).
@@ -44,7 +44,7 @@ class Kind:
     own: str = ""  # the same of the person's place, %(user)s; empty where there is nothing personal
     text: str = "content"  # the field that is embedded
     heading: str = ""  # the field that is embedded before it, a line apart
-    excerpt: str = ""  # the field with what was said around it, which has a share in the vector
+    excerpt: str = ""  # the field with the messages around it, which has a share in the vector
     gone_at: str = (
         "deleted_at"  # the field that takes a row out of use; empty where rows are only ever deleted
     )
@@ -61,7 +61,7 @@ class Kind:
         return f"m.{self.gone_at} IS NULL" if self.gone_at else "true"
 
     def rows(self) -> QuerySet[Any]:
-        """What is in use."""
+        """Return the rows in use."""
         return self.model._default_manager.filter(**({self.gone_at: None} if self.gone_at else {}))
 
     def is_live(self, row: Passage) -> bool:

@@ -63,7 +63,7 @@ class Outcome(StrEnum):
 
 
 def notice_settings() -> EmbeddingModel | None:
-    """What is to be built now that the settings say what they say, begun if it was not. Raises EmbedderError."""
+    """Return the model to build for the present settings, and begin it. Raises EmbedderError."""
     configured, active = embedding.get_embedder(), EmbeddingModel.objects.active()
     building = EmbeddingModel.objects.building()
     if configured is None or active is None:
@@ -82,9 +82,9 @@ def notice_settings() -> EmbeddingModel | None:
 
 
 def begin_again() -> EmbeddingModel:
-    """Build all vectors anew though the model's name is the same. Conflict without an embedder or vectors.
+    """Rebuild all vectors though the model's name is the same. Conflict without an embedder or vectors.
 
-    Raises EmbedderError when the model cannot be asked.
+    Raises EmbedderError if the model cannot be used.
     """
     configured, active = embedding.get_embedder(), EmbeddingModel.objects.active()
     if configured is None or active is None:
@@ -251,7 +251,7 @@ def _retire(model: EmbeddingModel) -> None:
 
 
 def _count(model: EmbeddingModel) -> None:
-    """What the progress starts from: two counts over all rows of each kind, once a run."""
+    """Count for the progress: two counts over all rows of each kind, once a run."""
     model.total_count = sum(_embeddable(model, kind).count() for kind in kinds())
     model.done_count = max(0, model.total_count - sum(missing(model, kind).count() for kind in kinds()))
     model.save(update_fields=["total_count", "done_count"])

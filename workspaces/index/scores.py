@@ -1,4 +1,4 @@
-"""How well passages of one kind match a query, on the scale of memories' hybrid score: all stand in one list."""
+"""Scores of passages of one kind for a query, on the scale of memories' hybrid score: all are in one list."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def embedded_query(query: str, where: SearchArea, *, gist: bool = True) -> tuple
 
 
 def score_of(cosine: float | None, words: float) -> float:
-    """Of a passage with this share of the query's weight in words; None: there is no vector to compare."""
+    """Return the score of a passage with this share of the query's words; None: there is no vector to compare."""
     meaning = WORDS_AS_MEANING * words if cosine is None else max(0.0, cosine)
     return MEANING * meaning + WORDS * words
 

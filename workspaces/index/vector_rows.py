@@ -12,7 +12,7 @@ from workspaces.index.embedding import Embedded
 from workspaces.index.kinds import Kind, Passage, kind_of, of_places
 from workspaces.models import PassageVector
 
-# Locked until commit, so that the switch to another model waits for whoever is writing vectors of this one.
+# Locked until commit, so that the switch to another model waits for writers of vectors of this one.
 _STILL_USED = """
 SELECT 1 FROM workspaces_embeddingmodel WHERE label = %s AND state IN ('active', 'building') FOR SHARE
 """
@@ -39,7 +39,7 @@ RETURNING 1
 
 
 def store_vector(passage: Passage, embedded: Embedded, *, is_new: bool = False) -> None:
-    """Set the vector of a new text; those of a text before are gone, whatever model they are of.
+    """Set the vector of a new text; those of a text before are removed, of all models.
 
     If recall went over to another model since it was made, the passage is queued for that one instead. A model that
     is being built gets its own from the rebuild, which looks for what is missing until the switch.
@@ -70,7 +70,7 @@ def drop_vectors(of: Kind, refs: Sequence[int]) -> int:
 def put_vectors(label: str, pairs: Sequence[tuple[Passage, Embedded]]) -> bool:
     """Store vectors of this model beside any of others. False, and nothing stored, if the model is in use no more.
 
-    Part of a transaction that holds the passages' rows (or made them): they cannot be edited or deleted meanwhile.
+    Part of a transaction that holds the passages' rows (or made them): they cannot be edited or deleted until it ends.
     """
     with connection.cursor() as cursor:
         cursor.execute(_STILL_USED, [label])

@@ -45,7 +45,7 @@ RETURNING 1
 _LIVE = "(SELECT count(*) FROM (SELECT 1 FROM {table} m WHERE {live} AND {where} LIMIT {most}) counted)"
 _KNOWN = """(SELECT passage_count FROM workspaces_placestatistics
     WHERE place = {place} AND place = ANY(%(places)s::bigint[]) AND kind = {number})"""
-# Term by term in the index, whatever the planner knows: OFFSET 0 keeps this apart. Of a place that was filled since the
+# Term by term in the index, with any statistics: OFFSET 0 keeps this apart. Of a place that was filled since the
 # table was last analysed it expects one row, and would read all the words of it.
 _OF_TERM = """LATERAL (
     SELECT ref, weight FROM workspaces_passageword
@@ -132,7 +132,7 @@ def share(of: Kind) -> str:
 
 
 def _live(of: Kind) -> list[str]:
-    """How many there are in the workspace, and of the person."""
+    """Return SQL that counts them in the workspace, and of the person."""
     return [
         _LIVE.format(table=of.table, live=of.live, where=where, most=COUNTED_AT_MOST)
         for where in (of.here, of.own)

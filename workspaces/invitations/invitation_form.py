@@ -1,4 +1,4 @@
-"""How an invitation is asked for. What is allowed is decided in ``workspaces.invitations.invitations``."""
+"""Form of an invitation. What is allowed is decided in ``workspaces.invitations.invitations``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of invitations: owners make and revoke them in the settings, whoever has the link opens and accepts it."""
+"""Pages of invitations: owners make and revoke them in the settings, people with the link open and accept them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def revoke(request: PageRequest, ws_id: str, invitation_id: str) -> HttpResponse
 @login_not_required
 @require_safe
 def invitation(request: HttpRequest, token: str) -> HttpResponse:
-    """Who invites whereto, and as what. Nothing happens by opening it: programs that look at mails open links, too."""
+    """Show inviter, workspace and role. Opening it changes nothing: programs that check mails open links, too."""
     try:
         found = invitations.read_link(token, now=timezone.now())
     except (Ended, NotFound) as error:

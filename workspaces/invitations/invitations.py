@@ -118,7 +118,7 @@ def revoke_invitation(workspace: Workspace, public_id: str, *, by: User, now: da
 
 
 def link_token(invitation: Invitation) -> str:
-    """What a link ends in."""
+    """Return the end of a link."""
     return signing.Signer(salt=SALT, sep=".").sign(invitation.public_id)
 
 
@@ -179,7 +179,7 @@ def sweep(*, now: datetime) -> int:
 
 
 def close_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
-    """Of a restored backup no invitation is open that has ended, or let somebody in, since it was made.
+    """Close those invitations of a restored backup that have ended, or let somebody in, since it was made.
 
     The ``newer`` database knows which; Django's connection is in the restored one. Who came in by one since is not
     known to the backup, and may have been removed: it would let them in again. So would one that stayed open, of

@@ -26,7 +26,7 @@ class ApiKey(models.Model):
     public_id = PublicIdField(prefix="key")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="api_keys")
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_keys")
-    # The program that signed in for it, by which alone it is opened (workspaces.oauth); None: whoever has its text.
+    # The program that signed in for it, by which alone it is opened (workspaces.oauth); None: opened by its text.
     client = models.ForeignKey(
         "workspaces.OAuthClient", null=True, blank=True, on_delete=models.PROTECT, related_name="keys"
     )

@@ -1,4 +1,4 @@
-"""What is kept of answers, or written here, with every version. Written by ``workspaces.artifacts`` only."""
+"""Artifacts, kept of answers or written here, with every version. Written by ``workspaces.artifacts`` only."""
 
 from __future__ import annotations
 

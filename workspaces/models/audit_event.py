@@ -1,4 +1,4 @@
-"""Who did what, and when."""
+"""Events of the audit log."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class ConnectionQuerySet(models.QuerySet["Connection"]):
         return self.filter(deleted_at=None, is_built_in=False)
 
     def shared(self) -> ConnectionQuerySet:
-        """Those that administrators made, for everybody here."""
+        """Return the connections that administrators made, for everybody here."""
         return self.filter(owner=None)
 
     def everyones_default(self) -> Connection | None:

@@ -32,18 +32,18 @@ class DocumentQuerySet(OwnedQuerySet["Document"]):
         return self.filter(drafted_at__isnull=False)
 
     def to_read(self) -> DocumentQuerySet:
-        """Those whose file may be read: in use, or a draft."""
+        """Return the documents whose file may be read: in use, or a draft."""
         return self.filter(Q(deleted_at=None) | Q(drafted_at__isnull=False))
 
     def not_quite_read(self) -> DocumentQuerySet:
-        """Those in use that say why they, or pictures in them, could not be read; and pictures that were read before
+        """Return those in use that say why they, or pictures in them, could not be read; and pictures read before
         pictures were drawn, of which nothing can be shown.
         """
         undrawn = Q(status__in=READ, media_type__startswith="image/", picture=None)
         return self.live().filter(~Q(error="") | undrawn)
 
     def charged_to(self, user: User) -> DocumentQuerySet:
-        """Those whose newest file this person brought."""
+        """Return the documents whose newest file this person added."""
         return self.filter(Q(version_by=user) | Q(version=1, created_by=user))
 
 
@@ -132,7 +132,7 @@ class Document(Owned, models.Model):
 
 
 class DocumentPicture(models.Model):
-    """What is shown of a document that is a picture, on pages and to models that see: drawn anew from its newest file,
+    """The shown picture of a document that is one, on pages and to models that see: redrawn from its newest file,
     small, and without anything else that lies in that.
     """
 

@@ -1,4 +1,4 @@
-"""Which model's vectors recall compares, and which are being built to take their place."""
+"""Embedding models: the one whose vectors recall compares, and the one that is built to replace it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class EmbeddingModelQuerySet(models.QuerySet["EmbeddingModel"]):
 
 
 class EmbeddingModel(models.Model):
-    """One embedding model's turn. Written by ``workspaces.index.embedding`` (the first) and
+    """Embedding model with its state. Written by ``workspaces.index.embedding`` (the first) and
     ``workspaces.index.reembedding``.
 
     ``label`` is what stands beside its vectors: the model's name, with a number where one name came to mean other

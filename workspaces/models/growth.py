@@ -1,4 +1,4 @@
-"""What ``index.indexes`` knows of large places, so that no recall has to count. Derived: it can be made anew."""
+"""Counts and indexes of large scopes for ``index.indexes``, so that no recall has to count. Derived: can be remade."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class PlaceStatistics(models.Model):
-    """How many live passages of a kind a large place holds, as of the last look. Small ones have no row: they are
+    """Count of live passages of a kind in a large scope, as of the last look. Small ones have no row: they are
     counted.
     """
 

@@ -15,7 +15,7 @@ from workspaces.models.people import User, Workspace
 class OAuthClient(models.Model):
     """A program that registered itself (RFC 7591). Anybody may: what it says of itself is its word alone.
 
-    It has no secret. That its requests are its own is proved anew in each sign-in (PKCE).
+    It has no secret. Each sign-in proves that its requests are its own (PKCE).
     """
 
     public_id = PublicIdField(prefix="app")
@@ -31,7 +31,7 @@ class OAuthClient(models.Model):
 
 
 class OAuthCode(models.Model):
-    """What a person agreed to, until the program fetches it, which it may once. ``key``: what it was given."""
+    """Consent of a person, until the program fetches it, which it may once. ``key``: the key that it got."""
 
     client = models.ForeignKey(OAuthClient, on_delete=models.CASCADE, related_name="codes")
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
@@ -59,9 +59,9 @@ class TokenKind(models.TextChoices):
 
 
 class OAuthToken(models.Model):
-    """Opens a key for some time: an access token its doors, a refresh token new tokens, once.
+    """Opens a key for some time: an access token its endpoints, a refresh token new tokens, once.
 
-    ``resource`` is the path below which it opens doors.
+    ``resource`` is the path below which it opens endpoints.
     """
 
     key = models.ForeignKey(ApiKey, on_delete=models.CASCADE, related_name="tokens")

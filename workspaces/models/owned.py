@@ -1,4 +1,4 @@
-"""What belongs to a workspace or to one person alone: documents, their passages, artifacts."""
+"""Rows that belong to a workspace or to one person alone: documents, their passages, artifacts."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ OWNER_HELP = (
 
 
 class Owned:
-    """Of a row: its workspace, and its owner where it is one person's alone."""
+    """Row with its workspace, and its owner if it is one person's alone."""
 
     workspace_id: int
     owner_id: int | None
 
     @property
     def place(self) -> int:
-        """Where search looks for it; the same in SQL is ``OWNED_PLACE``."""
+        """Return its scope in the index; the same in SQL is ``OWNED_PLACE``."""
         return place_of(self.workspace_id, owner_id=self.owner_id)
 
     @property
@@ -42,6 +42,6 @@ class OwnedQuerySet(models.QuerySet[M]):
         return self.filter(deleted_at=None)
 
     def visible_to(self, user: User) -> Self:
-        """Those of this person's workspaces, but personal ones only their own; each with the ``role`` there."""
+        """Return those of this person's workspaces, but personal ones only their own; each with the ``role`` there."""
         mine = self.filter(Q(owner=None) | Q(owner=user), workspace__memberships__user=user)
         return mine.annotate(role=F("workspace__memberships__role"))

@@ -1,4 +1,4 @@
-"""What can be found: vectors and words of passages, in slim tables of their own (docs/decisions/0003, 0004).
+"""Passages in the index: their vectors and words, in slim tables of their own (docs/decisions/0003, 0004).
 
 A passage is a row of some other table, named by ``kind`` (which table: ``workspaces.index.kinds``) and ``ref`` (its key
 there). No foreign keys: a trigger that each kind's table has takes the rows of what is deleted.
@@ -18,7 +18,7 @@ from workspaces.index.places import AGENT_PLACES
 
 
 def has_vector(kind: int, model: str | models.Subquery, places: Iterable[int] | None = None) -> models.Exists:
-    """Of rows of this kind: whether this model's vector is there. ``places``: where they all are, if that is known;
+    """Return a condition: whether this model's vector of a row exists. ``places``: where they all are, if known;
     then no other is looked at, however the statement is planned.
     """
     named: dict[str, Any] = {
@@ -47,7 +47,7 @@ def _place(of: type[models.Model]) -> models.Expression:
 
 
 class PassageVector(models.Model):
-    """One passage's vector by one model. Two models live side by side while one replaces the other.
+    """Vector of a passage by one model. Two models live side by side while one replaces the other.
 
     ``place`` and ``live`` repeat what the passage says, so that a scan needs no join; who writes it keeps them equal.
     ``embedding`` pins no dimension; it is what recall compares: the statement's vector, averaged with that of the
@@ -77,7 +77,7 @@ class PassageVector(models.Model):
 
 
 class PassageWord(models.Model):
-    """How much one lexeme weighs in one live passage. Made and removed by ``workspaces.index.words`` alone."""
+    """Weight of a lexeme in a live passage. Made and removed by ``workspaces.index.words`` alone."""
 
     pk = models.CompositePrimaryKey("place", "lexeme", "kind", "ref")
     place = models.BigIntegerField()

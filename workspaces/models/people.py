@@ -69,7 +69,7 @@ class User(AbstractUser):
 
     @property
     def shown_name(self) -> str:
-        """What others read: the name that this person gave, else the user name."""
+        """Return the name for other readers: the display name, else the user name."""
         return self.get_full_name() or self.username
 
     @property
@@ -106,7 +106,7 @@ class User(AbstractUser):
 
 
 class PersonPicture(models.Model):
-    """What somebody brought to be known by, drawn anew as a small square. Written by ``accounts.pictures``."""
+    """Profile picture, redrawn as a small square. Written by ``accounts.pictures``."""
 
     user = models.OneToOneField(User, on_delete=models.CASCADE, primary_key=True, related_name="picture")
     jpeg = models.BinaryField()
@@ -299,7 +299,7 @@ class SignIn(models.Model):
 
 
 class Spent(models.Model):
-    """How much of a limit a person has used up. Read and written by ``workspaces.throttles`` alone."""
+    """Use of a limit by a person. Read and written by ``workspaces.throttles`` alone."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     limit = models.CharField(max_length=20)

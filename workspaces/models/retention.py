@@ -1,4 +1,4 @@
-"""How long a workspace keeps what is in it. Written by ``workspaces.retention.rules``."""
+"""Retention rules of a workspace. Written by ``workspaces.retention.rules``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _days(what: str) -> models.PositiveIntegerField[int | None, int | None]:
 
 
 class Retention(models.Model):
-    """What nobody set a rule for has no row, and is kept for good."""
+    """Rule of a workspace. Without a row, things are kept for good."""
 
     workspace = models.OneToOneField(Workspace, on_delete=models.CASCADE, related_name="retention")
     set_by = models.ForeignKey(

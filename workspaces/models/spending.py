@@ -1,4 +1,4 @@
-"""What models took and cost, day by day, and how much of it there may be in a month. Numbers alone, no texts."""
+"""Usage and cost of models, day by day, and budgets of a month. Numbers alone, no texts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Purpose(models.TextChoices):
-    """What a model was asked for."""
+    """Purpose of a model call."""
 
     ANSWER = "answer", _("Answers")
     MEMORY = "memory", _("Noticing what to remember")
@@ -28,7 +28,7 @@ class Purpose(models.TextChoices):
 
 
 class ModelUse(models.Model):
-    """What one model took on one day for one person in one workspace and for one purpose: a sum, written by
+    """Usage of one model on one day by one person in one workspace for one purpose: a sum, written by
     ``workspaces.spending.ledger``. A million answers of a thousand people in a month are some ten thousand rows.
 
     What is left of a person or a workspace that is deleted says no more whose it was. INDEX is of the installation: an
@@ -88,7 +88,7 @@ class ModelUse(models.Model):
 
 
 class Budget(models.Model):
-    """How much a workspace, or a person wherever they are, may take in a month. Written by
+    """Limit of a workspace, or of a person in all workspaces, for a month. Written by
     ``workspaces.spending.budgets``.
     """
 

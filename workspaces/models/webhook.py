@@ -62,7 +62,7 @@ class Webhook(models.Model):
 
 
 class WebhookDelivery(models.Model):
-    """One event for one webhook. It holds ids and words of ours: what text goes along is read when it is sent.
+    """Delivery of an event to a webhook. It holds ids and words of ours: text is read when it is sent.
 
     ``public_id`` is the ``webhook-id`` that receivers see, the same at every attempt.
     """

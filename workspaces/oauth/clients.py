@@ -112,7 +112,7 @@ def _split(address: str) -> SplitResult | None:
 
 
 def _clean_name(name: str) -> str:
-    """What a program calls itself, without marks that turn, hide or end what stands beside it."""
+    """Return a program's name without marks that turn, hide or end what stands beside it."""
     seen = name.translate(UNSEEN).translate(QUOTES)
     shown = "".join(" " if unicodedata.category(each)[0] in "CZ" else each for each in seen)
     return " ".join(shown.split())[:60].strip() or "A program"

@@ -38,7 +38,7 @@ class Asked:
 
     @property
     def place(self) -> str:
-        """Where the person is sent back to: a site, or the whole address where a program of this computer opens it."""
+        """Return where the person is sent back to: a site, or the whole address of a program on this computer."""
         parts = urlsplit(self.agreed.redirect_uri)
         return parts.netloc if parts.scheme in {"http", "https"} else self.agreed.redirect_uri
 
@@ -85,7 +85,7 @@ class SentBack(HttpResponseRedirect):
 @require_http_methods(["GET", "POST"])
 @reauthentication_required
 def authorize(request: PageRequest) -> HttpResponse:
-    """Nobody is sent anywhere before they answered: whoever registers a program could have it send people on."""
+    """Ask the person before any redirect: anybody who registers a program could have it send people on."""
     asked = read_asked(request)
     base = base_of(request)
     if request.method == "POST" and request.POST.get("answer") != "yes":
@@ -108,7 +108,7 @@ def authorize(request: PageRequest) -> HttpResponse:
 
 
 def read_asked(request: HttpRequest) -> Asked:
-    """What the address asks for. Raises Malformed, which is shown to the person: the program's address may be wrong."""
+    """Return the request of the address. Raises Malformed, shown to the person: the program's address may be wrong."""
     from mcp.server.auth.handlers.authorize import AuthorizationRequest
 
     if any(len(values) > 1 for _name, values in request.GET.lists()):

@@ -1,4 +1,4 @@
-"""What a person lets a program do: a key that only the program's tokens open. From agreeing to it to its end."""
+"""Consent for a program: a key that only the program's tokens open. From agreeing to it to its end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CODE_LIVES = timedelta(minutes=2)
 ACCESS_LIVES = timedelta(minutes=30)
 UNUSED_LIVES = timedelta(days=30)  # then the program has to sign in again
 EVERYWHERE = "/"
-RESOURCES = ("/mcp", "/v1", "/api/v1", EVERYWHERE)  # what a token may be for: the doors below one path
+RESOURCES = ("/mcp", "/v1", "/api/v1", EVERYWHERE)  # what a token may be for: the endpoints below one path
 SCOPES = {KeyScope.READ: "read", KeyScope.WRITE: "read write"}
 
 
@@ -34,7 +34,7 @@ _TOKEN = Ready(_tokens, kind=str, token_hash=str)
 
 
 def scope_of(scopes: list[str]) -> str:
-    """The most of what is asked for that there is; what we have not, such as ``openid``, is passed over."""
+    """Return the most of the requested scopes that exist; others, such as ``openid``, are passed over."""
     return KeyScope.WRITE if "write" in scopes else KeyScope.READ
 
 
@@ -59,7 +59,7 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Agreed:
-    """What a person is asked by a program, as it asked for it."""
+    """Request of a program to a person."""
 
     client: OAuthClient
     redirect_uri: str
@@ -93,7 +93,7 @@ def find_code(client_id: str, text: str) -> OAuthCode | None:
 
 
 def find_refresh(client_id: str, text: str, *, now: datetime) -> OAuthToken | None:
-    """One that was used already ends what it gave, whatever else is wrong with the request."""
+    """Find a refresh token. One that was used already ends what it gave, with any other error in the request."""
     token = find_token(TokenKind.REFRESH, text, client_id=client_id)
     if token is not None and token.used_at is not None:
         _end(token.key_id, now=now)
@@ -137,7 +137,7 @@ def open_again(token: OAuthToken, *, scope: str, now: datetime) -> Tokens:
 
 
 def verify_access(text: str, *, path: str, now: datetime) -> ApiKey:
-    """The key that this access token opens at the door of this path, with the token's scope. Raises KeyRefused."""
+    """Return the key that this access token opens at this path, with the token's scope. Raises KeyRefused."""
     token = find_token(TokenKind.ACCESS, text)
     if token is None:
         raise KeyRefused(_("There is no such access token."))

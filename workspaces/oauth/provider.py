@@ -1,4 +1,4 @@
-"""What the SDK's handlers of the protocol ask: who registered, what a code or token gives.
+"""Provider for the SDK's handlers of the protocol: registered clients, codes, tokens.
 
 Imported when a program first asks: the SDK takes a second, which no other process or command has to wait for.
 """
@@ -33,7 +33,7 @@ def client_information(client: OAuthClient) -> Client:
 
 
 class Provider:
-    """What the handlers that we use ask of an ``OAuthAuthorizationServerProvider``, for one request to ``base``.
+    """Methods that the handlers use of an ``OAuthAuthorizationServerProvider``, for one request to ``base``.
 
     ``resource``: what the request says that its token is for.
     """

@@ -1,5 +1,5 @@
-"""What programs ask: where to sign in (RFC 9728, 8414), registering (7591), tokens, revoking (7009). No session counts
-here, so every origin may ask. Errors are in OAuth's form: ``{error, error_description}``.
+"""OAuth endpoints: metadata (RFC 9728, 8414), registration (7591), tokens, revocation (7009). No session counts
+here, so every origin may call them. Errors are in OAuth's form: ``{error, error_description}``.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _refusal(request: HttpRequest, method: str, limit: str, *, form: bool) -> Ht
 
 @for_programs("GET")
 def resource_metadata(request: HttpRequest, resource: str = "") -> HttpResponse:
-    """Which doors there are, and that tokens for them are ours to give."""
+    """Describe the endpoints, and that this server issues tokens for them."""
     path = f"/{resource}"
     if path not in grants.RESOURCES:
         return _error(404, "invalid_request", NotFound().message)
@@ -164,7 +164,7 @@ def revoke(request: HttpRequest) -> HttpResponse:
 
 
 def _handled(handler: RegistrationHandler | TokenHandler, request: HttpRequest) -> HttpResponse:
-    """What a handler of the SDK answers."""
+    """Return the response of a handler of the SDK."""
     from starlette.requests import Request
 
     asked = Request(scope_of(request, ("content-type", "authorization")), receiver_of(request))

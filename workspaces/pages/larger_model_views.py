@@ -15,7 +15,7 @@ from workspaces.pages.page_request import PageRequest
 
 
 def larger_model_status() -> Status | None:
-    """What the fetching process last said; None where no larger model is fetched on this machine."""
+    """Return the last status of the fetching process; None if no larger model is fetched on this machine."""
     if not settings.EMBEDDED_MODEL or settings.BUILTIN_MODEL not in {"auto", "large"}:
         return None
     return read_status(settings.DATA_DIR)

@@ -1,4 +1,4 @@
-"""What a page's view may ask of its request."""
+"""Typed request of a page's view."""
 
 from __future__ import annotations
 

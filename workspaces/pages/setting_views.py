@@ -33,7 +33,7 @@ def switch(setting: str, sent: str) -> Callable[..., HttpResponse]:
 
 @require_POST
 def model(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Which model answers in a workspace. Nothing changes where nothing was chosen."""
+    """Set the model of a workspace. Nothing changes if nothing was chosen."""
     changed = _changed(request, ws_id, connection_id=request.POST.get("connection"))
     return redirect("chat:workspace", ws_id) if request.POST.get("from") == "chat" else changed
 

@@ -1,4 +1,4 @@
-"""Whose a document or artifact is, on its page: a choice of everyone in a workspace or of its reader alone."""
+"""Choice of a document's or artifact's readers, on its page: everyone in a workspace, or its owner alone."""
 
 from __future__ import annotations
 

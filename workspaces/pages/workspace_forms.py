@@ -1,4 +1,4 @@
-"""How workspaces and members are asked for. What is allowed is decided in ``workspaces.actions.workspaces``."""
+"""Forms of workspaces and members. What is allowed is decided in ``workspaces.actions.workspaces``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _plain_field() -> forms.TextInput:
 
 class DomainForm(forms.Form):
     def done(self, act: Callable[[], T]) -> T | None:
-        """What ``act`` gives, of a form that was sent and is filled in rightly; None where the domain refuses, too."""
+        """Return the result of ``act`` for a valid form; None also if the domain refuses."""
         if self.is_bound and self.is_valid():
             try:
                 return act()
@@ -35,7 +35,7 @@ class DomainForm(forms.Form):
         return None
 
     def add_domain_error(self, error: DomainError) -> None:
-        """What the domain refused, at the field it names, else above the form."""
+        """Put the domain's error at the field it names, else above the form."""
         named = {name: text for name, text in error.fields.items() if name in self.fields}
         for name, text in named.items():
             self.add_error(name, text)
@@ -44,7 +44,7 @@ class DomainForm(forms.Form):
 
 
 class NewPasswordForm(ChangePasswordForm):
-    """allauth's, with a wrong present password in the audit log: whoever holds a session may be guessing."""
+    """allauth's, with a wrong present password in the audit log: the user of a session may be guessing."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -127,7 +127,7 @@ class AgentForm(DomainForm):
 
 
 class KeyForm(DomainForm):
-    """What an API key is to open, and for how long."""
+    """Form of an API key: its rights and its end."""
 
     name = forms.CharField(
         label=_("Name"),

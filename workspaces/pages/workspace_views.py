@@ -65,7 +65,7 @@ def _members(workspace: Workspace) -> list[Membership]:
 
 
 def _model_section(request: PageRequest, workspace: Workspace) -> dict[str, Any]:
-    """Which model answers here, what else could, and whether texts go to an embedder elsewhere. Two queries."""
+    """Return the model that answers here, alternatives, and whether texts go to an embedder elsewhere. Two queries."""
     return {
         "options": options_for(workspace, request.user, workspace.connection),
         "chosen": chosen_for(workspace, request.user),
@@ -264,7 +264,7 @@ def memory_default(request: PageRequest) -> HttpResponse:
 
 @require_GET
 async def events(request: PageRequest, ws_id: str) -> EventStream:
-    """What happens in a workspace, as server-sent events, for as long as the person may see it."""
+    """Stream the events of a workspace, as server-sent events, for as long as the person may see it."""
     user = cast(User, await request.auser())
     workspace = await sync_to_async(get_workspace)(user, ws_id)
     await sync_to_async(release_connection)()
@@ -289,9 +289,9 @@ def _sse(event: bus.Event | None) -> str:
 
 
 def _may_still_see(workspace_pk: int, user_pk: int, session_key: str, *, has_news: bool) -> bool:
-    """Asked anew at every event: members are removed, accounts switched off and sessions ended while pages are open.
+    """Check at every event: members are removed, accounts switched off and sessions ended while pages are open.
 
-    ``has_news``: who is told of something loads it in a moment, and no replica without it may answer.
+    ``has_news``: a person who gets an event loads it in a moment, and no replica without it may answer.
     """
     from django.contrib.sessions.models import Session
 

@@ -1,4 +1,4 @@
-"""What every REST door shares: session sign-in answered with 401, and one shape of error.
+"""The REST kit of all apps: session sign-in answered with 401, and one shape of error.
 
 ``views`` has the base view, ``fields`` the strict fields, ``paging`` the cursors, ``docs`` the OpenAPI.
 This module must not import ``rest_framework.views``: that one reads the settings which name the classes here.

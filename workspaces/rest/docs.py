@@ -1,4 +1,4 @@
-"""How routes describe themselves in the OpenAPI schema.
+"""Description of routes in the OpenAPI schema.
 
 The docstring of a view's method is its summary (first line) and description. What can go wrong follows from what kind
 of route it is (``error_codes``); examples are made from the fields (``workspaces.rest.examples``).
@@ -98,7 +98,7 @@ WITH_PAGES = {400, 422}
 
 @dataclass(frozen=True)
 class Route:
-    """What is said of one method of a view where it is decorated; see ``documented_under``."""
+    """Description of one method of a view, from its decorator; see ``documented_under``."""
 
     tag: str
     operation: str
@@ -110,7 +110,7 @@ class Route:
     fresh: bool
 
     def queries(self, view: Any) -> list[Kind]:
-        """What may stand behind the ``?``: what the view always takes and what this method does."""
+        """Return the query parameters: those of the view and those of this method."""
         paged = any(getattr(answer, "is_page", False) for answer in self.answers.values())
         asked = [getattr(view, "always_takes", None), PageQuery if paged else None, self.query]
         return [each for each in asked if each is not None]

@@ -32,7 +32,7 @@ IF_MATCH = OpenApiParameter(
 
 
 def versions_seen(request: Request) -> frozenset[str] | None:
-    """What ``If-Match`` names, without quotes; None where any version will do. Raises Malformed.
+    """Return the versions in ``If-Match``, without quotes; None if any version will do. Raises Malformed.
 
     Proxies that compress call the tags they pass on weak (``W/``). Ours name what is stored, not the bytes of an
     answer, so such a tag counts as well.

@@ -121,7 +121,7 @@ class WholeNumber(serializers.IntegerField):
 
 
 class Choice(serializers.ChoiceField):
-    """One of a few words. The refusal lists them and never repeats what was sent."""
+    """Choice of a few words. The refusal lists them and never repeats the input."""
 
     def __init__(self, choices: Iterable[str], **kwargs: Any) -> None:
         words = list(choices)
@@ -169,14 +169,14 @@ class Moment(serializers.DateTimeField):
 
 
 class StoredSentence(serializers.CharField):
-    """A sentence of ours that was stored in English, in the language that is asked for."""
+    """A sentence of ours that was stored in English, in the language of the request."""
 
     def to_representation(self, value: str) -> str:
         return translated(value)
 
 
 def from_to(least: int, most: int) -> dict[str, Any]:
-    """What a whole number of a query says where it is none, or out of these bounds."""
+    """Return the errors of a whole number in a query: not a number, or out of these bounds."""
     why = format_lazy(later("Must be a whole number from {least} to {most}."), least=least, most=most)
     return dict.fromkeys(("invalid", "min_value", "max_value", "max_string_length"), why)
 

@@ -41,7 +41,7 @@ ONCE = (IDEMPOTENCY_KEY, REPLAYED)  # the headers of a route that takes keys
 
 
 def asked_under_key(request: Request, person: User) -> Asked | None:
-    """What identifies this request, None without a key. Raises Malformed.
+    """Return the identity of this request, None without a key. Raises Malformed.
 
     A key belongs to its person and to the way they signed in: what one API key may see another may not.
     """

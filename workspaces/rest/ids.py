@@ -1,4 +1,4 @@
-"""Path converters: an id that no public id can look like is not found before the database is asked."""
+"""Path converters: an id that no public id can look like is not found, without a query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""API keys at the REST doors: ``Authorization: Bearer mh_…`` instead of a session, on the views that take one.
+"""API keys in REST: ``Authorization: Bearer mh_…`` instead of a session, on the views that take one.
 
 A token of a program that signed in (``workspaces.oauth``) is as good as the key that it opens.
 """
@@ -46,7 +46,7 @@ class KeyAuthentication(authentication.BaseAuthentication):
         return verify_key(text, now=timezone.now())
 
     def authenticate_header(self, request: Request) -> str:
-        """Where a program that has no key learns how to sign in (RFC 9728)."""
+        """Return where a program without a key learns how to sign in (RFC 9728)."""
         door = next(each for each in grants.RESOURCES if grants.is_below(request.path_info, each))
         where = request.build_absolute_uri(f"/.well-known/oauth-protected-resource{door}".rstrip("/"))
         wrong = 'error="invalid_token", ' if "authorization" in request.headers else ""
@@ -74,7 +74,7 @@ class KeyedView(ApiView):
     throttle_classes = [KeyThrottle]
     only_reads: ClassVar[bool] = False  # its POST changes nothing, and a replica may answer it
     any_scope: ClassVar[bool] = False  # what keys that only read must not do is refused further in
-    session_only: ClassVar[bool] = False  # no key may, whatever its scope
+    session_only: ClassVar[bool] = False  # no key may, with any scope
 
     @property
     def key(self) -> ApiKey | None:

@@ -1,4 +1,4 @@
-"""Doing something once for the same ``Idempotency-Key``, however often it is asked for (docs/api.md).
+"""Idempotency: a request with the same ``Idempotency-Key`` is done once (docs/api.md).
 
 What was done and the note of it are committed together, so a crash leaves both or neither. While the first request is
 at work it holds a lock of the database, which ends with its connection: nobody waits for a process that is gone.

@@ -29,7 +29,7 @@ class BadCursor(Malformed):
 
 
 class Cursor(serializers.CharField):
-    """Any text: what is not a cursor of the list is refused as such (400), whatever else is wrong with it."""
+    """Cursor of a list: any other text is refused as ``bad_cursor`` (400), before other errors."""
 
     def run_validators(self, value: Any) -> None:
         return None
@@ -94,7 +94,7 @@ def paged(
     list_name: str,
     shape: Callable[[list[Any]], Any],
 ) -> dict[str, Any]:
-    """One page as ``{items, next_cursor, has_more}``.
+    """Return a page as ``{items, next_cursor, has_more}``.
 
     ``keys`` are the fields that order the list, the last one unique. ``list_name`` ties a cursor to its list:
     used on another, it is refused. ``shape`` turns the rows of the page into JSON.

@@ -1,4 +1,4 @@
-"""How the OpenAPI schema is made. Named in the settings, so it must not import ``rest_framework.views``."""
+"""Generation of the OpenAPI schema. Named in the settings, so it must not import ``rest_framework.views``."""
 
 from __future__ import annotations
 

@@ -30,14 +30,14 @@ T = TypeVar("T")
 
 
 class AlwaysJson(DefaultContentNegotiation):
-    """JSON whatever the client says it accepts: a browser's Accept header must reach the sign-in check."""
+    """JSON for any Accept header: a browser's must reach the sign-in check."""
 
     def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
         return renderers[0], renderers[0].media_type
 
 
 class StrictJsonParser(JSONParser):
-    """JSON, or 400: also for nesting so deep that the parser gives up, and for numbers too large to be told on."""
+    """JSON, or 400: also for nesting so deep that the parser gives up, and for numbers too large for others."""
 
     def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
         try:
@@ -63,7 +63,7 @@ class ApiView(APIView):
 
     @property
     def person(self) -> User:
-        """Who is asking. Permissions have made sure that somebody is signed in."""
+        """Return the caller. Permissions have made sure that somebody is signed in."""
         return cast(User, self.request.user)
 
     def body(self, kind: type[Serializer[Any]]) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class ApiView(APIView):
         descending: bool = False,
         context: Mapping[str, Any] | None = None,
     ) -> Response:
-        """The page of ``rows`` that is asked for, as JSON: each row by ``serializer``, or all at once by ``shape``.
+        """Return the requested page of ``rows`` as JSON: each row by ``serializer``, or all at once by ``shape``.
 
         A serializer gets ``context``; else as in ``paged``.
         """
@@ -108,7 +108,7 @@ class ApiView(APIView):
         return Response(read(self.person.pk, lambda: paged(self.request, rows, **order, **shaped)))
 
     def once(self, act: Callable[[], T], *, keep: Callable[[T], Note], reload: Callable[[Note], T]) -> T:
-        """What ``act`` does and gives; for an ``Idempotency-Key`` that was seen before what ``reload`` loads instead.
+        """Return the result of ``act``; for an ``Idempotency-Key`` that was seen before that of ``reload`` instead.
 
         ``keep`` says in ids and flags what was done, and ``reload`` finds it, as far as the person may still see it.
         """
@@ -141,7 +141,7 @@ class ApiView(APIView):
 
 
 class NoSuchRoute(ApiView):
-    """What no other route answers: JSON like every error here, and 401 first for those not signed in."""
+    """Fallback of all routes: JSON like every error here, and 401 first for people who are not signed in."""
 
     schema = None
 

@@ -1,4 +1,4 @@
-"""What can be kept for a time only. The rooms above register theirs (``register_kept``), as they do with quotas."""
+"""Kinds of things with a retention rule. The apps above register theirs (``register_kept``), as they do with quotas."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Delete(Protocol):
 
 @dataclass(frozen=True)
 class Kept:
-    """One kind of thing: its ``rows`` that may go at all (live, and pinned by nobody), ``since`` when their days are
+    """A kind of thing: its ``rows`` that may go at all (live, and pinned by nobody), ``since`` when their days are
     counted, which of them everybody in the workspace may see (``shared``) and which a person (``of``), and how one that
     is locked is deleted, softly.
     """

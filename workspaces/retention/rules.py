@@ -27,7 +27,7 @@ Rules = Mapping[str, int | None]
 
 @dataclass(frozen=True)
 class Bounds:
-    """What an owner may choose from, in days; ``most`` 0: for good as well."""
+    """Range of an owner's choice, in days; ``most`` 0: for good as well."""
 
     least: int
     most: int
@@ -89,7 +89,7 @@ def check(days: Rules) -> None:
 
 
 def would_go(workspace: Workspace, rules: Rules, *, by: User, now: datetime) -> dict[str, int]:
-    """How much of it these rules would delete today, by name: of what ``by`` may know to be there."""
+    """Count what these rules would delete today, by name: of what ``by`` may know to be there."""
     wanted = in_force({**dict.fromkeys(NAMES), **rules})
     found = {}
     for kind in kinds():
@@ -107,6 +107,6 @@ def older(rows: QuerySet[Any], kind: Kept, before: datetime | Combinable) -> Que
 
 
 def is_overdue(kind_name: str, workspace: Workspace, since: datetime, *, now: datetime) -> bool:
-    """Whether what has lain there ``since`` would go at once: one that a person brings back begins anew."""
+    """Return whether a thing kept ``since`` would go at once: the time of one that a person restores starts again."""
     days = in_force(rules_of(workspace))[kind_name]
     return days is not None and since < now - timedelta(days=days)

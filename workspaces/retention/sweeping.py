@@ -1,4 +1,4 @@
-"""What goes by the rules, softly and a few rows at a time: until the purge it can be restored."""
+"""Deletion by the rules, softly and a few rows at a time: until the purge it can be restored."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _overdue(kind: Kept, now: datetime) -> Iterator[QuerySet[Any]]:
 
 
 def _batches(kind: Kept, rows: QuerySet[Any], now: datetime) -> Iterator[int]:
-    """What is locked is in use, and stays this time."""
+    """Yield counts of deleted batches. Locked rows are in use, and stay this time."""
     last = 0
     while True:
         with transaction.atomic():
@@ -65,7 +65,7 @@ def _batches(kind: Kept, rows: QuerySet[Any], now: datetime) -> Iterator[int]:
 
 
 def _note(kind: Kept, gone: list[Any]) -> None:
-    """How much, in the activity of each workspace; of what is one person's alone its owners learn nothing."""
+    """Record the count in the activity of each workspace; of personal things its owners learn nothing."""
     shared = kind.rows().model._base_manager.filter(kind.shared, pk__in=[row.pk for row in gone])
     counts = Counter(shared.order_by().values_list("workspace", flat=True))
     for workspace in Workspace.objects.filter(pk__in=counts).order_by("pk"):

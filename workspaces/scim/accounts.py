@@ -1,4 +1,4 @@
-"""What the directory does to accounts: make, change, close and reopen. Each stands in the audit log, done by nobody."""
+"""Changes by the directory to accounts: make, change, close and reopen. Each is in the audit log, without a person."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def make_account(values: Values, *, now: datetime) -> User:
 
 
 def change_account(person: User, values: Values, *, now: datetime) -> User:
-    """Of superusers nothing but that they have gone: who has the token must not become one."""
+    """Change an account. Of superusers only closing: the token's user must not become one."""
     with transaction.atomic():
         person = User.objects.select_for_update(of=("self",), no_key=True).get(pk=person.pk)
         if any(getattr(person, name) != value for name, value in values.items() if name != "active"):

@@ -1,4 +1,4 @@
-"""What SCIM says of a request that cannot be done (RFC 7644, 3.12)."""
+"""SCIM errors of a request that cannot be done (RFC 7644, 3.12)."""
 
 from __future__ import annotations
 

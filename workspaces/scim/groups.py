@@ -1,4 +1,4 @@
-"""What the directory does to groups: who is in them, and so what these people have in workspaces."""
+"""Changes by the directory to groups: their members, and so the rights of these people in workspaces."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _put(group: DirectoryGroup, before: Group, wanted: Group) -> DirectoryGroup:
 
 
 def _bring_up_to_date(before: Group, now: Group) -> None:
-    """Who came or left, and all of them where it is called something else."""
+    """Update the people who came or left, and all of them if the group is renamed."""
     if not {before.name, now.name} & settings.SSO_GROUPS.keys():
         return
     changed = before.members ^ now.members if before.name == now.name else before.members | now.members

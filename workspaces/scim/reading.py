@@ -1,4 +1,4 @@
-"""What a request of a directory says, as far as an account here has it. Pure."""
+"""Reading of a directory's request, as far as an account here has its fields. Pure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Group:
 
 
 def values_of(resource: Mapping[str, Any]) -> Values:
-    """Of a whole resource, as it is made or replaced: what it leaves out is empty, and active."""
+    """Return the values of a whole resource, as it is made or replaced: what it leaves out is empty, and active."""
     found: Values = {"first_name": "", "last_name": "", "email": "", "active": True}
     for name, value in resource.items():
         found |= _attribute(name.lower(), value)
@@ -48,7 +48,7 @@ def values_of(resource: Mapping[str, Any]) -> Values:
 
 
 def changes_of(body: Mapping[str, Any]) -> Values:
-    """Of a PATCH: its operations in their order, the last word on each attribute."""
+    """Return the values of a PATCH: its operations in their order, the last one for each attribute."""
     found: Values = {}
     for kind, path, value in _operations(body):
         if kind == "remove":
@@ -59,7 +59,7 @@ def changes_of(body: Mapping[str, Any]) -> Values:
 
 
 def group_of(resource: Mapping[str, Any]) -> Group:
-    """Of a whole resource, as it is made or replaced."""
+    """Return the group of a whole resource, as it is made or replaced."""
     found = Group()
     for name, value in resource.items():
         found = _of_group(found, "replace", name, value)
@@ -67,7 +67,7 @@ def group_of(resource: Mapping[str, Any]) -> Group:
 
 
 def group_after(group: Group, body: Mapping[str, Any]) -> Group:
-    """What a PATCH makes of it."""
+    """Return the group after a PATCH."""
     for kind, path, value in _operations(body):
         for name, each in [(path, value)] if path else value.items():
             group = _of_group(group, kind, str(name), each)
@@ -75,7 +75,7 @@ def group_after(group: Group, body: Mapping[str, Any]) -> Group:
 
 
 def asked_for(text: str, attribute: str) -> str | None:
-    """Of a filter ``attribute eq "…"``; None without one."""
+    """Return the value of a filter ``attribute eq "…"``; None without one."""
     if not text:
         return None
     match = _FILTER.fullmatch(text[:1000])
@@ -85,7 +85,7 @@ def asked_for(text: str, attribute: str) -> str | None:
 
 
 def _operations(body: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Of a PATCH: kind, path and value of each; without a path the value is an object."""
+    """Yield kind, path and value of each operation of a PATCH; without a path the value is an object."""
     if body.get("schemas") not in (None, [PATCH]):
         raise ScimError(400, "schemas must name the PatchOp message.", "invalidSyntax")
     operations = {name.lower(): value for name, value in body.items()}.get("operations")

@@ -78,7 +78,7 @@ def users(request: HttpRequest) -> HttpResponse:
 
 @scim("GET", "PUT", "PATCH")
 def user(request: HttpRequest, user_id: str) -> HttpResponse:
-    """Who is to go is deactivated: deleting for good is for themselves, and for administrators."""
+    """Return or change a user. DELETE is refused: people delete their account, or administrators do."""
     person = User.objects.filter(public_id=user_id).first() if PATTERN.fullmatch(user_id) else None
     if person is None:
         raise ScimError(404, "There is no such user.")

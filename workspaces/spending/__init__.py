@@ -1,1 +1,1 @@
-"""What models cost: the ledger of their calls, its totals, and budgets that warn and stop."""
+"""Costs of models: the ledger of their calls, its totals, and budgets that warn and stop."""

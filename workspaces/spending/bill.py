@@ -1,4 +1,4 @@
-"""What some calls of models took and cost, together: of an answer, a chat, a month. Pure."""
+"""Sum of the usage and cost of some model calls: of an answer, a chat, a month. Pure."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Bill:
 
     @property
     def about(self) -> str:
-        """What stands before each number of it: nothing where providers said them all."""
+        """Return the mark before each number: none if providers reported them all."""
         return ABOUT if self.is_estimate else ""
 
     @property
@@ -73,7 +73,7 @@ class Bill:
 
     @classmethod
     def from_json(cls, stored: dict[str, Any] | None) -> Bill:
-        """What ``as_json`` gave, or nothing."""
+        """Make a bill from the result of ``as_json``, or from nothing."""
         stored = stored or {}
         numbers = {name: int(stored.get(name, 0)) for name in NUMBERS}
         return cls(**numbers, cost=Decimal(stored.get("cost", 0)))

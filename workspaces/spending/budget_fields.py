@@ -1,4 +1,4 @@
-"""How a budget is asked for: by owners on the page of usage, by administrators beside a person."""
+"""Form fields of a budget: for owners on the page of usage, for administrators beside a person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much a workspace or a person may take in a month: from four fifths on it is said, at the whole models stop.
+"""Budgets of a workspace or a person for a month: from four fifths on they warn, at the whole models stop.
 
 A month is one of UTC. The embedded model costs nothing and is neither counted nor stopped. What somebody's own
 connection takes counts for them alone: its numbers are what a server of theirs says. What is begun is ended: two turns
@@ -47,7 +47,7 @@ GROUP BY b.id
 
 
 class BudgetReached(DomainError):
-    """Nothing more is asked of models that cost something, until the month is over or somebody raises the budget."""
+    """A budget is used up: no model that costs something is called until the month is over or somebody raises it."""
 
     status, code = 429, "budget"
 
@@ -73,7 +73,7 @@ class Standing:
 
     @property
     def share(self) -> Decimal:
-        """Of what there may be; of tokens or of money, whichever is nearer to its end."""
+        """Return the used share of the budget; of tokens or of money, the one nearer to its end."""
         return max(
             _share(Decimal(self.tokens_taken), self.tokens), _share(self.money_taken, self.money), Decimal(0)
         )
@@ -92,7 +92,7 @@ class Standing:
 
     @property
     def taken(self) -> str:
-        """What is nearer to its end, in words."""
+        """Return the usage of the one nearer to its end, in words."""
         about = ABOUT if self.is_estimate else ""
         if self.money is not None and _share(self.money_taken, self.money) == self.share:
             said = {"taken": about + amount(self.money_taken), "most": amount(self.money)}
@@ -102,7 +102,7 @@ class Standing:
 
     @property
     def sentence(self) -> str:
-        """What is used up or nearly, until when, and who can raise it."""
+        """Return a sentence: what is used up or nearly, until when, and who can raise it."""
         said = {"taken": self.taken, "day": formats.date_format(self.renewed_on, "DATE_FORMAT")}
         if self.is_spent and self.of_workspace:
             return (
@@ -160,7 +160,7 @@ def require_budget(
     workspace_id: int | None, user_id: int | None, rate: Callable[[], Rate], *, now: datetime
 ) -> None:
     """Raise BudgetReached where the workspace's or the person's is used up, unless the model that answers is the
-    embedded one. One query; ``rate`` is asked only where it matters.
+    embedded one. One query; ``rate`` is called only where it matters.
     """
     for standing in standings(workspace_id, user_id, now=now)[:1]:
         if standing.is_spent and not rate().is_embedded:
@@ -179,7 +179,7 @@ def has_budget(account: Account, *, now: datetime) -> bool:
 def set_workspace_budget(
     workspace: Workspace, *, tokens: int | None, money: Decimal | None, by: User, now: datetime
 ) -> Budget | None:
-    """How much the workspace may take in a month; neither: as much as it likes. Forbidden but for owners."""
+    """Set the limit of the workspace for a month; neither: none. Forbidden but for owners."""
     require(workspace.role, Role.OWNER)
     _check(tokens, money)
     with transaction.atomic():

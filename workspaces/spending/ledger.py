@@ -18,7 +18,7 @@ from workspaces.spending.rates import Account, Rate
 
 _SUMS = [*NUMBERS, "cost"]
 _VALUES = ", ".join(f"%({name})s" for name in _SUMS)
-# Whoever was deleted meanwhile is not named: a number must not fail for that. To the constraint no two rows of nobody
+# A person deleted in between is not named: a number must not fail for that. To the constraint no two rows of nobody
 # are one, or the sums of two people could not outlive them: what is added to one of those is added by its key.
 _ADD = f"""
 WITH whose AS (
@@ -76,7 +76,7 @@ def put(account: Account, total: Metered, now: datetime) -> Bill | None:
 
 
 def record_embedding(model: str, usage: Usage) -> None:
-    """What an embedder took, which works for many at once: for the installation as a whole."""
+    """Record the usage of an embedder, which works for many at once: for the installation as a whole."""
     rate = Rate(model[:200], settings.EMBEDDING_PRICE)
     bill = Bill.of(Metered(usage, Parts()), rate)
     _write(_OF_ALL, Account(None, None, Purpose.INDEX, rate), bill, timezone.now())

@@ -1,4 +1,4 @@
-"""What models took in a month everywhere, or in one workspace, and who took most of it: for administrators."""
+"""Usage of models in a month everywhere, or in one workspace, and the biggest users: for administrators."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Use:
 
 
 def use_of_all(first: date, workspace_id: int | None = None) -> Use:
-    """Of the month that begins with ``first``. One statement, which reads the sums of that month once."""
+    """Return the usage of the month that begins with ``first``. One statement, which reads that month's sums once."""
     values = {"first": first, "next": first_of_next(first), "place": workspace_id, "shown": SHOWN}
     takers: dict[By, list[Taker]] = {by: [] for by in By}
     with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""What the calls of a model are counted as."""
+"""Rates at which the calls of a model are counted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workspaces.models.spending import Purpose
 @dataclass(frozen=True, slots=True)
 class Rate:
     """``model``: its name in the ledger; of a person's own connection empty, as it is nobody else's business.
-    ``is_embedded``: it runs in this installation, costs nothing, and goes on whatever a budget says.
+    ``is_embedded``: it runs in this installation, costs nothing, and continues at any budget.
     """
 
     model: str
@@ -33,7 +33,7 @@ class Account:
 
 
 def rate_of(chosen: Chosen) -> Rate:
-    """Of the model that answers. A price that nobody has set is None: then no money is mentioned."""
+    """Return the rate of the model that answers. A price that nobody has set is None: then no money is mentioned."""
     connection = chosen.connection
     if connection is not None:
         return Rate(connection.model if connection.is_shared else "", connection.price)

@@ -1,4 +1,4 @@
-"""What was taken in a month: of a workspace, or of a person wherever they are."""
+"""Totals of a month: of a workspace, or of a person in all workspaces."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Month:
 
     @property
     def before(self) -> str:
-        """The month before it, as it is asked for."""
+        """Return the month before it, as a query parameter."""
         first = self.first
         return f"{first.year - (first.month == 1):04}-{(first.month - 2) % 12 + 1:02}"
 
@@ -105,12 +105,12 @@ def of_workspace(workspace: Workspace, user: User, first: date, *, now: datetime
 
 
 def of_person(user: User, first: date, *, now: datetime) -> Month:
-    """What this person took, in every workspace. Seven queries."""
+    """Return this person's usage in every workspace. Seven queries."""
     return _month(_of_person(user, first), first, standings(None, user.pk, now=now), user, None)
 
 
 def taken_by(user: User, *, now: datetime) -> Bill:
-    """What this person took this month. One query."""
+    """Return this person's usage of this month. One query."""
     sums = _of_person(user, first_of_month(now)).aggregate(**_SUMS)
     return _bill({name: number or 0 for name, number in sums.items()})
 

@@ -23,7 +23,7 @@ from workspaces.spending.budgets import set_workspace_budget
 
 
 class BudgetForm(BudgetFields, DomainForm):
-    """What the domain refuses stands at its field."""
+    """Form of a budget, with the domain's errors at its fields."""
 
 
 @require_http_methods(["GET", "POST"])
@@ -55,7 +55,7 @@ def own_usage(request: PageRequest) -> HttpResponse:
 
 
 def _first(request: PageRequest) -> Any:
-    """The month that is asked for; this one in place of what is none."""
+    """Return the requested month; this one for an invalid one."""
     now = timezone.now()
     try:
         return totals.month_of(request.GET.get("month", ""), now=now)

@@ -91,7 +91,7 @@ def costs(paid: Bill) -> str:
 
 @register.simple_tag
 def parts_of_bill(stored: dict[str, Any]) -> SafeString:
-    """What of an answer's tokens was what. Made here and not by a template: it stands under each answer of a chat."""
+    """Show the parts of an answer's tokens. Made here and not by a template: it is under each answer of a chat."""
     paid = Bill.from_json(stored)
     rows = [
         (_("Tokens in"), counted(paid.tokens_in, paid.about)),

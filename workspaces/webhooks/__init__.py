@@ -1,1 +1,1 @@
-"""Webhooks: other programs are told what happens in a workspace, signed as Standard Webhooks says."""
+"""Webhooks: notify other programs of events in a workspace, signed as Standard Webhooks says."""

@@ -43,7 +43,7 @@ def get_webhook(user: User, workspace_id: str, public_id: str) -> Webhook:
 
 
 def create_webhook(workspace: Workspace, *, by: User, now: datetime, **values: Any) -> tuple[Webhook, str]:
-    """A new one of ``name``, ``url``, ``events`` and ``with_text``, and its secret: the only time that it is told.
+    """Make one of ``name``, ``url``, ``events``, ``with_text``, and return its secret: the only time that it is shown.
 
     Invalid for a wrong value, Conflict where there are too many.
     """
@@ -127,7 +127,7 @@ def give_up_waiting(webhook: Webhook) -> None:
 
 
 def secrets_of(webhook: Webhook, *, now: datetime) -> list[str]:
-    """Those that sign. Raises Unsealable."""
+    """Return the secrets that sign. Raises Unsealable."""
     sealed = [webhook.sealed_secret]
     if webhook.before_until is not None and webhook.before_until > now:
         sealed.append(webhook.sealed_before)
@@ -184,7 +184,7 @@ def _set(webhook: Webhook, values: dict[str, Any]) -> None:
 
 
 def _wrong_address(webhook: Webhook) -> str:
-    """What is wrong with it as far as it can be seen without asking anybody; the rest is seen at every sending."""
+    """Return what is wrong with it without a connection; the rest is checked at every delivery."""
     example = _("Must be an address such as https://example.org/hooks.")
     if problem := wrong_shape(webhook.url, longest=WEBHOOK_URL_LENGTH, example=example, query=True):
         return problem

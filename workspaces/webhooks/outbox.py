@@ -1,6 +1,6 @@
-"""What has happened is noted for a workspace's webhooks in the transaction in which it happens.
+"""Outbox of a workspace's webhooks: events are recorded in the transaction in which they happen.
 
-So what is rolled back is told to nobody, and what is committed to everybody: whatever process dies, the rows are there.
+So a rolled-back event is sent to nobody, and a committed one to everybody, even if a process dies: the rows are there.
 What text goes along is read at the moment that it is sent (``text_of``): no delivery holds a word that somebody wrote.
 """
 
@@ -28,7 +28,7 @@ _ENABLED = Ready(
 
 
 def register_text(kind: str, loader: TextLoader) -> None:
-    """What webhooks that want text are told of a ``kind`` ("memory"): None of what is gone, or not everybody's."""
+    """Register the loader of a ``kind``'s text ("memory") for webhooks: None if it is gone, or not everybody's."""
     _loaders[kind] = loader
 
 
@@ -75,5 +75,5 @@ def hold() -> None:
 
 
 def release() -> None:
-    """What is noted from now on queues a job; what was before is the caller's to look for after this."""
+    """Let each event from now on queue a job; earlier ones are the caller's to look for after this."""
     cache.delete(_ONE_JOB)

@@ -1,7 +1,7 @@
 """Telling webhooks what happened, at least once: what is due is claimed, sent, and noted.
 
 A claim is for some minutes: what a killed process had claimed is due again after them, under the same id. Nothing is
-sent inside a transaction. Whoever does not answer is tried less and less often (``WAITS``), and holds up nobody.
+sent inside a transaction. A receiver that does not answer is tried less and less often (``WAITS``), and delays nobody.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _claim(failing: set[int], *, now: datetime) -> list[WebhookDelivery]:
 
 
 def payload_of(delivery: WebhookDelivery) -> dict[str, Any]:
-    """What is told: ids and words of ours, and text where it was asked for, is there still, and may leave."""
+    """Return the payload: ids and words of ours, and text if the webhook wants it, it is there still, and may leave."""
     hook, kind = delivery.webhook, delivery.event.partition(".")[0]
     data: dict[str, Any] = {
         "workspace_id": hook.workspace.public_id,
@@ -140,7 +140,7 @@ def payload_of(delivery: WebhookDelivery) -> dict[str, Any]:
 
 
 def range_of(webhook: Webhook) -> AddressRange | None:
-    """Where it may lead now, whatever it was made with; None: nowhere. What is not encrypted stays in this network,
+    """Return where it may lead now, by the settings; None: nowhere. What is not encrypted stays in this network,
     and so does what a workspace that never leaves this machine tells.
     """
     inside = settings.WEBHOOKS_INTERNAL
@@ -150,7 +150,7 @@ def range_of(webhook: Webhook) -> AddressRange | None:
 
 
 def note(delivery: WebhookDelivery, answer: Answer, *, now: datetime) -> None:
-    """What came of an attempt. A webhook that fails for long, or says that it is gone (410), is turned off."""
+    """Record the result of an attempt. A webhook that fails for long, or gets 410, is turned off."""
     with transaction.atomic():
         hook = Webhook.objects.select_for_update(of=("self",)).filter(pk=delivery.webhook_id).first()
         if hook is None:
@@ -182,7 +182,7 @@ def note(delivery: WebhookDelivery, answer: Answer, *, now: datetime) -> None:
 
 
 def _stop_those_of_nobody(*, now: datetime) -> None:
-    """Turn off what was made by who is no owner of its workspace any more: whoever left is told nothing."""
+    """Turn off webhooks whose creator is no owner of the workspace any more: people who left get no events."""
     owners = Membership.objects.filter(role=Role.OWNER, user__is_active=True)
     theirs = owners.filter(workspace=OuterRef("workspace"), user=OuterRef("created_by"))
     with transaction.atomic():
@@ -235,7 +235,7 @@ async def _post_all(prepared: Sequence[_Prepared]) -> list[Answer]:
 
 
 async def _post(prepared: _Prepared) -> Answer:
-    """One attempt. What counts is the status; the body is not read, however it is packed, so nothing is echoed."""
+    """Make one attempt. What counts is the status; the body is not read, so nothing is echoed."""
     if prepared.refused:
         return Answer(error=prepared.refused)
     endpoint = Endpoint(prepared.url, api_key="", model="", reach=prepared.reach)

@@ -18,7 +18,7 @@ def new_secret() -> str:
 
 
 def headers_of(message_id: str, body: bytes, keys: Iterable[str], *, now: datetime) -> dict[str, str]:
-    """What a receiver verifies: who sent it when, once under each secret, so that one can be changed at leisure."""
+    """Return the headers that a receiver verifies, with a signature under each secret, to change one at leisure."""
     stamp = str(int(now.timestamp()))
     signed = f"{message_id}.{stamp}.".encode() + body
     signatures = (

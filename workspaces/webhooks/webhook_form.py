@@ -1,4 +1,4 @@
-"""How a webhook is asked for on its page. What is allowed is decided in ``workspaces.webhooks.hooks``."""
+"""Form of a webhook. What is allowed is decided in ``workspaces.webhooks.hooks``."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def resend(request: PageRequest, ws_id: str, hook_id: str, delivery_id: str) -> 
 
 
 def _ask_again(request: PageRequest) -> None:
-    """Whoever says where a workspace's news go shows that it is them."""
+    """Ask for confirmation: the person who sets the address decides where a workspace's news go."""
     if request.method == "POST":
         ask_for_password(request)
 

@@ -1,4 +1,4 @@
-"""What reading a file gives: blocks of text, why there are none, and what of the file was left out."""
+"""Results of reading a file: blocks of text, why there are none, and what was left out."""
 
 from __future__ import annotations
 

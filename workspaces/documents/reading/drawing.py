@@ -54,7 +54,7 @@ def draw_picture(data: bytes, *, square: int = 0) -> tuple[bytes, int, int]:
     """The first picture in the file, upright, as a JPEG with its width and height, at most LONGEST_SHOWN a side; or the
     middle of it, ``square`` pixels a side.
 
-    Drawn anew: of the file's own bytes, of where it was taken and of whatever else lies in it nothing is left.
+    Redrawn: nothing is left of the file's own bytes, of its location and of any other data in it.
     """
     from PIL import Image, ImageOps
 

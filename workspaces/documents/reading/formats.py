@@ -1,4 +1,4 @@
-"""Which reader reads which kind of file."""
+"""Table of readers by kind of file."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def by_name(name: str, otherwise: str = UNKNOWN) -> str:
 
 
 def look_inside(data: bytes, guess: str) -> str:
-    """What the file is; ``guess`` is what its name said, which decides among texts. Raises Unreadable."""
+    """Return the kind of a file; ``guess`` comes from its name, which decides among texts. Raises Unreadable."""
     seen = first_look(data[:1024])
     if data.startswith(_OLE):
         return _in_ole(data) or guess

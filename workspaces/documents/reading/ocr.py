@@ -60,7 +60,7 @@ def text_of(picture: Image) -> str:
 
 
 def text_beside(picture: Image) -> str | None:
-    """The same of a picture in a file that has other texts: None where it cannot be read, whatever the reason."""
+    """The same of a picture in a file that has other texts: None if it cannot be read for any reason."""
     if not is_there():
         return None
     try:

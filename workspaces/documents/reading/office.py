@@ -125,7 +125,7 @@ def read_odt(data: bytes) -> Blocks:
 
 
 def beside_content(archive: zipfile.ZipFile, known: str = "") -> Blocks:
-    """Of an OpenDocument file: headers and footers, charts and formulas, pictures and embedded files."""
+    """Yield an OpenDocument file's headers and footers, charts and formulas, pictures and embedded files."""
     for name in matching(archive, r"styles\.xml|(?:.*/)?Object \d+/content\.xml"):
         tree = xml(archive.read(name))
         lines = dict.fromkeys(texts(tree)) or dict.fromkeys(["".join(tree.itertext())])

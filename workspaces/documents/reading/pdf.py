@@ -97,7 +97,7 @@ def _chosen(pdf: Any, note: Any) -> Iterator[str]:
 
 
 def _string(ask: Callable[..., int], *of: Any) -> str:
-    """What PDFium writes into a buffer of the size that it names: UTF-16 with a zero at its end."""
+    """Return what PDFium writes into a buffer of the size that it names: UTF-16 with a zero at its end."""
     size = ask(*of, None, 0)
     buffer = create_string_buffer(size)
     ask(*of, cast(buffer, POINTER(raw.FPDF_WCHAR)), size)
@@ -132,7 +132,7 @@ def _beside(page: Any, text: str, known: set[bytes]) -> str:
 
 
 def _drawn_text(page: Any) -> str:
-    """Of a scanned page."""
+    """Return the text of a scanned page."""
     if not ocr.is_there():
         left_out["pages"] += 1
         return ""

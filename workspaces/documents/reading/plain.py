@@ -233,7 +233,7 @@ _LINES = {"p", "div", "li", "tr", "br", "table", "ul", "ol", "pre", "section", "
 
 
 def read_web_page(data: bytes) -> Blocks:
-    """What a page of the web says, without its menus, notices and comments; whole where nothing stands out."""
+    """Return the main text of a web page, without its menus, notices and comments; all of it if nothing stands out."""
     from trafilatura import extract
 
     text = extract(data, output_format="txt", include_comments=False)

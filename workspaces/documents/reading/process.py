@@ -86,7 +86,7 @@ class CouldNotRead(Exception):
 
 
 def sentences_of(left_out: dict[str, int]) -> str:
-    """What a document says of what was not read of it."""
+    """Return sentences about what was not read of a document."""
     return " ".join(sentence(left_out[what]) for what, sentence in LEFT_OUT.items() if left_out.get(what))
 
 
@@ -144,7 +144,7 @@ def _run(arguments: list[str], seconds: float) -> tuple[int, str]:
 
 
 def _seconds_of_children() -> float:
-    """Of processor time that this process's children had, as far as they have ended."""
+    """Return the processor time of this process's children that have ended, in seconds."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -166,7 +166,7 @@ def _environment() -> dict[str, str]:
 
 
 def _parsed(text: str) -> tuple[Read, str | None]:
-    """What was read, and how it ended: None where it did not say."""
+    """Return what was read, and how it ended: None if that is missing."""
     blocks: list[Block] = []
     picture: Picture | None = None
     for line in text.split("\n"):  # a JSON text may hold the other characters that splitlines() splits on

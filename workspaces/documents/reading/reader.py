@@ -1,6 +1,6 @@
 """A file is read here, in a process of its own with limits: ``python -m workspaces.documents.reading.reader``.
 
-Whatever a hostile file does, it does it to this process: memory, time and what it writes have their limits, and
+A hostile file can harm only this process: memory, time and what it writes have their limits, and
 it ends with its parent. Blocks go to the standard output as JSON, a line each; the last line says how it ended.
 """
 

@@ -125,7 +125,7 @@ class Command(BaseCommand):
 
 
 def _places(document: Document, text: str) -> dict[int, int]:
-    """Of each passage where it begins in the text that was brought."""
+    """Return where each passage begins in the original text."""
     places, at = {}, 0
     for passage in document.passages.order_by("number"):
         at = max(text.find(passage.text.strip(), at), at)

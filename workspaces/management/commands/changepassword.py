@@ -1,4 +1,4 @@
-"""Django's own command; whoever was in with the old password is out afterwards, as after a change on a page."""
+"""Django's own command, which also ends the sessions of the old password, as a change on a page does."""
 
 from __future__ import annotations
 
