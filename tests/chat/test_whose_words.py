@@ -9,8 +9,8 @@ from django.test import Client
 from django.utils import timezone
 
 from chat.chats.remembering import remember_message
+from chat.doors.mcp.calls import found_shape, shape_of
 from chat.doors.mcp.resources import _words_of
-from chat.doors.mcp.shapes import found_shape, shape_of
 from chat.prompting.context import recalled_block
 from chat.tools.memory import recalled, searched
 from memories.forgetting.forget import may_forget

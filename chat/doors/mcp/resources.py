@@ -7,8 +7,7 @@ from datetime import datetime
 import mcp_types as types
 from django.utils.translation import gettext as _
 
-from chat.doors.mcp.session import caller
-from chat.doors.mcp.shapes import in_sight, page
+from chat.doors.mcp.calls import caller, in_sight, page
 from chat.prompting.context import recalled_block
 from chat.prompting.labels import writer_label
 from chat.prompting.text import escape

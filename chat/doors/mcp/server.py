@@ -14,7 +14,7 @@ from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 
 from chat.doors.mcp import resources
-from chat.doors.mcp.session import asking
+from chat.doors.mcp.calls import asking
 from chat.doors.mcp.tools import TOOLS
 from chat.tools.base import Arguments, ToolTrouble, read_arguments
 from memoryhub.database.replicas import pin_to_primary

@@ -9,8 +9,7 @@ from typing import Any, Generic, TypeVar
 from mcp_types import Tool, ToolAnnotations
 from pydantic import BaseModel
 
-from chat.doors.mcp.session import caller
-from chat.doors.mcp.shapes import (
+from chat.doors.mcp.calls import (
     DocumentShape,
     Forget,
     Forgotten,
@@ -21,6 +20,7 @@ from chat.doors.mcp.shapes import (
     Save,
     Saved,
     Search,
+    caller,
     found_shape,
     in_sight,
     page,

@@ -17,7 +17,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils import timezone
 from rest_framework.request import Request
 
-from chat.doors.mcp.session import asking
+from chat.doors.mcp.calls import asking
 from memoryhub.http.asgi import receiver_of, scope_of
 from workspaces.accounts.keys import still_opens
 from workspaces.event_streams import ANSWERS, EventStream, Place

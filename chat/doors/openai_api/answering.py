@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from django.conf import settings
 from django.http import StreamingHttpResponse
@@ -16,32 +18,23 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.answers.threads import in_thread
-from chat.doors.openai_api.errors import error_of
-from chat.doors.openai_api.program_request import Asked, Body
-from chat.doors.openai_api.pump import Chunk, Pump, ReadSoFar
-from chat.doors.openai_api.recalled_for_program import (
-    Noted,
-    Remembered,
-    expect_recall,
-    note_turn,
-    reason,
-    remember,
-)
-from chat.doors.openai_api.request_parts import parts_of_body
-from chat.doors.openai_api.served import find_model
+from chat.doors.openai_api.errors import ModelMissing, error_of
+from chat.doors.openai_api.memory import Noted, Remembered, expect_recall, note_turn, reason, remember
+from chat.doors.openai_api.request import Asked, Body, parts_of_body
 from chat.turns import program_turns, runner
 from memoryhub.database.locks import release_connection
 from memoryhub.errors import DomainError, Forbidden, Invalid, NotFound
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.metering import Meter, metered
+from memoryhub.llm.output_parsing import without_thoughts
 from memoryhub.llm.usage import Usage
 from workspaces.access import get_workspace
 from workspaces.accounts.keys import still_opens
 from workspaces.caller import Caller
-from workspaces.connections.choice import Chosen
+from workspaces.connections.choice import Chosen, all_for
 from workspaces.event_streams import Place
 from workspaces.leaving_machine import Reach
-from workspaces.models import Agent, ApiKey, Purpose, Workspace
+from workspaces.models import Agent, ApiKey, Purpose, User, Workspace
 from workspaces.spending.budgets import require_budget
 from workspaces.spending.ledger import record
 from workspaces.spending.rates import Account, rate_of
@@ -232,3 +225,142 @@ async def _events(pump: Pump, shape: Shape, key: ApiKey) -> AsyncGenerator[str, 
         yield shape.failed(error)
     finally:
         pump.stop()
+
+
+# An answer on its way from a model to a program: read in the loop of turns, handed on to whoever asked.
+#
+# What was said is kept when the program hangs up in the middle, and the model is then asked for no more.
+
+Chunk = dict[str, Any]
+
+
+@dataclass
+class ReadSoFar:
+    """What the model said so far. ``is_over``: it is done, and asked for no tool of the program's."""
+
+    finish_reason: str = ""
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def is_over(self) -> bool:
+        return self.finish_reason not in {"tool_calls", "function_call"}
+
+    def read(self, choices: Any, *, part: str) -> None:
+        """The first choice of a chunk (``part`` is delta) or of a whole answer (message)."""
+        choice = choices[0] if choices else None
+        if not isinstance(choice, dict) or choice.get("index") not in (0, None):
+            return
+        said = choice.get(part)
+        if isinstance(said, dict) and isinstance(said.get("content"), str):
+            self.pieces.append(said["content"])
+        if isinstance(choice.get("finish_reason"), str):
+            self.finish_reason = choice["finish_reason"]
+
+    @property
+    def said(self) -> str:
+        """Without what the model thought before it."""
+        return without_thoughts("".join(self.pieces))
+
+
+class Pump:
+    """``done`` is told what was read, in a thread, however it ended; ``failed`` holds the error, if one ended it."""
+
+    def __init__(self, chunks: AsyncGenerator[Chunk, None], done: Callable[[ReadSoFar], None]) -> None:
+        self.failed: Exception | None = None
+        self._read, self._done = ReadSoFar(), done
+        self._waiting: list[Chunk] = []
+        self._is_over = False
+        self._changed = threading.Condition()
+        self._reader: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
+        self._running = runner.submit(self._run(chunks))
+
+    async def _run(self, chunks: AsyncGenerator[Chunk, None]) -> None:
+        try:
+            async with aclosing(chunks):
+                async for chunk in chunks:
+                    self._read.read(chunk["choices"], part="delta")
+                    self._put(chunk)
+        except Exception as error:
+            self.failed = error
+        finally:
+            try:
+                if self._read.pieces or self.failed is None:
+                    await in_thread(self._done, self._read)
+            finally:
+                self._put(None)
+
+    def _put(self, chunk: Chunk | None) -> None:
+        with self._changed:
+            if chunk is None:
+                self._is_over = True
+            else:
+                self._waiting.append(chunk)
+            self._changed.notify_all()
+            if self._reader is not None:
+                loop, event = self._reader
+                if not loop.is_closed():
+                    loop.call_soon_threadsafe(event.set)
+
+    def wait_for_first(self) -> None:
+        """Until there is something to pass on. Raises what went wrong before that."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._is_over)
+            if self.failed is not None and not self._waiting:
+                raise self.failed
+
+    async def take(self, seconds: float) -> list[Chunk] | None:
+        """What has come, after ``seconds`` perhaps nothing; None at the end."""
+        event = asyncio.Event()
+        with self._changed:
+            self._reader = (asyncio.get_running_loop(), event)
+            ready = bool(self._waiting or self._is_over)
+        if not ready:
+            try:
+                await asyncio.wait_for(event.wait(), seconds)
+            except TimeoutError:
+                return []
+        with self._changed:
+            taken, self._waiting = self._waiting, []
+            return taken if taken or not self._is_over else None
+
+    def stop(self) -> None:
+        """Nobody wants the rest."""
+        self._running.cancel()
+
+
+# The models behind ``/v1`` and the names they go by there.
+
+BUILT_IN = "built-in"  # while its server, which knows the name, is still starting
+WHATEVER = frozenset({"", "default", "memoryhub"})
+
+
+def served(workspace: Workspace, person: User) -> dict[str, Chosen]:
+    """Every model that this person may ask here, by its name; first the one that answers where none is chosen.
+
+    Of two connections to models of one name the later goes by its own name, or by its id.
+    """
+    found: dict[str, Chosen] = {}
+    for chosen in all_for(workspace, person):
+        own = [chosen.connection.name, chosen.connection.public_id] if chosen.connection else []
+        name = next((each for each in [chosen.model.name or BUILT_IN, *own] if each not in found), "")
+        if name and chosen.trouble is None:
+            found[name] = chosen
+    return found
+
+
+def find_model(wanted: str, workspace: Workspace, person: User) -> Chosen:
+    """By its name, also behind the workspace's (``Launch/large-2``) or a connection's name or id. ModelMissing."""
+    models = served(workspace, person)
+    bare = wanted.removeprefix(f"{workspace.name}/")
+    for name in (wanted, bare):
+        if name in models:
+            return models[name]
+        for chosen in models.values():
+            if chosen.connection and name in {chosen.connection.name, chosen.connection.public_id}:
+                return chosen
+    if bare in WHATEVER and models:
+        return next(iter(models.values()))
+    names = ", ".join(models) or "-"
+    raise ModelMissing(
+        _("There is no model of this name here, or you may not use it. There are: %s.") % names
+    )

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from django.test import Client
 
-from chat.doors.programs import models, tools
+from chat.doors.connect_views import models, tools
 from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import make_key_text, make_memory

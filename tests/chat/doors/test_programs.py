@@ -15,8 +15,8 @@ import pytest
 from django.utils import timezone
 from drf_spectacular.generators import SchemaGenerator
 
+from chat.doors.connect_views import models
 from chat.doors.mcp.tools import TOOLS
-from chat.doors.programs import models
 from tests.conftest import Cast
 from tests.factories import make_document, make_key_text, make_memory
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI

@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from chat.chats import sharing
 from chat.chats.remembering import remember_message
+from chat.doors.mcp.calls import found_shape, shape_of
 from chat.doors.mcp.resources import _of_memory
-from chat.doors.mcp.shapes import found_shape, shape_of
 from chat.models import Chat, Message, MessageRole
 from chat.prompting.context import recalled_block
 from chat.prompting.excerpts import excerpt_around

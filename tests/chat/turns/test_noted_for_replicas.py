@@ -10,8 +10,8 @@ from asgiref.sync import sync_to_async
 from django.db import connection, connections
 from django.utils import timezone
 
+from chat.doors.mcp.calls import asking
 from chat.doors.mcp.server import call_tool
-from chat.doors.mcp.session import asking
 from chat.models import MessageRole
 from chat.turns.stream import follow_for
 from memoryhub.database.replicas import MARGIN, is_pinned, pin_to_primary

@@ -1,7 +1,8 @@
-"""What a program asked for: the body as it came, and what of it we look at ourselves."""
+"""A program's request: the body as it came, the parts of it that we read ourselves, and their sizes in tokens."""
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +10,13 @@ from typing import Any
 from django.http.request import HttpHeaders
 from django.utils.translation import gettext as _
 
+from chat.prompting import prompt_parts
+from chat.prompting.text import tokens
 from memories.writing.field_rules import UNSTORABLE
 from memoryhub.errors import Invalid
 from memoryhub.languages import grouped
 from memoryhub.llm.base import INSERTED
+from memoryhub.llm.usage import Parts
 
 MOST_MESSAGES = 2_000
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
@@ -130,3 +134,19 @@ def _is_message(message: Any) -> bool:
     if not isinstance(message.get("role"), str) or message["role"] not in ROLES:
         return False
     return isinstance(message.get("content"), str | list | None)
+
+
+# What a program's request is made of, for who counts: what we put into it, its tools, and all else.
+
+
+def parts_of_body(body: Body) -> Parts:
+    """In estimated tokens."""
+    memory = tools = whole = 0
+    for message in body["messages"]:
+        text = text_of(message)
+        size = tokens(text)
+        whole += size
+        memory += size if INSERTED in message and text.startswith(prompt_parts.MEMORY) else 0
+        tools += size if message.get("role") in {"tool", "function"} else 0
+    described = tokens(json.dumps(body["tools"])) if body.get("tools") else 0
+    return Parts(memory, 0, tools + described, whole + described)

@@ -1,21 +1,49 @@
-"""What tools over MCP take and give, and cursors."""
+"""A call over MCP: the person behind it, what its tools take and give, and cursors."""
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Annotated, Literal
 
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from pydantic import BaseModel, Field
 
-from chat.tools.base import Arguments, at_most, within
+from chat.tools.base import Arguments, ToolCaller, at_most, within
 from chat.tools.memory import Category, Limit, Query, Statement
+from memories.consent import memory_on
 from memories.models import Memory
 from memories.models.memory import MemoryQuerySet
 from memories.recalling.workspace_search import Found
-from memoryhub.errors import Invalid
+from memoryhub.errors import Forbidden, Invalid
 from memoryhub.ids import PATTERN
+from workspaces.access import get_workspace
 from workspaces.caller import Caller
-from workspaces.models import User
+from workspaces.leaving_machine import Reach
+from workspaces.models import ApiKey, KeyScope, User
+
+asking: ContextVar[ApiKey] = ContextVar(
+    "asking"
+)  # set at the door, by which the protocol's handlers are called
+
+
+def caller(*, writes: bool = False, automatic: bool = True) -> ToolCaller:
+    """The one who asks. Raises NotFound, Forbidden, ModelNotLocal.
+
+    What is found goes to a model that we know nothing of, so it leaves this machine. ``automatic``: a model uses memory
+    by itself, for which its person must have turned memory on, as in a chat.
+    """
+    key = asking.get()
+    workspace = get_workspace(key.user, key.workspace.public_id)
+    if writes and key.scope != KeyScope.WRITE:
+        raise Forbidden(_("This API key can only read."))
+    if automatic and not memory_on(key.user, None):
+        raise Forbidden(_("Memory is off for this account. Its person can turn it on in their profile."))
+    reach = Reach.to_model(workspace, is_local=False, personal=True)
+    return ToolCaller(key.user, workspace, workspace.role, reach, timezone.now(), key=key)
+
+
+# What tools over MCP take and give, and cursors.
 
 PAGE, MOST_PAGE = 20, 100
 MemoryId = Annotated[str, at_most(32), Field(description="The id of a memory, such as mem_….")]
