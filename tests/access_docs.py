@@ -54,7 +54,7 @@ def written() -> str:
 
 
 def _table(rows: Iterable[Row], *, keys: bool) -> Iterable[str]:
-    """One line for the routes that answer everybody alike, in the order in which each answer first appears."""
+    """Yield a line for all routes that answer everybody alike, in the order in which each answer first appears."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for row in rows:
         statuses = "/".join(map(str, row.statuses)) + (" †" if row.fresh else "")

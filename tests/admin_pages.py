@@ -35,7 +35,7 @@ def said(response: Any) -> list[str]:
 
 
 def rows_scanned(statement: str) -> int:
-    """How many rows of memories sequential scans of this statement really read."""
+    """Return how many rows of memories sequential scans of this statement really read."""
     with connection.cursor() as cursor:
         cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + statement)
         nodes, read = [cursor.fetchone()[0][0]["Plan"]], 0

@@ -1,4 +1,4 @@
-"""A JSON client for the tests of the REST doors."""
+"""A JSON client for tests of the REST API."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ CSRF_TOKEN = "a" * 32
 
 
 class Exchange:
-    """One POST of JSON. ``events`` are read one by one; ``hang_up`` closes the connection from the client's side."""
+    """Send a POST of JSON. ``events`` are read one by one; ``hang_up`` closes the connection from the client's side."""
 
     def __init__(self, path: str, body: Any, cookies: str, headers: Mapping[str, str]) -> None:
         self.scope = {

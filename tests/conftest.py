@@ -49,7 +49,7 @@ pytest_plugins = [
     "tests.shares",
     "tests.signing_in",
 ]
-# What is compiled is kept, here and in what is started, whatever the environment says: see the Makefile.
+# What is compiled is kept, here and in what is started, in every environment: see the Makefile.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Whole databases are made, copied and flushed to the disk: in memory, where it has this room for them, that costs half.
@@ -85,7 +85,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is loaded for the tests stays to their end: to look through it for garbage took a seventh of their time."""
+    """Keep what is loaded for the tests to their end: to look through it for garbage took a seventh of their time."""
     gc.disable()
     try:
         return (yield)
@@ -192,7 +192,7 @@ def people_may_connect(settings: Settings) -> None:
 
 @pytest.fixture
 def world(made_world: World, people_may_connect: None, db: None) -> World:
-    """One of everything, made once for a file of tests; each finds it as it was made."""
+    """World with one of everything, made once for a file of tests; each finds it as it was made."""
     return copied(made_world)
 
 
@@ -227,6 +227,6 @@ def compiled_catalogues(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def catalogues(compiled_catalogues: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is translated is said as it is: the other tests have no catalogues but Django's own."""
+    """Load the catalogues of languages: the other tests have Django's own alone."""
     settings.LOCALE_PATHS = [compiled_catalogues]
     monkeypatch.setattr(trans_real, "_translations", {})

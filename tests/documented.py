@@ -23,6 +23,6 @@ def documented(
 
 
 def statements(part: str, put_in: Mapping[str, str] | None = None) -> list[str]:
-    """What a line of psql has asked."""
+    """Return the statements of a line of psql."""
     words = documented(part, put_in)
     return [words[place + 1] for place, word in enumerate(words) if word == "-c"]

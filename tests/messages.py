@@ -24,7 +24,7 @@ from tests.imports import parsed
 ROOT = Path(__file__).resolve().parent.parent
 LOCALE = ROOT / "memoryhub" / "locale"
 APPS = ("memoryhub", "workspaces", "memories", "chat")
-# What is said in English alone (docs/languages.md): to staff in the admin, to models and their programs.
+# Texts in English alone (docs/languages.md): to staff in the admin, to models and their programs.
 ENGLISH = ("templates/admin/", "chat/doors/openai_api/", "chat/doors/mcp/")
 # The classical rules: two forms for the Romance languages, whose third one is for millions alone.
 PLURALS = {
@@ -58,7 +58,7 @@ class Said:
 
 
 def collected() -> list[Said]:
-    """Everything that is marked, where it is said first, in the order of files and of lines in them."""
+    """Yield every marked text, where it first appears, in the order of files and lines."""
     found: dict[tuple[str | None, str], Said] = {}
     for said in [*_in_templates(), *_in_python()]:
         if said.where.startswith(ENGLISH) or "/admin/" in said.where:
@@ -104,7 +104,7 @@ def _in_python() -> Iterator[Said]:
 
 
 def _names(tree: ast.Module) -> dict[str, str]:
-    """What this file calls gettext's functions."""
+    """Return the names by which this file calls gettext's functions."""
     found = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module == "django.utils.translation":
@@ -133,7 +133,7 @@ def read(language: str) -> polib.POFile:
 
 
 def merge(language: str, said: list[Said]) -> None:
-    """Write a language's catalogue anew: these strings in this order, each with the translation that it had."""
+    """Rewrite a language's catalogue: these strings in this order, each with the translation that it had."""
     before = read(language)
     had = {(entry.msgctxt, entry.msgid): entry for entry in before}
     after = polib.POFile(wrapwidth=0)
@@ -163,7 +163,7 @@ def merge(language: str, said: list[Said]) -> None:
 
 
 def wrong(entry: polib.POEntry) -> str:
-    """What is the matter with a translation, or nothing."""
+    """Return the fault of a translation, or nothing."""
     forms = list(entry.msgstr_plural.values()) if entry.msgid_plural else [entry.msgstr]
     if not all(form.strip() for form in forms):
         return "is not translated"
@@ -185,7 +185,7 @@ def wrong(entry: polib.POEntry) -> str:
 
 
 def faults(language: str, said: list[Said]) -> list[str]:
-    """What a language lacks of what is said, and what is wrong with what it has, a line each."""
+    """Yield what a language lacks, and what is wrong with what it has, a line each."""
     has = {(entry.msgctxt, entry.msgid): entry for entry in read(language)}
     forms = [*range(int(PLURALS[language][9]))]
     lines = []

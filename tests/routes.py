@@ -62,7 +62,7 @@ class Row:
 
     @property
     def keys_alone(self) -> bool:
-        """Of a door that knows no session."""
+        """Return whether only keys open the route, and no session."""
         return all(status == 401 for status in self.statuses)
 
     @property
@@ -281,7 +281,7 @@ API_ROWS = [
     Row("DELETE", f"{CHAT}/memories/<mem_id:memory_id>", answering(204, EDITORS)),
     Row("POST", f"{CHAT}/memories/<mem_id:memory_id>/rerun-extraction", answering(202, EDITORS)),
     Row("GET", f"{WS}/export", MEMBERS),
-    # The embedded model calls no tools: whoever may start one is told so.
+    # The embedded model calls no tools: people who may start one get an error that says so.
     Row("GET", f"{WS}/runs", MEMBERS),
     Row("POST", f"{WS}/runs", answering(422, EDITORS), {"objective": "Compare the offers"}),
     Row("GET", RUN, MEMBERS),
@@ -419,7 +419,7 @@ API_ROWS = [
     ),
     Row("POST", "v1/embeddings", NOBODY, {"model": "default", "input": "Cats"}, keys=KEYS_OWN),
     Row("GET", "v1/", NOBODY, keys=answering(404, KEYS_OWN)),
-    # What is no message of the protocol; its tools have a matrix of their own (tests/chat/doors/test_mcp.py).
+    # Something that is no message of the protocol; its tools have a matrix of their own (tests/chat/doors/test_mcp.py).
     Row("POST", "mcp", NOBODY, keys=answering(406, KEYS_OWN)),
     Row("POST", "mcp/", NOBODY, keys=answering(406, KEYS_OWN)),
     Row("GET", "api/schema/", EVERYBODY),
@@ -718,7 +718,7 @@ PAGE_ROWS = [
         answering(302, PAGE_OWNERS),
     ),
     Row("POST", "invitations/<str:invitation_id>/", (404, 404, 404, 404, LOGIN), {"answer": "accept"}),
-    # Who is a member already is led in; whoever else has the link may join, once they have signed in.
+    # Who is a member already is led in; anyone else with the link may join, once they have signed in.
     Row("GET", "join/<str:token>/", (302, 302, 302, 200, 200)),
     Row("POST", "join/<str:token>/accept/", answering(302, PAGE_EVERYBODY)),
     Row("GET", "chats/<str:chat_id>/export/", PAGE_MEMBERS),
@@ -733,7 +733,7 @@ PAGE_ROWS = [
     Row("POST", f"{LINKS_PAGE}<str:link_id>/close/", PAGE_OWNERS),
     Row("GET", "workspaces/<str:ws_id>/links/", PAGE_MEMBERS),
     Row("POST", "workspaces/<str:ws_id>/share-links/", answering(302, PAGE_OWNERS), {"links": "on"}),
-    # Whoever has the link, signed in or not.
+    # Anyone with the link, signed in or not.
     Row("GET", "shared/<str:share_token>/", ANYBODY),
     Row("GET", "imports/", PAGE_EVERYBODY),
     # A workspace in which somebody may not write is no choice of the form.

@@ -39,7 +39,7 @@ BASE = "/admin/"
 
 
 def visit(user: User, path: str, data: dict[str, Any] | None = None) -> Any:
-    """What the view answers, rendered; None where it refuses. Without middleware: thousands are asked."""
+    """Return the view's response, rendered; None if it refuses. Without middleware: thousands are sent."""
     factory = RequestFactory()
     if data is None:
         request: HttpRequest = factory.get(path)
@@ -56,11 +56,11 @@ def visit(user: User, path: str, data: dict[str, Any] | None = None) -> Any:
     return None
 
 
-_resolved = cache(resolve)  # each is asked many times, and the admin's come after all others
+_resolved = cache(resolve)  # each is resolved many times, and the admin's come after all others
 
 
 def pages(world: World) -> Iterator[str]:
-    """Every address of the admin, with every row of the world where one is asked for."""
+    """Yield every address of the admin, with every row of the world where it takes one."""
     for route, name in _routes(admin.site.urls[0]):
         if name in {None, "login", "logout"}:  # only lead elsewhere
             continue
@@ -119,7 +119,7 @@ def narrowed(world: World, page: str) -> Iterator[str]:
 
 
 def spelled_out(page: str) -> Iterator[str]:
-    """A list asked how each text begins, of its rows and of whatever they lead to: more rows mean yes."""
+    """Filter a list by how each text begins, of its rows and of related rows: more rows mean yes."""
     app, model, *rest = [*page.removeprefix(BASE).split("/"), ""]
     if (app, model) in _models() and rest[0] == "":
         yield from (f"{page}?{path}__startswith=a" for path in _texts_from(_models()[app, model]))
@@ -144,7 +144,7 @@ def _own_texts(model: Any) -> list[str]:
 
 
 def hostile_posts(world: World, user: User, page: str, shown: Any) -> Iterator[dict[str, Any]]:
-    """What an attacker sends there: each action with every row, or the form as shown with each field bent."""
+    """Yield what an attacker sends there: each action with every row, or the form as shown with each field bent."""
     parts = page.removeprefix(BASE).split("/")
     if len(parts) < 3 or (parts[0], parts[1]) not in _models():
         return
@@ -179,7 +179,7 @@ def _actions(world: World, user: User, page: str, model: Any) -> Iterator[dict[s
 
 
 def _form(shown: Any) -> dict[str, Any]:
-    """What the form of a page holds, as a browser would send it; empty where none was shown."""
+    """Return the fields of a page's form, as a browser would send it; empty where none was shown."""
     context = getattr(shown, "context_data", None) or {}
     if "adminform" not in context:
         return {}
@@ -191,7 +191,7 @@ def _form(shown: Any) -> dict[str, Any]:
 
 
 def _new_rows(world: World, model: Any) -> dict[str, Any]:
-    """One more row in each of the page's lists within, naming the attacker."""
+    """Add one more row, naming the attacker, to each of the page's inline lists."""
     data: dict[str, Any] = {}
     for inline in admin.site._registry[model].inlines:
         fk_name = getattr(inline, "fk_name", None)
@@ -230,7 +230,7 @@ def _bent(field: Any, world: World) -> Iterator[tuple[str, Any]]:
 
 
 def texts(response: Any) -> str:
-    """What an answer says, with what it sends elsewhere."""
+    """Return the text of a response, with its redirect."""
     if response is None:
         return ""
     body = b"".join(response) if response.streaming else response.content

@@ -1,4 +1,4 @@
-"""What the docs say to type, and where they lead: commands, options, modules, paths, settings and anchors are there.
+"""Commands, options, modules, paths, settings and links that the docs name exist.
 
 The examples of docs/api.md are run, whole, by test_api_docs.py; those of programs by tests/programs; commands by
 verification/test_commands_of_docs.py, which lists those that are not, and why.
@@ -31,7 +31,7 @@ PAGES = sorted(
     + list((ROOT / "docs").rglob("*.md"))
 )
 RUN_ELSEWHERE = {"docs/api.md"}
-# What is neither ours nor Python's: a reader has it, or is told how to come by it.
+# Programs that are neither ours nor Python's: a reader has them, or reads how to get them.
 OTHERS = {
     "apt-get", "cd", "docker", "export", "git", "haproxy", "kubectl", "npm", "npx", "pg_basebackup", "pg_ctl",
     "pg_rewind", "pip", "pre-commit", "promtool", "psql", "sh", "systemctl", "systemd-analyze",

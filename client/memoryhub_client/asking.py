@@ -1,4 +1,4 @@
-"""How a call becomes an answer: what is sent, what is sent again, and when.
+"""Requests and answers of a call: sending, retrying, reading.
 
 Every rule is written once, as a coroutine that waits by ``waiting.py`` alone: on an event loop, or blocking, when it is
 through at its first step.
@@ -28,7 +28,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.25, 60.0  # seconds
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
-    """One operation of the schema, with what is sent.
+    """An operation of the schema, with its request.
 
     ``once`` is the Idempotency-Key of what makes or edits something, ``seen`` the ETag of what is changed,
     ``header`` the one of the answer that is wanted instead of its body.
@@ -103,7 +103,7 @@ class Asking:
         raise AssertionError("the last time returns or raises")
 
     async def read(self, call: Call[T]) -> T:
-        """What is in the answer."""
+        """Return the data of the answer."""
         answer = await self.answer(call)
         if call.header:
             return cast(T, answer.headers[call.header])
@@ -113,7 +113,7 @@ class Asking:
             raise error_in(answer) from None
 
     async def all(self, call: Call[Page[T]]) -> AsyncGenerator[T, None]:
-        """What is on every page, each asked for when the one before has been read."""
+        """Yield the items of every page; each is requested when the one before has been read."""
         cursor: str | None = ""
         while cursor is not None:
             page = await self.read(replace(call, query={**call.query, "cursor": cursor}) if cursor else call)
@@ -156,7 +156,7 @@ class Asking:
         return done
 
     def _of_the_session(self, method: str) -> dict[str, str]:
-        """What a write needs that goes by a session."""
+        """Return the headers that a write with a session needs."""
         token = self.waiting.http.cookies.get("csrftoken")
         if method == "GET" or not token:
             return {}

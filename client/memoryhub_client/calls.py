@@ -1,4 +1,4 @@
-"""What both clients can be asked. Each method says what is sent; ``running`` sends it.
+"""Calls of both clients. Each method describes a request; ``running`` sends it.
 
 ``once`` is the Idempotency-Key of what is made or edited: give one of your own if your program may start again in
 between, and send the same with it. Else each call has a new one, so that sending again makes nothing twice.
@@ -121,7 +121,7 @@ class Calls:
     def send_message(
         self, chat_id: str, content: str, *, once: str | None = None, **options: Unpack[t.MessageOptions]
     ) -> Call[t.Turn]:
-        """What you say, and the answer once it is whole. One that failed is an answer too: its ``error`` says why."""
+        """A turn: your message, and the answer once it is whole. A failed answer is one too: see its ``error``."""
         return _turn(chat_id, once, {"content": content, "stream": False, **options})
 
     @events

@@ -1,4 +1,4 @@
-"""What goes wrong, as exceptions."""
+"""Exceptions of the client."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class MemoryHubError(Exception):
 
 
 class ConnectionLost(MemoryHubError):
-    """No answer came. What was asked may have been done, unless it never connected."""
+    """No answer came. The request may have been done, unless it never connected."""
 
 
 class ApiError(MemoryHubError):
@@ -30,7 +30,7 @@ class ApiError(MemoryHubError):
 
 
 def error_in(answer: httpx2.Response) -> ApiError:
-    """What an answer says is wrong. One that is not MemoryHub's (a proxy's page) has the code ``http_502``."""
+    """An error answer. One that is not MemoryHub's (a proxy's page) has the code ``http_502``."""
     try:
         said = answer.json()["error"]
         return ApiError(

@@ -18,7 +18,7 @@ Transport = TypeVar("Transport", httpx2.BaseTransport, httpx2.AsyncBaseTransport
 
 
 class _Method(Generic[P, T]):
-    """What says what is asked (``by`` names the rule), or does more than one; as a method of a client it asks."""
+    """Wrap a method that describes a request (``by`` names the rule) or makes several; the client's method sends it."""
 
     by, gives = "read", "_one"
 
@@ -36,7 +36,7 @@ class _Method(Generic[P, T]):
 
 
 class call(_Method[P, T]):  # a decorator
-    """One question, one answer; or work that is several."""
+    """Send one request and return its answer; or run work that sends several."""
 
     def __init__(self, make: Callable[Concatenate[Any, P], Call[T] | Coroutine[Any, Any, T]]) -> None:
         super().__init__(make)
@@ -97,7 +97,7 @@ class _Client(Generic[Transport]):
     async def sign_in(self, username: str, password: str) -> None:
         """As in a browser, for what no key may do.
 
-        Raises ApiError ``not_signed_in``: wrong, or a second factor is asked.
+        Raises ApiError ``not_signed_in``: wrong, or a second factor is required.
         """
         asking = self._asking
         asking.waiting.http.cookies.clear()

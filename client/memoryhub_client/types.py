@@ -1,4 +1,4 @@
-"""What is sent and what comes back, as the OpenAPI schema has it: tests/client/test_client.py holds the two together.
+"""Types of requests and answers, as the OpenAPI schema has them: tests/client/test_client.py holds the two together.
 
 Times are texts, ISO 8601 in UTC. Answers may have more fields than stand here, and gain some.
 """
@@ -103,7 +103,7 @@ class SavedMemory(Memory):
 
 
 class RestoredMemory(Memory):
-    """``lost_key``: the key that another memory has meanwhile."""
+    """``lost_key``: the key that another memory has by now."""
 
     lost_key: str | None
 
@@ -136,7 +136,7 @@ class RecallCheck(TypedDict):
 
 
 class Forgotten(TypedDict):
-    """How many of what went for good, and whether anything of it can still be found."""
+    """Counts of what was removed for good, and whether anything of it can still be found."""
 
     removed: dict[str, int]
     tombstones: int
@@ -254,7 +254,7 @@ class Turn(TypedDict):
 
 
 class Event(TypedDict):
-    """One of a streamed answer; ``data`` is read already. Leave alone what you do not know."""
+    """An event of a streamed answer; ``data`` is read already. Ignore events you do not know."""
 
     event: str
     data: Any

@@ -1,4 +1,4 @@
-"""How one waits for a server: blocking, or on an event loop. Both have one face, for ``asking.py``."""
+"""Waiting for a server: blocking, or on an event loop. Both have one interface, for ``asking.py``."""
 
 from __future__ import annotations
 
