@@ -44,8 +44,7 @@ def _empty() -> None:
         cursor.execute(
             "SET LOCAL memoryhub.audit_retention = 'on'"
         )  # the log of what was done lets nothing else go
-        for name in touched:
-            cursor.execute(f'DELETE FROM "{name}"')
+        cursor.execute("; ".join(f'DELETE FROM "{name}"' for name in touched))  # in one trip, of some eighty
 
 
 @pytest.fixture(scope="session", autouse=True)

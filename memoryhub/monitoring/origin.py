@@ -83,11 +83,6 @@ def network_of(address: str) -> str:
     return str(ipaddress.ip_network(f"{address}/{prefix}", strict=False))
 
 
-def counted_as(address: str) -> str:
-    """Return the form in which limits count an address: an IPv6 one by its /64, which belongs to one line."""
-    return str(ipaddress.ip_network(f"{address}/64", strict=False)) if ":" in address else address
-
-
 def _clean(address: str) -> str:
     """Without a port, brackets or a zone, and an IPv4 address as one however it was mapped."""
     address = address.strip()
