@@ -108,7 +108,7 @@ def _of_workspace(user: User, workspace: Workspace, now: datetime) -> Iterator[l
         "workspace", "owner", "author", "edited_by", "imported_by", "agent", "may_replace"
     )
     revisions = Prefetch("revisions", Revision.objects.select_related("by"))
-    yield from _in_pieces(loaded.prefetch_related("sources", revisions), memory_line)
+    yield from _in_pieces(loaded.prefetch_related("sources", "replaces", revisions), memory_line)
     answer = said.filter(public_id=OuterRef("message_id"))
     receipts = Receipt.objects.filter(workspace=workspace)
     receipts = receipts.annotate(chat=Subquery(answer.values("chat__public_id"))).exclude(chat=None)

@@ -215,9 +215,10 @@ def _find_by_id(read: list[Read], places: Places) -> None:
         each: (each.past.public_id, _into(each.draft)) for each in read if each.draft and each.past.public_id
     }
     links = {
-        each: (each.past.may_replace, _into(each.draft))
+        (each, other): (other, _into(each.draft))
         for each in read
-        if each.draft and each.past.may_replace
+        for other in (each.past.may_replace, *each.past.replaces)
+        if each.draft and other
     }
     ids = resolve("mem", {*wanted.values(), *links.values()}, lambda found: memories_at(found, places))
     seen: set[str] = set()
@@ -226,8 +227,9 @@ def _find_by_id(read: list[Read], places: Places) -> None:
         if found.is_here or found.local in seen:
             each.record.is_known(found.local)
         seen.add(found.local)
-        link = ids[links[each]].local if each in links else ""
-        each.past = replace(each.past, public_id=found.local, may_replace=link)
+        link = each.past.may_replace and ids[links[each, each.past.may_replace]].local
+        replaces = tuple(ids[links[each, other]].local for other in each.past.replaces)
+        each.past = replace(each.past, public_id=found.local, may_replace=link, replaces=replaces)
 
 
 def _take_as_they_were(read: list[Read], places: Places, newest: int | None) -> None:

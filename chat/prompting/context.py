@@ -10,7 +10,7 @@ from datetime import datetime
 from django.conf import settings
 
 from chat.prompting.conversation import LOOKED_AT, Conversation, Line
-from chat.prompting.labels import category_label, writer_label
+from chat.prompting.labels import category_label, held_label, writer_label
 from chat.prompting.short_term import ShortTerm
 from chat.prompting.text import cut_to, escape, escaped_lines, prompt_text, tokens
 from memories.recalling.ranked_search import Recalled
@@ -187,7 +187,9 @@ def _recalled_line(item: Recalled, *, names_people: bool = True, is_older: bool 
     label = [category_label(memory) or "memory", f"{memory.created_at:%Y-%m-%d}"]
     if names_people or memory.is_imported:
         label.append(writer_label(memory, is_edited=memory.edited_at is not None))
-    if is_older:
+    if held := held_label(memory):
+        label.append(held)
+    if is_older and memory.replaced_by_id is None:
         label.append("older: a newer line here may replace it")
     return f"- ({', '.join(label)}) {escape(memory.content)}"
 

@@ -82,5 +82,11 @@ def category_label(memory: Memory) -> str:
     return category if category in ("", *CATEGORIES) else f"category {quoted(category)}"
 
 
+def held_label(memory: Memory) -> str:
+    """Return from when and until when a memory holds; empty where nobody said."""
+    bounds = [("from", memory.valid_from), ("until", memory.valid_to)]
+    return " ".join(f"{word} {moment:%Y-%m-%d}" for word, moment in bounds if moment is not None)
+
+
 def name_of(user: User | None) -> str:
     return user.shown_name if user else "somebody who left"

@@ -166,7 +166,8 @@ PART_NAMES = {
 REASONS = {
     "below the threshold": gettext_lazy("left out: not relevant enough"),
     "the message asks for nothing": gettext_lazy("left out: the message asks for nothing"),
-    "no longer holds": gettext_lazy("left out: it says that it no longer holds"),
+    "no longer holds": gettext_lazy("left out: it no longer holds"),
+    "replaced by a newer one": gettext_lazy("left out: a newer one has replaced it"),
     "over the limit": gettext_lazy("left out: others were more relevant"),
     "no room in the model's context": gettext_lazy("left out: too long for the model in use"),
     "others read this chat": gettext_lazy("left out: personal, and others read this chat"),

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from chat.models import Message, ToolOutcome
 from chat.prompting.excerpts import excerpt_around
-from chat.prompting.labels import category_label, imported_label, writer_label
+from chat.prompting.labels import category_label, held_label, imported_label, writer_label
 from chat.prompting.provenance import GONE, Shown
 from chat.prompting.text import escape
 from chat.tools import artifacts, documents
@@ -275,7 +275,7 @@ def _whose(item: Found) -> str:
 def _entry(number: int, memory: Memory, score: float, reader: User) -> str:
     is_own = not memory.is_imported and memory.written_by == reader
     whose = "" if is_own else writer_label(memory, is_edited=memory.edited_at is not None)
-    label = ", ".join(filter(None, [category_label(memory), whose, f"score {score:.2f}"]))
+    label = ", ".join(filter(None, [category_label(memory), held_label(memory), whose, f"score {score:.2f}"]))
     return f"{number}. **{memory.public_id}** ({label})\n{escape(memory.content)}"
 
 

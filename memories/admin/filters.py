@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from memories.models import Extraction, Review, SourceType
 from memories.models.extraction import ExtractionStatus
-from memories.models.memory import CATEGORIES, MEMORY
+from memories.models.memory import CATEGORIES, MAY_REPLACE, MEMORY
 from workspaces.admin_kit.filters import AutocompleteFilter, ChoiceFilter
 from workspaces.index.embedding import active_model
 from workspaces.models.passage import has_vector
@@ -32,6 +32,7 @@ class StateFilter(ChoiceFilter):
         ("deleted", "Forgotten"),
         ("rejected", "Rejected"),
         ("expired", "Expired"),
+        ("over", "No longer holds"),
         ("every", "Everything"),
     ]
 
@@ -46,6 +47,8 @@ class StateFilter(ChoiceFilter):
                 return queryset.filter(review=Review.REJECTED)
             case "expired":
                 return queryset.filter(deleted_at=None, expires_at__lte=now)
+            case "over":
+                return queryset.filter(deleted_at=None, valid_to__lte=now)
             case "every":
                 return queryset
         return queryset.filter(deleted_at=None).filter(Q(expires_at=None) | Q(expires_at__gt=now))
@@ -124,7 +127,7 @@ class ReviewFilter(ChoiceFilter):
     ]
     _failed = Extraction.objects.filter(status=ExtractionStatus.FAILED).values("chat_id")
     rules = {
-        "replaces": Q(may_replace__isnull=False, may_replace__deleted_at=None),
+        "replaces": MAY_REPLACE,
         "extraction-failed": Q(source_chat_id__in=_failed) & ~Q(source_chat_id=""),
         "pinned": Q(pinned=True),
     }

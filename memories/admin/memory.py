@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.db.models.functions import Left
 from django.forms import CheckboxInput, Textarea
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -30,7 +30,7 @@ from memories.admin.review import ReviewActions
 from memories.admin.search import HELP, ID_FIELDS, search_memories
 from memories.admin.side_by_side import Pairs
 from memories.models import Memory, Revision
-from memories.models.memory import MEMORY
+from memories.models.memory import MAY_REPLACE, MEMORY
 from memories.writing import extracting, gate, undoing
 from memories.writing.field_rules import CLEANERS
 from memories.writing.late_vectors import reembed
@@ -67,7 +67,7 @@ class RevisionInline(ReadOnlyInline):
 class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
     many = "memories"
     list_display = ("opening", "workspace", "category", "source", "state", "person", "created_at")
-    list_select_related = ("workspace", "author", "edited_by")
+    list_select_related = ("workspace", "author", "edited_by", "may_replace")
     list_filter = (
         WorkspaceFilter,
         StateFilter,
@@ -88,6 +88,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         "embed_anew",
         "extract_anew",
         "replace_older",
+        "hold_again",
         "keep_both",
         "approve",
         "reject",
@@ -96,7 +97,18 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
     )
     inlines = (RevisionInline,)
     autocomplete_fields = ("workspace",)
-    text_fields = ("content", "summary", "category", "key", "tags", "importance", "pinned", "expires_at")
+    text_fields = (
+        "content",
+        "summary",
+        "category",
+        "key",
+        "tags",
+        "importance",
+        "pinned",
+        "expires_at",
+        "valid_from",
+        "valid_to",
+    )
     written = (
         "public_id",
         "state",
@@ -111,6 +123,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         "imported_by",
         "imported_at",
         "older",
+        "newer",
         "source_type",
         "source_chat_id",
         "source_message_id",
@@ -166,7 +179,8 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         words = ["in use" if memory.is_live else "forgotten" if memory.deleted_at else "expired"]
         words = [memory.get_review_display().lower()] if memory.review else words
         words += ["pinned"] if memory.pinned else []
-        words += ["may replace an older one"] if memory.may_replace_id else []
+        words += ["no longer holds"] if memory.is_over(timezone.now()) else []
+        words += ["may replace an older one"] if memory.possibly_replaced else []
         words += ["personal"] if memory.owner_id else []
         words += ["imported"] if memory.is_imported else []
         words += ["an assistant's"] if memory.agent_id else []
@@ -189,6 +203,13 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
             return "-"
         url = reverse("admin:memories_memory_change", args=[memory.may_replace_id])
         return format_html('<a href="{}">{}</a>', url, memory.may_replace.content)
+
+    @admin.display(description="replaced by")
+    def newer(self, memory: Memory) -> str:
+        if memory.replaced_by is None:
+            return "-"
+        url = reverse("admin:memories_memory_change", args=[memory.replaced_by_id])
+        return format_html('<a href="{}">{}</a>', url, memory.replaced_by.content)
 
     def found(self, rows: QuerySet[Any], text: str) -> QuerySet[Any]:
         return search_memories(rows, text)
@@ -320,19 +341,28 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         yield from self._each(request, rows, extracting.rerun, "queued to be extracted anew")
 
     @action(
-        "Replace the older one (forgets it)",
-        "delete",
-        asks="The older memory beside each of these is forgotten, and can be restored. The newer one stays.",
+        "Replace the older one",
+        "change",
+        asks="The older memory beside each of these no longer holds: it is recalled for questions about the past only.",
     )
     def replace_older(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
-        linked = rows.filter(may_replace__isnull=False)
-        older: list[Any] = list(
-            linked.filter(may_replace__deleted_at=None).values_list("may_replace", flat=True)
-        )
+        linked = rows.filter(MAY_REPLACE)
+        keys = list(linked.values_list("pk", flat=True))
         said = list(self._each(request, linked, undoing.replace_older, "replaced an older one"))
-        gone = Memory.objects.filter(pk__in=older, deleted_at__isnull=False)
-        offer_undo(self, request, "restore", list(gone.values_list("pk", flat=True)))
+        done = Memory.objects.filter(pk__in=keys, may_replace__replaced_by=F("pk"))
+        offer_undo(self, request, "hold_again", list(done.values_list("pk", flat=True)))
         yield from said
+
+    @action(
+        "Let the older one hold again",
+        "change",
+        asks="The older memory that each of these replaced holds again. Whether it is replaced is open once more.",
+    )
+    def hold_again(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
+        replacing = rows.filter(may_replace__replaced_by=F("pk"))
+        keys = list(replacing.values_list("pk", flat=True))
+        yield from self._each(request, replacing, undoing.hold_again, "no longer replaces an older one")
+        offer_undo(self, request, "replace_older", keys)
 
     @action(
         "Keep both",
@@ -340,7 +370,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         asks="Both stay, and are no longer shown as a possible update. Nothing is forgotten.",
     )
     def keep_both(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
-        linked = rows.filter(may_replace__isnull=False)
+        linked = rows.filter(MAY_REPLACE)
         yield from self._each(request, linked, undoing.keep_both, "kept beside the older one")
 
     def _each(self, request: HttpRequest, rows: QuerySet[Memory], function: Any, done: str) -> Sentences:

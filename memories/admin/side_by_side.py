@@ -19,6 +19,7 @@ from django.urls import URLPattern, path, reverse
 from memories.admin.choosing import chosen_workspace, may_choose, picker, picker_media
 from memories.admin.private import readable
 from memories.models import Memory
+from memories.models.memory import MAY_REPLACE
 from memoryhub.database.queries import EXACT_COUNT_UP_TO
 from workspaces.admin_kit.base import BoundedPaginator, LeanAdmin
 
@@ -41,9 +42,7 @@ class Pair:
 
 def possible_updates(user: Any, workspace_id: int | None) -> QuerySet[Memory]:
     """The newer ones that are linked to an older one, newest first."""
-    rows = readable(
-        Memory.objects.live().filter(may_replace__isnull=False, may_replace__deleted_at=None), user
-    )
+    rows = readable(Memory.objects.live().filter(MAY_REPLACE), user)
     rows = rows if workspace_id is None else rows.filter(workspace=workspace_id)
     return rows.order_by("-created_at", "-id")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
@@ -13,7 +13,9 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Coalesce
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.functional import Promise
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 
 from memories.models.same_workspace import KeyInSameWorkspace
@@ -65,6 +67,12 @@ def is_automatic(source_type: str) -> bool:
     return source_type == SourceType.MODEL or source_type.startswith("auto_")
 
 
+# Memories that may replace an older one, where nobody has decided yet.
+MAY_REPLACE = Q(
+    may_replace__isnull=False, may_replace__deleted_at=None, may_replace__replaced_by__isnull=True
+)
+
+
 class Review(models.TextChoices):
     NONE = "", "Not needed"
     PENDING = "pending", "Waits for review"
@@ -77,6 +85,10 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         return self.filter(deleted_at=None).filter(
             Q(expires_at=None) | Q(expires_at__gt=now or timezone.now())
         )
+
+    def not_over(self, at: datetime) -> MemoryQuerySet:
+        """Without those that are known to hold no more at a moment."""
+        return self.filter(Q(valid_to=None) | Q(valid_to__gt=at))
 
     def visible_to(self, user: User) -> MemoryQuerySet:
         """What this person's memberships allow: all but the personal memories of others in their workspaces."""
@@ -141,6 +153,21 @@ class Memory(models.Model):
     importance = models.FloatField(default=0.5, validators=[MinValueValidator(0), MaxValueValidator(1)])
     pinned = models.BooleanField(default=False)
     expires_at = models.DateTimeField(null=True, blank=True)
+    valid_from = models.DateTimeField(
+        null=True, blank=True, help_text="From when on it holds. Empty: nobody said."
+    )
+    valid_to = models.DateTimeField(
+        null=True, blank=True, help_text="Until when it holds or held. Empty: nobody said."
+    )
+    replaced_by = KeyInSameWorkspace(
+        "self",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        db_index=False,  # memory_replaced has those few that have one
+        related_name="replaces",
+        help_text="The newer memory that holds instead.",
+    )
     author = models.ForeignKey(
         User, on_delete=models.SET_NULL, null=True, blank=True, related_name="memories"
     )
@@ -251,6 +278,9 @@ class Memory(models.Model):
                 condition=Q(review="pending"),
             ),
             models.Index(fields=["-created_at", "-id"], name="memory_pinned", condition=Q(pinned=True)),
+            models.Index(
+                fields=["replaced_by"], name="memory_replaced", condition=Q(replaced_by__isnull=False)
+            ),
             models.Index(fields=["expires_at"], name="memory_expiry", condition=Q(expires_at__isnull=False)),
             models.Index(
                 fields=["embedding_failed_at"],
@@ -261,6 +291,13 @@ class Memory(models.Model):
         constraints = [
             models.CheckConstraint(
                 condition=Q(importance__gte=0, importance__lte=1), name="importance_0_to_1"
+            ),
+            models.CheckConstraint(
+                condition=Q(valid_from=None) | Q(valid_to=None) | Q(valid_from__lte=models.F("valid_to")),
+                name="valid_from_before_valid_to",
+            ),
+            models.CheckConstraint(
+                condition=Q(replaced_by=None) | Q(valid_to__isnull=False), name="replaced_ones_have_an_end"
             ),
             models.CheckConstraint(
                 condition=Q(review="") | Q(deleted_at__isnull=False), name="proposals_are_not_in_use"
@@ -300,6 +337,20 @@ class Memory(models.Model):
     def has_expired(self, now: datetime) -> bool:
         return self.expires_at is not None and self.expires_at <= now
 
+    def is_over(self, at: datetime) -> bool:
+        """Whether it is known to hold no more at a moment."""
+        return self.valid_to is not None and self.valid_to <= at
+
+    @property
+    def validity(self) -> str:
+        """From when and until when it holds, for a reader: "until March 2026"; empty where nobody said."""
+        begin, end = (moment and _bound(moment) for moment in (self.valid_from, self.valid_to))
+        if begin and end:
+            return _("from %(begin)s until %(end)s") % {"begin": begin, "end": end}
+        if end:
+            return _("until %(end)s") % {"end": end}
+        return _("from %(begin)s") % {"begin": begin} if begin else ""
+
     @property
     def embeddings(self) -> models.QuerySet[PassageVector]:
         """Its vectors in the index, one a model."""
@@ -333,10 +384,15 @@ class Memory(models.Model):
 
     @property
     def replaced(self) -> Memory | None:
-        """What it took the place of by itself, as long as that is forgotten; see ``memories.writing.correcting``."""
+        """The older memory it is linked to, where it has replaced that."""
         older = self.may_replace
-        was_replaced = older is not None and older.public_id == self.source_details.get("replaced")
-        return older if was_replaced and older is not None and older.deleted_at is not None else None
+        return older if older is not None and older.replaced_by_id == self.pk else None
+
+    @property
+    def possibly_replaced(self) -> Memory | None:
+        """The older memory it is linked to, where it is open whether it replaces that."""
+        older = self.may_replace
+        return older if older is not None and older.is_live and older.replaced_by_id is None else None
 
     @property
     def is_automatic(self) -> bool:
@@ -345,6 +401,14 @@ class Memory(models.Model):
     @property
     def source_label(self) -> str:
         return str(SOURCE_LABELS.get(self.source_type, self.source_type))
+
+
+def _bound(moment: datetime) -> str:
+    """A month where it begins or ends with the moment, else the day."""
+    at = moment.astimezone(UTC)
+    is_edge = at == at.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    is_edge = is_edge or (at + timedelta(microseconds=1)).day == 1 != at.day
+    return date_format(at, "YEAR_MONTH_FORMAT" if is_edge else "DATE_FORMAT")
 
 
 class RevisionAction(models.TextChoices):

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as later
 
 from memories.models import Memory, Scope
-from memories.models.memory import MEMORY, MemoryQuerySet
+from memories.models.memory import MAY_REPLACE, MEMORY, MemoryQuerySet
 from memories.recalling.recall import MAX_LIMIT, recall
 from memories.recalling.relevance import is_shown
 from memories.usage import live_in, own_elsewhere
@@ -57,6 +57,11 @@ ON_CARD = (
     "may_replace__public_id",
     "may_replace__content",
     "may_replace__deleted_at",
+    "may_replace__expires_at",
+    "may_replace__replaced_by",
+    "valid_from",
+    "valid_to",
+    "replaced_by",
 )
 
 
@@ -251,5 +256,5 @@ def filtered(memories: MemoryQuerySet, filters: PanelFilters) -> MemoryQuerySet:
     if filters.pinned:
         memories = memories.filter(pinned=True)
     if filters.review:
-        memories = memories.filter(may_replace__isnull=False, may_replace__deleted_at=None)
+        memories = memories.filter(MAY_REPLACE)
     return memories

@@ -247,17 +247,12 @@ def pin(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 
 @require_POST
 def replace(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
-    """“May replace”: ``keep=both`` drops the question, else the older one is forgotten (softly)."""
+    """“May replace”: the older one no longer holds; ``keep=older`` undoes that, ``keep=both`` drops the question."""
     memory, context = _memory(request, ws_id, mem_id)
-    if request.POST.get("keep") == "both":
-        return _show(request, undoing.keep_both(memory, by=request.user, now=context["now"]), context)
-    older = memory.may_replace
-    replaced = undoing.replace_older(memory, by=request.user, now=context["now"])
-    response = _show(request, replaced, context, changed=True)
-    if older is not None:
-        toast = context | {"memory": older, "text": _("The older one is forgotten.")}
-        response.write(render(request, "memories/forgotten_toast.html", toast).content.decode())
-    return response
+    ways = {"both": undoing.keep_both, "older": undoing.hold_again}
+    act = ways.get(request.POST.get("keep", ""), undoing.replace_older)
+    decided = act(memory, by=request.user, now=context["now"])
+    return _show(request, decided, context, changed=act is not undoing.keep_both)
 
 
 @require_GET

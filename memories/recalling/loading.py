@@ -36,7 +36,7 @@ def _in_order(model: type[Model], *names: str) -> list[str]:
 
 
 _AUTHOR = _in_order(User, "id", "username", "first_name", "last_name", "public_id")
-_OLDER = _in_order(Memory, "id", "public_id", "content", "expires_at", "deleted_at")
+_OLDER = _in_order(Memory, "id", "public_id", "content", "expires_at", "replaced_by", "deleted_at")
 _LOAD = f"""
 SELECT {", ".join(f"m.{name}" for name in _NAMES)}, EXISTS (
            SELECT 1 FROM workspaces_passagevector e WHERE e.kind = 1 AND e.ref = m.id AND e.model = %(active)s::text

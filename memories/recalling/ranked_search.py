@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
 from django.db import DatabaseError, connection, transaction
-from django.db.models import prefetch_related_objects
+from django.db.models import Q, prefetch_related_objects
 
 from memories.models import Memory
 from memories.models.memory import MEMORY, PLACE, WRITTEN_BY
@@ -36,6 +36,7 @@ from workspaces.models import Agent, User, Workspace
 
 logger = logging.getLogger(__name__)
 FIRST = 40  # of the candidates, the best by meaning and words: looked at before any other
+ALWAYS = datetime.max.replace(tzinfo=UTC)
 CANDIDATES = 200  # from each arm; the fused order is made of their union
 
 # Exact cosine over one workspace and the asker's personal rows, in the slim table alone (docs/recall.md).
@@ -54,6 +55,8 @@ FROM workspaces_passagevector e JOIN memories_memory m ON m.id = e.ref
 WHERE e.kind = 1 AND e.live AND e.model = %(model)s::text AND e.dimension = %(dimension)s::int
   AND e.place = ANY(%(places)s::bigint[])
   AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
+  AND (m.valid_to IS NULL OR m.valid_to > %(held_at)s::timestamptz)
+  AND (m.valid_from IS NULL OR m.valid_from <= %(begun_by)s::timestamptz)
   AND m.workspace_id = ANY(%(workspaces)s::bigint[])
 ORDER BY 0.7 * (1 - (e.embedding <=> %(vector)s::halfvec))
   + 0.2 * power(0.5::float8,
@@ -65,7 +68,7 @@ LIMIT %(limit)s::int
 # of candidates that only their words brought in (``missing``) the cosine as well.
 _FEATURES = f"""
 SELECT m.id, left(m.content, 500), coalesce(u.username, ''), m.created_at, m.importance,
-       1 - (e.embedding <=> %(vector)s::halfvec)
+       m.valid_from, m.valid_to, 1 - (e.embedding <=> %(vector)s::halfvec)
 FROM memories_memory m
 LEFT JOIN workspaces_user u ON u.id = {WRITTEN_BY}
 LEFT JOIN workspaces_passagevector e ON e.kind = 1 AND e.ref = m.id AND e.ref = ANY(%(missing)s::bigint[])
@@ -132,6 +135,7 @@ class RankedSearch:
     wanted: int
     weights: Weights
     exact: bool
+    as_of: datetime | None = None  # what held then, instead of what holds now
 
     def __post_init__(self) -> None:
         where = self.where
@@ -139,6 +143,8 @@ class RankedSearch:
         self.params: dict[str, Any] = {
             **where.params,
             "now": self.now,
+            "held_at": self.as_of or self.now,
+            "begun_by": self.as_of or ALWAYS,
             "at": words.at(where.places),
             **_NO_VECTOR,
         }
@@ -147,6 +153,7 @@ class RankedSearch:
             None  # the question's own vector, without its gist's; of the hybrid alone
         )
         self.contents: dict[int, str] = {}  # the beginning of each memory that was ranked, by key
+        self.validity: dict[int, tuple[datetime | None, datetime | None]] = {}  # of the same
 
     def own(self, ranking: str, degraded: str, most: int) -> list[Recalled]:
         """The same asked of the person's own memories alone, best first. The query is not embedded once more."""
@@ -154,7 +161,8 @@ class RankedSearch:
         search.where = replace(self.where, personal_alone=True)
         search.params = self.params | search.where.params | {"at": words.at(search.where.places)}
         if degraded:
-            return search.load(search._without_vectors(ranking, read_question(self.query, self.now))[:most])
+            scored = search._without_vectors(ranking, read_question(self.query, self.now))
+            return search.load(search.holding(scored)[:most])
         scored = search.ranked(ranking)[0]
         return search.load(scored[:most], search.judge(scored[: relevance.LOOKED_AT]))
 
@@ -207,6 +215,18 @@ class RankedSearch:
             Recalled(memory, sum(parts.values()), parts, judged.get(memory.pk)) for memory, parts in items
         ]
 
+    def holding(self, scored: list[Scored]) -> list[Scored]:
+        """Those that hold, as far as that is known: what is given where nothing tells a question about the past."""
+        return [each for each in scored if self._holds(each[0]) is not False]
+
+    def _holds(self, pk: int) -> bool | None:
+        """Whether a ranked memory holds at the moment that is asked about; None where nobody said."""
+        begins, ends = self.validity.get(pk, (None, None))
+        at = self.as_of or self.now
+        if (ends is not None and ends <= at) or (self.as_of and begins is not None and begins > at):
+            return False
+        return True if self.as_of or (begins is not None and begins <= at) or ends is not None else None
+
     def judge(self, scored: list[Scored]) -> dict[int, Relevance]:
         """How relevant each of these is, by key; nothing where ``relevance`` cannot read the embedder's vectors.
 
@@ -233,12 +253,16 @@ class RankedSearch:
                 words=parts["words"] / self.weights.words if self.weights.words else 0.0,
                 meaning=parts["meaning"],
                 products=products[pk],
+                holds=self._holds(pk),
             )
             for pk, parts in scored
             if pk in products
         }
         message = relevance.read_message(self.query, self.asked)
-        judged = relevance.judge(message, list(found.values()), background)
+        dates = read_question(self.query, self.now).dates
+        is_past = relevance.asks_past(message) or (dates is not None and dates.is_past(self.now.date()))
+        past = self.as_of is None and is_past
+        judged = relevance.judge(message, list(found.values()), background, past=past)
         return dict(zip(found, judged, strict=True))
 
     def _embed(self, question: Question | None) -> tuple[str, Vectors] | None:
@@ -321,6 +345,7 @@ class RankedSearch:
         known = {candidate.ref: candidate for candidate in found}
         names = bool(question.names or question.about_self) if about is None else bool(about)
         self.contents.update((pk, content) for pk, content, *_ in rows)
+        self.validity.update((row[0], (row[5], row[6])) for row in rows)
         subjects = {pk: subject(content, author) for pk, content, author, *_ in rows} if names else {}
         if about is None:
             named = question.names & set(subjects.values())
@@ -328,7 +353,7 @@ class RankedSearch:
             if not named and question.about_self:
                 about = self.user.get_username().lower()
         scored = []
-        for pk, content, _words, created_at, importance, cosine in rows:
+        for pk, content, _author, created_at, importance, _from, _to, cosine in rows:
             parts = hybrid_parts(
                 cosine if known[pk].cosine is None else known[pk].cosine,
                 known[pk].words,
@@ -364,6 +389,8 @@ class RankedSearch:
         rows = (
             Memory.objects.recallable_in(self.workspace, self.user, self.agent)
             .live(self.now)
+            .not_over(self.as_of or self.now)
+            .filter(Q(valid_from=None) | Q(valid_from__lte=self.as_of or ALWAYS))
             .filter(pk__in=list(cosines), workspace__in=self.where.workspaces)
         )
         columns = rows.values_list("pk", "created_at", "last_accessed_at", "importance")

@@ -57,6 +57,7 @@ def recall(
     withheld: int = 0,
     floor: bool = False,
     noted: bool = True,
+    as_of: datetime | None = None,
 ) -> Recall:
     """The ranked memories this person may see here, each with its score and the score's parts.
 
@@ -70,6 +71,8 @@ def recall(
     Then ``withheld`` of them are named beside, for their person alone; nothing of the recall itself depends on them.
     Above a ``floor`` is only what is relevant (the hybrid's; what words alone found is). Where relevance is known, the
     first twenty of the hybrid ranking are in its order.
+    What no longer holds, or has been replaced, is behind and below the floor unless the query asks for the past; where
+    relevance is unknown, and by other rankings, it is left out. ``as_of``: what held then, as far as that is known.
     """
     if ranking not in RANKINGS:
         raise Invalid(fields={"ranking": _("must be one of %s") % ", ".join(RANKINGS)})
@@ -80,7 +83,7 @@ def recall(
     if not query or limit < 1:
         return Recall(ranking=ranking)
     began, until = time.perf_counter(), offset + min(limit, MAX_LIMIT)
-    search = RankedSearch(query, workspace, user, agent, where, now, until, weights, exact)
+    search = RankedSearch(query, workspace, user, agent, where, now, until, weights, exact, as_of)
     found = read(user.pk, lambda: _found(search, ranking, threshold, slice(offset, until), floor, withheld))
     if noted:
         note_use([item.memory for item in found.items], now)
@@ -94,7 +97,9 @@ def _found(
     scored, degraded = _ranked_above(search, ranking, threshold)
     first = scored[: relevance.LOOKED_AT]
     judged = search.judge(first)
-    if judged:
+    if not judged:
+        scored = search.holding(scored)
+    else:
         first.sort(key=lambda each: -judged[each[0]].value if each[0] in judged else -sum(each[1].values()))
         scored = first + scored[relevance.LOOKED_AT :]
         if part.stop > relevance.LOOKED_AT:

@@ -16,13 +16,13 @@ from memories.recalling import relevance
 from memories.recalling.mentions import mentioned
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import Recall
-from memories.recalling.relevance import Relevance
 from memoryhub.errors import NotFound
 from workspaces.models import User, Workspace
 
 BELOW_THRESHOLD = "below the threshold"
 NOTHING_ASKED = "the message asks for nothing"
 NO_LONGER_HOLDS = "no longer holds"
+REPLACED = "replaced by a newer one"
 OVER_LIMIT = "over the limit"
 NO_ROOM = "no room in the model's context"
 OTHERS_READ = "others read this chat"
@@ -40,7 +40,7 @@ def split_recall(found: Recall, *, threshold: float, limit: int) -> list[tuple[b
     used = 0
     for item in found.items:
         if not matters(item, threshold):
-            verdicts.append((False, _why_not(item.relevance)))
+            verdicts.append((False, _why_not(item)))
         elif used >= limit:
             verdicts.append((False, OVER_LIMIT))
         else:
@@ -64,10 +64,11 @@ def matters(item: Recalled, threshold: float) -> bool:
     return item.relevance.value >= settings.RECALL_THRESHOLD
 
 
-def _why_not(found: Relevance | None) -> str:
+def _why_not(item: Recalled) -> str:
     """Return why a memory is below the threshold: the one reason without which it would be used."""
+    found = item.relevance
     if found is not None and found.if_current >= settings.RECALL_THRESHOLD:
-        return NO_LONGER_HOLDS
+        return NO_LONGER_HOLDS if item.memory.replaced_by_id is None else REPLACED
     if found is not None and found.if_asked >= settings.RECALL_THRESHOLD:
         return NOTHING_ASKED
     return BELOW_THRESHOLD

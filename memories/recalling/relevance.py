@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from memories.judging.validity import says_over, speaks_of_before
 from memories.recalling.mentions import content_keys
 from memories.recalling.ranking import WEIGHTS
 from memoryhub.llm.two_encoders import E5_WEIGHS, ENGLISH, MULTILINGUAL
@@ -38,6 +39,11 @@ PRIORS = {"english": (0.12, 0.12), "multilingual": (0.05, 0.09), "both": (0.07, 
 STEEP = 3.0  # the heads were fitted to vectors of this length
 BEND = 0.7  # deviations from a measure's mean at which its weight may change
 FEW, EASE = 10, 0.35  # below so many memories, each halving asks for so much less (a logit)
+PAST, SURELY_PAST = -1.5, 3.0  # logits from which a message asks for the past, with words of it and without
+OVER = (
+    -4.0
+)  # the same of a statement that is over, where its words say so: "moved to Leith" alone tells where it is
+OVER_SHARE = 0.25  # what is left of the relevance of one that is over: less than any use of it asks for
 MOST = 6.0  # beyond this logit a head's certainty makes no difference
 LENGTH = 2000  # characters of a text whose words are compared
 _WORD = re.compile(r"[^\W_]+")
@@ -101,6 +107,7 @@ class Found(NamedTuple):
     products: Sequence[
         float
     ]  # english, multilingual, length of the English part, and each of STATEMENT_HEADS
+    holds: bool | None = None  # at the moment that is asked about; None where nobody said
 
 
 @lru_cache(maxsize=1)
@@ -125,8 +132,18 @@ def read_message(text: str, asked: Array) -> Message:
     return Message(text, kinds, english, scale)
 
 
-def judge(message: Message, found: Sequence[Found], background: Sequence[Sequence[float]]) -> list[Relevance]:
-    """Judge each of ``found``, all in the order of recall. ``background``: the first three products of others."""
+def judge(
+    message: Message,
+    found: Sequence[Found],
+    background: Sequence[Sequence[float]],
+    *,
+    past: bool | None = None,
+) -> list[Relevance]:
+    """Judge each of ``found``, all in the order of recall. ``background``: the first three products of others.
+
+    Unless the ``past`` is asked for (left out: as the message says), what no longer holds is relevant to nothing,
+    whether that is known or the statement says so itself; what is known to hold does, whatever it seems to say.
+    """
     if not found:
         return []
     plain = measure(message, found, background)
@@ -137,11 +154,22 @@ def judge(message: Message, found: Sequence[Found], background: Sequence[Sequenc
     if_asked = _probability(np.hstack([plain, kinds_of(asking, rules, plain)]), ease)
     current = np.stack([rules[:, 0], np.full(len(found), -MOST)], axis=1)
     if_current = _probability(np.hstack([plain, kinds_of(message.kinds, current, plain)]), ease)
+    if not (asks_past(message) if past is None else past):
+        known = np.array([math.nan if each.holds is None else each.holds for each in found])
+        says = (rules[:, 1] >= OVER) & np.array([says_over(each.content) for each in found])
+        over = (known == 0) | (np.isnan(known) & says)
+        value = np.where(known == 1, np.maximum(value, if_current), np.where(over, OVER_SHARE * value, value))
     asks = MESSAGE_HEADS[int(message.kinds[:3].argmax())]
     return [
         Relevance(float(own), float(asked), float(current), asks)
         for own, asked, current in zip(value, if_asked, if_current, strict=True)
     ]
+
+
+def asks_past(message: Message) -> bool:
+    """Whether a message asks for what was before: then what no longer holds may be given."""
+    least = PAST if speaks_of_before(message.text) else SURELY_PAST
+    return bool(message.kinds[MESSAGE_HEADS.index("past")] >= least)
 
 
 def measure(message: Message, found: Sequence[Found], background: Sequence[Sequence[float]]) -> Array:
@@ -176,7 +204,7 @@ def kinds_of(message: Array, statements: Array, plain: Array) -> Array:
     """A row of KINDS for each statement, from logits of MESSAGE_HEADS and STATEMENT_HEADS, and the measures."""
     three = message[:3] - message[:3].mean()
     silent, _lookup, work = np.exp(three - three.max()) / np.exp(three - three.max()).sum()
-    past = _sigmoid(2 * (message[3] + 1.5))
+    past = _sigmoid(2 * (message[3] - PAST))
     rule, over = np.clip(statements, -MOST, MOST).T
     is_rule, is_over = _sigmoid(statements[:, 0]), _sigmoid(statements[:, 1])
     above, score = (plain[:, MEASURES.index(name)] for name in ("z_both", "score"))

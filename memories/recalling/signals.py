@@ -69,6 +69,13 @@ class Dates:
             return 0.0
         return 0.5 if any(self._include(on - timedelta(days=ago)) for ago in range(1, TOLD_OF + 1)) else 0.0
 
+    def is_past(self, today: date) -> bool:
+        """Whether these days are known to be over."""
+        if self.last is None and self.year is None:
+            return False
+        last = self.last or date(self.year or 1, self.month or 12, 1) + timedelta(days=31)
+        return last < today
+
     def _include(self, on: date) -> bool:
         if self.first and self.last:
             return self.first <= on <= self.last

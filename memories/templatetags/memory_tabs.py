@@ -7,6 +7,7 @@ from typing import Any
 from django import template
 
 from memories.forgetting.copy_notes import noted
+from memories.models.memory import MAY_REPLACE
 from memories.usage import live_in
 from memories.writing.review import proposals
 from workspaces.models import Workspace
@@ -18,7 +19,7 @@ register = template.Library()
 def memory_tabs(context: dict[str, Any], workspace: Workspace, current: str) -> dict[str, Any]:
     """``current`` is the tab that the page stands behind. Three queries."""
     user = context["request"].user
-    undecided = live_in(workspace, user).filter(may_replace__isnull=False, may_replace__deleted_at=None)
+    undecided = live_in(workspace, user).filter(MAY_REPLACE)
     return {
         "workspace": workspace,
         "current": current,

@@ -35,7 +35,7 @@ from workspaces.quotas import brought_by, require_room
 
 @dataclass
 class _There:
-    """What is stored in a place and what is new there, loaded for all drafts of a batch."""
+    """Stored and new memories of a place, loaded once for all drafts of a batch."""
 
     neighbours: dict[int, list[tuple[int, float]]]
     known: dict[int, Memory]
@@ -43,8 +43,8 @@ class _There:
     equals: dict[str, list[Memory]] = field(default_factory=dict)  # the oldest first
     holders: dict[str | None, Memory] = field(default_factory=dict)
 
-    def beside(self, memory: Memory) -> _Beside:
-        return _Beside(self, memory)
+    def beside(self, memory: Memory, now: datetime) -> _Beside:
+        return _Beside(self, memory, now)
 
     def add(self, memory: Memory) -> None:
         if memory.deleted_at is not None:
@@ -62,18 +62,26 @@ class _Beside:
 
     there: _There
     memory: Memory
+    now: datetime
 
     def holder(self) -> Memory | None:
         return self.there.holders.get(self.memory.key) if self.memory.key else None
 
     def same(self) -> Similar[Memory]:
         key, known = self.memory.key, self.there.known
-        equals = [each for each in self.there.equals.get(self.memory.content_hash, []) if fits(each, key)]
+        equals = [each for each in self.there.equals.get(self.memory.content_hash, []) if self._fits(each)]
         if equals:
             return Similar(duplicate=equals[-1])
         neighbours = self.there.neighbours.get(self.memory.pk, [])
-        nearest = [(known[abs(pk)], cosine) for pk, cosine in neighbours if abs(pk) in known][:NEAREST]
+        near = [(known[abs(pk)], cosine) for pk, cosine in neighbours if abs(pk) in known]
+        nearest = [(each, cosine) for each, cosine in near if self._holds_alike(each)][:NEAREST]
         return judge(self.memory.content, nearest, threshold=settings.DEDUPE_THRESHOLD, key=key)
+
+    def _fits(self, memory: Memory) -> bool:
+        return fits(memory, self.memory.key) and self._holds_alike(memory)
+
+    def _holds_alike(self, memory: Memory) -> bool:
+        return memory.is_over(self.now) == self.memory.is_over(self.now)
 
 
 class Batch:
@@ -85,8 +93,12 @@ class Batch:
         now: datetime,
         pasts: Sequence[Past] | None = None,
     ) -> None:
-        self.rows, self.now = rows, now
+        self.now = now
         self.pasts = [Past()] * len(rows) if pasts is None else pasts
+        self.rows = [
+            (number, draft.dated(past.created_at or now), embedded)
+            for (number, draft, embedded), past in zip(rows, self.pasts, strict=True)
+        ]
         self.past_of: dict[int, Past] = {}
         self.saved: dict[int, Saved] = {}
         self.new: list[tuple[Memory, Embedded | None]] = []
@@ -113,7 +125,7 @@ class Batch:
         there = self._load(memories, near=near and dedupe != "create", up_to=kept_up_to)
         forgotten = tombstones.forgotten([draft for _, draft, _ in self.rows], by=by)
         for (number, draft, embedded), memory, gone in zip(self.rows, memories, forgotten, strict=True):
-            beside = there.beside(memory)
+            beside = there.beside(memory, self.now)
             if kept_up_to is None:
                 forced, unchanged = dedupe == "create", False
             else:
@@ -194,6 +206,7 @@ class Batch:
         self._link(memories)
         moved = self._move_keys(by)
         insert_rows(memories)
+        self._note_replaced(memories)
         index_lexemes([memory for memory in memories if memory.deleted_at is None])
         Revision.objects.bulk_create(
             revision for memory in memories for revision in self._revisions(memory, by)
@@ -237,6 +250,15 @@ class Batch:
             older_one = known.get(self.past_of[memory.pk].may_replace)
             if older_one is not None and older_one.pk < memory.pk:
                 memory.may_replace = older_one
+
+    def _note_replaced(self, memories: Sequence[Memory]) -> None:
+        """Link ended memories of the place, where nothing is linked, to the one of these that replaced them."""
+        for memory in memories:
+            if replaced := self.past_of[memory.pk].replaces:
+                ended = Memory.objects.filter(
+                    workspace=memory.workspace_id, owner=memory.owner_id, agent=memory.agent_id
+                ).filter(public_id__in=replaced, replaced_by=None, valid_to__isnull=False)
+                ended.exclude(pk=memory.pk).update(replaced_by=memory)
 
     def _revisions(self, memory: Memory, by: User | None) -> Iterable[Revision]:
         past = self.past_of[memory.pk].revisions

@@ -1,4 +1,4 @@
-"""What the gate does to rows that are there: changes with their history, keys that go from one to another."""
+"""Changes to stored memories, with their history, and keys that move from one memory to another."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
+from memories.judging.validity import read_validity
 from memories.models import Memory, Revision
 from memories.models.memory import KEY_IS_UNIQUE, RevisionAction
 from memories.writing.announcing import announce
 from memories.writing.drafts import Draft, content_hash
+from memories.writing.field_rules import check_validity
 from memories.writing.indexed import index_words, put_in_index, unindex_words
 from memories.writing.versions import next_update
 from memoryhub.database.queries import Ready
-from memoryhub.errors import Conflict, NotFound
+from memoryhub.errors import Conflict, Invalid, NotFound
 from workspaces.audit import Verb, record
 from workspaces.index.embedding import Embedded
 from workspaces.models import User
 
 OTHER_WORDS = frozenset({"category", "summary"})  # stand beside the content as its author's
+LINKS = frozenset({"may_replace", "replaced_by"})  # to other memories: a history holds values alone
 MOST_WORDINGS = 50  # of one memory: what says the same a hundred times in other words says nothing more
 
 
@@ -70,13 +73,15 @@ def change(
     """
     if "content" in changes:
         changes = {"summary": None, **changes, "source_excerpt": "", "may_replace": None}
-    before = {name: _plain(getattr(memory, name)) for name in changes if name != "may_replace"}
+        changes = _validity_after(memory, changes, now) | changes
+    before = {name: _plain(getattr(memory, name)) for name in changes if name not in LINKS}
     if "content" in changes:
         is_own = writer is not None and writer.pk == memory.author_id
         changes |= {"edited_by": None if is_own else writer, "edited_at": None if is_own else now}
         changes |= {"imported_by": imported_by, "imported_at": imported_at}
     elif not OTHER_WORDS.isdisjoint(changes) and _is_of_another(memory, writer):
         changes |= {"edited_by": writer, "edited_at": now}
+    check_validity(*(changes.get(name, getattr(memory, name)) for name in ("valid_from", "valid_to")))
     unindex_words([memory])
     for name, value in changes.items():
         setattr(memory, name, value)
@@ -91,9 +96,45 @@ def change(
     audit(Verb.MEMORY_EDITED, memory, by, fields=[*before])
 
 
+def _validity_after(memory: Memory, changes: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """Return the validity that a new text states, unless the old validity was set by hand or by a replacement."""
+    if not {"valid_from", "valid_to"}.isdisjoint(changes):
+        return {}
+    if (memory.valid_from, memory.valid_to) != read_validity(memory.content, memory.created_at):
+        return {}
+    return read_validity(changes["content"], now)._asdict()
+
+
 def _is_of_another(memory: Memory, writer: User | None) -> bool:
     """Whether a change by this person stands under somebody else's name. The mark of an import stays as it is."""
     return writer is not None and writer != memory.written_by and not memory.is_imported
+
+
+def replacement(older: Memory, newer: Memory | None, *, now: datetime) -> dict[str, Any]:
+    """Return the changes that let ``newer`` replace a memory, from when the newer one holds, or from now.
+
+    None for ``newer`` lets the memory hold again, until its earlier end if it had one.
+
+    Raises Invalid where these two do not lie in the same place, or the newer one is replaced by this one.
+    """
+    if newer is None:
+        past = older.revisions.filter(action=RevisionAction.REPLACE).first() if older.replaced_by_id else None
+        until = past.before.get("valid_to") if past else None
+        return {"replaced_by": None, "valid_to": datetime.fromisoformat(until) if until else None}
+    if newer.pk == older.pk or newer.place != older.place or newer.replaced_by_id == older.pk:
+        raise Invalid(
+            fields={"replaced_by": _("must be another memory of the same place, not replaced by this one")}
+        )
+    begins = newer.valid_from or now
+    until = begins if older.valid_to is None else min(begins, older.valid_to)
+    return {"replaced_by": newer, "valid_to": max(until, older.valid_from or until)}
+
+
+def replace(older: Memory, *, newer: Memory | None, by: User | None, now: datetime) -> None:
+    """Have a locked row replaced by ``newer``, or hold again without it. Part of a transaction."""
+    action = RevisionAction.RESTORE if newer is None else RevisionAction.REPLACE
+    change(older, replacement(older, newer, now=now), by=by, now=now, action=action)
+    announce(older, "edit")
 
 
 def update_in_place(

@@ -1,6 +1,7 @@
 """What the new memories of a turn take the place of: a job left for another, a date said wrong, "scratch that".
 
-The older one is forgotten softly, says so in its history, and comes back with one click: the newer one's card has it.
+The older one no longer holds from then on, says so in its history, and holds again with one click: the newer one's
+card has it. What "scratch that" takes back is forgotten softly.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from memories.judging.extraction.sentences import sentence_with
 from memories.judging.extraction.taking_back import only_takes_back
 from memories.models import Extraction, Memory, Revision, Scope, SourceType
 from memories.models.extraction import ExtractionStatus
-from memories.models.memory import MemoryQuerySet, RevisionAction
-from memories.writing import gate
+from memories.models.memory import MemoryQuerySet
+from memories.writing import changing, gate
 from memories.writing.changing import locked_row
 from memories.writing.doubles import rows_beside
 from memories.writing.drafts import Draft
@@ -103,21 +104,19 @@ def _nobody_elses(memories: MemoryQuerySet, person: User, now: datetime) -> Memo
 
 
 def supersede(older: Memory, *, by: Memory, now: datetime) -> None:
-    """``by`` is linked to the older one, which is forgotten: but for one that is pinned or has a key, which somebody
-    put there, and asks. It takes the place of one only, which its Undo brings back. Part of a transaction.
+    """``by`` is linked to the older one, which no longer holds: but for one that is pinned or has a key, which
+    somebody put there, and asks. It takes the place of one only, which its Undo brings back. Part of a transaction.
     """
     try:
         locked = locked_row(older, deleted=False)
     except NotFound:  # forgotten at this very moment: nothing is left to replace
         return
-    if locked.pk == by.pk or by.source_details.get("replaced", locked.public_id) != locked.public_id:
+    if locked.pk == by.pk or by.replaces.exclude(pk=locked.pk).exists():
         return
-    is_sure = not locked.pinned and locked.key is None
-    details = by.source_details | ({"replaced": locked.public_id} if is_sure else {})
-    by.may_replace, by.source_details = locked, details
-    by.save(update_fields=["may_replace", "source_details"])
-    if is_sure:
-        gate.delete_memory(locked, by=None, now=now, action=RevisionAction.REPLACE)
+    by.may_replace = locked
+    by.save(update_fields=["may_replace"])
+    if not locked.pinned and locked.key is None:
+        changing.replace(locked, newer=by, by=None, now=now)
 
 
 def _may_write(draft: Draft) -> bool:
@@ -134,7 +133,11 @@ def _beside(draft: Draft, embedded: Embedded | None, *, said_at: datetime, now: 
     changed, and of no part of this turn.
     """
     others = Revision.objects.filter(memory=OuterRef("pk"), by__isnull=False).exclude(by=draft.author)
-    own = rows_beside(draft, now).filter(author=draft.author, updated_at__lte=said_at + MINED_WITHIN)
+    own = (
+        rows_beside(draft, now)
+        .not_over(now)
+        .filter(author=draft.author, updated_at__lte=said_at + MINED_WITHIN)
+    )
     own = own.exclude(Exists(others))
     if draft.source_message_id:
         own = own.exclude(source_message_id=draft.source_message_id)

@@ -36,7 +36,7 @@ class Known:
 class Update:
     """``memory`` changes in place: its key was named, or it says the same, has no key and gets this one.
 
-    ``giver`` has expired and has the key still: it gives it up first. So below.
+    ``giver`` has expired, or is over, and has the key still: it gives it up first. So below.
     """
 
     memory: Memory
@@ -126,7 +126,7 @@ def decide(
     if comes_back and (error := _secret_in(said)):
         return Refused(error)
     holder = beside.holder() if said.key else None
-    namesake = holder if holder is not None and not holder.has_expired(now) else None
+    namesake = holder if holder is not None and not _gave_up(holder, said, now) else None
     if forced and not waits:
         return New(taken_by=namesake) if comes_back and namesake else New(giver=holder)
     if namesake is not None and not waits and not comes_back:
@@ -140,6 +140,11 @@ def decide(
     if waits:
         return Proposal(found.possible_update)
     return Update(known, giver=holder) if known is not None else New(found.possible_update, giver=holder)
+
+
+def _gave_up(holder: Memory, said: Draft | Memory, now: datetime) -> bool:
+    """Whether its key is free for this: it has expired, or holds no more where this does."""
+    return holder.has_expired(now) or (holder.is_over(now) and not said.is_over(now))
 
 
 def _secret_in(said: Draft | Memory) -> SecretRefused | None:

@@ -9,17 +9,18 @@ from typing import Any
 from django.db.models import QuerySet
 
 from memories.models import Memory
-from memories.models.memory import PLACE
+from memories.models.memory import PLACE, MemoryQuerySet
 from memories.writing.drafts import Draft
 from memoryhub.database import queries
 from workspaces.models import Workspace
 
 # A place says workspace, scope, owner and assistant; the workspace is there for the index. To a text with a key those
-# of other keys are none.
+# of other keys are none. What is over is no double of what holds.
 _EQUAL = f"""
 SELECT id FROM memories_memory
 WHERE workspace_id = %(workspace)s::bigint AND content_hash = %(hash)s::text AND {PLACE} = %(place)s::bigint
   AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > %(now)s::timestamptz) AND id < %(before)s::bigint
+  AND (valid_to IS NOT NULL AND valid_to <= %(now)s::timestamptz) = %(over)s::boolean
   AND (%(key)s::text IS NULL OR key IS NULL OR key = %(key)s::text)
 ORDER BY (%(key)s::text IS NOT NULL AND key IS NULL), created_at DESC, id DESC LIMIT 1
 """  # noqa: S608  constants only
@@ -42,7 +43,7 @@ def one_import_at_a_time() -> None:
     queries.rows(_LOCK_IDS, {})
 
 
-def rows_beside(draft: Draft, now: datetime) -> QuerySet[Memory]:
+def rows_beside(draft: Draft, now: datetime) -> MemoryQuerySet:
     """The live memories among which a draft may find its double: same workspace, scope, owner and assistant."""
     return Memory.objects.live(now).filter(
         workspace=draft.workspace, scope=draft.scope, owner=draft.owner, agent=draft.agent
@@ -50,7 +51,7 @@ def rows_beside(draft: Draft, now: datetime) -> QuerySet[Memory]:
 
 
 def holders_beside(draft: Draft, keys: Collection[str]) -> QuerySet[Memory]:
-    """Who has these keys in the draft's place, though expired."""
+    """Return the memories with these keys in the draft's place, expired ones too."""
     owner, agent = draft.owner, draft.agent
     return Memory.objects.filter(
         workspace=draft.workspace, owner=owner, agent=agent, key__in=keys, deleted_at=None
@@ -77,6 +78,7 @@ def find_equal(said: Draft | Memory, now: datetime, *, before: int) -> Memory | 
         "key": said.key,
         "before": before,
         "now": now,
+        "over": said.is_over(now),
     }
     return _first(queries.rows(_EQUAL, given), said)
 

@@ -16,9 +16,10 @@ from django.utils.translation import gettext_lazy as later
 from memories.judging.duplicates import normalise
 from memories.judging.extraction.provenance import Source
 from memories.judging.secret_filter import find_personal, find_secret
+from memories.judging.validity import read_validity
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CONTENT_LENGTH, RevisionAction, is_automatic, place_of
-from memories.writing.field_rules import CLEANERS, LABEL_LENGTH, UNSTORABLE, clean_text
+from memories.writing.field_rules import CLEANERS, LABEL_LENGTH, UNSTORABLE, check_validity, clean_text
 from memories.writing.sources import clean_sources
 from memories.writing.together import TEXTS, texts_of
 from memoryhub.errors import Invalid, SecretRefused, Sensitive
@@ -59,6 +60,8 @@ class Draft:
     importance: float = 0.5
     pinned: bool = False
     expires_at: datetime | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
     scope: str = Scope.WORKSPACE
     agent: Agent | None = None
     source_type: str = SourceType.USER
@@ -83,7 +86,7 @@ class Draft:
 
     @property
     def changes(self) -> dict[str, Any]:
-        """Of a cleaned draft, what it changes of a memory that is there: what was left out is kept."""
+        """Return the fields of a cleaned draft that change a stored memory; fields left out are kept."""
         values = {name: getattr(self, name) for name in CLEANERS}
         unlike = {name for name, value in values.items() if value != _UNSAID.get(name)}
         named = {*(unlike if self.named is None else self.named), "content", "key"}
@@ -110,6 +113,20 @@ class Draft:
     def written_by(self) -> User | None:
         """Whose words they are; see ``Memory.written_by``."""
         return self.author if self.edited_at is None else self.edited_by
+
+    def dated(self, said_at: datetime) -> Draft:
+        """The draft, from when and until when it holds as its text says, unless its caller says so."""
+        if self.valid_from is not None or self.valid_to is not None or self._says_when:
+            return self
+        return replace(self, **read_validity(self.content, said_at)._asdict())
+
+    @property
+    def _says_when(self) -> bool:
+        """Whether its caller named a bound, if only to say that there is none."""
+        return self.named is not None and not {"valid_from", "valid_to"}.isdisjoint(self.named)
+
+    def is_over(self, at: datetime) -> bool:
+        return self.valid_to is not None and self.valid_to <= at
 
     def to_review(self) -> Draft:
         return replace(self, for_review=True)
@@ -157,6 +174,7 @@ class Draft:
             raise Invalid(fields={"agent_id": _("is not an assistant of this workspace")})
         if source_type not in SourceType.values and (found := find_secret(source_type)):
             raise SecretRefused(fields={"source_type": _("looks like a credential")}, kind=found.kind)
+        check_validity(values["valid_from"], values["valid_to"])
         excerpt = UNSTORABLE.sub("", self.source_excerpt)[:EXCERPT_LENGTH]
         values["sources"] = clean_sources(self.sources)
         return replace(self, **values, source_type=source_type, source_excerpt=without_secrets(excerpt))

@@ -1,4 +1,4 @@
-"""What each field of a memory may hold: stripped and checked, one field at a time (docs/api.md)."""
+"""Rules for the fields of a memory: stripped and checked, one field at a time (docs/api.md)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH
+from memoryhub.errors import Invalid
 from memoryhub.languages import grouped
 
 TAG_LENGTH = 50
@@ -86,4 +87,12 @@ CLEANERS: dict[str, Any] = {
     "importance": _importance,
     "pinned": _flag,
     "expires_at": _moment,
+    "valid_from": _moment,
+    "valid_to": _moment,
 }
+
+
+def check_validity(valid_from: datetime | None, valid_to: datetime | None) -> None:
+    """Raises Invalid where something would end before it begins."""
+    if valid_from is not None and valid_to is not None and valid_to < valid_from:
+        raise Invalid(fields={"valid_to": _("must not be before valid_from")})

@@ -24,6 +24,7 @@ from memories.writing.changing import (
     locked_row,
     note_wordings,
     one_holder_a_key,
+    replacement,
     update_in_place,
 )
 from memories.writing.decide import Forgotten, Known, New, Proposal, Refused, Stored, Update, decide
@@ -99,6 +100,7 @@ def save_embedded(
 
     ``near=False``: only equal texts are known, those of keys below ``before``.
     """
+    draft = draft.dated(now)
     with one_holder_a_key():
         one_writer_at_a_time(draft.workspace)
         verdict = decide(
@@ -151,14 +153,16 @@ def edit_memory(
     """Change the given fields (of ``CLEANERS``). New content is embedded anew and recalled by nothing older.
 
     ``made_from`` is the message that a program made the new text from: it counts only while that is the memory's
-    source, and never brings back what was forgotten. ``seen`` are the versions its editor may have in mind.
+    source, and never brings back what was forgotten. ``replaced_by`` among the changes is the memory that holds
+    instead, None that this one holds again. ``seen`` are the versions its editor may have in mind.
     ``confirmed``: its person was asked about a number of their own that the new text holds, and wants it stored. Raises
     Invalid, SecretRefused, Sensitive, WasForgotten, Stale if it is in none of those, or NotFound if the memory, or the
     source of its new text, was deleted meanwhile.
     """
-    unknown = set(changes) - set(CLEANERS)
+    unknown = set(changes) - {*CLEANERS, "replaced_by"}
     if unknown:
         raise TypeError(f"not fields of a memory: {sorted(unknown)}")
+    link = {"newer": changes.pop("replaced_by")} if "replaced_by" in changes else {}
     with refusal_counts.counted(memory.workspace_id, memory.source_type, now):
         changes = clean_fields(changes, personal=False)
         _check_change(memory, changes, confirmed=confirmed and not made_from)
@@ -169,6 +173,10 @@ def edit_memory(
                 one_writer_at_a_time(memory.workspace)
             locked = locked_row(memory, deleted=False)
             require_version(locked, seen)
+            if link:
+                changes = replacement(locked, **link, now=now) | changes
+            elif changes.get("valid_to", now) is None:  # it holds: nothing has replaced it
+                changes["replaced_by"] = None
             changes = {name: value for name, value in changes.items() if getattr(locked, name) != value}
             if not changes:
                 return locked
@@ -176,13 +184,14 @@ def edit_memory(
                 raise NotFound(_("What this memory came from has since been forgotten."))
             tombstones.check_edit(locked, changes, by=None if made_from else by)
             if changes.get("key") and (holder := find_holder(locked, key=changes["key"])):
-                if not holder.has_expired(now):
+                if not (holder.has_expired(now) or holder.is_over(now)):
                     raise key_is_taken()
                 give_key_up(holder, to=locked, by=by, now=now)
             writer = by
             if made_from:
                 writer = locked.author if "content" in changes else locked.written_by
-            change(locked, changes, by=by, now=now, writer=writer, embedded=embedded)
+            action = RevisionAction.REPLACE if changes.get("replaced_by") else RevisionAction.EDIT
+            change(locked, changes, by=by, now=now, writer=writer, embedded=embedded, action=action)
             announce(locked, "edit")
         return locked
 
@@ -236,6 +245,8 @@ def new_row(
         importance=draft.importance,
         pinned=draft.pinned,
         expires_at=draft.expires_at,
+        valid_from=draft.valid_from,
+        valid_to=draft.valid_to,
         source_type=draft.source_type,
         source_chat_id=draft.source_chat_id,
         source_message_id=draft.source_message_id,

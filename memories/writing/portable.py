@@ -25,6 +25,8 @@ PLAIN = ("content", "summary", "key", "category", "tags", "importance", "pinned"
 SOURCE = ("source_chat_id", "source_message_id", "source_excerpt", "source_details")
 DATES = (
     "expires_at",
+    "valid_from",
+    "valid_to",
     "created_at",
     "updated_at",
     "edited_at",
@@ -41,6 +43,7 @@ DERIVED = (
     "own_row",
     "embedding_failed_at",
 )  # made anew where it is imported
+_MOMENTS = ("expires_at", "valid_from", "valid_to", "edited_at", "imported_at")  # of a draft
 ID_LENGTH = 32
 DETAILS_LENGTH = 10_000  # characters of source details, as JSON
 REVISIONS = 5_000
@@ -69,6 +72,7 @@ class Past:
     deleted_at: datetime | None = None
     review: str = ""
     may_replace: str = ""  # a public id
+    replaces: tuple[str, ...] = ()  # public ids
     sources: tuple[str, ...] = ()  # public ids
     revisions: tuple[PastRevision, ...] = ()
 
@@ -86,6 +90,7 @@ def memory_line(memory: Memory) -> dict[str, Any]:
     line["review"] = memory.review
     line["sources"] = [source.source_id for source in memory.sources.all()]
     line["may_replace"] = memory.may_replace.public_id if memory.may_replace else None
+    line["replaces"] = [older.public_id for older in memory.replaces.all() if older.pk < memory.pk]
     line["revisions"] = [
         {
             "action": revision.action,
@@ -115,9 +120,9 @@ class ReadMemory:
 
 def read_memory(line: Mapping[str, Any]) -> ReadMemory:
     """Understand and clean a line. Raises Invalid naming what is wrong, or SecretRefused."""
-    given = {name: line[name] for name in CLEANERS if name in line and name != "expires_at"}
+    given = {name: line[name] for name in CLEANERS if name in line and name not in _MOMENTS}
     named = frozenset(name for name in CLEANERS if name in line)
-    given |= {name: read_moment(name, line.get(name)) for name in ("expires_at", "edited_at", "imported_at")}
+    given |= {name: read_moment(name, line.get(name)) for name in _MOMENTS}
     scope = line.get("scope", Scope.WORKSPACE)
     nowhere = Workspace()
     draft = Draft(
@@ -139,8 +144,9 @@ def read_memory(line: Mapping[str, Any]) -> ReadMemory:
     past = Past(
         public_id=_text("id", line.get("id", "")),
         review=_review(line),
-        sources=_sources(line),
+        sources=_ids(line, "sources"),
         may_replace=_text("may_replace", line.get("may_replace") or ""),
+        replaces=_ids(line, "replaces"),
         revisions=tuple(_revision(revision) for revision in revisions),
         **{name: read_moment(name, line.get(name)) for name in DATES if name not in given},
     )
@@ -227,9 +233,7 @@ def _revision(given: Any) -> PastRevision:
     before = given.get("before") or {}
     if not isinstance(before, dict) or not set(before) <= {*CLEANERS, "source_excerpt", "key_went_to"}:
         raise Invalid(fields={"revisions.before": _("must be an object of a memory's fields")})
-    moments = (
-        {"expires_at": read_moment("expires_at", before["expires_at"])} if "expires_at" in before else {}
-    )
+    moments = {name: read_moment(name, before[name]) for name in _MOMENTS if name in before}
     fields = {name: value for name, value in before.items() if name in CLEANERS}
     clean_fields(fields | moments, personal=True)
     _short("revisions.before.key_went_to", before.get("key_went_to", ""), ID_LENGTH)
@@ -304,11 +308,11 @@ def _review(line: Mapping[str, Any]) -> str:
     return str(review)
 
 
-def _sources(line: Mapping[str, Any]) -> tuple[str, ...]:
-    sources = line.get("sources") or []
-    if not isinstance(sources, list) or len(sources) > SOURCES:
-        raise Invalid(fields={"sources": _("must be a list of at most %s ids") % SOURCES})
-    return tuple(dict.fromkeys(_short("sources", source, ID_LENGTH) for source in sources))
+def _ids(line: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    ids = line.get(name) or []
+    if not isinstance(ids, list) or len(ids) > SOURCES:
+        raise Invalid(fields={name: _("must be a list of at most %s ids") % SOURCES})
+    return tuple(dict.fromkeys(_short(name, each, ID_LENGTH) for each in ids))
 
 
 def _text(name: str, value: Any) -> str:

@@ -38,6 +38,7 @@ WITH near AS MATERIALIZED (
 SELECT m.id, m.content, m.key, cosine FROM nearest JOIN memories_memory m ON m.id = ref
 WHERE m.workspace_id = %(workspace)s::bigint AND cosine >= %(least)s::float8 AND m.id < %(before)s::bigint
   AND m.deleted_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
+  AND (m.valid_to IS NOT NULL AND m.valid_to <= %(now)s::timestamptz) = %(over)s::boolean
 ORDER BY cosine DESC
 """  # noqa: S608  constants only
 
@@ -69,7 +70,8 @@ def find_similar(
     before: int = MOST_KEYS,
     key: str | None = None,
 ) -> Similar[Memory]:
-    """Look among the live memories of its place, of keys below ``before``, at the nearest by cosine of the statements.
+    """Look among the live memories of its place that hold as it does, of keys below ``before``, at the nearest by
+    cosine of the statements.
 
     At or above ``threshold``, by these vectors or by the encoder that reads both, and merged by the guard: a
     duplicate. Near, but with another number, date, name or negation: a possible update, however close the vectors are.
@@ -91,6 +93,7 @@ def nearest(
         "vector": queries.halfvec(embedded.statement),
         "least": least,
         "now": now,
+        "over": said.is_over(now),
         "before": before,
     }
     rows = queries.rows(_NEAREST, given)

@@ -1,4 +1,4 @@
-"""What was deleted comes back; of two linked memories one replaces the other, or both are kept."""
+"""Restoring deleted memories, and deciding whether a linked memory replaces the older one."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from memories.models import Memory, Review, Revision
 from memories.models.memory import RevisionAction
 from memories.writing import tombstones
 from memories.writing.announcing import announce
-from memories.writing.changing import audit, give_key_up, gone_to, locked_row, one_holder_a_key
+from memories.writing.changing import audit, give_key_up, gone_to, locked_row, one_holder_a_key, replace
 from memories.writing.decide import Forgotten, New, Refused, Stored, decide
 from memories.writing.doubles import one_writer_at_a_time
-from memories.writing.gate import delete_memory
 from memories.writing.indexed import index_words, queue_embedding
 from memories.writing.tombstones import WasForgotten
 from memories.writing.versions import next_update
@@ -67,12 +66,21 @@ def _bring_back(memory: Memory, *, by: User | None, now: datetime) -> dict[str, 
 
 
 def replace_older(memory: Memory, *, by: User | None, now: datetime) -> Memory:
-    """Yes, this one replaces the older it is linked to: the older is forgotten (softly)."""
+    """Yes, this one replaces the older it is linked to, which no longer holds. Undo: ``hold_again``."""
     with transaction.atomic():
         locked = locked_row(memory, deleted=False)
-        if locked.may_replace is not None:
-            delete_memory(locked.may_replace, by=by, now=now)
-        return _unlink(locked)
+        if (older := locked.possibly_replaced) is not None:
+            replace(locked_row(older, deleted=False), newer=locked, by=by, now=now)
+        return locked_row(memory, deleted=False)
+
+
+def hold_again(memory: Memory, *, by: User | None, now: datetime) -> Memory:
+    """The older one that this one replaced holds again; whether it was replaced is open once more."""
+    with transaction.atomic():
+        locked = locked_row(memory, deleted=False)
+        if (older := locked.replaced) is not None:
+            replace(locked_row(older), newer=None, by=by, now=now)
+        return locked_row(memory, deleted=False)
 
 
 def keep_both(memory: Memory, *, by: User | None, now: datetime) -> Memory:

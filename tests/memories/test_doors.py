@@ -46,6 +46,7 @@ WRITES = {
     ("memories/writing/changing.py", "change"): {"save"},
     ("memories/writing/gate.py", "delete_memory"): {"save"},
     ("memories/writing/undoing.py", "restore_memory"): {"save"},
+    ("memories/writing/batch.py", "_note_replaced"): {"update"},
     ("memories/writing/undoing.py", "_point"): {"save"},
     ("memories/writing/review.py", "_decide"): {"save"},
     ("memories/writing/copy_rows.py", "-"): {"INSERT INTO"},

@@ -142,6 +142,9 @@ def a_rich_workspace(cast: Cast) -> None:
         **source,
     )
     Memory.objects.filter(pk=newer.pk).update(may_replace=older, last_accessed_at=THEN + timedelta(days=3))
+    former = make_memory("The deadline was in 2025", owner, workspace, now=THEN)
+    replacing = make_memory("The deadline is in 2026", owner, workspace, now=THEN)
+    edit_memory(former, by=owner, now=THEN, replaced_by=replacing)
     edited = make_memory("Tea is green", editor, workspace, now=THEN)
     edit_memory(edited, by=owner, now=THEN + timedelta(hours=1), content="Tea is black", tags=["drinks"])
     make_memory("Tea is black.", owner, workspace, now=THEN)  # a near-duplicate that was kept
@@ -209,7 +212,8 @@ def everything() -> dict[str, list[Any]]:
         "memories": list(
             Memory.objects.order_by("workspace__name", "pk").values_list(
                 "public_id", "workspace__public_id", "scope", "owner__username", "author__username", "agent__public_id",
-                "may_replace__public_id", "content_hash", "review", "sources__source_id", *memory,
+                "may_replace__public_id", "replaced_by__public_id", "content_hash", "review", "sources__source_id",
+                *memory,
             )
         ),
         "revisions": list(
@@ -280,7 +284,7 @@ def test_a_round_trip_into_an_empty_installation_brings_back_every_row(cast: Cas
 def test_every_field_of_a_memory_is_exported_or_derived() -> None:
     people = {"workspace", "owner", "author", "edited_by", "imported_by", "agent", "may_replace"}
     fields = {field.name for field in Memory._meta.concrete_fields}
-    assert fields == {*PLAIN, *SOURCE, *DATES, *DERIVED, *people, "public_id", "review"}
+    assert fields == {*PLAIN, *SOURCE, *DATES, *DERIVED, *people, "public_id", "review", "replaced_by"}
 
 
 def test_twice_the_same_file_stores_once(cast: Cast) -> None:

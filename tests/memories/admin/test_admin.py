@@ -202,7 +202,7 @@ def test_a_possible_update_is_decided(boss: Client, cast: Cast) -> None:
     )
     Memory.objects.filter(pk=newer.pk).update(may_replace=older)
     assert run(boss, "replace_older", newer, other) == ["1 memory replaced an older one."]
-    assert shown(boss) == {"Newer", "Other"}
+    assert shown(boss, "state=over") == {"Older"}
     Memory.objects.filter(pk=newer.pk).update(may_replace=other)
     assert run(boss, "keep_both", newer) == ["1 memory kept beside the older one."]
     assert shown(boss, "review=replaces") == set()

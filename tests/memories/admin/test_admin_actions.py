@@ -19,7 +19,7 @@ from django_q.models import Failure
 
 from chat.models import Chat
 from memories.models import Clearing, ClearingStatus, Extraction, Memory, Scope
-from memories.writing import gate, review
+from memories.writing import gate, review, undoing
 from tests.admin_pages import run_action
 from tests.api import type_password_again
 from tests.conftest import Cast, make_cast
@@ -49,7 +49,8 @@ EACH = pytest.mark.parametrize(
 UNDONE_BY = {
     (Memory, "forget"): "restore",
     (Memory, "restore"): "forget",
-    (Memory, "replace_older"): "restore",
+    (Memory, "replace_older"): "hold_again",
+    (Memory, "hold_again"): "replace_older",
     (Memory, "approve"): "reconsider",
     (Memory, "reject"): "reconsider",
     (Chat, "delete_softly"): "restore",
@@ -111,6 +112,9 @@ def make_rows(cast: Cast) -> Rows:
     memory = make_memory("The kettle is green", owner, place, source_message_id="msg_" + "a" * 24)
     newer = make_memory("The kettle is red", owner, place)
     Memory.objects.filter(pk=newer.pk).update(may_replace=memory)
+    newest = make_memory("The kettle is blue", owner, place)
+    Memory.objects.filter(pk=newest.pk).update(may_replace=make_memory("The kettle is black", owner, place))
+    newest = undoing.replace_older(newest, by=owner, now=now)
     gone = gate.delete_memory(make_memory("Cats purr", owner, place), by=owner, now=now)
     draft = gate.Draft("Dogs bark", place, cast.viewer).to_review()
     proposal = gate.save_memory(draft, by=cast.viewer, now=now).memory
@@ -162,6 +166,7 @@ def make_rows(cast: Cast) -> Rows:
         (Memory, "reconsider"): rejected,
         (Memory, "replace_older"): newer,
         (Memory, "keep_both"): newer,
+        (Memory, "hold_again"): newest,
         (Chat, "restore"): make_chat(cast.editor, place, title="Gone", deleted_at=now),
         (Agent, "restore"): archived,
         (User, "reopen"): closed,
@@ -261,9 +266,12 @@ def press_undo(boss: Client) -> Callable[[], Any]:
 
 
 def states() -> list[tuple[Any, ...]]:
-    """What the actions change: of every row whether it is in use."""
+    """What the actions change: of every row whether it is in use, and of a memory what replaced it."""
     return [
-        *((row.pk, row.deleted_at is None, row.review) for row in Memory.objects.order_by("pk")),
+        *(
+            (row.pk, row.deleted_at is None, row.review, row.replaced_by_id)
+            for row in Memory.objects.order_by("pk")
+        ),
         *((row.pk, row.deleted_at is None) for row in Chat.objects.order_by("pk")),
         *((row.pk, row.archived_at is None) for row in Agent.objects.order_by("pk")),
         *((row.pk, row.is_active) for row in User.objects.order_by("pk")),

@@ -46,7 +46,7 @@ def test_replacing_asks_first_is_noted_and_can_be_undone(cast: Cast, boss: Clien
     assert done.redirect_chain == [(PAIRS, 302)]
     assert said(done) == ["1 memory replaced an older one."]
     older.refresh_from_db()
-    assert older.deleted_at is not None
+    assert older.replaced_by == newer
     event = AuditEvent.objects.get(verb="admin_action")
     assert event.target == newer.public_id
     assert "Tea" not in str(event.details)
@@ -58,7 +58,7 @@ def test_replacing_asks_first_is_noted_and_can_be_undone(cast: Cast, boss: Clien
         {"action": undo["action"], "_selected_action": undo["key"], "confirmed": undo["confirmed"]},
     )
     older.refresh_from_db()
-    assert older.deleted_at is None
+    assert (older.replaced_by, older.valid_to) == (None, None)
 
 
 def test_keeping_both_takes_the_pair_off_the_page(cast: Cast, boss: Client) -> None:

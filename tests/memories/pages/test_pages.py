@@ -251,9 +251,9 @@ def test_what_may_replace_an_older_one_shows_both_and_lets_a_person_decide(cast:
     assert "May replace" in html and "March 15" in html and "March 22" in html
     assert "Keep both" not in panel(signed_in(cast.viewer), cast)
     response = client.post(of("replace", newer)).content.decode()
-    assert "May replace" not in response and of("restore", older) in response
+    assert "May replace" not in response and "Replaced" in response
     older.refresh_from_db()
-    assert older.deleted_at is not None
+    assert (older.replaced_by, older.deleted_at) == (newer, None)
 
 
 def test_keeping_both_only_drops_the_question(cast: Cast) -> None:

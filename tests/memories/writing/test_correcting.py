@@ -9,13 +9,14 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.formats import date_format
 
 from chat.models import Chat
 from memories import tasks
 from memories.models import Memory
 from memories.writing import extracting
 from memories.writing.gate import Draft, edit_memory, save_memory
-from memories.writing.undoing import restore_memory
+from memories.writing.undoing import hold_again, restore_memory
 from tests.factories import make_chat, make_message, make_user, make_workspace
 from workspaces.models import Membership, Role, User, Workspace
 
@@ -55,7 +56,8 @@ def say_in(here: Chat, person: User, *texts: str, at: datetime | None = None) ->
 
 
 def live() -> list[str]:
-    return list(Memory.objects.live(timezone.now()).order_by("pk").values_list("content", flat=True))
+    now = timezone.now()
+    return list(Memory.objects.live(now).not_over(now).order_by("pk").values_list("content", flat=True))
 
 
 @pytest.mark.parametrize(
@@ -83,6 +85,7 @@ def test_a_correction_takes_the_place_of_what_was_kept(
     newer = Memory.objects.live(timezone.now()).get(content=now_live[-1])
     assert newer.replaced == older
     older.refresh_from_db()
+    assert (older.replaced_by, older.deleted_at) == (newer, None)
     assert [each.action for each in older.revisions.order_by("pk")] == ["create", "replace"]
 
 
@@ -178,15 +181,16 @@ def test_undo_on_the_card_brings_it_back(room: Workspace, person: User, client: 
     say(room, person, "Actually the meeting is on Thursday, not Tuesday.")
     client.force_login(person)
     panel = reverse("memories:panel", args=[room.public_id])
-    undo = reverse("memories:restore", args=[room.public_id, older.public_id])
-    assert undo in client.get(panel).content.decode()
+    undo = reverse("memories:replace", args=[room.public_id, Memory.objects.get(replaces=older).public_id])
+    answer, page = {"keep": "older"}, client.get(panel).content.decode()
+    assert undo in page and "Undo" in page and date_format(timezone.now(), "DATE_FORMAT") in page
     stranger = Client()
     stranger.force_login(make_user())
-    assert stranger.post(undo).status_code == 404
-    assert client.post(undo).status_code == 200
+    assert stranger.post(undo, answer).status_code == 404
+    assert client.post(undo, answer).status_code == 200
     assert "The meeting is on Tuesday" in live()
     page = client.get(panel).content.decode()
-    assert undo not in page and "May replace" in page
+    assert "Undo" not in page and "May replace" in page
 
 
 def test_what_is_forgotten_meanwhile_replaces_nothing(
@@ -229,8 +233,8 @@ def test_what_is_changed_meanwhile_is_not_taken_back(
 def test_a_replaced_one_that_was_brought_back_is_replaced_again(room: Workspace, person: User) -> None:
     [older] = kept(room, person, "The meeting is on Tuesday")
     say(room, person, "Actually the meeting is on Thursday, not Tuesday.")
-    older.refresh_from_db()
-    restore_memory(older, by=person, now=timezone.now())
+    hold_again(Memory.objects.get(replaces=older), by=person, now=timezone.now())
+    assert "The meeting is on Tuesday" in live()
     assert "The meeting is on Tuesday" not in say(
         room, person, "No, the meeting is on Thursday, not on Tuesday."
     )

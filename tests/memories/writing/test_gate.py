@@ -124,8 +124,7 @@ def test_another_value_is_no_duplicate_but_a_possible_update(cast: Cast) -> None
     assert new.memory.may_replace == old
     replaced = replace_older(new.memory, by=cast.editor, now=NOW)
     old.refresh_from_db()
-    assert old.deleted_at == NOW
-    assert replaced.may_replace is None
+    assert (old.valid_to, old.replaced_by, replaced.replaced) == (NOW, replaced, old)
 
 
 def test_keep_both_only_unlinks(cast: Cast) -> None:

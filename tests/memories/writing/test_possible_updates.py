@@ -84,7 +84,7 @@ def test_the_panel_shows_both_and_replaces_with_one_click(
     html = client.get(f"{panel}?review=on&part=list").content.decode()
     assert older.content in html and newer.content in html and "May replace" in html
     assert client.post(f"{panel}{newer.public_id}/replace/").status_code == 200
-    assert list(Memory.objects.live(timezone.now())) == [newer]
+    assert list(Memory.objects.not_over(timezone.now())) == [newer]
     assert newer.content not in client.get(f"{panel}?review=on&part=list").content.decode()
 
 
@@ -96,7 +96,7 @@ def test_the_admin_lists_it_and_replaces_the_older_with_one_click(
     assert newer.content in html and "may replace an older one" in html
     assert older.content in admin_client.get(f"{LIST}{newer.pk}/change/").content.decode()
     assert press(admin_client, newer, "replace_older") == ["1 memory replaced an older one."]
-    assert list(Memory.objects.live(timezone.now())) == [newer]
+    assert list(Memory.objects.not_over(timezone.now())) == [newer]
     assert form_of(admin_client.get(f"{LIST}{newer.pk}/change/").content.decode()) == ""
 
 

@@ -69,6 +69,7 @@ BY_KEY = {
     '"source_message_id" IN (%s)': "the same of a message",
     '"memories_memory"."agent_id" IN (%s)': "an assistant that is deleted takes its own along",
     '"may_replace_id" IN (%s)': "a memory that is deleted is replaced by none any more",
+    '"replaced_by_id" IN (%s)': "the same of a memory that had replaced others",
     '"owner_id" = %s AND "memories_memory"."scope" = %s': "clearing counts one person's own by their index",
     'MAX("memories_memory"."id")': "the admin looks for parts of words among the newest",
 }
