@@ -25,6 +25,15 @@ def test_docs_use_standard_words(page: Path) -> None:
     assert list(private_words(page.read_text(), code=False)) == []
 
 
+def test_templates_use_standard_words() -> None:
+    faults = [
+        f"{path.name}: {fault}"
+        for path in (ROOT / "templates").rglob("*.*")
+        for fault in private_words(path.read_text(), code=False)
+    ]
+    assert faults == []
+
+
 def test_commit_messages_are_checked(tmp_path: Path) -> None:
     good = "Fix leaked setting in backup tests\n\nThe fixture set it for the whole run.\n# whatever a comment says\n"
     assert list(faults_of_message(good)) == []

@@ -33,7 +33,7 @@ class PromptForm(DomainForm):
         max_length=saved_prompts.TEXT_LENGTH,
         widget=forms.Textarea(attrs={"rows": 5}),
         help_text=later(
-            "You are asked for whatever is in {{double braces}}, such as {{name}} or {{topic}}, each time."
+            "You are asked for everything in {{double braces}}, such as {{name}} or {{topic}}, each time."
         ),
     )
     personal = forms.TypedChoiceField(

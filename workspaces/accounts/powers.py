@@ -75,7 +75,7 @@ def tell_owners(workspace: Workspace, came: Iterable[User], *, by: User, now: da
         "An administrator (%(by)s) made new members of the workspace “%(workspace)s” on %(at)s UTC:\n\n"
         "%(people)s\n\n"
         "If you expected this, there is nothing to do. If you did not, someone may be using an administrator's\n"
-        "account: ask whoever runs your MemoryHub, by another way than this mail.\n"
+        "account: ask the people who run your MemoryHub, by another way than this mail.\n"
     ) % {
         "by": by.get_username(),
         "workspace": mail.as_name(workspace.name),
@@ -108,7 +108,7 @@ def _notify(person: User, fields: Iterable[str], *, to: Iterable[str], by: User,
         "An administrator (%(by)s) changed your MemoryHub account on %(at)s UTC:\n\n"
         "%(changes)s\n\n"
         "If you expected this, there is nothing to do. If you did not, someone may be using an administrator's\n"
-        "account: ask whoever runs your MemoryHub, by another way than this mail, and change your password.\n"
+        "account: ask the people who run your MemoryHub, by another way than this mail, and change your password.\n"
     ) % {
         "person": person.get_username(),
         "by": by.get_username(),

@@ -77,7 +77,7 @@ class UsageJson(serializers.Serializer[Any]):
     chats = PlaceLineJson(
         many=True,
         help_text="The twenty whose answers took most, of those that you may read: in the workspace; of your own "
-        "usage those that you began. Answers only, whoever asked.",
+        "usage those that you began. Answers only, to any person.",
     )
     budgets = BudgetStandingJson(many=True)
 
