@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from datetime import datetime
 
 from memories.models import Memory, MemoryNode, NodeMemory
 
@@ -24,14 +23,14 @@ def mentions(text: str, name: str) -> bool:
     return re.search(before + re.escape(folded) + after, fold(text)) is not None
 
 
-def link_to_named_topics(memories: Sequence[Memory], *, now: datetime) -> None:
+def link_to_named_topics(memories: Sequence[Memory]) -> None:
     """Link these memories to the topics that gather by name and that they name. One query where there are none."""
     topics: dict[int, list[MemoryNode]] = {}
     workspaces = {memory.workspace_id for memory in memories}
     for node in MemoryNode.objects.filter(workspace__in=workspaces, gathers_by_name=True):
         topics.setdefault(node.workspace_id, []).append(node)
     links = [
-        NodeMemory(node=node, memory=memory, created_at=now)
+        NodeMemory(node=node, memory=memory)
         for memory in memories
         for node in topics.get(memory.workspace_id, ())
         if mentions(memory.content, node.name)
@@ -39,11 +38,11 @@ def link_to_named_topics(memories: Sequence[Memory], *, now: datetime) -> None:
     NodeMemory.objects.bulk_create(links, ignore_conflicts=True)
 
 
-def link_memories_that_name(node: MemoryNode, *, now: datetime) -> None:
+def link_memories_that_name(node: MemoryNode) -> None:
     """Link every memory of the workspace that names the topic, personal ones too: each person sees their own only."""
     rows = Memory.objects.live().filter(workspace=node.workspace_id, content__icontains=node.name)
     links = [
-        NodeMemory(node=node, memory_id=pk, created_at=now)
+        NodeMemory(node=node, memory_id=pk)
         for pk, content in rows.values_list("pk", "content").iterator(chunk_size=1000)
         if mentions(content, node.name)
     ]

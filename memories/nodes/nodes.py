@@ -159,7 +159,7 @@ def create_node(
     with transaction.atomic():
         _saved(node)
         if gathers_by_name:
-            link_memories_that_name(node, now=now)
+            link_memories_that_name(node)
     return node
 
 
@@ -184,7 +184,7 @@ def update_node(
     with transaction.atomic():
         _saved(node, [*values, "gathers_by_name", "updated_at"])
         if gathers_by_name:
-            link_memories_that_name(node, now=now)
+            link_memories_that_name(node)
     return node
 
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.utils import timezone
-
 from memories.models import Memory
 from memories.models.memory import PLACE
 from memories.nodes.linking import link_to_named_topics
@@ -55,7 +53,7 @@ def index_lexemes(memories: Sequence[Memory]) -> None:
     """The rows of BM25 alone, for new memories whose ``search`` was stored with them, and the links to topics named."""
     ids, within = _of(memories)
     words.index_words(MEMORIES, ids, within=within)
-    link_to_named_topics(memories, now=timezone.now())
+    link_to_named_topics(memories)
 
 
 def unindex_words(memories: Sequence[Memory]) -> int:
