@@ -128,7 +128,8 @@ class ChatList(ApiView):
         def shape(rows: list[Chat]) -> list[dict[str, Any]]:
             matches = matches_in(rows, q, reader=self.person) if q else {}
             said = {pk: MatchJson(match).data for pk, match in matches.items()}
-            return [{**ChatJson(chat).data, "match": said.get(chat.pk)} for chat in rows]
+            shown = ChatJson(rows, many=True).data
+            return [{**each, "match": said.get(chat.pk)} for each, chat in zip(shown, rows, strict=True)]
 
         return self.page(
             ready.of(**asked) if found is None else found,

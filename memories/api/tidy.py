@@ -85,7 +85,8 @@ class TidyPairs(KeyedView):
             for pair in [*found.duplicates, *found.contradictions]
             for memory in (pair.older, pair.newer)
         ]
-        shown = {row.pk: MemoryJson(row).data for row in described(Memory.objects.filter(pk__in=ids))}
+        rows = list(described(Memory.objects.filter(pk__in=ids)))
+        shown = {row.pk: json for row, json in zip(rows, MemoryJson(rows, many=True).data, strict=True)}
 
         def as_json(pairs: list[Pair]) -> list[dict[str, Any]]:
             return [{"older": shown[pair.older.pk], "newer": shown[pair.newer.pk]} for pair in pairs]

@@ -170,10 +170,11 @@ class Recall(KeyedView):
             now=timezone.now(),
             **body,
         )
+        shown = MemoryJson([item.memory for item in found.items], many=True).data
         answer = {
             "memories": [
-                {**MemoryJson(item.memory).data, "score": item.score, "score_parts": item.parts}
-                for item in found.items
+                {**memory, "score": item.score, "score_parts": item.parts}
+                for memory, item in zip(shown, found.items, strict=True)
             ],
             "ranking": found.ranking,
             "degraded": bool(found.degraded),

@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memories.access import get_memory
-from memories.api.saving import save_once
+from memories.api.saving import delete_memory, save_once
 from memories.api.v1.serializers import (
     CATEGORY,
     NAMES,
@@ -216,9 +216,7 @@ class MemoryDetail(OrganisationView):
     def delete(self, request: Request, memory_id: str) -> Response:
         """Delete a memory."""
         self.require_fresh_password()
-        memory = self.memory(memory_id, Role.EDITOR)
-        gate.delete_memory(memory, by=self.person, now=timezone.now(), seen=versions_seen(request))
-        return Response(status=status.HTTP_204_NO_CONTENT)
+        return delete_memory(self, self.memory(memory_id, Role.EDITOR))
 
 
 class Recall(OrganisationView):
@@ -238,6 +236,8 @@ class Recall(OrganisationView):
             agent = self.agent(workspace, values, or_archived=True)
         who: dict[str, Any] = {"workspace": workspace, "user": self.person, "agent": agent}
         found = recall(**who, reach=Reach.here(workspace), ranking="lexical", now=timezone.now(), **values)
-        prefetch_related_objects([item.memory for item in found.items], "sources")
-        memories = [{**OrganisationMemoryJson(item.memory).data, "score": item.score} for item in found.items]
-        return Response({"memories": memories})
+        memories = [item.memory for item in found.items]
+        prefetch_related_objects(memories, "sources")
+        shown = OrganisationMemoryJson(memories, many=True).data
+        scored = [{**json, "score": item.score} for json, item in zip(shown, found.items, strict=True)]
+        return Response({"memories": scored})
