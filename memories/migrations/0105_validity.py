@@ -29,10 +29,6 @@ class Migration(migrations.Migration):
             name='valid_to',
             field=models.DateTimeField(blank=True, help_text='Until when it holds or held. Empty: nobody said.', null=True),
         ),
-        migrations.AddIndex(
-            model_name='memory',
-            index=models.Index(condition=models.Q(('replaced_by__isnull', False)), fields=['replaced_by'], name='memory_replaced'),
-        ),
         migrations.AddConstraint(
             model_name='memory',
             constraint=models.CheckConstraint(condition=models.Q(('valid_from', None), ('valid_to', None), ('valid_from__lte', models.F('valid_to')), _connector='OR'), name='valid_from_before_valid_to'),
