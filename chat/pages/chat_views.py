@@ -106,6 +106,12 @@ def load_chat(request: PageRequest, chat_id: str, need: Role = Role.VIEWER) -> C
     return chat
 
 
+def _shown(request: PageRequest, context: dict[str, Any]) -> HttpResponse:
+    """Render the page, or only its conversation where the page of another chat is there already."""
+    template = "chat/switched.html" if request.htmx.target == "main" else "chat/page.html"
+    return render(request, template, context)
+
+
 @require_GET
 def home(request: PageRequest) -> HttpResponse:
     """To the workspace visited last, or to the person's own, with ``?own`` in any case."""
@@ -123,7 +129,7 @@ def workspace(request: PageRequest, ws_id: str) -> HttpResponse:
     rows = Document.objects.live().filter(public_id=asked)
     named = in_reach(rows, found, request.user, Reach.here(found)) if asked else []
     context = _page_context(request, found) | {"documents": named, "chosen_document": asked}
-    return render(request, "chat/page.html", context)
+    return _shown(request, context)
 
 
 @require_GET
@@ -133,7 +139,7 @@ def chat(request: PageRequest, chat_id: str) -> HttpResponse:
     transcript = load_transcript(found, request.user, now=now, around=request.GET.get("at", ""))
     context = _page_context(request, found.workspace, found)
     context |= {"transcript": transcript, "mode": transcript.mode}
-    return render(request, "chat/page.html", context)
+    return _shown(request, context)
 
 
 @require_GET

@@ -199,6 +199,15 @@ document.addEventListener("htmx:afterSettle", (event) => {
   if (named && event.detail.elt.matches?.(".versions__body") && event.detail.elt.contains(named)) arrive();
 });
 
+document.addEventListener("memoryhub:chat-opened", () => {
+  for (const [id, { element, source }] of open) {
+    if (element.isConnected) continue;
+    source.close();
+    open.delete(id);
+  }
+  stuck = true;
+  arrive();
+});
 addEventListener("hashchange", arrive);
 addEventListener("pagehide", () => open.forEach(({ source }) => source.close()));
 addEventListener("pageshow", (event) => event.persisted && location.reload());

@@ -207,6 +207,13 @@ document.addEventListener("htmx:confirm", (event) => {
   waiting = { form: form(), go: () => event.detail.issueRequest(true) };
 });
 
+// What another chat was being sent goes no further, as when its page is left.
+document.addEventListener("memoryhub:chat-opened", () => {
+  for (const item of busy) item.stop?.();
+  busy.clear();
+  waiting = null;
+});
+
 // What was chosen held for that message.
 document.addEventListener("htmx:afterRequest", (event) => {
   if (event.detail.elt !== form() || !event.detail.successful) return;

@@ -179,6 +179,7 @@ document.addEventListener("click", (event) => {
 
 document.addEventListener("htmx:afterSettle", sayChosen);
 
+document.addEventListener("memoryhub:chat-opened", restoreDraft);
 restoreDraft();
 grow();
 sayChosen();

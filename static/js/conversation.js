@@ -5,3 +5,4 @@ import "./prompts.js";
 import "./voice.js";
 import "./attach.js";
 import "./artifacts.js";
+import "./chat-switch.js";

@@ -86,3 +86,8 @@ document.addEventListener("click", (event) => {
 window.speechSynthesis?.addEventListener("voiceschanged", offerReading);
 document.addEventListener("htmx:afterSettle", offerReading);
 offerReading();
+
+document.addEventListener("memoryhub:chat-opened", () => {
+  listening?.abort();
+  window.speechSynthesis?.cancel();
+});

@@ -8,6 +8,9 @@ server's answer begins, until the first content is painted, and until the memory
 with the first content at the earliest. The shift is the sum of all layout shifts. How soon a page is there that has a
 sentence on it and asks no database is what the machine takes for any page: the best of the first content is said as so
 many times the best of that.
+
+Then another chat is opened over and over: as a page of its own, and by a press in the sidebar, by turns. The time is
+from the press until the conversation and the panel are there and were drawn.
 """
 
 from __future__ import annotations
@@ -15,13 +18,14 @@ from __future__ import annotations
 import argparse
 import statistics
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, sync_playwright
 
 from tests.functional.conftest import BEHIND_A_PROXY, CHROMIUM, QUIET, sign_in
 from tests.stack import PASSWORD, running_stack
@@ -40,6 +44,10 @@ SEEN = """() => ({
   answer: performance.getEntriesByType("navigation")[0].responseStart,
   first: performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0,
 })"""
+
+
+DRAWN = """(link) => location.pathname === link && link.includes(document.getElementById("conversation")?.dataset.chat)
+  && document.getElementById("panel-filters") && document.getElementById("messages")"""
 
 
 @dataclass(frozen=True)
@@ -87,6 +95,25 @@ def look(context: BrowserContext, address: str) -> Look:
     return Look(len(kinds), int(weight), seen["answer"], seen["first"], panel, seen["shift"])
 
 
+def switch(page: Page, row: Locator, *, as_page: bool) -> tuple[float, float]:
+    """Milliseconds until the chat of a row in the sidebar is on the screen, and the bytes that came for it."""
+    link = row.get_attribute("href") or ""
+    session = page.context.new_cdp_session(page)
+    session.send("Network.enable")
+    sizes: list[float] = []
+    session.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
+    began = time.perf_counter()
+    if as_page:
+        page.evaluate("link => { location.href = link }", link)
+    else:
+        row.click(no_wait_after=True)
+    page.wait_for_function(DRAWN, arg=link, polling="raf")
+    took = (time.perf_counter() - began) * 1000
+    page.wait_for_timeout(500)
+    session.detach()
+    return took, sum(sizes)
+
+
 @contextmanager
 def newcomer(browser: Browser, signed_in: BrowserContext, address: str) -> Iterator[BrowserContext]:
     """A browser of the same person with nothing kept but who it is."""
@@ -118,6 +145,17 @@ def main() -> None:
                     with newcomer(browser, person, address) as context:
                         for each in looks[name]:  # never been here, and been here
                             each.append(look(context, path))
+            # Without a service worker, whose bytes are not told.
+            page = browser.new_context(
+                base_url=address, storage_state=person.storage_state(), service_workers="block"
+            ).new_page()
+            page.goto(chat)
+            rows = page.locator("#chat-list .chat-row > a")
+            switches: tuple[list[tuple[float, float]], list[tuple[float, float]]] = ([], [])
+            for _ in range(2 * times):
+                for taken, as_page in zip(switches, (True, False), strict=True):
+                    taken.append(switch(page, rows.nth(1), as_page=as_page))
+                    switch(page, rows.first, as_page=False)
             browser.close()
     print(f"{'':26} requests  kB    answer  first  panel  shift   best first")
     for name, both in looks.items():
@@ -125,6 +163,12 @@ def main() -> None:
             ("never been here", "been here"), both, looks["a sentence"], strict=True
         ):
             _say(f"{name}, {when}", seen, min(each.first for each in least))
+    for name, taken in zip(("another chat as a page", "another chat by a press"), switches, strict=True):
+        took, sizes = zip(*taken, strict=True)
+        print(
+            f"{name:26} {statistics.median(took):5.0f} ms, best {min(took):.0f}, "
+            f"{statistics.median(sizes) / 1000:.1f} kB"
+        )
 
 
 def _say(name: str, looks: list[Look], least: float) -> None:
