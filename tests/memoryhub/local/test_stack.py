@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from memoryhub.local import model_server
 from memoryhub.local import stack as stack_module
 from memoryhub.local.model_server import KEY_VARIABLE, free_port
 from memoryhub.local.stack import (
@@ -90,6 +91,26 @@ def test_nothing_is_said_of_the_first_account_once_there_is_an_administrator(
     make_user("root", is_superuser=True)
     stack_module._welcome(stack)
     assert "first account" not in capsys.readouterr().out
+
+
+def test_without_a_model_that_can_be_loaded_it_says_why_and_not_that_it_is_ready(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model_server.trouble_file(tmp_path).parent.mkdir()
+    model_server.trouble_file(tmp_path).write_text("On Debian and Ubuntu: apt-get install libgomp1")
+    stack_module._welcome(Stack(tmp_path, tmp_path, "127.0.0.1", 8000, database={}))
+    said = capsys.readouterr().out
+    assert "MemoryHub is up without a model that answers" in said
+    assert "apt-get install libgomp1" in said
+    assert "MemoryHub is ready" not in said
+
+
+@pytest.mark.parametrize(("large_model", "lines"), [("auto", 1), ("", 0)])
+def test_a_better_model_on_its_way_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], large_model: str, lines: int
+) -> None:
+    stack_module._welcome(Stack(tmp_path, tmp_path, "127.0.0.1", 8000, database={}, large_model=large_model))
+    assert capsys.readouterr().out.count("a better model (1.1 GB) is fetched in the background") == lines
 
 
 def test_model_and_embedder_are_told_no_secret_of_ours(tmp_path: Path) -> None:

@@ -45,6 +45,18 @@ def test_the_empty_chat_says_nothing_when_it_is_decided(cast: Cast, downloading:
     )
 
 
+def test_a_failed_download_is_said_until_somebody_dismisses_it(cast: Cast, downloading: Path) -> None:
+    write_status(downloading, Status(State.FAILED, 0, "The disk is full."))
+    client, page = signed_in(cast.owner), f"/workspaces/{cast.workspace.public_id}/"
+    assert b"The disk is full." in client.get(page).content
+    assert b'data-dismiss-notice="larger-model"' in client.get(page).content
+    client.cookies["dismissed"] = "small-model.larger-model"
+    assert b"The disk is full." not in client.get(page).content
+    assert b"The disk is full." in client.get("/connections/").content
+    write_status(downloading, Status(State.FETCHING, 1))
+    assert b"on its way" in client.get(page).content
+
+
 def test_administrators_pause_and_remove_it_and_nobody_else(cast: Cast, downloading: Path) -> None:
     admin = make_user("root", is_staff=True, is_superuser=True)
     want(downloading, Wanted.FETCH)
