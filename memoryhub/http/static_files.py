@@ -15,6 +15,7 @@ from whitenoise.storage import CompressedManifestStaticFilesStorage
 from memoryhub.http.asgi import Application, Receive, Send
 
 _SHEET = re.compile(r'^@import "([\w.-]+\.css)";$', re.M)
+_COMMENT = re.compile(r"^[ \t]*// .*\n", re.M)
 _SCRIPT = re.compile(r'^import "\./([\w.-]+\.js)";$', re.M)
 
 
@@ -74,9 +75,9 @@ class OneFileStorage(CompressedManifestStaticFilesStorage):
 
 
 def with_imports(text: str, read: Callable[[str], str]) -> str:
-    """The text with what its lines import in their place."""
+    """The text with what its lines import in their place, of scripts without lines that are a comment."""
     text = _SHEET.sub(lambda found: read(found[1]), text)
-    return _SCRIPT.sub(lambda found: f"{{\n{read(found[1])}\n}}", text)
+    return _SCRIPT.sub(lambda found: f"{{\n{_COMMENT.sub('', read(found[1]))}\n}}", text)
 
 
 def _read(storage: Storage, path: str) -> str:
