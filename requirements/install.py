@@ -15,7 +15,7 @@ from pathlib import Path
 
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--require-hashes"]
 PIP += ["--only-binary", ":all:", "--progress-bar", "off", "--retries", "2"]
-STEP = re.compile(r"^(?:Collecting|Requirement already satisfied:)")
+STEP = re.compile(r"^(?:Collecting|Processing|Requirement already satisfied:)")
 # What pip says, and what a person is told.
 SENTENCES = (
     (

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import venv
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,6 +43,30 @@ def installed(
         check=False,
         env={**os.environ, "PIP_RETRIES": "0", **environment},
     )
+
+
+def test_a_terminal_is_shown_how_many_packages_are_done(python: Path, tmp_path: Path) -> None:
+    wheel = tmp_path / "memoryhub_some_package-1.0-py3-none-any.whl"
+    info = "memoryhub_some_package-1.0.dist-info"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr(
+            f"{info}/METADATA", "Metadata-Version: 2.1\nName: memoryhub-some-package\nVersion: 1.0\n"
+        )
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
+    hashed = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    requirements = tmp_path / "some.txt"
+    requirements.write_text(f"memoryhub-some-package==1.0 --hash=sha256:{hashed}\n")
+    ours, theirs = os.openpty()
+    ended = subprocess.run(
+        [python, SCRIPT, requirements, "--no-index", "--find-links", tmp_path], stdout=theirs, check=False
+    )
+    shown = os.read(ours, 10_000).decode()
+    os.close(ours)
+    os.close(theirs)
+    assert ended.returncode == 0
+    assert "1 of 1 packages looked up or downloaded" in shown
+    assert "1 packages are being unpacked" in shown
 
 
 def test_without_a_network_it_says_what_is_needed(python: Path, tmp_path: Path) -> None:
