@@ -8,7 +8,7 @@ from itertools import takewhile
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.functional.conftest import finished, shoot, sign_up
+from tests.functional.conftest import SLOW, finished, shoot, sign_up
 from tests.functional.keys import tabbed
 from tests.functional.test_accessibility import faults
 
@@ -89,7 +89,7 @@ def test_a_memory_is_added_edited_and_forgotten_with_keys_alone(open_page: Calla
     page.keyboard.type("The library closes at six")
     panel.locator("#memory-add button[type=submit]").press("Enter")
     card = panel.locator("[data-memory]", has_text="The library closes at six")
-    expect(card).to_be_visible()
+    expect(card).to_be_visible(timeout=SLOW)  # the first of this hub: its embedder is loaded now
 
     card.get_by_role("button", name="Edit").press("Enter")
     expect(panel.locator("[data-editing] textarea").first).to_be_focused()

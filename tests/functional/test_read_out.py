@@ -8,7 +8,7 @@ from threading import Event
 from playwright.sync_api import Page, expect
 
 from tests.fakes.openai_server import Answer, Failure, Received, Reply
-from tests.functional.conftest import ScriptedHub, finished, sign_up
+from tests.functional.conftest import SLOW, ScriptedHub, finished, sign_up
 from tests.functional.keys import press, tab_to
 from tests.functional.test_walked_by_keys import come_in, say, take
 
@@ -132,6 +132,7 @@ def test_a_cut_answer_goes_on_and_a_chat_and_a_memory_are_pinned_with_keys_alone
     page.keyboard.type("The ferry leaves at nine")
     press(page, "Remember")
     card = page.locator("#panel [data-memory]")
+    expect(card).to_be_visible(timeout=SLOW)
     for act in ("Pin", "Unpin"):
         tab_to(page, "Forget")
         press(page, "More")
