@@ -108,8 +108,9 @@ def load_chat(request: PageRequest, chat_id: str, need: Role = Role.VIEWER) -> C
 
 def _shown(request: PageRequest, context: dict[str, Any]) -> HttpResponse:
     """Render the page, or only its conversation where the page of another chat is there already."""
-    template = "chat/switched.html" if request.htmx.target == "main" else "chat/page.html"
-    return render(request, template, context)
+    if request.htmx.target == "main":
+        context["layout"] = "chat/switched.html"
+    return render(request, "chat/page.html", context)
 
 
 @require_GET
