@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from chat.chats.personal_memories import home_of, personal_allowed
 from chat.models import AnswerSource, Chat, Message
 from chat.prompting.documents import those_that_fit
+from memories.recalling.relevance import silence_of
 from memoryhub.errors import Invalid
 from memoryhub.ids import PATTERN
 from workspaces.documents.drafts import drafts_of, publish
@@ -108,7 +109,14 @@ def sources_for(
             return []
         if only is None:
             found = find_passages(
-                question.content, workspace, user, limit=MOST, floor=THRESHOLD, by_words=False, reach=reach
+                question.content,
+                workspace,
+                user,
+                limit=MOST,
+                floor=THRESHOLD,
+                by_words=False,
+                doubt=silence_of,
+                reach=reach,
             )
         else:
             _embed_new(there)

@@ -27,10 +27,11 @@ from memoryhub.database import queries
 from memoryhub.database.replicas import is_reading
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import EmbedderError
-from memoryhub.llm.two_encoders import ENGLISH, LENGTH, MULTILINGUAL, TwoEncoders
+from memoryhub.llm.two_encoders import LENGTH, MULTILINGUAL, TwoEncoders
 from workspaces.index import embedding
 from workspaces.index.candidates import Candidate, SearchArea, find_candidates
 from workspaces.index.gist import with_gist
+from workspaces.index.nearness import PRODUCTS
 from workspaces.index.words import bm25
 from workspaces.models import Agent, User, Workspace
 
@@ -80,22 +81,15 @@ WHERE m.id = ANY(%(ids)s::bigint[]) AND m.deleted_at IS NULL
 """  # noqa: S608  constants only
 # The inner products of the message's own vector with both parts of each statement's, the length of the English part,
 # and how much it is of each kind; behind them the first three of other memories, the background (``relevance``).
-_PART = "subvector({0}, {1}, {2})"
 _STATEMENT = "coalesce(e.statement, e.embedding)"
-_ENGLISH, _MULTILINGUAL = ((part.start + 1, LENGTH) for part in (ENGLISH, MULTILINGUAL))
-_OF_ASKED = (
-    f"-({_PART.format('{0}', *_ENGLISH)} <#> {_PART.format('%(asked)s::halfvec', *_ENGLISH)}), "
-    f"-({_PART.format('{0}', *_MULTILINGUAL)} <#> {_PART.format('%(asked)s::halfvec', *_MULTILINGUAL)}), "
-    f"l2_norm({_PART.format('{0}', *_ENGLISH)})"
-)
-_KIND = f"-({_PART.format(_STATEMENT, *_MULTILINGUAL)} <#> %({{}})s::halfvec)"
+_KIND = f"-(subvector({_STATEMENT}, {MULTILINGUAL.start + 1}, {LENGTH}) <#> %({{}})s::halfvec)"
 _PRODUCTS = f"""
-SELECT e.ref, {_OF_ASKED.format(_STATEMENT)}, {", ".join(map(_KIND.format, relevance.STATEMENT_HEADS))}
+SELECT e.ref, {PRODUCTS.format(_STATEMENT)}, {", ".join(map(_KIND.format, relevance.STATEMENT_HEADS))}
 FROM workspaces_passagevector e
 WHERE e.kind = 1 AND e.live AND e.ref = ANY(%(ids)s::bigint[]) AND e.model = %(model)s::text
   AND e.place = ANY(%(places)s::bigint[])
 UNION ALL
-SELECT NULL, {_OF_ASKED.format("b.embedding")}{", NULL" * len(relevance.STATEMENT_HEADS)}
+SELECT NULL, {PRODUCTS.format("b.embedding")}{", NULL" * len(relevance.STATEMENT_HEADS)}
 FROM (
     SELECT e.embedding FROM workspaces_passagevector e
     WHERE e.kind = 1 AND e.live AND e.model = %(model)s::text AND e.place = ANY(%(places)s::bigint[])

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from memories.judging.validity import says_over, speaks_of_before
 from memories.recalling.mentions import content_keys
 from memories.recalling.ranking import WEIGHTS
-from memoryhub.llm.two_encoders import E5_WEIGHS, ENGLISH, MULTILINGUAL
+from memoryhub.llm.two_encoders import E5_WEIGHS, MULTILINGUAL
+from workspaces.index.nearness import Asked, cosines, read_asked
 
 Array = NDArray[Any]
 FILE = Path(__file__).with_suffix(".npz")
@@ -93,8 +94,7 @@ class Relevance(NamedTuple):
 class Message(NamedTuple):
     text: str
     kinds: Array  # logits of MESSAGE_HEADS
-    english: float  # how much of it is English, 0 to 1
-    scale: float  # of inner products with stored vectors, to cosines
+    asked: Asked
 
 
 class Found(NamedTuple):
@@ -127,9 +127,12 @@ def read_message(text: str, asked: Array) -> Message:
     length = float(np.linalg.norm(own))
     heads = fitted().message
     kinds = STEEP * heads[:, :-1] @ own / length + heads[:, -1]
-    scale = float(np.sqrt(E5_WEIGHS * (1 + E5_WEIGHS))) / length
-    english = float(np.linalg.norm(asked[ENGLISH])) * float(np.sqrt(E5_WEIGHS)) / length
-    return Message(text, kinds, english, scale)
+    return Message(text, kinds, read_asked(asked))
+
+
+def silence_of(asked: Array) -> float:
+    """How sure it is that a message asks for nothing, 0 to 1, from the embedder's vector of it."""
+    return float(_shares(read_message("", asked).kinds)[0])
 
 
 def judge(
@@ -174,8 +177,8 @@ def asks_past(message: Message) -> bool:
 
 def measure(message: Message, found: Sequence[Found], background: Sequence[Sequence[float]]) -> Array:
     """A row of MEASURES for each of ``found``."""
-    near = _cosines(message, np.array([each.products[:3] for each in found]))
-    around = _cosines(message, np.array(background).reshape(-1, 3))
+    near = cosines(message.asked, np.array([each.products[:3] for each in found]))
+    around = cosines(message.asked, np.array(background).reshape(-1, 3))
     values: dict[str, Array] = {}
     for name, own in near.items():
         mean, deviation = _background(around[name], *PRIORS[name])
@@ -203,7 +206,7 @@ def measure(message: Message, found: Sequence[Found], background: Sequence[Seque
 def kinds_of(message: Array, statements: Array, plain: Array) -> Array:
     """A row of KINDS for each statement, from logits of MESSAGE_HEADS and STATEMENT_HEADS, and the measures."""
     three = message[:3] - message[:3].mean()
-    silent, _lookup, work = np.exp(three - three.max()) / np.exp(three - three.max()).sum()
+    silent, _lookup, work = _shares(message)
     past = _sigmoid(2 * (message[3] - PAST))
     rule, over = np.clip(statements, -MOST, MOST).T
     is_rule, is_over = _sigmoid(statements[:, 0]), _sigmoid(statements[:, 1])
@@ -213,6 +216,13 @@ def kinds_of(message: Array, statements: Array, plain: Array) -> Array:
     columns += [rule, over, is_over * (1 - past), is_over * past]
     columns += [work * is_rule, work * is_rule * above, silent * above, silent * score]
     return np.stack(columns, axis=1)
+
+
+def _shares(message: Array) -> Array:
+    """How sure each of the first three MESSAGE_HEADS is, as shares of 1."""
+    odds = np.exp(message[:3] - message[:3].max())
+    shares: Array = odds / odds.sum()
+    return shares
 
 
 def statement_logits(message: Message, found: Sequence[Found]) -> Array:
@@ -235,16 +245,6 @@ def is_shown(score: float, relevance: Relevance | None) -> bool:
     """
     near = relevance is not None and min(score, relevance.if_asked) >= LEAST_SCORE
     return near or is_found(score, relevance)
-
-
-def _cosines(message: Message, products: Array) -> dict[str, Array]:
-    """Where either text is not English, e5 speaks for both encoders."""
-    english, multilingual, share = products.T if len(products) else np.zeros((3, 0))
-    multilingual = multilingual * message.scale / E5_WEIGHS
-    share = np.minimum(1, share * float(np.sqrt(1 + E5_WEIGHS))) * message.english
-    english = english * message.scale + (1 - share) * multilingual
-    both = (english + E5_WEIGHS * multilingual) / (1 + E5_WEIGHS)
-    return {"english": english, "multilingual": multilingual, "both": both}
 
 
 def _background(cosines: Array, mean: float, deviation: float) -> tuple[float, float]:

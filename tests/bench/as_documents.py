@@ -1,10 +1,12 @@
 """Memories with the paragraphs they come from, as one long document for ``manage.py bench_documents``.
 
     python -m tests.bench.as_documents xquad_de.jsonl --every 10 > de.jsonl; python manage.py bench_documents de.jsonl
+    python -m tests.bench.as_documents xquad_en.jsonl xquad_de.jsonl --asked xquad_de.jsonl    # asked in German
 
 A line of the file is what ``manage.py bench_recall`` takes, each memory a sentence with its paragraph as ``source``.
 The paragraphs follow one another, an empty line apart; a question's answers are the sentences that are relevant to it.
-A sentence that its paragraph has not (XQuAD's longest are cut off in the file) stands after it.
+A sentence that its paragraph has not (XQuAD's longest are cut off in the file) stands after it. ``--asked`` takes the
+questions of another file, which asks the same in the same order.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 
-def as_document(line: dict[str, Any], every: int) -> dict[str, Any]:
+def as_document(line: dict[str, Any], every: int, asked: dict[str, Any] | None = None) -> dict[str, Any]:
     text, begins, paragraph = "", 0, None
     places: dict[str, dict[str, int]] = {}
     for memory in line["memories"]:
@@ -30,17 +32,25 @@ def as_document(line: dict[str, Any], every: int) -> dict[str, Any]:
             text += " " + memory["text"]
         places[memory["id"]] = {"start": at, "end": at + len(memory["text"])}
     queries = [
-        {"text": query["text"], "answers": [places[each] for each in query["relevant"]]}
-        for query in line["queries"][::every]
+        {"text": said["text"], "answers": [places[each] for each in query["relevant"]]}
+        for query, said in list(zip(line["queries"], (asked or line)["queries"], strict=True))[::every]
     ]
-    return {"name": line["name"], "text": text, "queries": queries}
+    name = f"{line['name']} {asked['name']}" if asked else line["name"]
+    return {"name": name, "text": text, "queries": queries}
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--every", type=int, default=1, help="of how many questions one is asked (1: all)")
+    parser.add_argument("--asked", type=Path, help="the file whose questions are asked")
     given = parser.parse_args()
+    asking = _lines(given.asked) if given.asked else []
     for path in given.files:
-        for line in path.read_text().splitlines():
-            print(json.dumps(as_document(json.loads(line), given.every), ensure_ascii=False))
+        for number, line in enumerate(_lines(path)):
+            asked = asking[number] if asking else None
+            print(json.dumps(as_document(line, given.every, asked), ensure_ascii=False))

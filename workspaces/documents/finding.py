@@ -18,7 +18,9 @@ from workspaces.index.candidates import SearchArea, area_within
 from workspaces.index.scores import (
     CANDIDATES,
     FLOOR,
+    WORDS_AS_MEANING,
     Arm,
+    Doubt,
     Scored,
     above_floor,
     embedded_query,
@@ -39,14 +41,19 @@ from workspaces.models.document import DOCUMENT
 QUERY_LENGTH = 4000
 MOST = 100
 WORDS_FLOOR = 0.25  # of a passage without a vector: a third of the question's weight in words
-# What a passage adds to those one, two and three places from it in the order: of how far it is above the mean of what
-# was found (docs/recall.md).
-BESIDE = (0.3, 0.2, 0.1)
+# The order of passages (docs/figures.md). A passage is read with those up to AROUND places from it: their mean cosine
+# counts as much as this share of its own. Then each above the STANDING_OUT-th best, or of few above the best quarter,
+# gives its neighbors a share of how far it is above.
+AROUND, SHARE_AROUND = 3, 0.3
+STANDING_OUT, SHARE_BESIDE = 20, 0.3
 _PLACES = """
-SELECT id, document_id, number FROM workspaces_documentpassage
-WHERE id = ANY(%(refs)s::bigint[]) AND deleted_at IS NULL
-  AND CASE WHEN owner_id IS NULL THEN workspace_id = %(workspace)s::bigint ELSE owner_id = %(owner)s::bigint END
+SELECT p.id, p.document_id, p.number, d.passage_count
+FROM workspaces_documentpassage p JOIN workspaces_document d ON d.id = p.document_id
+WHERE p.id = ANY(%(refs)s::bigint[]) AND p.deleted_at IS NULL
+  AND CASE WHEN p.owner_id IS NULL THEN p.workspace_id = %(workspace)s::bigint ELSE p.owner_id = %(owner)s::bigint END
 """
+# How far a passage and its neighbors stand out; then, how it is read with those around it.
+Worth = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -66,30 +73,32 @@ def find_passages(
     floor: float = FLOOR,
     by_words: bool = True,
     arm: Arm = "hybrid",
+    doubt: Doubt | None = None,
 ) -> list[FoundPassage]:
     """The passages this person may see here, their own among them where ``reach`` allows it: best first, none below
-    ``floor`` but what is NEAR. NotFound for others.
+    ``floor`` but what is near. NotFound for others.
 
     The order is not quite that of the scores: what stands among other finds comes before what stands alone.
     ``by_words``: with the bundled embedder shared words may bring in what is not near, such as a name in a search.
-    Words answer where the embedder fails. ``arm``, for measuring, is one of the two alone. One query of the index, two
-    for the passages; the query is embedded.
+    ``doubt``: how sure it is that the query asks for nothing; it has to be nearer then. Words answer where the embedder
+    fails. ``arm``, for measuring, is one of the two alone. One query of the index, two of its vectors, two for the
+    passages; the query is embedded.
     """
     where, query = area_within(reach, workspace, user), _clean(query)
     if not query or limit < 1:
         return []
-    scored = found(DOCUMENTS, query, where, arm=arm)
-    wanted = above_floor(scored, where, floor=floor, by_words=by_words)
+    scored = found(DOCUMENTS, query, where, arm=arm, doubt=doubt)
+    wanted = above_floor(scored, floor=floor, by_words=by_words)
     if arm == "hybrid":
         wanted |= _not_embedded([each for each in scored if each.ref not in wanted], where)
     if not wanted:
         return []
-    worth: dict[int, float] = {}
+    worth: dict[int, Worth] = {}
     if arm == "hybrid":
-        scores = {ref: score for ref, score, _ in scored}
         owner = user.pk if where.personal else 0
-        given = {"refs": queries.bigints(scores), "workspace": workspace.pk, "owner": owner}
-        worth = _among(queries.rows(_PLACES, given), scores)
+        refs = queries.bigints(each.ref for each in scored)
+        given = {"refs": refs, "workspace": workspace.pk, "owner": owner}
+        worth = _worth(queries.rows(_PLACES, given), scored)
     rows = in_reach(DocumentPassage.objects.live(), workspace, user, reach)
     return _best(rows, wanted, worth, min(limit, MOST))
 
@@ -120,20 +129,30 @@ def find_in(
     shares = bm25(DOCUMENTS, query, where.params, CANDIDATES)
     cosines: dict[int, float] = {}
     if embedded := embedded_query(query, where):
-        model, vector = embedded
         vectors = PassageVector.objects.filter(
             place__in=where.places,
             kind=DOCUMENT,
             live=True,
-            model=model,
-            dimension=len(vector),
+            model=embedded.model,
+            dimension=len(embedded.vector),
             ref__in=rows.values("pk"),
-        ).annotate(distance=CosineDistance("embedding", HalfVector(vector)))
+        ).annotate(distance=CosineDistance("embedding", HalfVector(embedded.vector)))
         nearest = vectors.order_by("distance").values_list("ref", "distance")[:CANDIDATES]
         cosines = {ref: 1 - distance for ref, distance in nearest}
-    scores = {ref: score_of(cosines.get(ref), shares.get(ref, 0.0)) for ref in {*cosines, *shares}}
-    places = rows.filter(pk__in=list(scores)).values_list("pk", "document", "number")
-    best = _best(rows, scores, _among(list(places), scores), limit)
+    scored = [
+        Scored(
+            ref,
+            score_of(cosines.get(ref), shares.get(ref, 0.0)),
+            cosines.get(ref),
+            words=shares.get(ref, 0.0),
+        )
+        for ref in {*cosines, *shares}
+    ]
+    scores = {each.ref: each.score for each in scored}
+    places = rows.filter(pk__in=list(scores)).values_list(
+        "pk", "document", "number", "document__passage_count"
+    )
+    best = _best(rows, scores, _worth(list(places), scored), limit)
     taken = [each.passage.pk for each in best]
     first = rows.exclude(pk__in=taken).select_related("document").order_by("number", "document")
     return best + [FoundPassage(passage, 0.0) for passage in first[: limit - len(best)]]
@@ -143,27 +162,42 @@ def _clean(query: str) -> str:
     return query.replace("\x00", " ").strip()[:QUERY_LENGTH]
 
 
-def _among(places: Sequence[tuple[Any, ...]], scores: dict[int, float]) -> dict[int, float]:
-    """Return what each of these, with its document and number, is worth in the order: an answer is often longer than
-    a passage, and several hits near each other mean that a section is about the question, which chance rarely makes.
+def _worth(places: Sequence[tuple[Any, ...]], scored: list[Scored]) -> dict[int, Worth]:
+    """Return what each of these is worth in the order; ``places`` has its document, number, and how many there are.
+
+    What was found by words alone is taken to be as near as the farthest that was found by meaning, and so is what was
+    not found: it is no nearer.
     """
-    usual = fmean(scores[ref] for ref, _, _ in places) if places else 0.0
-    above = {(document, number): max(0.0, scores[ref] - usual) for ref, document, number in places}
+    farthest = min((each.cosine for each in scored if each.cosine is not None), default=None)
+    known = {each.ref: each for each in scored}
+    cosines: dict[tuple[int, int], float] = {}
+    for ref, document, number, _count in places:
+        cosine = known[ref].cosine if farthest is not None else WORDS_AS_MEANING * known[ref].words
+        cosines[document, number] = farthest or 0.0 if cosine is None else cosine
+    read: dict[tuple[int, int], float] = {}
+    for ref, document, number, count in places:
+        around = range(max(0, number - AROUND), max(number + 1, min(count, number + AROUND + 1)))
+        mean = fmean(cosines.get((document, other), farthest or 0.0) for other in around)
+        cosine = cosines[document, number] + SHARE_AROUND * mean
+        read[document, number] = score_of(cosine, known[ref].words)
+    best = sorted(read.values(), reverse=True)[: max(1, min(STANDING_OUT, len(read) // 4))]
+    usual = min(best, default=0.0)
+    above = {place: max(0.0, score - usual) for place, score in read.items()}
     return {
-        ref: above[document, number]
-        + sum(
-            share * (above.get((document, number - steps), 0.0) + above.get((document, number + steps), 0.0))
-            for steps, share in enumerate(BESIDE, 1)
+        ref: (
+            above[document, number]
+            + SHARE_BESIDE * sum(above.get((document, number + step), 0.0) for step in (-1, 1)),
+            read[document, number],
         )
-        for ref, document, number in places
+        for ref, document, number, _count in places
     }
 
 
 def _best(
-    rows: QuerySet[DocumentPassage], scores: dict[int, float], worth: dict[int, float], limit: int
+    rows: QuerySet[DocumentPassage], scores: dict[int, float], worth: dict[int, Worth], limit: int
 ) -> list[FoundPassage]:
     """Return the rows that have a score: first what is ``worth`` most, then by score."""
-    best = sorted(scores, key=lambda ref: (-worth.get(ref, 0.0), -scores[ref], ref))
+    best = sorted(scores, key=lambda ref: (worth.get(ref, (0.0, 0.0)), scores[ref], -ref), reverse=True)
     if worth:
         best = [ref for ref in best if ref in worth]  # the others are not among the rows
     there = rows.select_related("document__workspace").defer("around").in_bulk(best[:limit])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Literal, NamedTuple
 
@@ -16,6 +17,7 @@ from workspaces.index import embedding
 from workspaces.index.candidates import SearchArea, find_candidates
 from workspaces.index.gist import gist_of, with_gist
 from workspaces.index.kinds import Kind
+from workspaces.index.nearness import margins
 from workspaces.index.words import bm25
 
 logger = logging.getLogger(__name__)
@@ -24,45 +26,57 @@ CANDIDATES = 200
 MEANING, WORDS = 0.70, 0.35
 WORDS_AS_MEANING = 0.6  # the cosine that stands for words alone, where no vector is there to compare
 FLOOR = 0.40  # of the score: from it on a passage has to do with the query
-NEAR = 0.30  # the bundled embedder's cosine that says the same, in every language (docs/figures.md)
+DOUBT = 0.10  # how much nearer a passage has to be to a message that surely asks for nothing
 EXCERPT = 600  # characters of a long text that are shown of what was found
 
 Arm = Literal["hybrid", "words", "vector"]
+Doubt = Callable[[Vectors], float]
 
 
 class Scored(NamedTuple):
-    """A passage found; ``cosine`` is None for what words alone brought in."""
+    """A passage found; ``cosine`` is None for what words alone brought in.
+
+    ``margin``: how far above the least of ``nearness`` it is; None without a cosine of the bundled embedder. ``words``:
+    the share of the question's weight in words.
+    """
 
     ref: int
     score: float
     cosine: float | None
+    margin: float | None = None
+    words: float = 0.0
 
 
 def related(of: Kind, query: str, where: SearchArea) -> dict[int, float]:
-    """By key the score of what has to do with the query: none below FLOOR but what is NEAR.
+    """By key the score of what has to do with the query: none below FLOOR but what is near.
 
-    Words answer where the embedder fails. One query of the index; the query is embedded.
+    Words answer where the embedder fails. One query of the index, two of its vectors; the query is embedded.
     """
-    return above_floor(found(of, query, where), where)
+    return above_floor(found(of, query, where))
 
 
-def above_floor(
-    scored: list[Scored], where: SearchArea, *, floor: float = FLOOR, by_words: bool = True
-) -> dict[int, float]:
-    """By key the scores from ``floor`` on, and those of what is NEAR.
+def above_floor(scored: list[Scored], *, floor: float = FLOOR, by_words: bool = True) -> dict[int, float]:
+    """By key the scores from ``floor`` on, and those of what is near.
 
     ``by_words``: with the bundled embedder shared words may bring in what is not near, such as a name in a search.
     """
-    near = NEAR if _is_bundled(where) else None
     return {
-        ref: score
-        for ref, score, cosine in scored
-        if (score >= floor and (by_words or near is None or cosine is None))
-        or (near is not None and cosine is not None and cosine >= near)
+        each.ref: each.score
+        for each in scored
+        if (each.score >= floor and (by_words or each.margin is None))
+        or (each.margin is not None and each.margin >= 0)
     }
 
 
-def embedded_query(query: str, where: SearchArea, *, gist: bool = True) -> tuple[str, Vectors] | None:
+class Embedded(NamedTuple):
+    """A query's vector by a model, with its gist's, and its own alone."""
+
+    model: str
+    vector: Vectors
+    own: Vectors
+
+
+def embedded_query(query: str, where: SearchArea, *, gist: bool = True) -> Embedded | None:
     """The query's vector, with its ``gist``'s where the embedder is the bundled one, on which that was measured.
 
     None where nothing is embedded, or the embedder fails: words answer then.
@@ -75,7 +89,7 @@ def embedded_query(query: str, where: SearchArea, *, gist: bool = True) -> tuple
     except EmbedderError as error:
         logger.warning("A search fell back to words: %s", error.code)
         return None
-    return (embedded[0], with_gist(embedded[1])) if embedded else None
+    return Embedded(embedded[0], with_gist(embedded[1]), embedded[1][0]) if embedded else None
 
 
 def score_of(cosine: float | None, words: float) -> float:
@@ -84,17 +98,39 @@ def score_of(cosine: float | None, words: float) -> float:
     return MEANING * meaning + WORDS * words
 
 
-def found(of: Kind, query: str, where: SearchArea, *, arm: Arm = "hybrid") -> list[Scored]:
-    """The best of both arms, however far, in no order. ``arm``, for measuring, is one of the two alone."""
+def found(
+    of: Kind, query: str, where: SearchArea, *, arm: Arm = "hybrid", doubt: Doubt | None = None
+) -> list[Scored]:
+    """The best of both arms, however far, in no order. ``arm``, for measuring, is one of the two alone.
+
+    ``doubt`` says from the bundled embedder's vector how sure it is that the query asks for nothing.
+    """
     embedded = None if arm == "words" else embedded_query(query, where, gist=arm == "hybrid")
     if embedded is None:
         shares = bm25(of, query, where.params, CANDIDATES)
-        return [Scored(ref, score_of(None, share), None) for ref, share in shares.items()]
+        return [Scored(ref, score_of(None, share), None, words=share) for ref, share in shares.items()]
     with transaction.atomic() if where.indexed else nullcontext():
-        candidates = find_candidates(query, embedded, where, CANDIDATES, kinds=(of.number,))
+        candidates = find_candidates(
+            query, (embedded.model, embedded.vector), where, CANDIDATES, kinds=(of.number,)
+        )
+    near = [each.ref for each in candidates if each.cosine is not None]
+    above: dict[int, float] = {}
+    if near and _is_bundled(where):
+        above = margins(of.number, near, where, embedded.model, embedded.own)
+    less = DOUBT * doubt(embedded.own) if above and doubt else 0.0
+    scored = [
+        Scored(
+            each.ref,
+            score_of(each.cosine, each.words),
+            each.cosine,
+            above[each.ref] - less if each.ref in above else None,
+            each.words,
+        )
+        for each in candidates
+    ]
     if arm == "vector":
-        return [Scored(each.ref, each.cosine, each.cosine) for each in candidates if each.cosine is not None]
-    return [Scored(each.ref, score_of(each.cosine, each.words), each.cosine) for each in candidates]
+        return [each._replace(score=each.cosine) for each in scored if each.cosine is not None]
+    return scored
 
 
 def _is_bundled(where: SearchArea) -> bool:
