@@ -18,7 +18,7 @@ from chat.chats.remembering import remember_message, remember_text
 from memories.access import get_memory
 from memories.api.queries import described, memory_response
 from memories.api.saving import change_memory, delete_memory, save_once, saved_response
-from memories.api.serializers import MemoryChanges, MemoryJson
+from memories.api.serializers import MemoryJson, MemoryUpdate
 from memories.models import Memory
 from memories.writing.extracting import rerun
 from memoryhub.errors import NotFound
@@ -95,7 +95,7 @@ class ChatMemoryView(ApiView):
 
 
 class ChatMemoryDetail(ChatMemoryView):
-    @documented("chat_memories_update", MemoryJson, body=MemoryChanges, headers=[*ONCE, ETAG, IF_MATCH])
+    @documented("chat_memories_update", MemoryJson, body=MemoryUpdate, headers=[*ONCE, ETAG, IF_MATCH])
     def patch(self, request: Request, chat_id: str, memory_id: str) -> Response:
         """Change a memory of a chat.
 

@@ -47,11 +47,14 @@ class MemoryFields(TypedDict, total=False):
     importance: float
     pinned: bool
     expires_at: str | None
+    valid_from: str | None
+    valid_to: str | None
     confirm: bool
 
 
 class MemoryChanges(MemoryFields, total=False):
     content: str
+    replaced_by: str | None
 
 
 class NewMemory(MemoryFields, total=False):
@@ -79,6 +82,9 @@ class Memory(TypedDict):
     importance: float
     pinned: bool
     expires_at: str | None
+    valid_from: str | None
+    valid_to: str | None
+    replaced_by: NotRequired[str | None]
     scope: Scope
     agent_id: NotRequired[str | None]
     source_type: str
@@ -118,6 +124,7 @@ class RecallOptions(TypedDict, total=False):
     offset: int
     ranking: Ranking
     threshold: float | None
+    as_of: str | None
     agent_id: str | None
 
 

@@ -22,19 +22,21 @@ from workspaces.rest.paging import ReadyList
 # fmt: off
 _SHOWN = (
     "public_id", "content", "summary", "category", "key",
-    "tags", "importance", "pinned", "expires_at", "scope",
+    "tags", "importance", "pinned", "expires_at", "valid_from", "valid_to", "replaced_by__public_id", "scope",
     "source_type", "source_details", "source_chat_id", "source_message_id", "created_at", "updated_at",
     "last_accessed_at", "agent__public_id", "workspace__public_id", "author__public_id", "author__username",
     "edited_by__public_id", "edited_by__username", "edited_at",
     "imported_by__public_id", "imported_by__username", "imported_at",
-    "may_replace__public_id", "may_replace__deleted_at", "may_replace__expires_at",
+    "may_replace__public_id", "may_replace__deleted_at", "may_replace__expires_at", "may_replace__replaced_by",
 )
 # fmt: on
 
 
 def described(memories: MemoryQuerySet) -> MemoryQuerySet:
     """With what ``MemoryJson`` asks for and no more, and whether its vector is there (``searchable``)."""
-    return memories.listed().annotate(searchable=searchable(MEMORY)).only(*_SHOWN)
+    return (
+        memories.listed().select_related("replaced_by").annotate(searchable=searchable(MEMORY)).only(*_SHOWN)
+    )
 
 
 _ONE = Ready(

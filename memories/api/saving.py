@@ -6,16 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from rest_framework import status
 from rest_framework.response import Response
 
 from memories.access import get_memory
 from memories.api.queries import memory_response
-from memories.api.serializers import MemoryChanges
+from memories.api.serializers import MemoryUpdate
 from memories.models import Memory
 from memories.models.memory import Review
 from memories.writing import gate
 from memories.writing.gate import Saved
+from memoryhub.errors import Invalid, NotFound
 from workspaces.models import User
 from workspaces.rest.etags import versions_seen
 from workspaces.rest.views import ApiView
@@ -51,13 +53,22 @@ def saved_response(saved: Saved, **more: Any) -> Response:
 
 def change_memory(view: ApiView, memory: Memory) -> Response:
     """What a PATCH asks for, once; under If-Match only to the version that was seen."""
-    changes = view.body(MemoryChanges)
+    changes = view.body(MemoryUpdate)
+    if newer := changes.get("replaced_by"):
+        changes["replaced_by"] = _replacement(view.person, newer, memory)
     seen = versions_seen(view.request)
 
     def edit() -> Memory:
         return gate.edit_memory(memory, by=view.person, now=timezone.now(), seen=seen, **changes)
 
     return memory_response(view.make_once(edit, get_memory))
+
+
+def _replacement(user: User, public_id: str, memory: Memory) -> Memory:
+    try:
+        return get_memory(user, public_id, workspace=memory.workspace)
+    except NotFound:
+        raise Invalid(fields={"replaced_by": _("is not a memory of this workspace")}) from None
 
 
 def delete_memory(view: ApiView, memory: Memory) -> Response:

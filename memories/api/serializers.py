@@ -70,6 +70,14 @@ class MemoryJson(WrittenJson):
     importance = serializers.FloatField(help_text="0 to 1.")
     pinned = serializers.BooleanField()
     expires_at = Moment(allow_null=True)
+    valid_from = Moment(allow_null=True, help_text="From when on it holds; null: unknown.")
+    valid_to = Moment(allow_null=True, help_text="Until when it holds or held; null: unknown.")
+    replaced_by = serializers.CharField(
+        source="replaced_by.public_id",
+        default=None,
+        allow_null=True,
+        help_text="The id of the newer memory that holds instead, or null.",
+    )
     scope = serializers.ChoiceField(choices=Scope.values)
     agent_id = serializers.CharField(
         source="agent.public_id",
@@ -105,8 +113,8 @@ class MemoryJson(WrittenJson):
         return memory.source_message_id or None
 
     def get_may_replace(self, memory: Memory) -> str | None:
-        older = memory.may_replace
-        return older.public_id if older is not None and older.is_live else None
+        older = memory.possibly_replaced
+        return older.public_id if older is not None else None
 
     def get_searchable(self, memory: Memory) -> bool:
         by_meaning: bool = memory.searchable  # type: ignore[attr-defined]  # annotated
@@ -268,6 +276,22 @@ class MemoryChanges(Confirmable):
     importance = Number(min_value=0, max_value=1, required=False)
     pinned = Flag(required=False)
     expires_at = Moment(allow_null=True, required=False, help_text="null: never.")
+    valid_from = Moment(allow_null=True, required=False, help_text="From when on it holds.")
+    valid_to = Moment(
+        allow_null=True, required=False, help_text="Until when it holds. Left out: as the content says."
+    )
+
+
+class MemoryUpdate(MemoryChanges):
+    """Changes of a stored memory."""
+
+    replaced_by = Text(
+        max_length=32,
+        allow_null=True,
+        required=False,
+        help_text="The id of the memory that holds instead; this one ends when that one begins, otherwise now. "
+        "null: this one holds again.",
+    )
 
 
 class MemoryBody(MemoryChanges):
@@ -298,6 +322,11 @@ class QuestionBody(Body):
     query = Text(max_length=QUERY_LENGTH, allow_blank=True, help_text="Blank gives nothing.")
     limit = WholeNumber(default=5, help_text="At most 50 are given; below 1 gives nothing.")
     offset = WholeNumber(default=0, min_value=0, max_value=MAX_OFFSET)
+    as_of = Moment(
+        allow_null=True,
+        default=None,
+        help_text="What held then, as far as that is known, instead of what holds now.",
+    )
 
 
 def recalling_agent() -> Text:

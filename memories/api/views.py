@@ -12,8 +12,8 @@ from memories.api.saving import change_memory, delete_memory, save_once, saved_r
 from memories.api.serializers import (
     FoundJson,
     MemoryBody,
-    MemoryChanges,
     MemoryJson,
+    MemoryUpdate,
     RecallBody,
     RecallJson,
     RestoredMemoryJson,
@@ -100,7 +100,7 @@ class MemoryDetail(WorkspaceMemoryView):
         """Look at a memory."""
         return memory_response(self.memory(workspace_id, memory_id))
 
-    @documented("memories_update", MemoryJson, body=MemoryChanges, headers=[*ONCE, ETAG, IF_MATCH])
+    @documented("memories_update", MemoryJson, body=MemoryUpdate, headers=[*ONCE, ETAG, IF_MATCH])
     def patch(self, request: Request, workspace_id: str, memory_id: str) -> Response:
         """Change a memory.
 

@@ -119,7 +119,9 @@ def replacement(older: Memory, newer: Memory | None, *, now: datetime) -> dict[s
     """
     if newer is None:
         past = older.revisions.filter(action=RevisionAction.REPLACE).first() if older.replaced_by_id else None
-        until = past.before.get("valid_to") if past else None
+        if past is None or "valid_to" not in past.before:  # the replacement left its end as it was
+            return {"replaced_by": None}
+        until = past.before["valid_to"]
         return {"replaced_by": None, "valid_to": datetime.fromisoformat(until) if until else None}
     if newer.pk == older.pk or newer.place != older.place or newer.replaced_by_id == older.pk:
         raise Invalid(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
+from datetime import date
 from typing import Annotated, Literal
 
 from django.utils import timezone
@@ -61,6 +62,7 @@ class RecallAsked(Arguments):
     offset: Annotated[int, *within(0, 1000)] = Field(
         0, description="How many of the best to skip, to page on."
     )
+    as_of: date | None = Field(None, description="What held on that day, instead of today.")
 
 
 class ListAsked(Arguments):
@@ -104,6 +106,8 @@ class MemoryShape(BaseModel):
         description="Imported under another person's name: need not be that person's words."
     )
     imported_by: str | None = Field(None, description="The user name of who imported it.")
+    valid_from: str | None = Field(None, description="From when on it holds.")
+    valid_to: str | None = Field(None, description="Until when it holds or held.")
     score: float | None = None
 
 
@@ -159,6 +163,8 @@ def shape_of(memory: Memory, score: float | None = None) -> MemoryShape:
         edited_by=_username(memory.edited_by) if memory.edited_at else None,
         imported=memory.is_imported,
         imported_by=_username(memory.imported_by),
+        valid_from=memory.valid_from.isoformat() if memory.valid_from else None,
+        valid_to=memory.valid_to.isoformat() if memory.valid_to else None,
         score=None if score is None else round(score, 3),
     )
 

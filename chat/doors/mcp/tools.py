@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, time
 from typing import Any, Generic, TypeVar
 
 from mcp_types import Tool, ToolAnnotations
@@ -83,7 +84,8 @@ def save_memory(asked: Save) -> Said:
 
 def recall_memory(asked: RecallAsked) -> Said:
     who = caller()
-    found = recall_for(who, asked.query, limit=asked.limit, offset=asked.offset, floor=True)
+    as_of = datetime.combine(asked.as_of, time.min, UTC) if asked.as_of else None
+    found = recall_for(who, asked.query, limit=asked.limit, offset=asked.offset, floor=True, as_of=as_of)
     shapes = [shape_of(item.memory, item.score) for item in found.items]
     return recalled(found, reader=who.person, first=asked.offset + 1).text, Memories(
         memories=shapes, next_cursor=None

@@ -33,6 +33,9 @@ FIELDS = {
     "importance",
     "pinned",
     "expires_at",
+    "valid_from",
+    "valid_to",
+    "replaced_by",
     "scope",
     "agent_id",
     "source_type",
@@ -365,3 +368,27 @@ def test_list_costs_the_same_for_one_row_and_for_many(
         gate.edit_memory(memory, by=cast.owner, now=timezone.now(), content=f"Another text {number}")
     with django_assert_num_queries(5):  # session, person, workspace, memory, the page
         assert len(api.get(path(cast, memory, "/revisions")).json()["items"]) == 5
+
+
+def test_memory_is_ended_replaced_and_recalled_as_of_a_moment(cast: Cast) -> None:
+    api = Api(cast.editor)
+    older, newer = (
+        make_memory(f"The vault is at {bank}", cast.editor, cast.workspace) for bank in ("Ava", "Bo")
+    )
+    at = path(cast, older)
+    wrong = api.patch(at, {"valid_from": "2026-03-01T00:00:00Z", "valid_to": "2026-02-01T00:00:00Z"})
+    assert (wrong.status_code, [*error_of(wrong)["fields"]]) == (422, ["valid_to"])
+    for other in (older.public_id, "mem_" + "a" * 24):
+        assert [*error_of(api.patch(at, {"replaced_by": other}))["fields"]] == ["replaced_by"]
+    assert (
+        api.patch(at, {"valid_to": "2026-02-01T00:00:00Z"}).json()["valid_to"]
+        == "2026-02-01T00:00:00.000000Z"
+    )
+    asked = {"query": "vault", "ranking": "lexical"}
+    recall = f"workspaces/{cast.workspace.public_id}/recall"
+    then = api.post(recall, {**asked, "as_of": "2026-01-01T00:00:00Z"}).json()["memories"]
+    now = api.post(recall, asked).json()["memories"]
+    assert (len(then), [each["id"] for each in now]) == (2, [newer.public_id])
+    assert api.patch(at, {"replaced_by": newer.public_id}).json()["replaced_by"] == newer.public_id
+    again = api.patch(at, {"replaced_by": None}).json()
+    assert (again["replaced_by"], again["valid_to"]) == (None, "2026-02-01T00:00:00.000000Z")
