@@ -24,7 +24,7 @@ class ChatConfig(AppConfig):
         from workspaces.accounts.closing import on_closing
         from workspaces.actions.removal import register_room
         from workspaces.quotas import charged_to, register_quota
-        from workspaces.retention.kept import register_kept
+        from workspaces.retention import register_kept
         from workspaces.spending.totals import register_chats
         from workspaces.webhooks.outbox import register_text
 

@@ -32,7 +32,7 @@ from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
 from memoryhub.management.commands.prepare import compile_translations
 from tests.copies import copied
 from tests.migrated import lend_to
-from workspaces.index import cooldown
+from workspaces.index import embedding
 from workspaces.models import User, Workspace
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def make_cast() -> Cast:
 @pytest.fixture(autouse=True)
 def no_embedder_rests(monkeypatch: pytest.MonkeyPatch) -> None:
     """An embedder that failed in one test does not rest in the next."""
-    monkeypatch.setattr(cooldown, "_resting", {})
+    monkeypatch.setattr(embedding, "_resting", {})
 
 
 @pytest.fixture

@@ -18,16 +18,15 @@ from memories.nodes.nodes import create_node
 from memories.writing.gate import Draft, save_memory
 from workspaces import tasks
 from workspaces.access import default_workspace
+from workspaces.accounts import oauth
+from workspaces.accounts.invitations import accept_invited, create_invitation, invite
 from workspaces.accounts.keys import make_key
-from workspaces.accounts.usernames import looks_of
-from workspaces.agents.agents import create_agent
+from workspaces.actions.agents import create_agent
 from workspaces.artifacts import artifacts
-from workspaces.artifacts.kind import ARTIFACTS
-from workspaces.artifacts.written import Written
+from workspaces.artifacts.artifacts import Written
+from workspaces.artifacts.finding import ARTIFACTS
 from workspaces.documents import documents, reading_jobs
-from workspaces.index.filling import embed_passages
-from workspaces.invitations.invitations import create_invitation
-from workspaces.invitations.invited import accept_invited, invite
+from workspaces.index.reembedding import embed_passages
 from workspaces.leaving_machine import Reach
 from workspaces.models import (
     Agent,
@@ -43,9 +42,9 @@ from workspaces.models import (
     WebhookEvent,
     Workspace,
 )
-from workspaces.models.connection import Connection
-from workspaces.models.document import DOCUMENT
-from workspaces.oauth import clients, grants
+from workspaces.models.connections import Connection
+from workspaces.models.documents import DOCUMENT
+from workspaces.models.usernames import looks_of
 from workspaces.webhooks.hooks import create_webhook
 
 PASSWORD = "correct horse battery"
@@ -170,15 +169,15 @@ def make_key_text(by: User, workspace: Workspace | None = None, *, scope: str = 
 
 
 def make_token_text(
-    by: User, workspace: Workspace, *, scope: str = KeyScope.WRITE, resource: str = grants.EVERYWHERE
+    by: User, workspace: Workspace, *, scope: str = KeyScope.WRITE, resource: str = oauth.EVERYWHERE
 ) -> str:
     """An access token of a new program that this person let in."""
     back, now = "https://example.org/back", timezone.now()
-    program = clients.register(f"Program {next(_number)}", [back], now=now)
-    agreed = grants.Agreed(program, back, True, "a" * 43, resource)
-    code = grants.find_code(program.public_id, grants.agree(agreed, workspace, scope=scope, by=by, now=now))
+    program = oauth.register(f"Program {next(_number)}", [back], now=now)
+    agreed = oauth.Agreed(program, back, True, "a" * 43, resource)
+    code = oauth.find_code(program.public_id, oauth.agree(agreed, workspace, scope=scope, by=by, now=now))
     assert code is not None
-    return grants.open_by_code(code, now=now).access
+    return oauth.open_by_code(code, now=now).access
 
 
 def make_connection(by: User | None = None, **values: Any) -> Connection:

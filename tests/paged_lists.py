@@ -38,12 +38,12 @@ from tests.factories import (
     make_webhook,
     make_workspace,
 )
-from workspaces.invitations.invited import invite
+from workspaces.accounts.invitations import invite
 from workspaces.models import Agent, ApiKey, Membership, Role
-from workspaces.models.artifact import Artifact
-from workspaces.models.connection import Connection
-from workspaces.models.document import Document
-from workspaces.models.webhook import Webhook
+from workspaces.models.artifacts import Artifact
+from workspaces.models.connections import Connection
+from workspaces.models.documents import Document
+from workspaces.models.events import Webhook
 
 API, V1 = "/chat/api", "/api/v1"
 

@@ -44,7 +44,7 @@ from workspaces.models import (
     User,
     Workspace,
 )
-from workspaces.models.connection import Connection
+from workspaces.models.connections import Connection
 
 FINDABLE, SECRET = "nightingale", "heliotrope"  # what is searched for, and what no page may say
 SHOWN_OF_IT = SECRET[:6]  # as much as Django shows of a password's hash

@@ -27,8 +27,8 @@ from tests.factories import make_chat, make_key_text, make_memory, make_user
 from tests.fakes.openai_server import HOLD, Answer, ScriptedOpenAI
 from workspaces import tasks
 from workspaces.models import Agent, Artifact, DoneRequest, Membership, Workspace
-from workspaces.models.connection import Connection
-from workspaces.rest import once
+from workspaces.models.connections import Connection
+from workspaces.rest import idempotency
 
 KEY = "8e03978e-40d5-43e8-bc93-6894a57f9324"
 
@@ -165,7 +165,7 @@ def at_work(request: Any) -> Iterator[None]:
     def run() -> None:
         try:
             with pytest.raises(RuntimeError):
-                once.do_once(request, act, keep=lambda made: {}, now=timezone.now())
+                idempotency.do_once(request, act, keep=lambda made: {}, now=timezone.now())
         finally:
             connection.close()
 
@@ -179,8 +179,8 @@ def at_work(request: Any) -> Iterator[None]:
             running.result(10)
 
 
-def asked_by(person: Any, key: str = KEY, said: str = "") -> once.Asked:
-    return once.Asked.of(person, sender=f"{person.public_id} session", key=key, said=said)
+def asked_by(person: Any, key: str = KEY, said: str = "") -> idempotency.Asked:
+    return idempotency.Asked.of(person, sender=f"{person.public_id} session", key=key, said=said)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -39,11 +39,11 @@ from tests.factories import (
     make_webhook,
 )
 from tests.routes import Row
+from workspaces.accounts import oauth
+from workspaces.accounts.invitations import link_token
 from workspaces.artifacts import artifacts
 from workspaces.documents import documents
-from workspaces.invitations.invitations import link_token
 from workspaces.models import ApiKey, DocumentPicture, Membership, PersonPicture, Role, SignIn
-from workspaces.oauth import clients
 
 Ids = dict[str, str]
 EachRow = Callable[[Iterable[Row]], Iterator[tuple[Row, "World"]]]
@@ -195,7 +195,7 @@ def _doors(cast: Cast) -> Ids:
     hook = make_webhook(cast.workspace, cast.owner)
     return {
         "key_id": ApiKey.objects.get(user=cast.owner).public_id,
-        "app_id": clients.register("Claude", ["https://example.org/back"], now=timezone.now()).public_id,
+        "app_id": oauth.register("Claude", ["https://example.org/back"], now=timezone.now()).public_id,
         "resource": "mcp",
         "model": "built-in",
         "webhook_id": hook.public_id,

@@ -5,12 +5,13 @@ on to everything that recalls, embeds or puts text before a model. It has no def
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
 from django.db.models import Q
 
 from memoryhub.llm.errors import ModelNotLocal
-from workspaces.models import OwnedQuerySet, User, Workspace
+from workspaces.models import Agent, ApiKey, OwnedQuerySet, User, Workspace
 
 Rows = TypeVar("Rows", bound=OwnedQuerySet[Any])
 
@@ -59,3 +60,19 @@ def in_reach(rows: Rows, workspace: Workspace, user: User, reach: Reach) -> Rows
 def stays_elsewhere(row: Placed, workspace: Workspace) -> bool:
     """Whether it lies in another workspace than this one, whose texts never leave this machine."""
     return row.workspace_id != workspace.pk and row.workspace.local_only
+
+
+# The caller of a domain function: a person in one of their workspaces, perhaps by a key.
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Caller of a tool or endpoint, loaded for every call: rights may have changed. ``role``: in ``workspace``."""
+
+    person: User
+    workspace: Workspace
+    role: str
+    reach: Reach
+    now: datetime
+    agent: Agent | None = None
+    key: ApiKey | None = None

@@ -9,7 +9,7 @@ import psycopg
 from django.db import transaction
 from psycopg.rows import dict_row
 
-from workspaces.artifacts.forgetting import remove as remove_artifacts
+from workspaces.artifacts.artifacts import remove as remove_artifacts
 from workspaces.audit import Verb
 from workspaces.documents import forgetting
 from workspaces.models import Artifact, AuditEvent, Document

@@ -10,16 +10,14 @@ from django_q.tasks import async_task
 
 from memoryhub import mail
 from memoryhub.jobs import job
-from workspaces import audit
-from workspaces.accounts import mailing, sessions
-from workspaces.artifacts.forgetting import purge as purge_artifacts
-from workspaces.documents import drafts, files, forgetting, indexing, reading_jobs
-from workspaces.index import filling, indexes, kinds, reembedding
-from workspaces.invitations import invitations
-from workspaces.models.document import DOCUMENT
-from workspaces.oauth import clients, grants
-from workspaces.rest import once
-from workspaces.retention import sweeping
+from workspaces import audit, retention
+from workspaces.accounts import invitations, mailing, oauth, sessions
+from workspaces.artifacts.artifacts import purge as purge_artifacts
+from workspaces.documents import documents, files, forgetting, reading_jobs
+from workspaces.index import indexes, reembedding
+from workspaces.models import kinds
+from workspaces.models.documents import DOCUMENT
+from workspaces.rest import idempotency
 from workspaces.webhooks import outbox, sending
 
 
@@ -27,16 +25,16 @@ from workspaces.webhooks import outbox, sending
 def sweep() -> str:
     """Every hour: delete what was kept for a time only."""
     now = timezone.now()
-    notes, sign_ins, events = once.sweep(now=now), sessions.sweep(now=now), audit.prune(now=now)
-    filling.fill_gaps()
-    indexing.complete_all()
-    drafts.sweep(now=now, seconds=settings.JOB_TIMEOUT / 6)
+    notes, sign_ins, events = idempotency.sweep(now=now), sessions.sweep(now=now), audit.prune(now=now)
+    reembedding.fill_gaps()
+    reading_jobs.complete_all()
+    documents.sweep(now=now, seconds=settings.JOB_TIMEOUT / 6)
     files.sweep(now=now)
     forgetting.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
     purge_artifacts(now=now, seconds=settings.JOB_TIMEOUT / 6)
-    grants.sweep(now=now)
+    oauth.sweep_tokens(now=now)
     invitations.sweep(now=now)
-    clients.sweep(now=now)
+    oauth.sweep_clients(now=now)
     sending.sweep(now=now)
     return f"{notes} notes of requests, {sign_ins} sign-ins, {events} events of the audit log deleted"
 
@@ -44,7 +42,7 @@ def sweep() -> str:
 @job
 def keep_for_a_time() -> str:
     """Every hour: delete what was kept for its time, for a third of a job's time; it queues itself for the rest."""
-    number, is_all = sweeping.sweep(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 3)
+    number, is_all = retention.sweep(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 3)
     if not is_all:
         async_task("workspaces.tasks.keep_for_a_time", task_name="retention")
     return f"{number} deleted by rules of retention"
@@ -75,9 +73,9 @@ def keep_indexes() -> str:
 
 @job
 def embed_passages(*, kind: int, refs: Sequence[int]) -> int:
-    done = filling.embed_passages(kinds.kind(kind), refs)
+    done = reembedding.embed_passages(kinds.kind(kind), refs)
     if kind == DOCUMENT:
-        indexing.complete_those_of(refs)
+        reading_jobs.complete_those_of(refs)
     return done
 
 

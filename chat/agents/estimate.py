@@ -12,7 +12,7 @@ from chat.models.runs import Run, RunMode, RunQuerySet, RunStatus
 from memoryhub.llm.usage import Price, Usage, cost_of
 from workspaces.connections.choice import chosen_for
 from workspaces.models import User
-from workspaces.spending.rates import rate_of
+from workspaces.spending.bill import rate_of
 
 LOOKED_AT = 20  # of the newest runs that were done
 # Where none was done here yet: three replies, each with what tools returned.

@@ -31,8 +31,8 @@ from memoryhub.llm.errors import ModelError
 from workspaces.access import get_workspace
 from workspaces.connections.choice import chosen_for
 from workspaces.models import Purpose, Role
+from workspaces.spending.bill import Account, rate_of
 from workspaces.spending.budgets import BudgetReached, require_budget
-from workspaces.spending.rates import Account, rate_of
 
 logger = logging.getLogger(__name__)
 MOST_ATTEMPTS = 5

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from memoryhub.llm.metering import Meter
-from workspaces.spending.rates import Account
+from workspaces.spending.bill import Account
 
 
 class LiveAnswer:

@@ -24,9 +24,8 @@ from memories.writing.extracting import rerun
 from memoryhub.errors import NotFound
 from workspaces.models import Role
 from workspaces.rest.docs import documented_under
-from workspaces.rest.etags import ETAG, IF_MATCH
 from workspaces.rest.idempotency import ONCE
-from workspaces.rest.views import ApiView
+from workspaces.rest.views import ETAG, IF_MATCH, ApiView
 
 documented = documented_under("chat memories")
 

@@ -23,8 +23,7 @@ from chat.agents.templates import (
 from chat.api.runs import Json, RunJson, accepted, documented, json_object
 from chat.models.runs import RunMode, RunTemplate
 from workspaces.access import get_workspace
-from workspaces.rest.docs import page_of
-from workspaces.rest.examples import ID
+from workspaces.rest.docs import ID, page_of
 from workspaces.rest.fields import Body, Flag, Moment, Text
 from workspaces.rest.idempotency import ONCE
 from workspaces.rest.views import ApiView

@@ -24,8 +24,7 @@ from chat.turns.planned import go_on_with
 from workspaces.access import get_workspace
 from workspaces.event_streams import EventStream, Place
 from workspaces.models import Workspace
-from workspaces.rest.docs import documented_under, page_of
-from workspaces.rest.examples import ID
+from workspaces.rest.docs import ID, documented_under, page_of
 from workspaces.rest.fields import Body, Choice, Flag, Moment, StoredSentence, Text
 from workspaces.rest.idempotency import ONCE
 from workspaces.rest.paging import PageQuery

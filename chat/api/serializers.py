@@ -20,7 +20,7 @@ from memoryhub.languages import translated
 from workspaces.api.serializers import PersonJson, shown_id
 from workspaces.api.spending import BillJson, bill_json
 from workspaces.models import User
-from workspaces.rest.examples import ID
+from workspaces.rest.docs import ID
 from workspaces.rest.fields import Moment
 from workspaces.spending.bill import Bill
 

@@ -17,8 +17,7 @@ from chat.pages.share_views import address_of
 from workspaces.access import get_workspace
 from workspaces.api.serializers import PersonJson
 from workspaces.models import Role
-from workspaces.rest.docs import documented_under, page_of
-from workspaces.rest.examples import ID
+from workspaces.rest.docs import ID, documented_under, page_of
 from workspaces.rest.fields import Body, Moment, WholeNumber
 from workspaces.rest.views import ApiView
 

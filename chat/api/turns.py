@@ -28,7 +28,7 @@ from memoryhub.database.locks import release_connection
 from memoryhub.errors import NotFound
 from workspaces.event_streams import EventStream, Place
 from workspaces.models import User
-from workspaces.rest.once import StillRunning
+from workspaces.rest.idempotency import StillRunning
 from workspaces.rest.views import ApiView
 
 

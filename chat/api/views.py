@@ -40,7 +40,7 @@ from memories.api.serializers import ReceiptJson
 from memories.recalling.receipts import receipt_for
 from memoryhub.errors import NotFound
 from workspaces.access import default_workspace, named_workspace
-from workspaces.agents.agents import choose_agent
+from workspaces.actions.agents import choose_agent
 from workspaces.connections.choice import choose_connection
 from workspaces.event_streams import Place
 from workspaces.models import Role, User, Workspace

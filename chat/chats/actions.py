@@ -18,9 +18,9 @@ from workspaces.access import role_in
 from workspaces.audit import Verb, record
 from workspaces.connections.choice import choose_connection
 from workspaces.models import Agent, Role, User, Workspace
-from workspaces.models.connection import Connection
+from workspaces.models.connections import Connection
 from workspaces.quotas import require_room
-from workspaces.retention.rules import is_overdue
+from workspaces.retention import is_overdue
 
 MADE_PRIVATE = kept("The chat it belongs to was made private.")
 

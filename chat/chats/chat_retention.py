@@ -6,7 +6,7 @@ from django.db.models import Exists, F, OuterRef, Q
 
 from chat.chats.actions import take_out
 from chat.models import Chat, ChatMark, ChatQuerySet
-from workspaces.retention.kept import Kept
+from workspaces.retention import Kept
 
 
 def _unpinned() -> ChatQuerySet:

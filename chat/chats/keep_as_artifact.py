@@ -12,10 +12,9 @@ from chat.rendering.blocks import Block, blocks_of
 from chat.rendering.markdown import Budget, TooHeavy
 from chat.rendering.rendered import MESSAGE_STEPS
 from memoryhub.errors import Conflict, Invalid, NotFound
-from workspaces.artifacts.artifacts import Source, keep
-from workspaces.artifacts.written import Written
+from workspaces.artifacts.artifacts import Source, Written, keep
 from workspaces.models import Artifact, ArtifactKind, User
-from workspaces.models.artifact import LANGUAGE_LENGTH, TITLE_LENGTH
+from workspaces.models.artifacts import LANGUAGE_LENGTH, TITLE_LENGTH
 
 
 def keep_answer(

@@ -18,8 +18,8 @@ from memories.consent import memory_on
 from workspaces.access import default_workspace
 from workspaces.accounts.keys import PREFIX, make_key
 from workspaces.models import KeyScope
-from workspaces.pages.page_request import PageRequest
-from workspaces.pages.workspace_forms import KeyForm
+from workspaces.views import PageRequest
+from workspaces.views.forms import KeyForm
 
 
 @require_http_methods(["GET", "POST"])

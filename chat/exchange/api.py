@@ -24,8 +24,7 @@ from chat.exchange.upload import refuse_too_large
 from chat.models.imports import Import, ImportKind, ImportStatus, Outcome
 from workspaces.access import get_workspace, named_workspace
 from workspaces.models import Role
-from workspaces.rest.docs import documented_under, page_of
-from workspaces.rest.examples import ID
+from workspaces.rest.docs import ID, documented_under, page_of
 from workspaces.rest.fields import Body, Flag, Moment, StoredSentence, Text
 from workspaces.rest.idempotency import ONCE
 from workspaces.rest.paging import PageQuery

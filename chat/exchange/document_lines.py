@@ -13,10 +13,10 @@ from chat.exchange.import_places import Places, text_of
 from chat.exchange.lines import MAX_LINE, Record
 from memoryhub.errors import DomainError, Invalid, NotFound
 from memoryhub.kept import kept
-from workspaces.documents import documents, media
+from workspaces.documents import documents, files
 from workspaces.documents.files import open_document
 from workspaces.models import Document
-from workspaces.models.document import TITLE_LENGTH
+from workspaces.models.documents import TITLE_LENGTH
 from workspaces.quotas import QuotaReached
 
 LARGEST = (MAX_LINE - 2**16) // 4 * 3  # bytes of a file that a line has room for
@@ -74,7 +74,7 @@ def take_documents(records: list[Record], places: Places) -> None:
         elif same is not None:
             record.is_known(same.public_id)
         elif places.stores:
-            name = f"file{media.ENDINGS.get(kind, '')}"
+            name = f"file{files.ENDINGS.get(kind, '')}"
             try:
                 brought = documents.bring(
                     places.home() if personal else workspace,

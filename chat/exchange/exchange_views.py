@@ -26,7 +26,7 @@ from chat.models.imports import Import, ImportStatus, Outcome
 from workspaces.access import default_workspace, get_workspace
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.models import Workspace
-from workspaces.pages.page_request import PageRequest
+from workspaces.views import PageRequest
 
 LISTED = 30  # imports
 ROWS = 50  # of a page

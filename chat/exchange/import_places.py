@@ -18,8 +18,8 @@ from memoryhub.errors import Conflict, DomainError, Forbidden, Invalid, NotFound
 from memoryhub.kept import kept
 from memoryhub.languages import grouped
 from workspaces.access import default_workspace, get_workspace
+from workspaces.actions.agents import create_agent
 from workspaces.actions.workspaces import create_workspace
-from workspaces.agents.agents import create_agent
 from workspaces.models import Agent, Membership, Role, User, Workspace
 from workspaces.quotas import QuotaReached
 

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from memoryhub.languages import grouped
 from workspaces.models import Membership, Role, User, Workspace
-from workspaces.pages.workspace_forms import DomainForm
+from workspaces.views.forms import DomainForm
 
 
 class UploadForm(DomainForm):

@@ -16,7 +16,7 @@ from chat.models.readers import PersonalUse, was_reader
 from chat.models.steps import Mode
 from memoryhub.ids import PublicIdField
 from workspaces.models import Agent, User, Workspace
-from workspaces.models.connection import Connection
+from workspaces.models.connections import Connection
 
 TITLE_LENGTH = 200
 MESSAGE_LENGTH = 32_000

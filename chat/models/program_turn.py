@@ -9,7 +9,7 @@ from django.db import models
 
 from memoryhub.ids import PublicIdField
 from workspaces.models import User, Workspace
-from workspaces.models.connection import Connection
+from workspaces.models.connections import Connection
 
 
 class PassingTurn(models.Model):

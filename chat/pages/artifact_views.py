@@ -11,10 +11,10 @@ from django.views.decorators.http import require_POST
 from chat.access import get_message
 from chat.chats.keep_as_artifact import keep_answer
 from memoryhub.errors import NotFound
-from workspaces.artifacts.artifact_views import beside_chat, show
-from workspaces.artifacts.delicate import LooksDelicate
+from workspaces.artifacts.artifacts import LooksDelicate
 from workspaces.models import Role
-from workspaces.pages.page_request import PageRequest
+from workspaces.views import PageRequest
+from workspaces.views.artifacts import beside_chat, show
 
 
 @require_POST

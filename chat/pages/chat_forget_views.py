@@ -15,7 +15,7 @@ from chat.chats.actions import require_own
 from chat.chats.forget_chat import forget_chat, memories_of
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.models import Role
-from workspaces.pages.page_request import PageRequest
+from workspaces.views import PageRequest
 
 
 @require_http_methods(["GET", "POST"])

@@ -18,7 +18,7 @@ from chat.pages.chat_views import can_write, load_chat
 from chat.pages.on_screen import chat_on_screen
 from workspaces.access import get_workspace
 from workspaces.models import Role
-from workspaces.pages.page_request import PageRequest
+from workspaces.views import PageRequest
 
 
 @require_GET

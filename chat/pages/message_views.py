@@ -33,7 +33,7 @@ from memoryhub.database.locks import release_connection
 from memoryhub.errors import Conflict, Invalid, Sensitive
 from workspaces.event_streams import EventStream, Place
 from workspaces.models import Role, User
-from workspaces.pages.page_request import PageRequest
+from workspaces.views import PageRequest
 
 
 @require_GET

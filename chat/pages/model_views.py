@@ -18,8 +18,8 @@ from workspaces.access import get_workspace
 from workspaces.connections.actions import may_connect
 from workspaces.connections.choice import options_for, wanted_by
 from workspaces.models import Role, User, Workspace
-from workspaces.models.connection import Connection
-from workspaces.pages.page_request import PageRequest
+from workspaces.models.connections import Connection
+from workspaces.views import PageRequest
 
 
 def _menu(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from workspaces.pages.page_request import PageRequest
+from workspaces.views import PageRequest
 
 
 def _parts(request: PageRequest) -> list[str]:

@@ -16,7 +16,7 @@ from memories.nodes.node_page import has_nodes
 from workspaces.access import workspaces_of
 from workspaces.connections.actions import may_connect
 from workspaces.models import Role, Workspace
-from workspaces.pages.page_request import PageRequest
+from workspaces.views import PageRequest
 
 
 @dataclass(frozen=True)

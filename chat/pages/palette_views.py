@@ -25,7 +25,7 @@ from memoryhub.errors import NotFound
 from workspaces.access import get_workspace
 from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Artifact, Document, OwnedQuerySet, Workspace
-from workspaces.pages.page_request import PageRequest
+from workspaces.views import PageRequest
 
 MOST = 6  # of each sort
 LONGEST = 200  # characters of what is typed that are looked at

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST
 from chat.access import get_chat
 from chat.chats.personal_memories import personal_in, use_personal
 from workspaces.models import Role
-from workspaces.pages.page_request import PageRequest
+from workspaces.views import PageRequest
 
 
 @require_POST

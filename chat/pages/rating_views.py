@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST
 from chat.access import get_message
 from chat.chats.rating import rate, take_back
 from chat.models.ratings import REASONS, Rating
-from workspaces.pages.page_request import PageRequest
+from workspaces.views import PageRequest
 
 
 @require_POST

@@ -36,9 +36,9 @@ from memoryhub.errors import NotFound
 from workspaces.access import get_workspace
 from workspaces.connections.choice import chosen_for
 from workspaces.models import Role, User, Workspace
-from workspaces.pages.page_request import PageRequest
-from workspaces.pages.workspace_forms import DomainForm
-from workspaces.spending.rates import rate_of
+from workspaces.spending.bill import rate_of
+from workspaces.views import PageRequest
+from workspaces.views.forms import DomainForm
 
 LISTED = 50
 LOGGED = 100  # of its newest events

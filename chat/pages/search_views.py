@@ -22,7 +22,7 @@ from memories.recalling.workspace_search import TYPES, Found, search_workspace
 from workspaces.access import get_workspace
 from workspaces.leaving_machine import Reach
 from workspaces.models import Workspace
-from workspaces.pages.page_request import PageRequest
+from workspaces.views import PageRequest
 
 LONGEST = 400  # characters of a query
 MOST = 30

@@ -25,7 +25,7 @@ from memoryhub.errors import Invalid
 from memoryhub.monitoring.origin import client_address, network_of
 from workspaces.access import get_workspace
 from workspaces.models import Role
-from workspaces.pages.page_request import PageRequest
+from workspaces.views import PageRequest
 
 # Nothing runs there, nothing is sent from there, and nobody is told where a reader came from.
 POLICY = (

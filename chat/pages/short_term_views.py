@@ -15,7 +15,7 @@ from chat.turns.chosen_model import chosen_for_chat
 from memories.consent import memory_on
 from memoryhub.errors import Invalid
 from workspaces.models import Role
-from workspaces.pages.page_request import PageRequest
+from workspaces.views import PageRequest
 
 
 @require_http_methods(["GET", "POST"])

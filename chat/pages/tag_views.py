@@ -9,7 +9,7 @@ from django.views.decorators.http import require_http_methods
 from chat.chats.tagging import set_tags, tags_in, tags_of
 from chat.pages.chat_list_views import row_of
 from chat.pages.chat_views import load_chat
-from workspaces.pages.page_request import PageRequest
+from workspaces.views import PageRequest
 
 
 @require_http_methods(["GET", "POST"])

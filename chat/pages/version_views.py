@@ -17,7 +17,7 @@ from chat.turns.begin import require_rest
 from chat.turns.earlier_versions import bring_back, require_editable, step_to, versions_of
 from chat.turns.retry import edit_message
 from workspaces.models import Role
-from workspaces.pages.page_request import PageRequest
+from workspaces.views import PageRequest
 
 
 @require_http_methods(["GET", "POST"])

@@ -24,9 +24,9 @@ from memoryhub.llm.base import Capabilities, ChatModel, Speaker
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelError
 from workspaces.models import Purpose, User
+from workspaces.spending.bill import Account, rate_of
 from workspaces.spending.budgets import has_budget
 from workspaces.spending.ledger import counted
-from workspaces.spending.rates import Account, rate_of
 
 logger = logging.getLogger(__name__)
 KEPT_SHARE = 0.4  # of the history's room: the newest messages, which stay as they are

@@ -17,8 +17,8 @@ from chat.models import SavedPrompt
 from chat.saved_prompts import saved_prompts
 from workspaces.access import get_workspace
 from workspaces.models import Role, Workspace
-from workspaces.pages.page_request import PageRequest
-from workspaces.pages.workspace_forms import DomainForm
+from workspaces.views import PageRequest
+from workspaces.views.forms import DomainForm
 
 
 class PromptForm(DomainForm):

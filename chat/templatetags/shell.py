@@ -16,9 +16,9 @@ from chat.models import Chat, Message
 from memories.consent import memory_on, vetoed
 from memories.models import Memory
 from workspaces.access import default_workspace, whose_own, workspaces_of
-from workspaces.agents.agents import agents_in_use
+from workspaces.accounts.invitations import invitations_of
+from workspaces.actions.agents import agents_in_use
 from workspaces.connections.choice import chosen_for
-from workspaces.invitations.invited import invitations_of
 from workspaces.models import Role, Workspace
 
 register = template.Library()

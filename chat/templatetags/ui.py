@@ -23,8 +23,8 @@ from django.utils.translation import gettext_lazy
 
 from chat.chats.attribution import imported, withheld
 from memoryhub.languages import file_size, isolated, translated
-from workspaces.documents.reading.drawing import FACE_SIDE
-from workspaces.spending.money import amount
+from workspaces.documents.reading.pictures import FACE_SIDE
+from workspaces.spending.bill import amount
 
 register = template.Library()
 

@@ -25,7 +25,7 @@ from chat.prompting.provenance import Shown
 from memories.judging.extraction.provenance import Provenance
 from memoryhub.llm.base import Speaker, Tool
 from workspaces.access import personal_place
-from workspaces.caller import Caller
+from workspaces.leaving_machine import Caller
 from workspaces.models import Workspace
 
 MOST_ARGUMENTS = 20_000  # characters of one call

@@ -25,7 +25,7 @@ from memoryhub.llm.errors import ModelBadReply, ModelContextOverflow
 from memoryhub.llm.metering import report_parts
 from memoryhub.monitoring import metrics
 from workspaces.models import Connection
-from workspaces.spending.rates import Account
+from workspaces.spending.bill import Account
 
 ROUNDS = 6  # in which tools may be called; then the model is asked to answer with what it has
 LEAST_RESULT = 200  # tokens of a result that are passed on however little room there is

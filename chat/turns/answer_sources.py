@@ -16,13 +16,12 @@ from chat.prompting.documents import those_that_fit
 from memories.recalling.relevance import silence_of
 from memoryhub.errors import Invalid
 from memoryhub.ids import PATTERN
-from workspaces.documents.drafts import drafts_of, publish
-from workspaces.documents.finding import FoundPassage, find_in, find_passages
-from workspaces.documents.kind import DOCUMENTS
-from workspaces.index.filling import embed_passages
+from workspaces.documents.documents import drafts_of, publish
+from workspaces.documents.finding import DOCUMENTS, FoundPassage, find_in, find_passages
+from workspaces.index.reembedding import embed_passages
 from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Document, DocumentPassage, DocumentQuerySet, DocumentStatus, User
-from workspaces.models.document import READ
+from workspaces.models.documents import READ
 
 logger = logging.getLogger(__name__)
 MOST = 8

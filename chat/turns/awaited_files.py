@@ -12,7 +12,7 @@ from chat.answers.threads import in_thread
 from chat.models import Message
 from chat.models.steps import Step, StepKind, StepOutcome
 from chat.modes.steps import begin, end
-from workspaces.documents.indexing import with_shares
+from workspaces.documents.reading_jobs import with_shares
 from workspaces.models import Document, DocumentStatus
 
 POLL = 0.5  # seconds

@@ -9,8 +9,8 @@ from chat.models import Chat
 from chat.modes.registry import modes_for
 from workspaces.connections.choice import Chosen, chosen_for, wanted_by
 from workspaces.models import User, Workspace
+from workspaces.spending.bill import rate_of
 from workspaces.spending.budgets import require_budget
-from workspaces.spending.rates import rate_of
 
 
 def chosen_for_chat(chat: Chat, user: User | None) -> Chosen:

@@ -34,12 +34,11 @@ from memories.recalling.receipts import drop_receipt, only_first, store_receipt
 from memoryhub.llm.base import Capabilities, Speaker
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelNotLocal
-from workspaces.connections.choice import Chosen
-from workspaces.connections.sight import find_out
+from workspaces.connections.choice import Chosen, find_out
 from workspaces.leaving_machine import Reach
 from workspaces.models import User
-from workspaces.models.spending import Purpose
-from workspaces.spending.rates import Account, rate_of
+from workspaces.models.connections import Purpose
+from workspaces.spending.bill import Account, rate_of
 
 logger = logging.getLogger(__name__)
 QUESTION_MARKS = ("?", "\uff1f", "\u061f")  # also of Chinese and Japanese, and of Arabic

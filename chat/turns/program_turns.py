@@ -25,9 +25,9 @@ from memories.writing.turn_text import TurnText
 from memoryhub.database.queries import Ready
 from memoryhub.ids import LENGTH
 from memoryhub.llm.base import Speaker
-from workspaces.caller import Caller
+from workspaces.leaving_machine import Caller
 from workspaces.models import Membership, User
-from workspaces.models.connection import Connection
+from workspaces.models.connections import Connection
 
 PREFIX = "turn_"
 SAID = 5  # messages that are kept, the question among them

@@ -14,7 +14,7 @@ from memories.models.extraction import ExtractionStatus
 from memories.models.memory import CATEGORIES, MAY_REPLACE, MEMORY
 from workspaces.admin_kit.filters import AutocompleteFilter, ChoiceFilter
 from workspaces.index.embedding import active_model
-from workspaces.models.passage import has_vector
+from workspaces.models.index import has_vector
 
 Rows = QuerySet[Any]
 

@@ -47,7 +47,7 @@ from workspaces.admin_kit.filters import WorkspaceFilter
 from workspaces.index import embedding
 from workspaces.index.embedding import active_model
 from workspaces.models import User
-from workspaces.models.passage import has_vector
+from workspaces.models.index import has_vector
 
 Sentences = Iterator[tuple[str, int]]
 HEAVY = ("content", "summary", "source_excerpt", "source_details", "search", "tags", "key", "content_hash")

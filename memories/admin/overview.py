@@ -26,7 +26,7 @@ from memoryhub.database.queries import EXACT_COUNT_UP_TO, count_or_estimate
 from memoryhub.languages import file_size
 from workspaces.index.embedding import active_model
 from workspaces.models import Document, DocumentStatus, EmbeddingModel, User, Workspace
-from workspaces.models.passage import has_vector
+from workspaces.models.index import has_vector
 
 GROWTH = timedelta(days=7)
 

@@ -15,10 +15,9 @@ from django.urls import reverse
 
 from memories.admin.overview import Figure, Group
 from workspaces.admin.spending import OWN
-from workspaces.spending.bill import Bill
+from workspaces.spending.bill import Bill, amount
 from workspaces.spending.budgets import first_of_month
-from workspaces.spending.money import amount
-from workspaces.spending.of_all import Taker, Use, use_of_all
+from workspaces.spending.totals import Taker, Use, use_of_all
 
 
 @dataclass(frozen=True)

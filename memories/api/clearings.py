@@ -12,8 +12,7 @@ from rest_framework.response import Response
 from memories.forgetting import clear
 from memories.models import Clearing, ClearingStatus, Scope
 from workspaces.access import get_workspace
-from workspaces.rest.docs import documented_under
-from workspaces.rest.examples import ID
+from workspaces.rest.docs import ID, documented_under
 from workspaces.rest.fields import Body, Choice, Flag, Text
 from workspaces.rest.keys import KeyedView
 

@@ -16,8 +16,7 @@ from memories.recalling import recall_test
 from memories.recalling.recall_test import MOST_EXPECTED
 from workspaces.access import get_workspace
 from workspaces.models import Role
-from workspaces.rest.docs import documented_under, page_of
-from workspaces.rest.examples import ID
+from workspaces.rest.docs import ID, documented_under, page_of
 from workspaces.rest.fields import Body, Moment, Text, Words
 from workspaces.rest.idempotency import ONCE
 from workspaces.rest.keys import KeyedView

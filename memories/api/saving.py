@@ -19,8 +19,7 @@ from memories.writing import gate
 from memories.writing.gate import Saved
 from memoryhub.errors import Invalid, NotFound
 from workspaces.models import User
-from workspaces.rest.etags import versions_seen
-from workspaces.rest.views import ApiView
+from workspaces.rest.views import ApiView, versions_seen
 
 
 def save_once(view: ApiView, save: Callable[[], Saved]) -> Saved:

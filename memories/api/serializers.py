@@ -15,7 +15,7 @@ from memories.recalling.workspace_search import TYPES, Found
 from memories.writing.field_rules import TAG_LENGTH, TAGS
 from memoryhub.llm.registry import get_embedder
 from workspaces.api.serializers import PersonJson
-from workspaces.rest.examples import ID
+from workspaces.rest.docs import ID
 from workspaces.rest.fields import Body, Choice, Flag, Moment, Number, Text, WholeNumber, Words
 
 QUERY_LENGTH = 32_000

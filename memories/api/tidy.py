@@ -18,8 +18,7 @@ from memories.tidying.lists import LISTS
 from memories.tidying.pairs import Pair, pairs_in
 from workspaces.access import get_workspace
 from workspaces.models import Role
-from workspaces.rest.docs import documented_under, page_of
-from workspaces.rest.examples import ID
+from workspaces.rest.docs import ID, documented_under, page_of
 from workspaces.rest.fields import Body, Choice, Text
 from workspaces.rest.keys import KeyedView
 from workspaces.rest.paging import PageQuery

@@ -27,14 +27,14 @@ from memories.recalling.recall import recall
 from memories.recalling.workspace_search import search_workspace
 from memories.writing import gate, undoing
 from workspaces.access import get_workspace
-from workspaces.agents.agents import choose_agent
+from workspaces.actions.agents import choose_agent
 from workspaces.audit import note_bulk_read
 from workspaces.leaving_machine import Reach
 from workspaces.models import Role
 from workspaces.rest.docs import documented_under, page_of
-from workspaces.rest.etags import ETAG, IF_MATCH
 from workspaces.rest.idempotency import ONCE
 from workspaces.rest.keys import KeyedView
+from workspaces.rest.views import ETAG, IF_MATCH
 
 documented = documented_under("memories")
 

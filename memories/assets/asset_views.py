@@ -19,7 +19,7 @@ from memoryhub.http.files import require_fitting
 from workspaces.access import get_workspace
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.models import Role
-from workspaces.pages.page_request import PageRequest
+from workspaces.views import PageRequest
 
 
 def _memory(request: PageRequest, ws_id: str, mem_id: str, need: Role = Role.EDITOR) -> Memory:

@@ -22,8 +22,8 @@ from memories.recalling.kind import MEMORIES
 from memories.writing.indexed import index_lexemes, unindex_words
 from memoryhub.database import queries
 from workspaces.actions.removal import Counts
-from workspaces.index.kinds import WITHIN, of_places
 from workspaces.models import User
+from workspaces.models.kinds import WITHIN, of_places
 
 BATCH = 500
 LOOKED_FOR = (

@@ -21,9 +21,9 @@ from django.utils.translation import gettext_lazy as later
 from memories.models.same_workspace import KeyInSameWorkspace
 from memoryhub.ids import PublicIdField
 from memoryhub.llm.base import Speaker
-from workspaces.index.places import AGENT_PLACES, place_of
 from workspaces.models import Agent, Membership, PassageVector, Role, User, Workspace
-from workspaces.models.passage import has_vector
+from workspaces.models.index import has_vector
+from workspaces.models.kinds import AGENT_PLACES, place_of
 
 CONTENT_LENGTH = 2000
 KEY_LENGTH = 200

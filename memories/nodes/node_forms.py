@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from memories.models import MemoryNode
 from memories.models.node import KIND_LENGTH, NODE_DESCRIPTION_LENGTH, NODE_NAME_LENGTH, RELATION_LENGTH
-from workspaces.pages.workspace_forms import DomainForm
+from workspaces.views.forms import DomainForm
 
 
 def _offering(names: str) -> forms.TextInput:

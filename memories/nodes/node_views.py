@@ -22,7 +22,7 @@ from memories.nodes.node_forms import NodeForm, RelationForm
 from memories.pages.panel_page import PanelFilters, filtered
 from workspaces.access import get_workspace
 from workspaces.models import Role, Workspace
-from workspaces.pages.page_request import PageRequest
+from workspaces.views import PageRequest
 
 NODES_SHOWN = 50
 NAMES_OFFERED = 200

@@ -12,7 +12,7 @@ from memories.forgetting import clear
 from workspaces.access import get_workspace
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.models import Agent, Workspace
-from workspaces.pages.page_request import PageRequest
+from workspaces.views import PageRequest
 
 Asked = tuple[Workspace, str, Agent | None]
 

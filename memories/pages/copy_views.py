@@ -12,7 +12,7 @@ from memories.forgetting.copy_notes import forget_noted, get_noted, keep_noted
 from workspaces.access import get_workspace
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.models import Role
-from workspaces.pages.page_request import PageRequest
+from workspaces.views import PageRequest
 
 
 @require_POST

@@ -13,7 +13,7 @@ from memories.forgetting.forget import forget_memories, require_right
 from workspaces.access import get_workspace
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.models import Role
-from workspaces.pages.page_request import PageRequest
+from workspaces.views import PageRequest
 
 
 @require_http_methods(["GET", "POST"])

@@ -21,7 +21,7 @@ from memories.writing import gate, undoing
 from memoryhub.errors import Conflict, Invalid, NotFound
 from workspaces.access import get_workspace
 from workspaces.models import Role, User
-from workspaces.pages.page_request import PageRequest
+from workspaces.views import PageRequest
 
 PAGE_SIZE = 50
 MOST_AT_ONCE = 100

@@ -34,7 +34,7 @@ from memories.writing.versions import Stale
 from memoryhub.errors import Invalid, NotFound
 from workspaces.access import get_workspace
 from workspaces.models import Agent, Role, Workspace
-from workspaces.pages.page_request import PageRequest
+from workspaces.views import PageRequest
 
 # Where a memory is shown decides what it looks like after an edit, a delete or an undo.
 PLACES = {

@@ -12,7 +12,7 @@ from memories.models import Memory
 from memories.writing import review
 from workspaces.access import get_workspace
 from workspaces.models import Role
-from workspaces.pages.page_request import PageRequest
+from workspaces.views import PageRequest
 
 
 @require_POST

@@ -19,7 +19,7 @@ from memories.recalling.recall_test import MOST_EXPECTED
 from memoryhub.errors import DomainError
 from workspaces.access import get_workspace
 from workspaces.models import Role, Workspace
-from workspaces.pages.page_request import PageRequest
+from workspaces.views import PageRequest
 
 RUN_SECONDS = 10.0  # for what a page waits; what is left runs in the background
 

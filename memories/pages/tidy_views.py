@@ -19,7 +19,7 @@ from memories.tidying.pairs import pairs_in
 from memories.writing import gate, late_vectors
 from workspaces.access import get_workspace
 from workspaces.models import Role, Workspace
-from workspaces.pages.page_request import PageRequest
+from workspaces.views import PageRequest
 
 PAIRS = ("duplicates", "contradictions")
 

@@ -6,7 +6,7 @@ from django_q.tasks import async_task
 
 from memories.models import Memory
 from memories.models.memory import MEMORY, PLACE
-from workspaces.index.kinds import Kind
+from workspaces.models.kinds import Kind
 
 MEMORIES = Kind(
     number=MEMORY,

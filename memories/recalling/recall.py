@@ -18,10 +18,9 @@ from memories.recalling.signals import read_question
 from memoryhub.database.replicas import read
 from memoryhub.errors import Invalid
 from memoryhub.monitoring import metrics, tracing
-from workspaces.caller import Caller
 from workspaces.index import embedding
 from workspaces.index.candidates import area_within
-from workspaces.leaving_machine import Reach
+from workspaces.leaving_machine import Caller, Reach
 from workspaces.models import Agent, User, Workspace
 
 logger = logging.getLogger(__name__)

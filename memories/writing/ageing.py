@@ -9,7 +9,7 @@ from django.db.models.functions import Greatest
 
 from memories.models import Memory
 from memories.writing.gate import delete_memory
-from workspaces.retention.kept import BY_RULE, SHARED, Kept
+from workspaces.retention import BY_RULE, SHARED, Kept
 
 
 def _delete(memory: Memory, *, now: datetime) -> None:

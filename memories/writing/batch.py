@@ -26,9 +26,8 @@ from memories.writing.portable import Past
 from memories.writing.similar import LEAST, NEAREST, Similar, fits, judge
 from memoryhub.llm.two_encoders import likeness
 from memoryhub.monitoring import metrics
-from workspaces.index.copying import copy_vectors, stored_vectors
 from workspaces.index.embedding import Embedded
-from workspaces.index.vector_rows import put_vectors
+from workspaces.index.vectors import copy_vectors, put_vectors, stored_vectors
 from workspaces.models import User
 from workspaces.quotas import brought_by, require_room
 

@@ -15,9 +15,9 @@ from memories.models.memory import PLACE
 from memories.nodes.linking import link_to_named_topics
 from memories.recalling.kind import MEMORIES
 from memoryhub.database import queries
-from workspaces.index import vector_rows, words
+from workspaces.index import vectors, words
 from workspaces.index.embedding import Embedded
-from workspaces.index.vector_rows import store_vector
+from workspaces.index.vectors import store_vector
 
 CONFIG = "english"
 # Memory.search as an expression over the row's own columns.
@@ -69,4 +69,4 @@ def _of(memories: Sequence[Memory]) -> tuple[list[int], set[int]]:
 
 def queue_embedding(memory_ids: Sequence[int]) -> None:
     """Embed these in the background, once the running transaction has committed."""
-    vector_rows.queue_embedding(MEMORIES, memory_ids)
+    vectors.queue_embedding(MEMORIES, memory_ids)

@@ -16,7 +16,7 @@ from memories.writing.doubles import one_writer_at_a_time
 from memories.writing.gate import delete_memory
 from memories.writing.indexed import queue_embedding
 from workspaces.index.embedding import Embedded
-from workspaces.index.vector_rows import put_vectors
+from workspaces.index.vectors import put_vectors
 from workspaces.models import User
 
 

@@ -22,9 +22,9 @@ from memoryhub.llm.reader import get_reader
 from workspaces.access import personal_place, role_in
 from workspaces.connections.choice import Chosen, chosen_for
 from workspaces.models import Purpose, User, Workspace
+from workspaces.spending.bill import Account, rate_of
 from workspaces.spending.budgets import has_budget
 from workspaces.spending.ledger import counted
-from workspaces.spending.rates import Account, rate_of
 
 _USER = re.compile(r"^(?:The user|User)(?=\b)")
 MOST_REPLY = 2000  # tokens: eight statements, and what a reasoning model thinks before them

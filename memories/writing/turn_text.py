@@ -8,7 +8,7 @@ from datetime import datetime
 
 from memories.judging.extraction.provenance import NOTHING, Provenance
 from workspaces.models import User, Workspace
-from workspaces.models.connection import Connection
+from workspaces.models.connections import Connection
 
 
 @dataclass(frozen=True)

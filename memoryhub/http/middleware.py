@@ -36,7 +36,7 @@ requests_log = logging.getLogger("memoryhub.requests")
 Handler = Callable[[HttpRequest], HttpResponseBase]
 
 # Everything loads its own files only, no script is ever inline; nothing but artifacts may be framed
-# (workspaces.artifacts.serving). The admin's select boxes set styles.
+# (workspaces.views.artifacts). The admin's select boxes set styles.
 STRICT = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; frame-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; "

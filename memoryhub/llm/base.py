@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from memoryhub.llm.errors import EmbedderBadReply
-
-if TYPE_CHECKING:
-    from memoryhub.llm.raw import RawChat
 
 Role = Literal["system", "user", "assistant", "tool"]
 Vectors = NDArray[np.float32]
@@ -141,6 +138,18 @@ class Delta:
     retracts: bool = False
 
 
+class RawModel(Protocol):
+    """A model's own API, for bodies that are passed on as they are. Both methods raise a ModelError."""
+
+    def whole(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer to a request that is not streamed. Blocks."""
+        ...
+
+    def stream(self, body: dict[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
+        """Yield the chunks of a streamed answer. Close it to stop the model."""
+        ...
+
+
 class ChatModel(Protocol):
     @property
     def name(self) -> str: ...
@@ -158,9 +167,7 @@ class ChatModel(Protocol):
         ...
 
     @property
-    def raw(self) -> RawChat:
-        """Its own API, for what is passed on as it is."""
-        ...
+    def raw(self) -> RawModel: ...
 
     def stream(
         self,

@@ -90,7 +90,7 @@ def cost_of(usage: Usage, price: Price | None) -> Decimal | None:
     """Return the cost in the installation's currency, to eight places; None if no price is known, which is not 0.
 
     For everybody who counts: answers, jobs, `/v1`, runs. A connection's price is ``Connection.price``, the one of
-    chosen model ``workspaces.spending.rates.rate_of(chosen).price``. Pure.
+    chosen model ``workspaces.spending.bill.rate_of(chosen).price``. Pure.
     """
     if price is None:
         return None

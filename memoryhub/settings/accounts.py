@@ -29,10 +29,10 @@ SIGNUP_OPEN = env.flag("SIGNUP_OPEN", True)
 ACCOUNT_ADAPTER = "workspaces.accounts.sign_in.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username", "email"}
 ACCOUNT_FORMS = {
-    "change_password": "workspaces.pages.workspace_forms.NewPasswordForm",
-    "signup": "workspaces.accounts.domains.DomainSignupForm",
+    "change_password": "workspaces.views.forms.NewPasswordForm",
+    "signup": "workspaces.accounts.sign_up.DomainSignupForm",
 }
-SOCIALACCOUNT_FORMS = {"signup": "workspaces.accounts.domains.ProviderSignupForm"}
+SOCIALACCOUNT_FORMS = {"signup": "workspaces.accounts.sign_up.ProviderSignupForm"}
 SIGNUP_DOMAINS = [domain.casefold().removeprefix("@") for domain in env.words("SIGNUP_DOMAINS")]
 if SIGNUP_DOMAINS and not env.optional("SMTP_URL"):
     raise ImproperlyConfigured(
@@ -53,9 +53,9 @@ if TWO_FACTOR not in {"optional", "staff", "everyone"}:
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_ADAPTER = "workspaces.accounts.two_factor.MfaAdapter"
 MFA_FORMS = {
-    "activate_totp": "workspaces.accounts.code_forms.ActivateForm",
-    "authenticate": "workspaces.accounts.code_forms.SignInForm",
-    "reauthenticate": "workspaces.accounts.code_forms.ProveForm",
+    "activate_totp": "workspaces.accounts.two_factor.ActivateForm",
+    "authenticate": "workspaces.accounts.two_factor.SignInForm",
+    "reauthenticate": "workspaces.accounts.two_factor.ProveForm",
 }
 MFA_TOTP_ISSUER = "MemoryHub"
 MFA_TOTP_TOLERANCE = 1  # a code of half a minute ago still counts: telephones' clocks are not ours

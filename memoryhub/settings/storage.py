@@ -45,13 +45,13 @@ FILES_OF = {
 AFTER_RESTORE = {
     "memories.forgetting.restored.forget_again": ["memories_tombstone"],
     "workspaces.restored.forget_again": ["workspaces_auditevent"],
-    "workspaces.invitations.invitations.close_again": ["workspaces_invitation"],
+    "workspaces.accounts.invitations.close_again": ["workspaces_invitation"],
     "chat.chats.sharing.close_again": ["chat_sharelink"],
 }
 
 
 # What else the doctor asks: each gives sentences.
-DOCTOR_ASKS = ["workspaces.accounts.right_keys.in_short"]
+DOCTOR_ASKS = ["workspaces.management.commands.reseal.in_short"]
 
 
 def _database() -> dict[str, Any]:

@@ -136,7 +136,7 @@ SPECTACULAR_SETTINGS = {
     "REDOC_DIST": "SIDECAR",
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "workspaces.rest.examples.add_examples",
+        "workspaces.rest.docs.add_examples",
     ],
     "ENUM_NAME_OVERRIDES": {
         "ScopeEnum": "memories.models.Scope.values",
@@ -144,7 +144,7 @@ SPECTACULAR_SETTINGS = {
         "KeyScopeEnum": "workspaces.models.KeyScope.values",
         "WebhookEventEnum": "workspaces.models.WebhookEvent.values",
         "DeliveryStatusEnum": "workspaces.models.DeliveryStatus.values",
-        "DocumentStatusEnum": "workspaces.models.document.DocumentStatus.values",
+        "DocumentStatusEnum": "workspaces.models.documents.DocumentStatus.values",
         "ArtifactKindEnum": "workspaces.models.ArtifactKind.values",
         "RunStatusEnum": "chat.models.RunStatus.values",
         "RunModeEnum": "chat.models.RunMode.values",

@@ -8,7 +8,7 @@ from django.db import connection
 from psycopg import sql
 
 from memories.models.memory import MEMORY
-from workspaces.models.document import DOCUMENT
+from workspaces.models.documents import DOCUMENT
 
 APART = 10_000_000  # between the keys of two copies of a row: more than a measurement fills
 _ID, _WORKSPACE, _PUBLIC = "r.id + {rows}", "r.workspace_id + {places}", "left(md5(r.id || '-{rows}'), 24)"

@@ -19,7 +19,7 @@ from memories.judging.secret_filter import RULES
 from memories.recalling.kind import MEMORIES
 from memories.writing.indexed import SEARCH
 from memoryhub.llm.base import Embedder, Vectors
-from workspaces.index.copying import copy_vectors
+from workspaces.index.vectors import copy_vectors
 from workspaces.index.words import index_words
 
 

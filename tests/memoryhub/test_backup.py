@@ -29,8 +29,8 @@ from memoryhub.database.startup import close_connections
 from memoryhub.management.commands import doctor
 from tests.factories import make_artifact, make_asset, make_document, make_memory, make_user
 from tests.memoryhub.local.processes import named_in_command
-from workspaces.artifacts.forgetting import forget_artifact
-from workspaces.documents import files, forgetting, versions
+from workspaces.artifacts.artifacts import forget_artifact
+from workspaces.documents import documents, files, forgetting
 from workspaces.models import Artifact, AuditEvent, Document, User
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -120,7 +120,7 @@ def test_documents_and_artifacts_forgotten_since_stay_forgotten_however_often_it
 ) -> None:
     olive = make_user("olive")
     secret = make_document(olive, text="The vault opens at nine.", embedded=False)
-    versions.rewrite(secret, text="The vault opens at ten.", by=olive, now=timezone.now())
+    documents.rewrite(secret, text="The vault opens at ten.", by=olive, now=timezone.now())
     kept = make_document(olive, text="The bins go out on Monday.", embedded=False)
     page = make_artifact(olive, embedded=False)
     run("backup", world)

@@ -26,8 +26,8 @@ from memoryhub.backup.storage import BackupError, place_of
 from memoryhub.database.startup import close_connections, psycopg_settings
 from tests.factories import make_document, make_invitation, make_memory, make_user, make_workspace
 from tests.memoryhub.test_backup import PASSPHRASE, _end_other_sessions, changed, contents, run
+from workspaces.accounts.invitations import revoke_invitation
 from workspaces.documents import forgetting
-from workspaces.invitations.invitations import revoke_invitation
 from workspaces.models import Document, Invitation
 
 pytestmark = pytest.mark.django_db(transaction=True)

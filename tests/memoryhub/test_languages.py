@@ -32,7 +32,7 @@ from tests.routes import Row
 from tests.test_attacks import READING_PAGES, UNSAFE, client_of, send
 from tests.test_translatable import SAME_EVERYWHERE
 from tests.world import World
-from workspaces.connections.connection_form import PRESETS
+from workspaces.views.connections import PRESETS
 
 pytestmark = pytest.mark.django_db
 LOGIN = "/accounts/login/"

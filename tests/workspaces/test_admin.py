@@ -19,8 +19,8 @@ from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import make_document, make_user, make_workspace
 from workspaces.access import default_workspace, role_in
+from workspaces.accounts.invitations import accept_invited
 from workspaces.documents import documents, reading_jobs
-from workspaces.invitations.invited import accept_invited
 from workspaces.models import AuditEvent, Invitation, Membership, Role, User, Workspace
 
 pytestmark = pytest.mark.django_db

@@ -20,9 +20,9 @@ from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import PASSWORD, make_user, make_workspace
 from workspaces.access import default_workspace
-from workspaces.invitations.invited import accept_invited
+from workspaces.accounts.invitations import accept_invited
 from workspaces.models import Membership, Role, User, Workspace
-from workspaces.pages import workspace_views as views
+from workspaces.views import workspaces as views
 
 pytestmark = pytest.mark.django_db
 

@@ -36,7 +36,7 @@ from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 from tests.messages import collected
 from workspaces.access import default_workspace
 from workspaces.actions.workspaces import create_workspace
-from workspaces.documents import versions
+from workspaces.documents import documents
 from workspaces.models import Membership, Role, User, Workspace
 from workspaces.quotas import QuotaReached, quota_of, require_room
 
@@ -350,7 +350,7 @@ def test_who_brings_a_newer_file_is_charged_for_it(cast: Cast, settings: Any) ->
     settings.QUOTAS = settings.QUOTAS | {"bytes": 1000}
     document = make_document(cast.owner, cast.workspace, "x" * 10, embedded=False)
     for who, size in ((cast.editor, 600), (cast.editor, 300)):
-        versions.rewrite(document, text="y" * size, by=who, now=NOW())
+        documents.rewrite(document, text="y" * size, by=who, now=NOW())
     assert [quota_of(who, "bytes").used for who in (cast.owner, cast.editor)] == [10, 900]
     with pytest.raises(QuotaReached):
-        versions.rewrite(document, text="z" * 101, by=cast.editor, now=NOW())
+        documents.rewrite(document, text="z" * 101, by=cast.editor, now=NOW())

@@ -9,9 +9,9 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from memoryhub.errors import Invalid
-from workspaces.accounts.usernames import ALIKE, UNSEEN, looks_of
 from workspaces.audit import Verb, record
 from workspaces.models import User
+from workspaces.models.usernames import ALIKE, UNSEEN, looks_of
 
 LENGTH = 80
 WEB_ADDRESS = re.compile(r"://|\bwww\.", re.IGNORECASE)

@@ -17,10 +17,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from memoryhub import mail
-from workspaces.accounts import sessions
+from workspaces.accounts import oauth, sessions
 from workspaces.audit import Verb, record
 from workspaces.models import Role, User, Workspace
-from workspaces.oauth import grants
 
 RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
 CHANGES = {
@@ -52,7 +51,7 @@ def change_password(person: User, *, keep: str | None, by: User, now: datetime) 
     """
     with transaction.atomic():
         record(Verb.PASSWORD_CHANGED, by=by, target=person.public_id)
-        grants.end_all_of(person, by=by, now=now)
+        oauth.end_all_of(person, by=by, now=now)
         sessions.end_other_sessions(person, keep=keep, by=by)
         _notify(person, ["password"], to=_addresses(person), by=by, now=now)
 

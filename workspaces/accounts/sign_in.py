@@ -36,12 +36,11 @@ from memoryhub import mail
 from memoryhub.errors import Conflict, Forbidden
 from memoryhub.monitoring import origin
 from workspaces.access import default_workspace
-from workspaces.accounts import passwords, sessions
+from workspaces.accounts import oauth, sessions
 from workspaces.accounts.groups import apply_groups, of_directory
-from workspaces.accounts.usernames import ALIKE, check_username
 from workspaces.audit import Verb, Word, record
 from workspaces.models import SignIn, User
-from workspaces.oauth import grants
+from workspaces.models.usernames import ALIKE, check_username
 
 BY_CODE = "mfa_reauthenticate"
 MOST_UNKNOWN = 30  # failed sign-ins under names that nobody has, noted in a minute
@@ -82,10 +81,10 @@ class AccountAdapter(DefaultAccountAdapter):
         """For a signed-in user this is re-authentication: allow it even if password sign-in is off."""
         if request.user.is_authenticated:
             return super().authenticate(request, **credentials)
-        if not passwords.are_asked_for():
+        if not are_asked_for():
             raise ValidationError(_("Passwords are switched off here. Use single sign-on."))
         user = super().authenticate(request, **credentials)
-        return user if user is not None and passwords.opens_for(user) else None
+        return user if user is not None and opens_for(user) else None
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
         with mail.failures_logged():
@@ -93,7 +92,7 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def get_login_stages(self) -> list[str]:
         ours = {
-            "allauth.account.stages.EmailVerificationStage": "workspaces.accounts.domains.FirstAddressStage"
+            "allauth.account.stages.EmailVerificationStage": "workspaces.accounts.sign_up.FirstAddressStage"
         }
         return [ours.get(stage, stage) for stage in super().get_login_stages()]
 
@@ -240,7 +239,7 @@ def _new_password(sender: Any, request: HttpRequest, user: User, signal: Any, **
     """End all other sessions of a person at a new password, also of open pages, with the programs they authorized."""
     reset = signal is account.password_reset
     record(Verb.PASSWORD_RESET if reset else Verb.PASSWORD_CHANGED, by=user)
-    grants.end_all_of(user, by=user, now=timezone.now())
+    oauth.end_all_of(user, by=user, now=timezone.now())
     sessions.end_other_sessions(user, keep=None if reset else request.session.session_key, by=user)
     if not reset:
         sessions.note(request, user, now=timezone.now())
@@ -280,3 +279,28 @@ def connect() -> None:
         (social.social_account_removed, _single_sign_on),
     ):
         signal.connect(receiver, dispatch_uid=f"workspaces.accounts.sign_in.{receiver.__name__}")
+
+
+# Whether password sign-in is allowed: for everybody, or with single sign-on alone only in an emergency.
+
+MINUTES = 15
+_LET_IN = "let-in-by-password"
+
+
+def are_asked_for() -> bool:
+    """Whether the form for a password is there at all."""
+    return settings.PASSWORD_SIGN_IN or bool(_let_in())
+
+
+def opens_for(user: User) -> bool:
+    return settings.PASSWORD_SIGN_IN or user.pk in _let_in()
+
+
+def let_in(user: User) -> None:
+    """For ``MINUTES``: an administrator, when the provider of single sign-on is away."""
+    record(Verb.PASSWORD_LET_IN, by=None, target=user.public_id, details={"minutes": MINUTES})
+    cache.set(_LET_IN, [*_let_in(), user.pk], MINUTES * 60)
+
+
+def _let_in() -> list[int]:
+    return cache.get(_LET_IN, [])

@@ -14,10 +14,10 @@ from django.utils import timezone
 from workspaces.admin_kit.base import ReadOnlyAdmin
 from workspaces.admin_kit.filters import AutocompleteFilter, ChoiceFilter, WorkspaceFilter
 from workspaces.models import ModelUse, Purpose
-from workspaces.spending.budget_fields import BudgetFields
+from workspaces.spending.bill import amount
 from workspaces.spending.budgets import first_of_month
-from workspaces.spending.money import amount
 from workspaces.spending.totals import of_month
+from workspaces.views.forms import BudgetFields
 
 MONTHS = 12
 OWN = "(own)"  # of the models that people connected themselves, whose names nobody else sees

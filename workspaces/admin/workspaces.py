@@ -16,13 +16,12 @@ from django.utils.safestring import SafeString
 from memoryhub import mail
 from workspaces import audit
 from workspaces.accounts import powers
+from workspaces.accounts.invitations import invite
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.actions import workspaces
-from workspaces.admin.acting import acting_owner
-from workspaces.admin.superusers import NOT_TOLD, is_superuser
+from workspaces.admin.permissions import NOT_TOLD, acting_owner, is_superuser
 from workspaces.admin_kit.base import LeanAdmin
 from workspaces.admin_kit.filters import ChoiceFilter
-from workspaces.invitations.invited import invite
 from workspaces.models import Membership, User, Workspace
 
 TOLD_OWNERS = ("Its owners are told by mail, if they gave an address.", messages.INFO)

@@ -8,10 +8,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from workspaces.accounts.leaving import delete_account, foresee_leaving
+from workspaces.accounts.closing import delete_account, foresee_leaving
 from workspaces.api.serializers import RemovedJson, removed_json
-from workspaces.rest.docs import documented_under
-from workspaces.rest.examples import ID
+from workspaces.rest.docs import ID, documented_under
 from workspaces.rest.fields import Moment
 from workspaces.rest.keys import KeyedView
 

@@ -10,11 +10,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from workspaces.access import get_workspace
-from workspaces.agents import agents
+from workspaces.actions import agents
 from workspaces.api.serializers import PersonJson
 from workspaces.models import Role
-from workspaces.rest.docs import documented_under, page_of
-from workspaces.rest.examples import ID
+from workspaces.rest.docs import ID, documented_under, page_of
 from workspaces.rest.fields import Body, Choice, Moment, Text
 from workspaces.rest.idempotency import ONCE
 from workspaces.rest.paging import PageQuery

@@ -21,17 +21,14 @@ from workspaces.api.serializers import (
     removed_json,
 )
 from workspaces.artifacts import artifacts
-from workspaces.artifacts.forgetting import forget_artifact
-from workspaces.artifacts.written import Written
+from workspaces.artifacts.artifacts import Written, forget_artifact
 from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Artifact, ArtifactKind, Role
-from workspaces.models.artifact import CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
-from workspaces.rest.docs import documented_under, page_of
-from workspaces.rest.etags import ETAG, IF_MATCH, versions_seen
-from workspaces.rest.examples import ID
+from workspaces.models.artifacts import CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
+from workspaces.rest.docs import ID, documented_under, page_of
 from workspaces.rest.fields import Body, Choice, Flag, Moment, Text
 from workspaces.rest.idempotency import ONCE
-from workspaces.rest.views import ApiView
+from workspaces.rest.views import ETAG, IF_MATCH, ApiView, versions_seen
 
 documented = documented_under("artifacts")
 

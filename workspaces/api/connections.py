@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from memoryhub.llm.probe import STEPS
 from workspaces.connections import actions
 from workspaces.connections.trial import try_connection
-from workspaces.models.connection import (
+from workspaces.models.connections import (
     LEAST_CONTEXT,
     MODEL_LENGTH,
     MOST_CONTEXT,
@@ -21,8 +21,7 @@ from workspaces.models.connection import (
     URL_LENGTH,
     Connection,
 )
-from workspaces.rest.docs import documented_under, page_of
-from workspaces.rest.examples import ID
+from workspaces.rest.docs import ID, documented_under, page_of
 from workspaces.rest.fields import Body, Choice, Flag, Moment, Money, Text, WholeNumber
 from workspaces.rest.idempotency import ONCE
 from workspaces.rest.paging import PageQuery

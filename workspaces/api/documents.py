@@ -31,16 +31,14 @@ from workspaces.api.serializers import (
     RemovedJson,
     removed_json,
 )
-from workspaces.documents import documents, drafts, forgetting, indexing, versions
+from workspaces.documents import documents, forgetting, reading_jobs
 from workspaces.documents.files import download
 from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Document, DocumentStatus, Role, User, Workspace
-from workspaces.models.document import TITLE_LENGTH
-from workspaces.rest.docs import documented_under, page_of
-from workspaces.rest.examples import ID
+from workspaces.models.documents import TITLE_LENGTH
+from workspaces.rest.docs import ID, documented_under, page_of
 from workspaces.rest.fields import Body, Flag, Moment, StoredSentence, Text
-from workspaces.rest.idempotency import ONCE
-from workspaces.rest.once import Note
+from workspaces.rest.idempotency import ONCE, Note
 from workspaces.rest.views import ApiView, StrictJsonParser
 
 documented = documented_under("documents")
@@ -88,7 +86,7 @@ class DocumentJson(serializers.Serializer[Any]):
 
     def get_found_by_meaning(self, document: Document) -> float | None:
         if not hasattr(document, "by_meaning"):
-            indexing.with_shares([document])
+            reading_jobs.with_shares([document])
         return document.by_meaning
 
 
@@ -209,7 +207,7 @@ class DocumentList(_TakesFiles):
         found = in_reach(rows, workspace, self.person, Reach.here(workspace))
         return self.page(
             found,
-            shape=lambda rows: DocumentJson(indexing.with_shares(rows), many=True).data,
+            shape=lambda rows: DocumentJson(reading_jobs.with_shares(rows), many=True).data,
             list_name=f"documents of {workspace.public_id}",
             descending=True,
         )
@@ -288,7 +286,7 @@ class DocumentDetail(_OfDocument):
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
         document = _document_or_draft(self.person, document_id, workspace)
         if document.is_draft:
-            drafts.discard(document, by=self.person)
+            documents.discard(document, by=self.person)
         else:
             documents.delete(document, by=self.person, now=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -321,7 +319,7 @@ class DocumentContent(_OfDocument):
         """Download a document's file."""
         document = self.document(workspace_id, document_id)
         number = self.query(VersionQuery).get("version", document.version)
-        return download(document, versions.get_version(document, number))
+        return download(document, documents.get_version(document, number))
 
 
 class DocumentVersions(_OfDocument, _TakesFiles):
@@ -358,9 +356,9 @@ class DocumentVersions(_OfDocument, _TakesFiles):
 
         def make() -> documents.Brought:
             if "text" in body:
-                return versions.rewrite(document, text=body["text"], by=self.person, now=now)
+                return documents.rewrite(document, text=body["text"], by=self.person, now=now)
             file = body["file"]
-            return versions.replace(
+            return documents.replace(
                 document, name=file.name or "", content=file.chunks(), by=self.person, now=now
             )
 

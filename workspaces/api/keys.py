@@ -12,8 +12,7 @@ from rest_framework.response import Response
 from workspaces.access import named_workspace
 from workspaces.accounts.keys import NAME_LENGTH, PREFIX, make_key, revoke_key
 from workspaces.models import ApiKey, KeyScope
-from workspaces.rest.docs import documented_under, page_of
-from workspaces.rest.examples import ID
+from workspaces.rest.docs import ID, documented_under, page_of
 from workspaces.rest.fields import Body, Choice, Moment, Text
 from workspaces.rest.views import ApiView
 

@@ -10,12 +10,12 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from workspaces import retention as rules
 from workspaces.access import get_workspace
 from workspaces.models import Role
 from workspaces.rest.docs import documented_under
 from workspaces.rest.fields import Body, WholeNumber
 from workspaces.rest.views import ApiView
-from workspaces.retention import rules
 
 documented = documented_under("workspaces")
 

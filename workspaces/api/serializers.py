@@ -11,8 +11,8 @@ from workspaces.actions.removal import Counts
 from workspaces.actions.workspaces import DESCRIPTION_LENGTH, NAME_LENGTH
 from workspaces.connections.choice import BUILT_IN
 from workspaces.models import Role, User, Workspace
-from workspaces.models.connection import Connection
-from workspaces.rest.examples import ID
+from workspaces.models.connections import Connection
+from workspaces.rest.docs import ID
 from workspaces.rest.fields import Body, Choice, Flag, Moment, Text
 
 

@@ -13,8 +13,7 @@ from rest_framework.response import Response
 
 from workspaces.access import get_workspace
 from workspaces.models import Role
-from workspaces.rest.docs import documented_under
-from workspaces.rest.examples import ID
+from workspaces.rest.docs import ID, documented_under
 from workspaces.rest.fields import Body, Money, WholeNumber
 from workspaces.rest.views import ApiView
 from workspaces.spending import totals

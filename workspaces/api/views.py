@@ -18,6 +18,7 @@ from rest_framework.response import Response
 
 from memoryhub.errors import NotFound
 from workspaces import access
+from workspaces.accounts import invitations
 from workspaces.actions import workspaces as actions
 from workspaces.api.serializers import (
     InvitedJson,
@@ -30,7 +31,6 @@ from workspaces.api.serializers import (
     WorkspaceJson,
     removed_json,
 )
-from workspaces.invitations import invited
 from workspaces.models import Membership, Role, User, Workspace, WorkspaceQuerySet
 from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.fields import Choice
@@ -154,7 +154,7 @@ class MemberList(ApiView):
         if self.query(MemberQuery)["status"] == "invited":
             access.require(workspace.role, Role.OWNER)
             return self.page(
-                invited.invited(workspace, now=timezone.now()),
+                invitations.invited(workspace, now=timezone.now()),
                 MemberJson,
                 list_name=f"invited to {workspace.public_id}",
             )
@@ -175,7 +175,7 @@ class MemberList(ApiView):
         body = self.body(MemberBody)
         who: dict[str, Any] = {"user": body["username"], "by": self.person, "now": timezone.now()}
         made = self.once(
-            lambda: invited.invite(workspace, role=body["role"], **who),
+            lambda: invitations.invite(workspace, role=body["role"], **who),
             keep=lambda made: {"invitation": made.public_id},
             reload=lambda note: workspace.invitations.select_related("user").get(
                 public_id=note["invitation"]
@@ -192,7 +192,9 @@ class MemberAccept(ApiView):
         You are a member from then on. 404 if you are not invited.
         """
         which = {"workspace__public_id": workspace_id}
-        return Response(MemberJson(invited.accept_invited(by=self.person, now=timezone.now(), **which)).data)
+        return Response(
+            MemberJson(invitations.accept_invited(by=self.person, now=timezone.now(), **which)).data
+        )
 
 
 class InvitationsOfMine(ApiView):
@@ -202,7 +204,7 @@ class InvitationsOfMine(ApiView):
 
         Oldest first, those that you can accept.
         """
-        rows = invited.invitations_of(self.person, now=timezone.now())
+        rows = invitations.invitations_of(self.person, now=timezone.now())
         return self.page(rows, InvitedJson, list_name=f"invitations to {self.person.public_id}")
 
 
@@ -231,7 +233,7 @@ class MemberDetail(ApiView):
         """
         which = {"workspace__public_id": workspace_id, "user__public_id": user_id}
         with suppress(NotFound):
-            invited.end_invited(by=self.person, now=timezone.now(), **which)
+            invitations.end_invited(by=self.person, now=timezone.now(), **which)
             return Response(status=status.HTTP_204_NO_CONTENT)
         leaving = user_id == self.person.public_id
         workspace = access.get_workspace(

@@ -11,14 +11,13 @@ from rest_framework.response import Response
 
 from workspaces.access import get_workspace
 from workspaces.models import DeliveryStatus, Role, Webhook, WebhookEvent
-from workspaces.models.webhook import WEBHOOK_NAME_LENGTH, WEBHOOK_URL_LENGTH
-from workspaces.rest.docs import documented_under, page_of
-from workspaces.rest.examples import ID
+from workspaces.models.events import WEBHOOK_NAME_LENGTH, WEBHOOK_URL_LENGTH
+from workspaces.rest.docs import ID, documented_under, page_of
 from workspaces.rest.fields import Body, Choice, Flag, Moment, StoredSentence, Text
 from workspaces.rest.paging import PageQuery
 from workspaces.rest.views import ApiView
 from workspaces.webhooks import hooks
-from workspaces.webhooks.signing import PREFIX
+from workspaces.webhooks.hooks import PREFIX
 
 documented = documented_under("webhooks")
 URL = "https://example.org/hooks"

@@ -5,15 +5,16 @@ Each change is a version of its own, and made only to the version that its maker
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.db import transaction
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 
-from memoryhub.errors import Conflict, Invalid, NotFound
+from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from workspaces.access import lock_as_editor
 from workspaces.actions.owned import (
     get_owned,
@@ -21,16 +22,17 @@ from workspaces.actions.owned import (
     lock_owned,
     lock_places,
     note,
+    require_right_to_forget,
     require_right_to_move,
 )
-from workspaces.artifacts.delicate import refuse_delicate
-from workspaces.artifacts.kind import ARTIFACTS
-from workspaces.artifacts.written import Written, cleaned, gist_of, said
+from workspaces.actions.removal import Counts, counted, purge_deleted
+from workspaces.actions.workspaces import clean_text
+from workspaces.artifacts.finding import ARTIFACTS
 from workspaces.audit import Verb
-from workspaces.index.vector_rows import queue_embedding
+from workspaces.index.vectors import queue_embedding
 from workspaces.index.words import index_words, unindex_words
 from workspaces.models import Artifact, ArtifactKind, ArtifactVersion, PassageVector, Role, User, Workspace
-from workspaces.models.artifact import ARTIFACT
+from workspaces.models.artifacts import ARTIFACT, CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
 from workspaces.quotas import require_room
 from workspaces.throttles import spend
 
@@ -291,3 +293,152 @@ def _set_deleted(locked: Artifact, at: datetime | None) -> None:
     locked.save(update_fields=["deleted_at", "updated_at"])
     vectors = PassageVector.objects.filter(place=locked.place, kind=ARTIFACT, ref=locked.pk)
     vectors.update(live=at is None)
+
+
+# Content of an artifact, as it was written: checked, and cut to the part that its vector is made of.
+
+GIST_LENGTH = 4000  # characters; an embedder reads no more
+_TAG = re.compile(r"<[^<>]*>")
+
+
+@dataclass(frozen=True)
+class Written:
+    """Content of an artifact, from its writer."""
+
+    title: str
+    content: str
+    language: str = ""
+
+
+def cleaned(written: Written) -> Written:
+    title = clean_text("title", " ".join(written.title.split()), low=1, high=TITLE_LENGTH)
+    content = written.content.replace("\r\n", "\n")
+    if not content.strip():
+        raise Invalid(fields={"content": _("Must not be blank.")})
+    content = clean_text("content", content, low=1, high=CONTENT_LENGTH)
+    language = clean_text("language", written.language.strip().lower(), low=0, high=LANGUAGE_LENGTH)
+    return Written(title, content, language)
+
+
+def said(written: Written) -> str:
+    return f"{written.title}\n{written.content}"
+
+
+def gist_of(written: Written, kind: str) -> str:
+    text = written.content[: 5 * GIST_LENGTH]
+    if kind == ArtifactKind.HTML:
+        text = " ".join(_TAG.sub(" ", text).split())
+    return f"{written.title}\n{text[:GIST_LENGTH]}"
+
+
+# An artifact from elsewhere with all its versions: what an import stores.
+
+
+@dataclass(frozen=True)
+class Past:
+    """A version, as it was made elsewhere."""
+
+    written: Written
+    by: User | None
+    by_model: bool
+    at: datetime
+    imported: bool = False
+
+
+def checked(versions: Sequence[Past]) -> list[Past]:
+    """Return them cleaned, oldest first. Raises Invalid, or SecretRefused: a file cannot confirm."""
+    made = [replace(each, written=cleaned(each.written)) for each in versions]
+    before = ""
+    for each in made:
+        refuse_delicate(before, said(each.written), may_ask=False)
+        before = said(each.written)
+    return made
+
+
+def bring(artifact: Artifact, versions: Sequence[Past], *, by: User) -> None:
+    """Store this new one with these ``checked`` versions, numbered from 1. Editors only. Raises QuotaReached."""
+    rows = [
+        ArtifactVersion(
+            artifact=artifact,
+            number=number,
+            title=each.written.title,
+            language=each.written.language,
+            content=each.written.content,
+            size=len(each.written.content.encode()),
+            by=each.by if each.by and by.is_superuser else by,  # whose room it takes, and nobody else's
+            by_model=each.by_model,
+            imported=each.imported or each.by_model or (by.is_superuser and each.by not in (None, by)),
+            created_at=each.at,
+        )
+        for number, each in enumerate(versions, 1)
+    ]
+    newest = versions[-1].written
+    artifact.title, artifact.content, artifact.language = newest.title, newest.content, newest.language
+    artifact.gist, artifact.version = gist_of(newest, artifact.kind), len(rows)
+    with transaction.atomic():
+        lock_as_editor(artifact.workspace, by)
+        require_room("bytes", by, sum(row.size for row in rows))
+        artifact.save(force_insert=True)
+        ArtifactVersion.objects.bulk_create(rows)
+        index_words(ARTIFACTS, [artifact.pk])
+        queue_embedding(ARTIFACTS, [artifact.pk])
+        note(Verb.ARTIFACT_ADDED, artifact, by)
+
+
+# Sensitive text: a credential or a private number is kept only if a person confirms, never of a model or file.
+#
+# What does look so is judged above, with memories, which register it here.
+
+
+class LooksDelicate(SecretRefused):
+    """A person may have it kept all the same, if they say so once more."""
+
+    code = "sensitive"
+    default_message = later(
+        "This looks as if it holds a password, a key or a private number, so it has not been kept. "
+        "Confirm it to keep it anyway."
+    )
+
+
+_judges: list[Callable[[str], bool]] = []
+
+
+def register_judge(is_delicate: Callable[[str], bool]) -> None:
+    if is_delicate not in _judges:
+        _judges.append(is_delicate)
+
+
+def refuse_delicate(before: str, after: str, *, may_ask: bool) -> None:
+    """Looks at the lines of ``after`` that ``before``, which is kept already, has not.
+
+    Raises SecretRefused naming the field, or LooksDelicate where there is a person to ask.
+    """
+    known = set(before.splitlines())
+    new = "\n".join(line for line in after.splitlines() if line not in known)
+    if any(is_delicate(new) for is_delicate in _judges):
+        wrong = {"content": _("looks like a credential or a private number")}
+        raise LooksDelicate(fields=wrong) if may_ask else SecretRefused(fields=wrong)
+
+
+# Forgetting an artifact for good: its versions, words and vectors.
+
+PURGED_AT_ONCE = 500
+
+
+def forget_artifact(artifact: Artifact, *, by: User) -> Counts:
+    """Remove it for good, with all its versions, words and vectors; what went. Raises Forbidden."""
+    with transaction.atomic():
+        locked = lock_artifact(artifact, by, or_deleted=True)
+        require_right_to_forget(locked, by)
+        note(Verb.ARTIFACT_FORGOTTEN, locked, by)
+        return remove([locked.pk])
+
+
+def purge(*, now: datetime, seconds: float) -> int:
+    rows = Artifact.objects.all()
+    return purge_deleted(rows, remove, "artifacts", now=now, seconds=seconds, most=PURGED_AT_ONCE)
+
+
+def remove(ids: list[int]) -> Counts:
+    """Words and vectors go by the table's trigger."""
+    return counted(Artifact.objects.filter(pk__in=ids).delete()[1])

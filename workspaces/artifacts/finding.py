@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from workspaces.artifacts.kind import ARTIFACTS
 from workspaces.index.candidates import area_within
 from workspaces.index.scores import excerpt, related
 from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Artifact, User, Workspace
+from workspaces.models.artifacts import ARTIFACT
+from workspaces.models.documents import OWNED_HERE, OWNED_OWN, OWNED_PLACE
+from workspaces.models.kinds import Kind
 
 
 @dataclass(frozen=True)
@@ -34,3 +36,17 @@ def find_artifacts(
     there = rows.select_related("workspace").in_bulk(best)
     shown = [there[ref] for ref in best if ref in there][:limit]
     return [FoundArtifact(each, found[each.pk], excerpt(each.content, query)) for each in shown]
+
+
+# Artifacts as a kind of passages: what the index has to know of them.
+
+ARTIFACTS = Kind(
+    number=ARTIFACT,
+    name="artifact",
+    model=Artifact,
+    place=OWNED_PLACE,
+    words="artifacts_counted_words",
+    here=OWNED_HERE,
+    own=OWNED_OWN,
+    text="gist",
+)

@@ -22,7 +22,7 @@ from memoryhub.llm.usage import MOST_PRICE
 from memoryhub.sealing import Unsealable, reseal
 from workspaces.audit import Verb, Word, record
 from workspaces.models import User
-from workspaces.models.connection import (
+from workspaces.models.connections import (
     LEAST_CONTEXT,
     MODEL_LENGTH,
     MOST_CONTEXT,

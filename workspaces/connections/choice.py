@@ -21,7 +21,7 @@ from memoryhub.llm.errors import ModelError, ModelNotLocal, ModelRefused
 from memoryhub.llm.registry import chat_model_at, get_chat_model
 from memoryhub.sealing import Unsealable
 from workspaces.models import User, Workspace
-from workspaces.models.connection import Connection
+from workspaces.models.connections import Connection
 
 BUILT_IN = "built-in"  # in place of a connection's id: the model that the settings name
 _USABLE = Ready(lambda user: Connection.objects.usable_by(User(pk=user)), user=int)
@@ -251,3 +251,20 @@ def _why_lost(connection: Connection, user: User | None) -> str:
             }
         return ""
     return _("The model chosen here belongs to someone else and answers only them.")
+
+
+# Whether connected models see pictures: from their servers' lists or from sending one, stored with them.
+
+
+def find_out(chosen: Chosen) -> None:
+    """Look in the server's list of models if it is unknown; two seconds at most, once a process."""
+    chosen.model.find_sight()
+    remember(chosen.connection, chosen.model.sees)
+
+
+def remember(connection: Connection | None, sees: bool | None) -> None:
+    """Store the result, unless somebody has set it, or another model is there by now."""
+    if connection is None or sees is None or connection.sees is not None:
+        return
+    asked = {"base_url": connection.base_url, "model": connection.model, "sees": None}
+    Connection.objects.filter(pk=connection.pk, **asked).update(sees=sees)

@@ -12,7 +12,7 @@ from memoryhub.llm.probe import STEPS, Outcome, Trial, try_model
 from memoryhub.sealing import Unsealable
 from workspaces.connections.choice import reach_of
 from workspaces.models import User
-from workspaces.models.connection import Connection
+from workspaces.models.connections import Connection
 from workspaces.throttles import spend
 
 

@@ -4,26 +4,40 @@ person's alone, only they do either.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
 
 from memoryhub.errors import Conflict, Invalid, NotFound
 from workspaces.access import lock_as_editor
 from workspaces.actions.owned import get_owned, home, lock_owned, lock_places, note, require_right_to_move
 from workspaces.actions.workspaces import clean_text
 from workspaces.audit import Verb
-from workspaces.documents import files
-from workspaces.documents.kind import DOCUMENTS
-from workspaces.documents.media import MARKDOWN, clean_title, media_type, seen
+from workspaces.documents import files, reading_jobs
+from workspaces.documents.files import CSV, ENDINGS, JSON, MARKDOWN, TEXT, clean_title, media_type, seen
+from workspaces.documents.finding import DOCUMENTS
+from workspaces.documents.forgetting import remove
 from workspaces.documents.reading_jobs import queue_embedding_of, queue_reading
 from workspaces.index.words import index_words, unindex_words
-from workspaces.models import Document, DocumentStatus, PassageVector, Role, User, Workspace
-from workspaces.models.document import DOCUMENT, TITLE_LENGTH
+from workspaces.models import (
+    Document,
+    DocumentQuerySet,
+    DocumentStatus,
+    DocumentVersion,
+    PassageVector,
+    Role,
+    User,
+    Workspace,
+)
+from workspaces.models.documents import DOCUMENT, TITLE_LENGTH
 from workspaces.quotas import require_room
 from workspaces.throttles import spend
 
@@ -255,3 +269,192 @@ def read_again(document: Document, *, by: User | None, now: datetime) -> None:
             .update(status=DocumentStatus.WAITING, error="", updated_at=now)
         ):
             queue_reading(document)
+
+
+# A document's newer file in the place of the one before, which is kept as an earlier version.
+
+TYPED = {TEXT, MARKDOWN, CSV, JSON}  # what people write by hand
+CHUNK = 64 * 1024  # bytes
+EDITABLE = 300_000  # bytes; a form has room for so much
+
+
+class Stale(Conflict):
+    code = "stale"
+    default_message = later(
+        "This has been changed since you opened it. Nothing is lost: look at both, then decide."
+    )
+
+
+def replace(
+    document: Document,
+    *,
+    name: str,
+    content: Iterable[bytes],
+    by: User,
+    now: datetime,
+    seen: int | None = None,
+) -> Brought:
+    """Keep a newer file of it, and have that read; until then the older text is found. Editors only.
+
+    The same content again changes nothing. ``seen``: the version that it may follow; None: any. Raises as
+    ``documents.bring``, and Conflict where another document has it, or it is not as it was seen.
+    """
+    spend("uploads", by, now=now)
+    require_room("bytes", by)
+    files.require_it_may_lie_there(document.workspace)
+    stored = files.store(content)
+    try:
+        with transaction.atomic():
+            locked = lock_document(document, by)
+            require_room("bytes", by, stored.size)
+            if seen is not None and locked.version != seen:
+                raise Stale
+            if is_new := locked.sha256 != stored.sha256:
+                _set_aside(locked)
+                locked.file_name, locked.media_type = stored.file_name, media_type(name, stored.head)
+                locked.size, locked.sha256, locked.version = stored.size, stored.sha256, locked.version + 1
+                locked.version_by, locked.version_at, locked.updated_at = by, now, now
+                locked.status, locked.error, locked.reading_since = DocumentStatus.WAITING, "", None
+                locked.save()
+                note(Verb.DOCUMENT_CHANGED, document, by)
+                queue_reading(locked)
+    except IntegrityError:
+        files.remove(stored.file_name)
+        raise Conflict(_("Another document of this workspace has the same content.")) from None
+    except BaseException:
+        files.remove(stored.file_name)
+        raise
+    if not is_new:
+        files.remove(stored.file_name)
+    return Brought(get_document(by, document.public_id), is_known=not is_new)
+
+
+def rewrite(document: Document, *, text: str, by: User, now: datetime) -> Brought:
+    """The same of a text that was typed or pasted: it is read as Markdown."""
+    if not text.strip():
+        raise Invalid(fields={"text": _("Must not be blank.")})
+    return replace(document, name="text.md", content=[text.encode()], by=by, now=now)
+
+
+def text_of(document: Document) -> str:
+    """Return what can be edited as text. Raises Conflict for kinds that people do not write by hand."""
+    if document.media_type in TYPED and document.size <= EDITABLE:
+        with files.open_document(document) as file, suppress(UnicodeDecodeError):
+            return str(file.read().decode("utf-8-sig"))
+    raise Conflict(_("Only short texts can be edited here. Add a newer file of it instead."))
+
+
+def edit(document: Document, *, text: str, seen: int, by: User, now: datetime) -> Brought:
+    """A newer text in its place, of the same kind. Raises as ``replace``."""
+    text = text.replace("\r\n", "\n")
+    if not text.strip():
+        raise Invalid(fields={"text": _("Must not be blank.")})
+    return replace(document, name=_name(document), content=[text.encode()], by=by, now=now, seen=seen)
+
+
+def bring_back(document: Document, number: int, *, by: User, now: datetime) -> Brought:
+    """An earlier version once more, as the newest: what came between is kept."""
+    earlier = get_version(document, number)
+    with files.open_document(earlier) as file:
+        return replace(
+            document, name=_name(earlier), content=iter(partial(file.read, CHUNK), b""), by=by, now=now
+        )
+
+
+def _name(of: Document | DocumentVersion) -> str:
+    """By which it is known again as what it is."""
+    return f"text{ENDINGS.get(of.media_type, '')}"
+
+
+def get_version(document: Document, number: int) -> Document | DocumentVersion:
+    """The document itself where that is its newest."""
+    if number == document.version:
+        return document
+    found = document.versions.filter(version=number).first()
+    if found is None:
+        raise NotFound(_("This document has no such version."))
+    return found
+
+
+def _set_aside(document: Document) -> None:
+    DocumentVersion.objects.create(
+        document=document,
+        version=document.version,
+        file_name=document.file_name,
+        media_type=document.media_type,
+        size=document.size,
+        sha256=document.sha256,
+        version_by_id=document.version_by_id or document.created_by_id,
+        version_at=document.version_at or document.created_at,
+    )
+
+
+# Files in a composer: their person's alone until the message is sent, and removed if it never is.
+#
+# A draft lies in the chat's workspace like a deleted document with an owner, so no list, search, count or answer has
+# it.
+
+KEPT = timedelta(days=1)  # a draft whose message was never sent
+
+
+def drafts_of(user: User, workspace: Workspace) -> DocumentQuerySet:
+    """The files that wait in this person's composers of the workspace."""
+    return Document.objects.visible_to(user).drafts().filter(workspace=workspace)
+
+
+def publish(
+    draft: Document, workspace: Workspace, owner: User | None, *, by: User, now: datetime
+) -> Document:
+    """Make a draft a document of the workspace, or of ``owner`` alone, since its message is sent.
+
+    Returns the document that has the same content already, if there is one. Part of the caller's transaction. Raises
+    Forbidden, NotFound, and Conflict where files of the workspace may not lie.
+    """
+    files.require_it_may_lie_there(workspace)
+    lock_places(by, draft.workspace, workspace)
+    locked = _lock(draft, by)
+    locked.workspace, locked.owner, locked.deleted_at, locked.drafted_at = workspace, owner, None, None
+    locked.created_at = locked.updated_at = now
+    try:
+        with transaction.atomic():
+            locked.save()
+    except IntegrityError:
+        same = Document.objects.live().get(workspace=workspace, owner=owner, sha256=locked.sha256)
+        remove(draft)
+        return same
+    locked.passages.update(workspace=workspace, owner=owner, deleted_at=None)
+    refs = list(locked.passages.order_by("number").values_list("pk", flat=True))
+    index_words(DOCUMENTS, refs)
+    queue_embedding_of(refs)
+    note(Verb.DOCUMENT_ADDED, locked, by)
+    if locked.status == DocumentStatus.READY:  # a draft has no vectors
+        locked.status = DocumentStatus.INDEXING
+        locked.save(update_fields=["status"])
+        reading_jobs.complete(locked)
+    return locked
+
+
+def discard(draft: Document, *, by: User) -> None:
+    """Remove a draft with its file and passages. NotFound where it is gone or was sent."""
+    with transaction.atomic():
+        remove(_lock(draft, by))
+
+
+def sweep(*, now: datetime, seconds: float) -> int:
+    """Remove drafts whose message was never sent, for about so many seconds; returns how many."""
+    deadline, gone = time.monotonic() + seconds, 0
+    for draft in Document.objects.drafts().filter(drafted_at__lt=now - KEPT).order_by("drafted_at"):
+        if time.monotonic() > deadline:
+            break
+        with transaction.atomic():
+            if Document.objects.drafts().filter(pk=draft.pk).select_for_update().exists():
+                remove(draft)
+                gone += 1
+    return gone
+
+
+def _lock(draft: Document, by: User) -> Document:
+    locked = Document.objects.drafts().filter(pk=draft.pk, owner=by).select_for_update(of=("self",)).first()
+    if locked is None:
+        raise NotFound(_("This document does not exist, or you do not have access to it."))
+    return locked

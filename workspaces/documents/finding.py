@@ -13,7 +13,6 @@ from pgvector.django import CosineDistance
 
 from memoryhub.database import queries
 from memoryhub.llm.registry import get_embedder
-from workspaces.documents.kind import DOCUMENTS
 from workspaces.index.candidates import SearchArea, area_within
 from workspaces.index.scores import (
     CANDIDATES,
@@ -36,7 +35,8 @@ from workspaces.models import (
     User,
     Workspace,
 )
-from workspaces.models.document import DOCUMENT
+from workspaces.models.documents import DOCUMENT, OWNED_HERE, OWNED_OWN, OWNED_PLACE
+from workspaces.models.kinds import Kind
 
 QUERY_LENGTH = 4000
 MOST = 100
@@ -202,3 +202,18 @@ def _best(
         best = [ref for ref in best if ref in worth]  # the others are not among the rows
     there = rows.select_related("document__workspace").defer("around").in_bulk(best[:limit])
     return [FoundPassage(there[ref], scores[ref]) for ref in best[:limit] if ref in there]
+
+
+# Documents as a kind of passages: what the index has to know of them.
+
+DOCUMENTS = Kind(
+    number=DOCUMENT,
+    name="document passage",
+    model=DocumentPassage,
+    place=OWNED_PLACE,
+    words="documents_counted_words",
+    here=OWNED_HERE,
+    own=OWNED_OWN,
+    text="text",
+    heading="heading",
+)

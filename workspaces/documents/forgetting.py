@@ -13,7 +13,7 @@ from workspaces.actions.owned import lock_owned, note, require_right_to_forget
 from workspaces.actions.removal import Counts, counted, purge_deleted, words_for
 from workspaces.audit import Verb
 from workspaces.models import Document, PassageVector, PassageWord, User
-from workspaces.models.document import DOCUMENT
+from workspaces.models.documents import DOCUMENT
 
 
 def forget_document(document: Document, *, by: User) -> Counts:

@@ -14,10 +14,9 @@ from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import ModelNotLocal
 from workspaces.index import words
-from workspaces.index.kinds import Kind, kind
-from workspaces.index.places import AGENT_PLACES
 from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, EmbeddingModel, User, Workspace
+from workspaces.models.kinds import AGENT_PLACES, Kind, kind
 
 # Candidates requested from an index: ef_search, which bounds how many rows pgvector's HNSW returns, must not be below.
 EF_SEARCH = 400

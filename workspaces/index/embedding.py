@@ -8,9 +8,10 @@ saves stay with the old one until ``workspaces.index.reembedding`` has built the
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,12 +21,11 @@ from django.utils import timezone
 
 from memoryhub.database.queries import Ready
 from memoryhub.llm.base import Embedder, Vectors, embed_question
-from memoryhub.llm.errors import EmbedderBadReply, EmbedderBadRequest, EmbedderError
+from memoryhub.llm.errors import EmbedderBadReply, EmbedderBadRequest, EmbedderError, EmbedderUnavailable
 from memoryhub.llm.registry import embedder_is_local, get_earlier_embedder, get_embedder
-from workspaces.index.cooldown import cooldown
 from workspaces.leaving_machine import Reach
 from workspaces.models import EmbeddingModel, ModelState
-from workspaces.models.passage import has_vector
+from workspaces.models.index import has_vector
 
 logger = logging.getLogger(__name__)
 _ahead = ThreadPoolExecutor(
@@ -266,3 +266,44 @@ def _mixed(own: Vectors, excerpt: Vectors) -> Vectors:
     mixed = (1 - EXCERPT_SHARE) * own + EXCERPT_SHARE * excerpt
     length = float(np.linalg.norm(mixed))
     return (mixed / length).astype(np.float32) if length > 1e-6 else own
+
+
+# A pause for an embedder that failed: turns and saves go on by words without waiting for it.
+#
+# Without that every recall and every save would wait for an endpoint that hangs until its time is out, or for the
+# retries at one that fails at once. Background jobs ask it all the same.
+
+SLOW = 2.0  # seconds of a failed call after which it rests for the whole time at once
+FIRST_REST = 2.0  # seconds after a failure that came quickly, doubled with every further one in a row
+REST = 20.0
+
+
+@dataclass(frozen=True)
+class _Resting:
+    until: float
+    seconds: float
+    failure: type[EmbedderError]
+
+
+_resting: dict[str, _Resting] = {}  # of this process, by the model's label
+
+
+@contextmanager
+def cooldown(label: str) -> Iterator[None]:
+    """Around a call of this model that a person waits for. Raises its last kind of failure while it rests."""
+    before, began = _resting.get(label), time.monotonic()
+    if before and began < before.until:
+        raise before.failure(detail=f"{label} failed a moment ago")
+    try:
+        yield
+    except EmbedderError as error:
+        now = time.monotonic()
+        cause = (
+            error.__cause__ if isinstance(error.__cause__, EmbedderError) else error
+        )  # of an earlier model's
+        is_slow = cause.retryable and now - began >= SLOW
+        if is_slow or isinstance(cause, EmbedderUnavailable):
+            seconds = REST if is_slow else min(REST, before.seconds * 2 if before else FIRST_REST)
+            _resting[label] = _Resting(now + seconds, seconds, type(error))
+        raise
+    _resting.pop(label, None)

@@ -16,9 +16,9 @@ from memoryhub.llm.two_encoders import TwoEncoders
 from workspaces.index import embedding
 from workspaces.index.candidates import SearchArea, find_candidates
 from workspaces.index.gist import gist_of, with_gist
-from workspaces.index.kinds import Kind
 from workspaces.index.nearness import margins
 from workspaces.index.words import bm25
+from workspaces.models.kinds import Kind
 
 logger = logging.getLogger(__name__)
 CANDIDATES = 200

@@ -7,7 +7,7 @@ import django.db.models.functions.text
 import django.utils.timezone
 import memoryhub.ids
 import pgvector.django.halfvec
-import workspaces.models.owned
+import workspaces.models.documents
 from django.conf import settings
 from django.db import migrations, models
 from pgvector.django import VectorExtension
@@ -357,7 +357,7 @@ class Migration(migrations.Migration):
                 'ordering': ['-created_at', '-id'],
                 'indexes': [models.Index(condition=models.Q(('deleted_at', None)), fields=['workspace', '-created_at', '-id'], name='artifact_list'), models.Index(condition=models.Q(('deleted_at__isnull', False)), fields=['deleted_at'], name='artifact_deleted')],
             },
-            bases=(workspaces.models.owned.Owned, models.Model),
+            bases=(workspaces.models.documents.Owned, models.Model),
         ),
         migrations.CreateModel(
             name='ArtifactVersion',
@@ -424,14 +424,14 @@ class Migration(migrations.Migration):
                 ('reading_since', models.DateTimeField(blank=True, null=True)),
                 ('heartbeat_at', models.DateTimeField(blank=True, help_text="While it is read: the reader's last sign of life. Else: when it was queued.", null=True)),
                 ('deleted_at', models.DateTimeField(blank=True, null=True)),
-                ('drafted_at', models.DateTimeField(blank=True, help_text="When it was put in a composer, until its message is sent. So long it is its owner's and not in use: deleted_at is the same moment (workspaces.documents.drafts).", null=True)),
+                ('drafted_at', models.DateTimeField(blank=True, help_text="When it was put in a composer, until its message is sent. So long it is its owner's and not in use: deleted_at is the same moment (workspaces.documents.documents).", null=True)),
             ],
             options={
                 'ordering': ['-created_at', '-id'],
                 'indexes': [models.Index(condition=models.Q(('deleted_at', None)), fields=['workspace', '-created_at', '-id'], name='document_list'), models.Index(condition=models.Q(('status__in', ['waiting', 'reading'])), fields=['status', 'updated_at'], name='document_unread')],
                 'constraints': [models.UniqueConstraint(condition=models.Q(('deleted_at', None), ('owner', None)), fields=('workspace', 'sha256'), name='one_document_a_content'), models.UniqueConstraint(condition=models.Q(('deleted_at', None), ('owner__isnull', False)), fields=('owner', 'sha256'), name='one_own_document_a_content')],
             },
-            bases=(workspaces.models.owned.Owned, models.Model),
+            bases=(workspaces.models.documents.Owned, models.Model),
         ),
         migrations.CreateModel(
             name='DocumentPicture',
@@ -480,7 +480,7 @@ class Migration(migrations.Migration):
                 'indexes': [models.Index(condition=models.Q(('deleted_at', None)), fields=['workspace'], name='passage_live'), models.Index(condition=models.Q(('owner__isnull', False)), fields=['owner'], name='passage_own')],
                 'constraints': [models.UniqueConstraint(fields=('document', 'number'), name='one_passage_a_number')],
             },
-            bases=(workspaces.models.owned.Owned, models.Model),
+            bases=(workspaces.models.documents.Owned, models.Model),
         ),
         migrations.CreateModel(
             name='EmbeddingModel',
@@ -638,7 +638,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('kind', models.SmallIntegerField()),
                 ('ref', models.BigIntegerField()),
-                ('place', models.BigIntegerField(help_text='Where it is looked for; see workspaces.index.places.')),
+                ('place', models.BigIntegerField(help_text='Where it is looked for; see workspaces.models.kinds.')),
                 ('model', models.CharField(max_length=200)),
                 ('dimension', models.PositiveIntegerField()),
                 ('live', models.BooleanField(default=True)),

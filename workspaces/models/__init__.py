@@ -1,33 +1,52 @@
 """People, the workspaces they share, and what each may do there."""
 
-from workspaces.models.api_key import ApiKey, KeyScope
-from workspaces.models.artifact import Artifact, ArtifactKind, ArtifactVersion
-from workspaces.models.audit_event import AuditEvent, AuditEventQuerySet
-from workspaces.models.connection import (
-    Connection,
-    ConnectionQuerySet,
+from workspaces.models.accounts import (
+    ApiKey,
+    DirectoryGroup,
+    GroupGrant,
+    Invitation,
+    KeyScope,
+    OAuthClient,
+    OAuthCode,
+    OAuthToken,
+    TokenKind,
+    WaitingMail,
 )
-from workspaces.models.document import (
+from workspaces.models.artifacts import Artifact, ArtifactKind, ArtifactVersion
+from workspaces.models.connections import Budget, Connection, ConnectionQuerySet, ModelUse, Purpose
+from workspaces.models.documents import (
     Document,
     DocumentPassage,
     DocumentPicture,
     DocumentQuerySet,
     DocumentStatus,
     DocumentVersion,
+    OwnedQuerySet,
 )
-from workspaces.models.embedding_model import EmbeddingModel, ModelState
-from workspaces.models.group_grant import DirectoryGroup, GroupGrant
-from workspaces.models.growth import CommonWord, PlaceStatistics, VectorIndex
-from workspaces.models.invitation import Invitation
-from workspaces.models.oauth import OAuthClient, OAuthCode, OAuthToken, TokenKind
-from workspaces.models.owned import OwnedQuerySet
-from workspaces.models.passage import PassageVector, PassageWord
+from workspaces.models.events import (
+    AuditEvent,
+    AuditEventQuerySet,
+    DeliveryStatus,
+    Webhook,
+    WebhookDelivery,
+    WebhookEvent,
+)
+from workspaces.models.index import (
+    CommonWord,
+    EmbeddingModel,
+    ModelState,
+    PassageVector,
+    PassageWord,
+    PlaceStatistics,
+    VectorIndex,
+)
 from workspaces.models.people import (
     Agent,
     AgentQuerySet,
     DoneRequest,
     Membership,
     PersonPicture,
+    Retention,
     Role,
     SignIn,
     Spent,
@@ -35,10 +54,6 @@ from workspaces.models.people import (
     Workspace,
     WorkspaceQuerySet,
 )
-from workspaces.models.retention import Retention
-from workspaces.models.spending import Budget, ModelUse, Purpose
-from workspaces.models.waiting_mail import WaitingMail
-from workspaces.models.webhook import DeliveryStatus, Webhook, WebhookDelivery, WebhookEvent
 
 __all__ = [
     "Agent",

@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as later
 
 from memoryhub.ids import PublicIdField
-from workspaces.accounts.usernames import SIGNS, check_username, hold_usernames, looks_of
+from workspaces.models.usernames import SIGNS, check_username, hold_usernames, looks_of
 
 
 class User(AbstractUser):
@@ -49,7 +49,7 @@ class User(AbstractUser):
     # Of their picture (PersonPicture), in its address; empty: they have none.
     picture_version = models.CharField(max_length=16, default="", db_default="", blank=True, editable=False)
 
-    # What the username looks like (accounts.usernames): no new one looks like it. Set with the name, by ``save``.
+    # Forms that look like the username (``models.usernames``): no new name has them. Set with the name, by ``save``.
     looks = ArrayField(models.TextField(), default=list, editable=False)
     _stored_name: str | None = None
 
@@ -237,7 +237,7 @@ class AgentQuerySet(models.QuerySet["Agent"]):
 class Agent(models.Model):
     """A named assistant of a workspace. Its instructions go before the model in every chat with it.
 
-    It is archived, never deleted, so that its chats and what it remembers stay. Written by ``workspaces.agents``.
+    It is archived, never deleted, so that its chats and memories stay. Written by ``workspaces.actions.agents``.
     """
 
     role: str  # the reader's, where ``visible_to`` has annotated it
@@ -323,3 +323,32 @@ class DoneRequest(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name[:8]} {self.done_at:%Y-%m-%d %H:%M}"
+
+
+# Retention rules of a workspace. Written by ``workspaces.retention``.
+
+
+def _days(what: str) -> models.PositiveIntegerField[int | None, int | None]:
+    return models.PositiveIntegerField(null=True, blank=True, help_text=f"Days that {what}. Empty: for good.")
+
+
+class Retention(models.Model):
+    """Rule of a workspace. Without a row, things are kept for good."""
+
+    workspace = models.OneToOneField(Workspace, on_delete=models.CASCADE, related_name="retention")
+    set_by = models.ForeignKey(
+        User,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="+",
+        help_text="The owner who set it: of personal memories it concerns theirs alone.",
+    )
+    chats = _days("a chat is kept after its last message")
+    memories = _days("a memory is kept that nobody changed and no answer used")
+    documents = _days("a document is kept after its last change")
+    artifacts = _days("an artifact is kept after its last change")
+    activity = _days("an entry of the activity is kept")
+    updated_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"Retention {self.pk}"

@@ -1,6 +1,6 @@
 """API keys in REST: ``Authorization: Bearer mh_…`` instead of a session, on the views that take one.
 
-A token of a program that signed in (``workspaces.oauth``) is as good as the key that it opens.
+A token of a program that signed in (``workspaces.accounts.oauth``) is as good as the key that it opens.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from rest_framework.request import Request
 
 from memoryhub.database.replicas import stands_in
 from memoryhub.errors import Forbidden, NotFound
+from workspaces.accounts import oauth
 from workspaces.accounts.keys import KeyRefused, count_request, verify_key
 from workspaces.models import ApiKey, KeyScope, TokenKind, User
-from workspaces.oauth import grants
 from workspaces.rest import SessionAuthentication
 from workspaces.rest.views import ApiView
 
@@ -41,13 +41,13 @@ class KeyAuthentication(authentication.BaseAuthentication):
         return key.user, key
 
     def _opened_by(self, text: str, path: str) -> ApiKey:
-        if text.startswith(grants.PREFIXES[TokenKind.ACCESS]):
-            return grants.verify_access(text, path=path, now=timezone.now())
+        if text.startswith(oauth.PREFIXES[TokenKind.ACCESS]):
+            return oauth.verify_access(text, path=path, now=timezone.now())
         return verify_key(text, now=timezone.now())
 
     def authenticate_header(self, request: Request) -> str:
         """Return where a program without a key learns how to sign in (RFC 9728)."""
-        door = next(each for each in grants.RESOURCES if grants.is_below(request.path_info, each))
+        door = next(each for each in oauth.RESOURCES if oauth.is_below(request.path_info, each))
         where = request.build_absolute_uri(f"/.well-known/oauth-protected-resource{door}".rstrip("/"))
         wrong = 'error="invalid_token", ' if "authorization" in request.headers else ""
         return f'Bearer realm="MemoryHub", {wrong}resource_metadata="{where}", scope="read write"'

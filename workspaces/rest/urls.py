@@ -2,10 +2,41 @@
 
 from __future__ import annotations
 
-from django.urls import path
-from drf_spectacular.views import SpectacularSwaggerView
+from functools import cache
+from typing import Any
 
-from workspaces.rest.schema_view import SchemaView
+from django.conf import settings
+from django.http import HttpResponse
+from django.urls import path
+from django.utils import translation
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.renderers import OpenApiJsonRenderer, OpenApiYamlRenderer
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+from rest_framework.request import Request
+
+# ``/api/schema/``: the OpenAPI schema, which is the same for everybody.
+
+
+class SchemaView(SpectacularAPIView):
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
+        asked = request.GET.get("lang")
+        language = asked if asked in dict(settings.LANGUAGES) else translation.get_language()
+        renderer = request.accepted_renderer
+        return HttpResponse(
+            written(language, is_json=renderer.format == "json"),
+            content_type=f"{request.accepted_media_type}; charset=utf-8",
+            headers={"Content-Disposition": f'inline; filename="MemoryHub.{renderer.format}"'},
+        )
+
+
+@cache
+def written(language: str, *, is_json: bool) -> bytes:
+    """Made once in a process: half a second to two of a core, which anybody who is signed in may ask for."""
+    with translation.override(language):
+        schema = SchemaGenerator().get_schema(request=None, public=True)
+        renderer = OpenApiJsonRenderer() if is_json else OpenApiYamlRenderer()
+        return bytes(renderer.render(schema, renderer_context={}))
+
 
 urlpatterns = [
     path("schema/", SchemaView.as_view(), name="schema"),

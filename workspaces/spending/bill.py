@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
+from django.conf import settings
+from django.utils import formats
+
 from memoryhub.llm.metering import Metered
-from memoryhub.llm.usage import Parts, Usage, cost_of, names_of
-from workspaces.spending.rates import Rate
+from memoryhub.llm.usage import NOTHING, Parts, Price, Usage, cost_of, names_of
+from workspaces.connections.choice import Chosen
+from workspaces.models.connections import Purpose
 
 _USAGE = names_of(Usage)
 _PARTS = tuple(name for name in names_of(Parts) if name != "whole")
@@ -77,3 +81,52 @@ class Bill:
         stored = stored or {}
         numbers = {name: int(stored.get(name, 0)) for name in NUMBERS}
         return cls(**numbers, cost=Decimal(stored.get("cost", 0)))
+
+
+# Amounts as people read them.
+
+SIGNS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "CNY": "CN¥", "INR": "₹", "BRL": "R$"}
+
+
+def amount(money: Decimal) -> str:
+    """$12.30; of less than a few cents two figures that count: $0.0041. Other currencies by their letters: CHF 3.20."""
+    is_plain = money == 0 or abs(money) >= Decimal("0.1")
+    places = 2 if is_plain else min(8, 1 - money.adjusted())
+    rounded = money.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
+    number = formats.number_format(rounded, decimal_pos=places, use_l10n=True, force_grouping=True)
+    sign = SIGNS.get(settings.CURRENCY)
+    return f"{sign}{number}" if sign else f"{settings.CURRENCY}\N{NO-BREAK SPACE}{number}"
+
+
+# Rates at which the calls of a model are counted.
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """``model``: its name in the ledger; of a person's own connection empty, as it is nobody else's business.
+    ``is_embedded``: it runs in this installation, costs nothing, and continues at any budget.
+    """
+
+    model: str
+    price: Price | None = None
+    is_embedded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """On whom calls are put, what for, and at which rate."""
+
+    workspace_id: int | None
+    user_id: int | None
+    purpose: Purpose
+    rate: Rate
+
+
+def rate_of(chosen: Chosen) -> Rate:
+    """Return the rate of the model that answers. A price that nobody has set is None: then no money is mentioned."""
+    connection = chosen.connection
+    if connection is not None:
+        return Rate(connection.model if connection.is_shared else "", connection.price)
+    if settings.EMBEDDED_MODEL:
+        return Rate(chosen.model.name, NOTHING, is_embedded=True)
+    return Rate(settings.LLM_MODEL, settings.LLM_PRICE)

@@ -22,10 +22,8 @@ from memoryhub.languages import grouped
 from workspaces.access import require
 from workspaces.audit import Verb, Word, record
 from workspaces.models import Role, User, Workspace
-from workspaces.models.spending import Budget
-from workspaces.spending.bill import ABOUT
-from workspaces.spending.money import amount
-from workspaces.spending.rates import Account, Rate
+from workspaces.models.connections import Budget
+from workspaces.spending.bill import ABOUT, Account, Rate, amount
 
 NEAR = Decimal("0.8")
 MOST_TOKENS = 10**15

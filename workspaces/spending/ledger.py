@@ -12,9 +12,8 @@ from django.utils import timezone
 
 from memoryhub.llm.metering import Meter, Metered, metered
 from memoryhub.llm.usage import Parts, Usage
-from workspaces.models.spending import Purpose
-from workspaces.spending.bill import NUMBERS, Bill
-from workspaces.spending.rates import Account, Rate
+from workspaces.models.connections import Purpose
+from workspaces.spending.bill import NUMBERS, Account, Bill, Rate
 
 _SUMS = [*NUMBERS, "cost"]
 _VALUES = ", ".join(f"%({name})s" for name in _SUMS)

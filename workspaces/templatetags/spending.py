@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 
 from memoryhub.languages import grouped
 from workspaces.models import User, Workspace
-from workspaces.spending import money
+from workspaces.spending import bill as money
 from workspaces.spending.bill import ABOUT, Bill
 from workspaces.spending.budgets import Standing, standings
 from workspaces.spending.totals import Line, Month

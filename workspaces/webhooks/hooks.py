@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import secrets
+from base64 import b64decode, b64encode
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,11 +22,10 @@ from memoryhub.sealing import Unsealable, reseal, seal, unseal
 from workspaces.access import get_workspace
 from workspaces.audit import Verb, record
 from workspaces.models import DeliveryStatus, Role, User, Webhook, WebhookDelivery, WebhookEvent, Workspace
-from workspaces.models.webhook import WEBHOOK_NAME_LENGTH, WEBHOOK_URL_LENGTH
+from workspaces.models.events import WEBHOOK_NAME_LENGTH, WEBHOOK_URL_LENGTH
 from workspaces.throttles import spend
 from workspaces.typed_address import CONTROL, is_internal, wrong_shape
 from workspaces.webhooks.outbox import queue_sending
-from workspaces.webhooks.signing import new_secret
 
 MOST_HOOKS = 10  # of one workspace: each save is noted once for each
 TURNED_OFF = kept("The webhook was turned off.")
@@ -197,3 +201,27 @@ def _wrong_address(webhook: Webhook) -> str:
     if webhook.workspace.local_only:
         return _("This workspace keeps everything on this machine, so nothing is sent outside.")
     return ""
+
+
+# Secrets and signatures of Standard Webhooks: symmetric, ``v1``.
+
+PREFIX = "whsec_"
+BYTES = 32  # the specification asks for 24 to 64
+
+
+def new_secret() -> str:
+    return PREFIX + b64encode(secrets.token_bytes(BYTES)).decode()
+
+
+def headers_of(message_id: str, body: bytes, keys: Iterable[str], *, now: datetime) -> dict[str, str]:
+    """Return the headers that a receiver verifies, with a signature under each secret, to change one at leisure."""
+    stamp = str(int(now.timestamp()))
+    signed = f"{message_id}.{stamp}.".encode() + body
+    signatures = (
+        hmac.new(b64decode(key.removeprefix(PREFIX)), signed, hashlib.sha256).digest() for key in keys
+    )
+    return {
+        "webhook-id": message_id,
+        "webhook-timestamp": stamp,
+        "webhook-signature": " ".join(f"v1,{b64encode(each).decode()}" for each in signatures),
+    }

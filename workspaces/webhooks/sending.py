@@ -34,9 +34,8 @@ from workspaces.audit import Verb, record
 from workspaces.leaving_machine import Reach
 from workspaces.models import DeliveryStatus, Membership, Role, User, Webhook, WebhookDelivery, WebhookEvent
 from workspaces.webhooks import outbox
-from workspaces.webhooks.hooks import give_up_waiting, secrets_of
+from workspaces.webhooks.hooks import give_up_waiting, headers_of, secrets_of
 from workspaces.webhooks.outbox import text_of
-from workspaces.webhooks.signing import headers_of
 
 logger = logging.getLogger(__name__)
 # After each attempt that failed; with the first one twelve within six days. docs/programs.md tells them.

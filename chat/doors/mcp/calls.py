@@ -19,8 +19,7 @@ from memories.recalling.workspace_search import Found
 from memoryhub.errors import Forbidden, Invalid
 from memoryhub.ids import PATTERN
 from workspaces.access import get_workspace
-from workspaces.caller import Caller
-from workspaces.leaving_machine import Reach
+from workspaces.leaving_machine import Caller, Reach
 from workspaces.models import ApiKey, KeyScope, User
 
 asking: ContextVar[ApiKey] = ContextVar(

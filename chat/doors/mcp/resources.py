@@ -17,10 +17,9 @@ from memories.models import Memory
 from memories.recalling.ranked_search import Recalled
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.ids import PATTERN
-from workspaces.caller import Caller
-from workspaces.leaving_machine import in_reach
+from workspaces.leaving_machine import Caller, in_reach
 from workspaces.models import Document, DocumentQuerySet, User
-from workspaces.models.document import READ
+from workspaces.models.documents import READ
 
 TEXT = "text/plain"
 PAGE = 50

@@ -30,14 +30,13 @@ from memoryhub.llm.output_parsing import without_thoughts
 from memoryhub.llm.usage import Usage
 from workspaces.access import get_workspace
 from workspaces.accounts.keys import still_opens
-from workspaces.caller import Caller
 from workspaces.connections.choice import Chosen, all_for
 from workspaces.event_streams import Place
-from workspaces.leaving_machine import Reach
+from workspaces.leaving_machine import Caller, Reach
 from workspaces.models import Agent, ApiKey, Purpose, User, Workspace
+from workspaces.spending.bill import Account, rate_of
 from workspaces.spending.budgets import require_budget
 from workspaces.spending.ledger import record
-from workspaces.spending.rates import Account, rate_of
 from workspaces.throttles import spend
 
 RECHECK_SECONDS = 2.0  # in which a revoked key, or a member who was removed, is noticed

@@ -25,10 +25,10 @@ from memories.recalling.receipts import NO_ROOM
 from memoryhub.database.queries import Ready
 from memoryhub.llm.base import INSERTED
 from memoryhub.llm.errors import ModelError
-from workspaces.caller import Caller
 from workspaces.connections.choice import Chosen
+from workspaces.leaving_machine import Caller
 from workspaces.models import KeyScope, Membership, Role, User
-from workspaces.models.connection import Connection
+from workspaces.models.connections import Connection
 
 logger = logging.getLogger(__name__)
 FAILED = "memory could not be searched"

@@ -34,9 +34,9 @@ from workspaces.access import get_workspace
 from workspaces.event_streams import ANSWERS, Place
 from workspaces.models import ApiKey, Purpose, User, Workspace
 from workspaces.rest.keys import KeyAuthentication, KeyedView
+from workspaces.spending.bill import Account, Rate
 from workspaces.spending.budgets import require_budget
 from workspaces.spending.ledger import record
-from workspaces.spending.rates import Account, Rate
 from workspaces.throttles import spend
 
 MOST_BYTES = 25 * 2**20  # of a request: pictures come in it

@@ -34,9 +34,9 @@ from memories.models import Memory, MemoryNode
 from memories.nodes import nodes
 from memories.writing.gate import Draft, save_memory
 from workspaces.access import default_workspace
+from workspaces.accounts.invitations import accept_invited, invite
+from workspaces.actions import agents
 from workspaces.actions.workspaces import create_workspace, set_memory_default
-from workspaces.agents import agents
-from workspaces.invitations.invited import accept_invited, invite
 from workspaces.models import Agent, Role, User, Workspace
 
 PAUSE = timedelta(minutes=2)  # between two messages of a chat

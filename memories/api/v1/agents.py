@@ -9,9 +9,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memories.api.v1.views import OrganisationView
-from workspaces.agents import agents
-from workspaces.rest.docs import documented_under, page_of
-from workspaces.rest.examples import ID
+from workspaces.actions import agents
+from workspaces.rest.docs import ID, documented_under, page_of
 from workspaces.rest.fields import Moment
 
 documented = documented_under("organisation memory")

@@ -22,8 +22,7 @@ from memories.models import Asset
 from memoryhub.errors import NotFound
 from memoryhub.http.files import require_fitting
 from workspaces.models import Role
-from workspaces.rest.docs import documented_under, page_of
-from workspaces.rest.examples import ID
+from workspaces.rest.docs import ID, documented_under, page_of
 from workspaces.rest.fields import Body, Moment
 from workspaces.rest.idempotency import ONCE
 

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from memories.api.v1.serializers import OrganisationMemoryJson, PlaceQuery
 from memories.models.node import KIND_LENGTH, NODE_DESCRIPTION_LENGTH, NODE_NAME_LENGTH, RELATION_LENGTH
 from memories.nodes.nodes import DEEPEST, MOST_NEIGHBOURS
-from workspaces.rest.examples import ID
+from workspaces.rest.docs import ID
 from workspaces.rest.fields import Body, Moment, Text, from_to
 from workspaces.rest.paging import PageQuery
 

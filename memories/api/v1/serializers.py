@@ -14,7 +14,7 @@ from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH
 from memories.writing.field_rules import LABEL_LENGTH, TAG_LENGTH, TAGS
 from memories.writing.sources import FORM, MOST_SOURCES, TYPES, sources_of
 from workspaces.api.serializers import PersonJson
-from workspaces.rest.examples import ID
+from workspaces.rest.docs import ID
 from workspaces.rest.fields import Body, Choice, Flag, Moment, Text, WholeNumber, Words
 from workspaces.rest.paging import PageQuery
 

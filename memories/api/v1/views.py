@@ -40,14 +40,14 @@ from memories.writing.sources import from_source, set_sources
 from memories.writing.versions import etag
 from memoryhub.errors import DomainError, NotFound
 from workspaces.access import default_workspace, get_workspace, named_workspace
-from workspaces.agents.agents import choose_agent
+from workspaces.actions.agents import choose_agent
 from workspaces.audit import note_bulk_read
 from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, Role, Workspace
 from workspaces.rest.docs import documented_under, page_of
-from workspaces.rest.etags import ETAG, IF_MATCH, versions_seen
 from workspaces.rest.idempotency import ONCE
 from workspaces.rest.keys import KeyedView
+from workspaces.rest.views import ETAG, IF_MATCH, versions_seen
 
 documented = documented_under("organisation memory")
 

@@ -18,7 +18,7 @@ from memoryhub.errors import Invalid
 from tests.admin_pages import staff
 from tests.conftest import Cast, make_cast
 from tests.factories import make_agent, make_chat, make_message
-from workspaces.accounts.leaving import delete_account
+from workspaces.accounts.closing import delete_account
 from workspaces.models import User
 
 pytestmark = pytest.mark.django_db

@@ -30,7 +30,7 @@ from tests.api import Api
 from tests.chat.exchange.test_exchange import empty_installation, exported, imported_whole, lines_of
 from tests.conftest import Cast
 from tests.factories import HERE, make_chat, make_memory, make_message, shown_to
-from workspaces.invitations.invited import invite
+from workspaces.accounts.invitations import invite
 from workspaces.models import Agent, Artifact, User, Workspace
 
 pytestmark = pytest.mark.django_db

@@ -25,7 +25,7 @@ from tests.fakes.openai_server import Answer, ScriptedOpenAI
 from workspaces import tasks
 from workspaces.documents import documents, forgetting, reading_jobs
 from workspaces.models import Document
-from workspaces.models.document import DOCUMENT
+from workspaces.models.documents import DOCUMENT
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TEXT = b"The eastern warehouse: its keeper is Morag Tulloch."

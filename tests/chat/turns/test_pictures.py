@@ -260,14 +260,14 @@ def test_of_a_hostile_picture_nothing_but_its_pixels_is_shown(name: str) -> None
 
 
 def test_a_newer_file_is_shown_in_its_place(chat: Chat) -> None:
-    from workspaces.documents import versions
+    from workspaces.documents import documents
 
     cat = brought(chat.created_by, drawn(), chat.workspace)
     now = timezone.now() + timedelta(seconds=1)
-    versions.replace(cat, name="n.png", content=[drawn("PNG", (10, 30))], by=chat.created_by, now=now)
+    documents.replace(cat, name="n.png", content=[drawn("PNG", (10, 30))], by=chat.created_by, now=now)
     reading_jobs.read(cat.pk, now=now)
     shown = DocumentPicture.objects.get(document=cat)
     assert (shown.width, shown.height) == (10, 30)
-    versions.replace(cat, name="n.txt", content=[b"Words now."], by=chat.created_by, now=now)
+    documents.replace(cat, name="n.txt", content=[b"Words now."], by=chat.created_by, now=now)
     reading_jobs.read(cat.pk, now=now + timedelta(seconds=1))
     assert not DocumentPicture.objects.exists()

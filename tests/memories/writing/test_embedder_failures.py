@@ -27,7 +27,7 @@ from tests.conftest import Cast
 from tests.factories import HERE, make_chat, make_memory, make_message
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.openai_server import Drop, Failure, Hang, Raw, Reply, ScriptedOpenAI
-from workspaces.index import cooldown as resting
+from workspaces.index import embedding as resting
 from workspaces.index.embedding import EmbedderChangedSize
 from workspaces.models import EmbeddingModel
 

@@ -17,10 +17,10 @@ from chat.exchange.export import export
 from tests.conftest import Cast
 from tests.factories import make_chat, make_message
 from tests.workspaces.documents.hostile import IMAGES, png
-from workspaces.accounts import pictures
-from workspaces.accounts.leaving import delete_account
+from workspaces.accounts.closing import delete_account
 from workspaces.actions.workspaces import remove_member
 from workspaces.models import PersonPicture, User
+from workspaces.views import accounts
 
 pytestmark = pytest.mark.django_db
 GPS, ORIENTATION = 0x8825, 0x0112
@@ -93,7 +93,7 @@ NO_PICTURES = {
     "nothing": b"",
     "a page": b"<!doctype html><script>alert(1)</script>",
     "half a photograph": photograph()[:3000],
-    "more than may be sent": b"\xff\xd8\xff" + bytes(pictures.MOST_BYTES),
+    "more than may be sent": b"\xff\xd8\xff" + bytes(accounts.MOST_BYTES),
 }
 
 

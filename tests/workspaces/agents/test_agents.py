@@ -12,7 +12,7 @@ from django.utils import timezone
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from tests.conftest import Cast
 from tests.factories import make_agent, make_user, make_workspace
-from workspaces.agents import agents
+from workspaces.actions import agents
 from workspaces.audit import Verb
 from workspaces.models import Agent, AuditEvent, Membership, Role, User, Workspace
 

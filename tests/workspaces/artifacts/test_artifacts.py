@@ -14,8 +14,7 @@ from memoryhub.errors import Forbidden, NotFound
 from tests.api import Api, type_password_again
 from tests.conftest import Cast
 from tests.factories import make_artifact, make_user
-from workspaces.artifacts import artifacts, forgetting, serving
-from workspaces.artifacts.comparing import compare
+from workspaces.artifacts import artifacts
 from workspaces.models import (
     Artifact,
     ArtifactVersion,
@@ -25,8 +24,10 @@ from workspaces.models import (
     PassageWord,
     Role,
 )
-from workspaces.models.artifact import ARTIFACT, CONTENT_LENGTH
+from workspaces.models.artifacts import ARTIFACT, CONTENT_LENGTH
 from workspaces.quotas import QuotaReached
+from workspaces.views import artifacts as serving
+from workspaces.views.comparing import compare
 
 pytestmark = pytest.mark.django_db
 CODE = {
@@ -156,7 +157,7 @@ def test_what_was_deleted_long_ago_is_purged(cast: Cast, settings: Any) -> None:
     now = timezone.now()
     kept, gone = make_artifact(cast.owner, cast.workspace), make_artifact(cast.owner, cast.workspace)
     artifacts.delete(gone, by=cast.owner, now=now - timedelta(days=settings.PURGE_AFTER_DAYS + 1))
-    assert forgetting.purge(now=now, seconds=9) == 1 and forgetting.purge(now=now, seconds=9) == 0
+    assert artifacts.purge(now=now, seconds=9) == 1 and artifacts.purge(now=now, seconds=9) == 0
     assert Artifact.objects.get() == kept
 
 
@@ -279,13 +280,13 @@ def test_a_page_is_served_for_a_frame_alone_and_without_network(cast: Cast, clie
     ],
 )
 def test_nothing_in_a_page_runs_before_webrtc_is_taken_away(page: str, begins: str) -> None:
-    sent = serving.frame(ArtifactVersion(content=page)).content.decode()
+    sent = serving.framed_page(ArtifactVersion(content=page)).content.decode()
     assert sent.startswith(begins) and sent.replace(serving.WITHOUT_WEBRTC, "") == page
 
 
 def test_no_page_declares_a_shadow_root() -> None:
     page = "<!doctype html><p><template ShadowRootMode=open>a</template><script>this.shadowRoot</script>"
-    sent = serving.frame(ArtifactVersion(content=page)).content.decode()
+    sent = serving.framed_page(ArtifactVersion(content=page)).content.decode()
     assert "shadowrootmode" not in sent.lower() and "this.shadowRoot<" in sent
 
 

@@ -17,7 +17,7 @@ from tests.conftest import Cast
 from tests.factories import make_chat, make_connection, make_user
 from workspaces.connections import actions
 from workspaces.models import AuditEvent, User
-from workspaces.models.connection import Connection
+from workspaces.models.connections import Connection
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
@@ -224,7 +224,7 @@ def test_a_person_has_so_many_at_most(cast: Cast, monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_account_that_goes_takes_its_connections_with_it(cast: Cast) -> None:
-    from workspaces.accounts.leaving import delete_account
+    from workspaces.accounts.closing import delete_account
 
     chat = make_chat(cast.owner, cast.workspace, connection=make_connection(cast.editor))
     gone = delete_account(cast.editor)

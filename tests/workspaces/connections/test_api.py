@@ -14,7 +14,7 @@ from tests.factories import make_connection, make_user
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 from workspaces.access import default_workspace
 from workspaces.models import User
-from workspaces.models.connection import Connection
+from workspaces.models.connections import Connection
 
 pytestmark = pytest.mark.django_db
 LIST = "/chat/api/connections"

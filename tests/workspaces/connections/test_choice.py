@@ -28,7 +28,7 @@ from workspaces.connections.choice import (
     reach_of,
 )
 from workspaces.models import Workspace
-from workspaces.models.connection import Connection
+from workspaces.models.connections import Connection
 
 pytestmark = pytest.mark.django_db
 QUESTION = [Message("user", "Hello?")]

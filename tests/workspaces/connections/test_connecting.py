@@ -14,9 +14,9 @@ from tests.conftest import Cast
 from tests.factories import make_connection, make_user
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 from workspaces.access import default_workspace
-from workspaces.connections.connection_form import PRESETS
 from workspaces.models import AuditEvent, User
-from workspaces.models.connection import Connection
+from workspaces.models.connections import Connection
+from workspaces.views.connections import PRESETS
 
 pytestmark = pytest.mark.django_db
 PAGE = "/connections/"

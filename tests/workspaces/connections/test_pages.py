@@ -15,7 +15,7 @@ from tests.conftest import Cast
 from tests.factories import make_chat, make_connection, make_user
 from tests.fakes.openai_server import Answer, ScriptedOpenAI
 from workspaces.models import AuditEvent, User
-from workspaces.models.connection import Connection
+from workspaces.models.connections import Connection
 
 pytestmark = pytest.mark.django_db
 KEY = "sk-very-secret-0123456789"

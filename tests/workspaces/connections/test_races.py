@@ -12,7 +12,7 @@ from tests.factories import make_connection, make_user
 from tests.races import Work
 from workspaces.connections import actions
 from workspaces.models import User
-from workspaces.models.connection import Connection
+from workspaces.models.connections import Connection
 
 pytestmark = pytest.mark.django_db(transaction=True)
 VALUES = {"name": "One", "base_url": "https://api.example.org/v1", "model": "m"}

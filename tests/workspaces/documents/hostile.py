@@ -16,7 +16,7 @@ from collections.abc import Callable
 from PIL import Image
 
 from tests.workspaces.documents.samples import SAMPLES, archive, docx, odt, pdf
-from workspaces.documents import media
+from workspaces.documents import files
 
 Hostile = tuple[bytes | Callable[[], bytes], str, str | None]
 
@@ -81,21 +81,21 @@ def one_page(stream: bytes, *, more: bytes = b"", fields: bytes = b"", trailer: 
 
 
 PDFS: dict[str, Hostile] = {
-    "ends early": (pdf("One")[:120], media.PDF, "broken"),
-    "no text": (pdf(""), media.PDF, "empty"),
-    "a first line alone": (b"%PDF-1.7\n", media.PDF, "broken"),
+    "ends early": (pdf("One")[:120], files.PDF, "broken"),
+    "no text": (pdf(""), files.PDF, "empty"),
+    "a first line alone": (b"%PDF-1.7\n", files.PDF, "broken"),
     "pages that are their own parents": (
         b"%PDF-1.4\n1 0 obj << /Type /Catalog /Pages 2 0 R >> endobj\n"
         b"2 0 obj << /Type /Pages /Kids [2 0 R] /Count 9 >> endobj\ntrailer << /Root 1 0 R >>\n%%EOF",
-        media.PDF,
+        files.PDF,
         "broken",
     ),
     "a table of places that leads to itself": (
         pdf("One").replace(b"trailer << ", b"trailer << /Prev 9 "),
-        media.PDF,
+        files.PDF,
         None,
     ),
-    "a billion pages, it says": (pdf("One").replace(b"/Count 1", b"/Count 999999999"), media.PDF, None),
+    "a billion pages, it says": (pdf("One").replace(b"/Count 1", b"/Count 999999999"), files.PDF, None),
     "locked with a password": (
         one_page(
             b"BT ET",
@@ -103,17 +103,17 @@ PDFS: dict[str, Hostile] = {
             % (b"o" * 32, b"u" * 32),
             trailer=b"/Encrypt 6 0 R /ID [(a) (a)]",
         ),
-        media.PDF,
+        files.PDF,
         "encrypted",
     ),
     "a page that unpacks to much": (
         lambda: one_page(zlib.compress(bytes(200_000_000), 1), fields=b"/Filter /FlateDecode"),
-        media.PDF,
+        files.PDF,
         "empty",
     ),
     "packed a hundred times": (
         one_page(b"x" * 100, fields=b"/Filter [" + b"/FlateDecode " * 100 + b"]"),
-        media.PDF,
+        files.PDF,
         "empty",
     ),
     "a picture drawn in itself": (
@@ -122,34 +122,34 @@ PDFS: dict[str, Hostile] = {
             more=b"5 0 obj << /XObject << /X 6 0 R >> >> endobj\n6 0 obj << /Type /XObject /Subtype /Form "
             b"/BBox [0 0 9 9] /Resources 5 0 R /Length 5 >>\nstream\n/X Do\nendstream endobj",
         ),
-        media.PDF,
+        files.PDF,
         "empty",
     ),
-    "brackets in brackets": (one_page(b"[" * 1_000_000), media.PDF, "empty"),
+    "brackets in brackets": (one_page(b"[" * 1_000_000), files.PDF, "empty"),
     "a script that runs": (
         pdf("One").replace(
             b"/Type /Catalog", b"/Type /Catalog /OpenAction << /S /JavaScript /JS (app.alert) >>"
         ),
-        media.PDF,
+        files.PDF,
         None,
     ),
 }
 OFFICE: dict[str, Hostile] = {
-    "entities upon entities in odt": (archive(**{"content.xml": BOMB}), media.ODT, "broken"),
-    "entities upon entities in epub": (archive(**{"META-INF__container.xml": BOMB}), media.EPUB, "broken"),
-    "entities upon entities in docx": (with_part(docx(), "word/document.xml", BOMB), media.WORD, "broken"),
+    "entities upon entities in odt": (archive(**{"content.xml": BOMB}), files.ODT, "broken"),
+    "entities upon entities in epub": (archive(**{"META-INF__container.xml": BOMB}), files.EPUB, "broken"),
+    "entities upon entities in docx": (with_part(docx(), "word/document.xml", BOMB), files.WORD, "broken"),
     "entities upon entities in xlsx": (
         with_part(SAMPLES["keys.xlsx"][0], "xl/worksheets/sheet1.xml", BOMB),
-        media.SHEETS,
+        files.SHEETS,
         "broken",
     ),
     "entities upon entities in pptx": (
         with_part(SAMPLES["keys.pptx"][0], "ppt/slides/slide1.xml", BOMB),
-        media.SLIDES,
+        files.SLIDES,
         "broken",
     ),
-    "a file of the server in odt": (archive(**{"content.xml": OUTSIDE}), media.ODT, "broken"),
-    "a file of the server in docx": (with_part(docx(), "word/document.xml", OUTSIDE), media.WORD, "empty"),
+    "a file of the server in odt": (archive(**{"content.xml": OUTSIDE}), files.ODT, "broken"),
+    "a file of the server in docx": (with_part(docx(), "word/document.xml", OUTSIDE), files.WORD, "empty"),
     "a file of the server as a chapter": (
         archive(
             **{
@@ -157,12 +157,12 @@ OFFICE: dict[str, Hostile] = {
                 "book.opf": '<p><item id="a" href="../../../../etc/passwd"/><itemref idref="a"/></p>',
             }
         ),
-        media.EPUB,
+        files.EPUB,
         "empty",
     ),
     "a book that begins with itself": (
         archive(**{"META-INF__container.xml": CONTAINER.format("META-INF/container.xml")}),
-        media.EPUB,
+        files.EPUB,
         "empty",
     ),
     "a chapter ten thousand times": (
@@ -173,66 +173,66 @@ OFFICE: dict[str, Hostile] = {
                 "a.html": "<p>" + "word " * 2_000,
             }
         ),
-        media.EPUB,
+        files.EPUB,
         "too_long",
     ),
-    "unpacks to too much": (lying_zip, media.ODT, "too_large_unpacked"),
-    "unpacks to more than it says": (understated_zip, media.ODT, "broken"),
+    "unpacks to too much": (lying_zip, files.ODT, "too_large_unpacked"),
+    "unpacks to more than it says": (understated_zip, files.ODT, "broken"),
     "too many in it": (
         lambda: archive(**{f"f{n}": "" for n in range(10_001)}),
-        media.WORD,
+        files.WORD,
         "too_large_unpacked",
     ),
-    "locked": (locked_zip(), media.ODT, "encrypted"),
-    "nothing in it": (archive(), media.ODT, "broken"),
-    "not what it should hold": (archive(a="b"), media.WORD, "broken"),
+    "locked": (locked_zip(), files.ODT, "encrypted"),
+    "nothing in it": (archive(), files.ODT, "broken"),
+    "not what it should hold": (archive(a="b"), files.WORD, "broken"),
     "names that lead out": (
         archive(**{"..__..__etc__passwd": "root:", "content.xml": "<d/>"}),
-        media.ODT,
+        files.ODT,
         "empty",
     ),
-    "elements within elements": (archive(**{"content.xml": "<d>" * 100_000}), media.ODT, "broken"),
-    "half of it": (docx()[:4000], media.WORD, "broken"),
-    "a picture": (b"\x89PNG" + bytes(99), media.WORD, "broken"),
+    "elements within elements": (archive(**{"content.xml": "<d>" * 100_000}), files.ODT, "broken"),
+    "half of it": (docx()[:4000], files.WORD, "broken"),
+    "a picture": (b"\x89PNG" + bytes(99), files.WORD, "broken"),
     "a sheet with nothing": (
         with_part(SAMPLES["keys.xlsx"][0], "xl/worksheets/sheet1.xml", ""),
-        media.SHEETS,
+        files.SHEETS,
         "broken",
     ),
-    "a zip of nothing known": (archive(a="b"), media.ZIP, "unknown"),
+    "a zip of nothing known": (archive(a="b"), files.ZIP, "unknown"),
 }
 TEXTS: dict[str, Hostile] = {
-    "nothing": (b" \n", media.TEXT, "empty"),
-    "marks nobody sees": ("\ufeff\u200b\n".encode(), media.TEXT, None),
-    "unknown": (b"\0\1\2", media.UNKNOWN, "unknown"),
-    "packed": (gzip.compress(bytes(10_000_000)), media.UNKNOWN, "unknown"),
-    "text without an end": (b"word " * 3_000_000, media.TEXT, "too_long"),
-    "half a letter": (b"\xff\xfea", media.TEXT, None),
-    "letters of no script": (b"\xed\xa0\x80\xc3\x28" * 1000, media.TEXT, None),
-    "tags without an end": (b"<div>" * 200_000, media.HTML, "empty"),
-    "a script without an end": (b"<script>" + b"evil() " * 100_000, media.HTML, "empty"),
-    "an attribute without an end": (b'<p a="' + b"x" * 5_000_000, media.HTML, "empty"),
-    "half a tag": (b"<p>One.</p><", media.HTML, None),
-    "a charset that is none": (b'<meta charset="\xff\xfe"><p>\xe9</p>', media.HTML, None),
-    "headings without an end": (b"# a\n" * 100_000, media.MARKDOWN, None),
-    "a fence that never ends": (b"```\n" + b"# no heading\n" * 1000, media.MARKDOWN, None),
-    "brackets without an end": (b"[" * 500_000, media.JSON, None),
-    "a number without an end": (b"9" * 5_000_000, media.JSON, None),
-    "a table of one row": (b"a," * 2_000_000, media.CSV, None),
-    "a quote that never ends": (b'"' + b"a,b\n" * 100_000, media.CSV, None),
+    "nothing": (b" \n", files.TEXT, "empty"),
+    "marks nobody sees": ("\ufeff\u200b\n".encode(), files.TEXT, None),
+    "unknown": (b"\0\1\2", files.UNKNOWN, "unknown"),
+    "packed": (gzip.compress(bytes(10_000_000)), files.UNKNOWN, "unknown"),
+    "text without an end": (b"word " * 3_000_000, files.TEXT, "too_long"),
+    "half a letter": (b"\xff\xfea", files.TEXT, None),
+    "letters of no script": (b"\xed\xa0\x80\xc3\x28" * 1000, files.TEXT, None),
+    "tags without an end": (b"<div>" * 200_000, files.HTML, "empty"),
+    "a script without an end": (b"<script>" + b"evil() " * 100_000, files.HTML, "empty"),
+    "an attribute without an end": (b'<p a="' + b"x" * 5_000_000, files.HTML, "empty"),
+    "half a tag": (b"<p>One.</p><", files.HTML, None),
+    "a charset that is none": (b'<meta charset="\xff\xfe"><p>\xe9</p>', files.HTML, None),
+    "headings without an end": (b"# a\n" * 100_000, files.MARKDOWN, None),
+    "a fence that never ends": (b"```\n" + b"# no heading\n" * 1000, files.MARKDOWN, None),
+    "brackets without an end": (b"[" * 500_000, files.JSON, None),
+    "a number without an end": (b"9" * 5_000_000, files.JSON, None),
+    "a table of one row": (b"a," * 2_000_000, files.CSV, None),
+    "a quote that never ends": (b'"' + b"a,b\n" * 100_000, files.CSV, None),
     "a mail within mails": (
         b"".join(b'Content-Type: multipart/mixed; boundary="%d"\n\n--%d\n' % (n, n) for n in range(3000))
         + b"\nhello",
-        media.MAIL,
+        files.MAIL,
         "broken",
     ),
-    "a mail of headers": (b"Subject: a\n" * 200_000 + b"\n", media.MAIL, None),
+    "a mail of headers": (b"Subject: a\n" * 200_000 + b"\n", files.MAIL, None),
     "a mail in no charset": (
         b"Subject: a\nContent-Type: text/plain; charset=klingon\n\n\xff\xfe",
-        media.MAIL,
+        files.MAIL,
         None,
     ),
-    "a mail packed wrongly": (b"Subject: a\nContent-Transfer-Encoding: base64\n\n====", media.MAIL, None),
+    "a mail packed wrongly": (b"Subject: a\nContent-Transfer-Encoding: base64\n\n====", files.MAIL, None),
 }
 
 
@@ -276,32 +276,32 @@ SVG = b'<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"><script>alert(
 IMAGES: dict[str, Hostile] = {
     "a png of four billion pixels": (
         png(65_000, 65_000, data=bytes(10_000_000)),
-        media.PNG,
+        files.PNG,
         "too_large_unpacked",
     ),
-    "a png that ends in its first row": (png(4_000, 4_000, data=bytes(9)), media.PNG, "broken"),
-    "a png with sides of nothing": (png(0, 0), media.PNG, "broken"),
-    "half a jpeg": (picture("JPEG", side=800)[:-400], media.JPEG, "broken"),
-    "a jpeg of a first mark alone": (b"\xff\xd8\xff", media.JPEG, "broken"),
+    "a png that ends in its first row": (png(4_000, 4_000, data=bytes(9)), files.PNG, "broken"),
+    "a png with sides of nothing": (png(0, 0), files.PNG, "broken"),
+    "half a jpeg": (picture("JPEG", side=800)[:-400], files.JPEG, "broken"),
+    "a jpeg of a first mark alone": (b"\xff\xd8\xff", files.JPEG, "broken"),
     "a tiff that unpacks to much": (
         lambda: tiff(side=7_900, pages=90),
-        media.TIFF,
+        files.TIFF,
         "too_large_unpacked",
     ),
-    "a tiff whose pages go round": (tiff(pages=1), media.TIFF, None),
-    "a drawing with a script": (SVG, media.media_type("a.svg", SVG), None),
-    "a gif that is a script": (b"GIF89a/*" + bytes(9) + b"*/=1;alert(1)//", media.GIF, "broken"),
+    "a tiff whose pages go round": (tiff(pages=1), files.TIFF, None),
+    "a drawing with a script": (SVG, files.media_type("a.svg", SVG), None),
+    "a gif that is a script": (b"GIF89a/*" + bytes(9) + b"*/=1;alert(1)//", files.GIF, "broken"),
     "a png that is a pdf": (
         png(8, 8) + pdf("One"),
-        media.media_type("a.png", (png(8, 8) + pdf("One"))[:512]),
+        files.media_type("a.png", (png(8, 8) + pdf("One"))[:512]),
         None,
     ),
-    "a png that is an archive": (png(8, 8, data=bytes(99)) + archive(a="b"), media.PNG, None),
+    "a png that is an archive": (png(8, 8, data=bytes(99)) + archive(a="b"), files.PNG, None),
 }
 NOISE: dict[str, Hostile] = {
     f"{kind} of noise": (
         content[: len(content) // 2] + b"\xff\0" * 50,
-        media.media_type(kind, content[:512]),
+        files.media_type(kind, content[:512]),
         "broken" if content[:2] in (b"PK", b"%P") else None,  # of what is plain, the half is read
     )
     for kind, (content, _, _) in SAMPLES.items()

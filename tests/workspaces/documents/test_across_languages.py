@@ -13,7 +13,7 @@ from tests.factories import HERE, make_chat, make_message
 from workspaces import tasks
 from workspaces.documents import reading_jobs
 from workspaces.models import Document
-from workspaces.models.document import DOCUMENT
+from workspaces.models.documents import DOCUMENT
 
 pytestmark = pytest.mark.django_db
 

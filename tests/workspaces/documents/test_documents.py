@@ -31,13 +31,12 @@ from tests.races import Work
 from tests.workspaces.documents.samples import SAMPLES, SENTENCE
 from workspaces import tasks
 from workspaces.actions.workspaces import delete_workspace
-from workspaces.documents import documents, files, forgetting, reading_jobs, versions
-from workspaces.documents.finding import find_passages
-from workspaces.documents.kind import DOCUMENTS
+from workspaces.documents import documents, files, forgetting, reading_jobs
+from workspaces.documents.finding import DOCUMENTS, find_passages
 from workspaces.documents.reading.process import Read, read_file
 from workspaces.index import candidates, scores
 from workspaces.index.candidates import search_area
-from workspaces.index.filling import embed_passages
+from workspaces.index.reembedding import embed_passages
 from workspaces.models import (
     AuditEvent,
     Document,
@@ -49,7 +48,7 @@ from workspaces.models import (
     User,
     Workspace,
 )
-from workspaces.models.document import DOCUMENT
+from workspaces.models.documents import DOCUMENT
 
 pytestmark = pytest.mark.django_db
 LONG = "\n\n".join(
@@ -408,7 +407,7 @@ def test_forgotten_for_good_nothing_of_it_is_left(
 ) -> None:
     document = make_document(cast.editor, cast.workspace, f"# Keys\n\n{SENTENCE}.")
     other = make_document(cast.owner, cast.workspace, "The oven is turned off at night.")
-    versions.rewrite(document, text=f"# Keys\n\n{SENTENCE} no more.", by=cast.owner, now=timezone.now())
+    documents.rewrite(document, text=f"# Keys\n\n{SENTENCE} no more.", by=cast.owner, now=timezone.now())
     answer = make_message(make_chat(cast.owner, cast.workspace), "There [1].", role="assistant")
     AnswerSource.objects.create(message=answer, document=document, number=1, score=0.5)
     names = [Document.objects.get(pk=document.pk).file_name, document.versions.get().file_name]

@@ -18,7 +18,7 @@ from tests.factories import HERE, make_chat, make_document, make_workspace
 from tests.fakes.openai_server import Answer, ScriptedOpenAI
 from workspaces import tasks
 from workspaces.access import default_workspace
-from workspaces.documents import documents, drafts, reading_jobs
+from workspaces.documents import documents, reading_jobs
 from workspaces.documents.finding import find_passages
 from workspaces.models import (
     AuditEvent,
@@ -175,7 +175,7 @@ def test_sending_in_a_private_chat_keeps_it_for_its_person(
 def test_the_same_content_twice_is_one_document(cast: Cast) -> None:
     waits = draft(cast.editor, cast.workspace)
     known = make_document(cast.owner, cast.workspace, TEXT)
-    sent = drafts.publish(waits, cast.workspace, None, by=cast.editor, now=timezone.now())
+    sent = documents.publish(waits, cast.workspace, None, by=cast.editor, now=timezone.now())
     assert sent == known and not Document.objects.filter(pk=waits.pk).exists()
     again = upload(cast.editor, cast.workspace, draft="true")
     assert (again.status_code, again.json()["id"], again.json()["draft"]) == (200, known.public_id, False)

@@ -13,9 +13,9 @@ from tests.api import Api
 from tests.conftest import Cast
 from tests.factories import make_document
 from workspaces import tasks
-from workspaces.documents import documents, drafts, indexing, reading_jobs
+from workspaces.documents import documents, reading_jobs
 from workspaces.models import Document, WebhookEvent
-from workspaces.models.document import DOCUMENT
+from workspaces.models.documents import DOCUMENT
 
 pytestmark = pytest.mark.django_db
 LONG = "\n\n".join(
@@ -33,7 +33,7 @@ def told(settings: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Itera
         assert event == WebhookEvent.DOCUMENT_READY
         found.extend(ids)
 
-    monkeypatch.setattr(indexing, "emit", emit)
+    monkeypatch.setattr(reading_jobs, "emit", emit)
     yield found
 
 
@@ -65,12 +65,12 @@ def test_what_needs_no_vectors_is_ready_at_once(
     cast: Cast, told: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unsettled = make_document(cast.owner, cast.workspace, "The oven is off.", embedded=False)
-    monkeypatch.setattr(indexing, "get_embedder", lambda: None)
+    monkeypatch.setattr(reading_jobs, "get_embedder", lambda: None)
     made = make_document(cast.owner, cast.workspace, LONG, embedded=False)
     one = f"workspaces/{cast.workspace.public_id}/documents/{made.public_id}"
     found = Api(cast.viewer).get(one).json()
     assert (found["status"], found["found_by_meaning"]) == ("ready", None)
-    indexing.complete_all()  # the embedder was taken away meanwhile
+    reading_jobs.complete_all()  # the embedder was taken away meanwhile
     unsettled.refresh_from_db()
     assert unsettled.status == "ready" and told == [made.public_id, unsettled.public_id]
 
@@ -100,5 +100,5 @@ def test_a_draft_is_indexed_when_its_message_is_sent(cast: Cast) -> None:
     reading_jobs.read(made.pk, now=now)
     made.refresh_from_db()
     assert made.status == "ready", "read; nothing finds a draft"
-    sent = drafts.publish(made, cast.workspace, None, by=cast.editor, now=timezone.now())
+    sent = documents.publish(made, cast.workspace, None, by=cast.editor, now=timezone.now())
     assert Document.objects.get(pk=sent.pk).status == "indexing"

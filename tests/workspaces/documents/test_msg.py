@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from workspaces.documents.reading import mail
-from workspaces.documents.reading.block import Unreadable, left_out
+from workspaces.documents.reading.kinds import Unreadable, left_out
 
 
 def read(monkeypatch: pytest.MonkeyPatch, **result: Any) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from tests.conftest import Cast
 from tests.workspaces.documents.samples import SENTENCE, pdf
-from workspaces.documents import documents, media, reading_jobs
+from workspaces.documents import documents, files, reading_jobs
 from workspaces.documents.reading.process import CouldNotRead, read_file
 from workspaces.models import Document, DocumentPicture
 
@@ -59,7 +59,7 @@ def test_each_page_of_each_kind_goes_to_the_program(
     settings.OCR_LANGUAGES = "eng+deu"
     program('echo "read as $1 $2 $3 $4"')
     content = drawn(kind, pages=pages)
-    read = read_file(file_of(tmp_path, content), media.media_type("a.txt", content[:512]))
+    read = read_file(file_of(tmp_path, content), files.media_type("a.txt", content[:512]))
     assert [(block.page, block.text) for block in read.blocks] == [
         (page, "read as stdin stdout -l eng+deu") for page in range(1, pages + 1)
     ]
@@ -68,7 +68,7 @@ def test_each_page_of_each_kind_goes_to_the_program(
 
 def test_pages_with_a_text_need_no_program(program: Program, tmp_path: Path) -> None:
     program("exit 1")
-    assert SENTENCE in read_file(file_of(tmp_path, pdf(SENTENCE, "")), media.PDF).blocks[0].text
+    assert SENTENCE in read_file(file_of(tmp_path, pdf(SENTENCE, "")), files.PDF).blocks[0].text
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_what_the_program_does_not_read_is_said(
         program(script)
     began = time.monotonic()
     with pytest.raises(CouldNotRead, match=f"^{why}$"):
-        read_file(file_of(tmp_path, drawn("PDF", pages=3)), media.PDF)
+        read_file(file_of(tmp_path, drawn("PDF", pages=3)), files.PDF)
     assert time.monotonic() - began < 20
 
 
@@ -145,5 +145,5 @@ def test_of_a_file_that_is_partly_scanned_the_rest_is_read(program: Program, cas
 @pytest.mark.parametrize("kind", ["PNG", "PDF"])
 def test_the_real_program_reads_the_words(tmp_path: Path, kind: str) -> None:
     content = drawn(kind)
-    read = read_file(file_of(tmp_path, content), media.media_type("a", content[:512]))
+    read = read_file(file_of(tmp_path, content), files.media_type("a", content[:512]))
     assert SENTENCE in " ".join(block.text for block in read.blocks)

@@ -13,10 +13,10 @@ from django.utils import timezone
 from tests.conftest import Cast
 from tests.workspaces.documents.odd import odd_files, pdf_with_picture, picture_file
 from tests.workspaces.documents.odd_office import DOCX, changed
-from workspaces.documents import documents, media, reading_jobs
+from workspaces.documents import documents, files, reading_jobs
 from workspaces.documents.finding import find_passages
+from workspaces.documents.reading.office import shown
 from workspaces.documents.reading.process import CouldNotRead, Read, read_file
-from workspaces.documents.reading.shown import shown
 from workspaces.leaving_machine import Reach
 from workspaces.models import Document
 
@@ -49,7 +49,7 @@ ODD = {name: rest for name, *rest in odd_files()}
 def read(folder: Path, name: str, content: bytes) -> Read:
     path = folder / "file"
     path.write_bytes(content)
-    return read_file(path, media.media_type(name, content[:512]))
+    return read_file(path, files.media_type(name, content[:512]))
 
 
 def plain(read_file: Read) -> str:
@@ -134,7 +134,7 @@ def test_bytes_that_could_not_be_read_are_read_again_under_a_better_name(cast: C
         first.pk,
         "waiting",
         "scan.pdf",
-        media.PDF,
+        files.PDF,
     )
     assert bring("scan.pdf").status == "waiting"
 
@@ -144,10 +144,10 @@ def test_document_has_the_type_that_is_found_inside(cast: Cast) -> None:
     now = timezone.now()
     content = (FOLDER / "agreement.doc").read_bytes()
     made = documents.bring(cast.workspace, name="a.zip", content=[content], by=cast.editor, now=now).document
-    assert made.media_type == media.ZIP
+    assert made.media_type == files.ZIP
     reading_jobs.read(made.pk, now=now)
     made.refresh_from_db()
-    assert (made.status, made.media_type) == ("indexing", media.WORD)
+    assert (made.status, made.media_type) == ("indexing", files.WORD)
 
 
 @pytest.mark.django_db

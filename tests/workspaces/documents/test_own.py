@@ -35,9 +35,9 @@ from tests.factories import (
 )
 from tests.workspaces.documents.samples import SAMPLES
 from workspaces.access import default_workspace
-from workspaces.accounts.leaving import delete_account
+from workspaces.accounts.closing import delete_account
 from workspaces.artifacts import artifacts
-from workspaces.documents import documents, files, forgetting, versions
+from workspaces.documents import documents, files, forgetting
 from workspaces.documents.finding import find_passages
 from workspaces.documents.reading_jobs import text_for_webhook
 from workspaces.leaving_machine import Reach
@@ -52,8 +52,8 @@ from workspaces.models import (
     User,
     Workspace,
 )
-from workspaces.models.artifact import ARTIFACT
-from workspaces.models.document import DOCUMENT
+from workspaces.models.artifacts import ARTIFACT
+from workspaces.models.documents import DOCUMENT
 
 pytestmark = pytest.mark.django_db
 TEXT = "The spare key lies under the blue pot."
@@ -347,7 +347,7 @@ def test_it_goes_with_its_owner_and_not_with_a_membership(
     cast: Cast, django_capture_on_commit_callbacks: Callable[..., Any]
 ) -> None:
     mine = make_document(cast.editor, cast.workspace, TEXT, personal=True)
-    versions.rewrite(mine, text="Newer.", by=cast.editor, now=timezone.now())
+    documents.rewrite(mine, text="Newer.", by=cast.editor, now=timezone.now())
     mine.refresh_from_db()
     drawn = make_artifact(cast.editor, cast.workspace, TEXT, personal=True)
     Membership.objects.get(user=cast.editor, workspace=cast.workspace).delete()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.workspaces.documents.hostile import HOSTILE
-from workspaces.documents import media
+from workspaces.documents import files
 from workspaces.documents.reading.process import CouldNotRead, read_file
 
 
@@ -48,11 +48,11 @@ def test_it_may_take_neither_all_memory_nor_all_time(tmp_path: Path, settings: p
     path.write_bytes(b"a,b\n" * 2_000_000)
     settings.DOCUMENT_SECONDS = 1  # type: ignore[attr-defined]
     with pytest.raises(CouldNotRead, match=r"^(time|too_long)$"):
-        read_file(path, media.CSV)
+        read_file(path, files.CSV)
     path.write_bytes(b"word " * 60_000_000)
     settings.DOCUMENT_SECONDS, settings.DOCUMENT_MEMORY_MB = 60, 256  # type: ignore[attr-defined]
     with pytest.raises(CouldNotRead, match=r"^memory$"):
-        read_file(path, media.TEXT)
+        read_file(path, files.TEXT)
 
 
 @pytest.mark.parametrize("kills", [1, 2])
@@ -72,10 +72,10 @@ def test_a_reader_that_somebody_kills_is_followed_by_one_more(
 
     monkeypatch.setattr("workspaces.documents.reading.process.subprocess.run", runs)
     if kills == 1:
-        assert [block.text for block in read_file(path, media.TEXT).blocks] == ["Bins go out on Mondays"]
+        assert [block.text for block in read_file(path, files.TEXT).blocks] == ["Bins go out on Mondays"]
     else:  # the machine's memory, most likely
         with pytest.raises(CouldNotRead, match=r"^memory$"):
-            read_file(path, media.TEXT)
+            read_file(path, files.TEXT)
     assert not statuses
 
 
@@ -88,5 +88,5 @@ def test_a_full_disk_says_nothing_about_the_file(
     place = "workspaces.documents.reading.process.tempfile.TemporaryFile"
     monkeypatch.setattr(place, partial(open, "/dev/full", "r+b", buffering=0))
     with pytest.raises(OSError, match="no room on the disk") as caught:
-        read_file(path, media.TEXT)
+        read_file(path, files.TEXT)
     assert caught.value.errno == errno.ENOSPC

@@ -38,7 +38,7 @@ from tests.fakes.object_store import empty_bucket, running_store
 from tests.stack import free_port
 from tests.workspaces.documents.samples import SAMPLES, SENTENCE
 from workspaces.actions.workspaces import update_workspace
-from workspaces.documents import documents, files, forgetting, reading_jobs, versions
+from workspaces.documents import documents, files, forgetting, reading_jobs
 from workspaces.models import Document, Workspace
 
 BUCKET = "papers"
@@ -94,7 +94,7 @@ def test_a_file_goes_its_whole_way_through_the_store(
     again = api.client.post(f"{API}/{list_}", {"file": SimpleUploadedFile("again.pdf", content)})
     assert again.status_code == 200 and keys_in(bucket) == [place]  # the second copy went
 
-    newer = versions.rewrite(document, text="# Keys", by=cast.editor, now=timezone.now()).document
+    newer = documents.rewrite(document, text="# Keys", by=cast.editor, now=timezone.now()).document
     assert len(keys_in(bucket)) == 2
     assert b"".join(api.get(f"{path}/content", version=1)) == content
     files.remove("ff" + "0" * 30)  # what is not there is no trouble
@@ -309,7 +309,7 @@ def test_what_never_leaves_this_machine_lies_in_no_store_elsewhere(
     document.workspace.refresh_from_db()
     for bring in (
         lambda: documents.write(document.workspace, title="T", text="x", by=cast.owner, now=timezone.now()),
-        lambda: versions.rewrite(document, text="y", by=cast.owner, now=timezone.now()),
+        lambda: documents.rewrite(document, text="y", by=cast.owner, now=timezone.now()),
     ):
         with pytest.raises(Forbidden):
             bring()

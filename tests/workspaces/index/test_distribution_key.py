@@ -37,7 +37,7 @@ from workspaces.artifacts import artifacts
 from workspaces.documents import documents
 from workspaces.documents.finding import find_in
 from workspaces.documents.forgetting import remove
-from workspaces.index import filling, indexes, reembedding
+from workspaces.index import indexes, reembedding
 from workspaces.models import Artifact, Document, EmbeddingModel
 
 pytestmark = pytest.mark.django_db
@@ -53,7 +53,7 @@ EVERYWHERE = {
     "memories_memory WITH NO DATA": "an empty table like it reads no row",
     "generate_series(1, %s)": "numbers for new rows read none",
     "GROUP BY place, kind, model, dimension": "the job that builds indexes counts all places",
-    f"LIMIT {filling.SWEEP}": "what no job embedded is looked for everywhere",
+    f"LIMIT {reembedding.SWEEP}": "what no job embedded is looked for everywhere",
     "WHERE id > %(after)s AND model = %(label)s": "vectors of a retired model go, wherever they are",
 }
 # Statements about memories that have only their keys. They are rare, or of jobs.
@@ -181,7 +181,7 @@ def of_documents_and_artifacts(world: World) -> set[str]:
         artifacts.change(page, by=owner, now=now, content="print(2)")
         artifacts.move(page, None, by=owner)
         page.refresh_from_db()
-        filling.fill_gaps()
+        reembedding.fill_gaps()
         artifacts.delete(page, by=owner, now=now)
         artifacts.restore(page, by=owner, now=now)
         Artifact.objects.filter(pk=page.pk).delete()
@@ -196,7 +196,7 @@ def of_jobs(world: World) -> set[str]:
             retired_at=timezone.now() - timedelta(hours=1),
         )  # fmt: skip
         reembedding.clean(seconds=10)
-        filling.fill_gaps()
+        reembedding.fill_gaps()
     return seen
 
 

@@ -20,13 +20,13 @@ from tests.factories import HERE, make_memory
 from tests.fakes.embedder import FakeEmbedder
 from tests.memories.recalling.test_embedding_models import Models
 from workspaces import tasks
-from workspaces.index import filling, indexes, kinds, reembedding
+from workspaces.index import indexes, reembedding
 from workspaces.index.candidates import Candidate, find_candidates, search_area
 from workspaces.index.embedding import embed_query
-from workspaces.index.kinds import Kind
-from workspaces.index.vector_rows import queue_embedding
+from workspaces.index.vectors import queue_embedding
 from workspaces.index.words import bm25, index_words, unindex_words
-from workspaces.models import CommonWord, PassageVector, PassageWord, PlaceStatistics, Workspace
+from workspaces.models import CommonWord, PassageVector, PassageWord, PlaceStatistics, Workspace, kinds
+from workspaces.models.kinds import Kind
 
 pytestmark = pytest.mark.django_db
 TABLE = """
@@ -160,7 +160,7 @@ def test_the_same_key_in_two_kinds_is_two_passages(cast: Cast, notes: Kind) -> N
     note = notes.model(pk=memory.pk, workspace=cast.workspace, body="Coffee is in the right cupboard")
     note.save()
     index_words(notes, [note.pk])
-    assert filling.fill_gaps() == 1
+    assert reembedding.fill_gaps() == 1
     assert {v.kind for v in PassageVector.objects.filter(ref=memory.pk)} == {MEMORY, 99}
     assert [each.kind for each in find("coffee", cast, (99, MEMORY)) if each.words] == [99]
 
@@ -215,7 +215,7 @@ def test_an_edited_note_keeps_no_vector_of_the_text_before(cast: Cast, notes: Ki
     notes.model._default_manager.update(body="The lease ends in May")
     assert made is not None
     assert reembedding.store_unchanged(made.model, notes, [(note, made)]) == 0
-    assert filling.fill_gaps() == 1
+    assert reembedding.fill_gaps() == 1
 
 
 def test_what_stays_here_is_sent_to_no_model_elsewhere(
@@ -225,9 +225,9 @@ def test_what_stays_here_is_sent_to_no_model_elsewhere(
     Workspace.objects.filter(pk=cast.workspace.pk).update(local_only=True)
     note = notes.model._default_manager.create(workspace=cast.workspace, body="The lease ends in October")
     monkeypatch.setattr("workspaces.index.embedding.embedder_is_local", lambda *url: False)
-    assert (filling.embed_passages(notes, [note.pk]), filling.fill_gaps()) == (0, 0)
+    assert (reembedding.embed_passages(notes, [note.pk]), reembedding.fill_gaps()) == (0, 0)
     Workspace.objects.filter(pk=cast.workspace.pk).update(local_only=False)
-    assert filling.fill_gaps() == 1
+    assert reembedding.fill_gaps() == 1
 
 
 def test_words_of_a_large_place_are_counted_for_each_kind(

@@ -20,9 +20,9 @@ from tests.conftest import Cast, make_cast
 from tests.factories import PASSWORD, make_invitation, make_user, make_workspace
 from tests.races import Work
 from workspaces.access import default_workspace
+from workspaces.accounts import invitations
+from workspaces.accounts.invitations import Ended, accept, link_token, read_link, revoke_invitation
 from workspaces.actions.workspaces import change_role, remove_member
-from workspaces.invitations import invitations
-from workspaces.invitations.invitations import Ended, accept, link_token, read_link, revoke_invitation
 from workspaces.models import AuditEvent, Invitation, Membership, Role, User, Workspace
 
 pytestmark = pytest.mark.django_db
@@ -236,7 +236,7 @@ def test_a_restored_backup_opens_no_invitation_that_ended_since() -> None:
         with pytest.raises(Ended, match="withdrawn"):
             read_link(link_token(closed), now=timezone.now())
     assert said == ["3 invitations were ended or used since: closed"]
-    assert "workspaces.invitations.invitations.close_again" in settings.AFTER_RESTORE
+    assert "workspaces.accounts.invitations.close_again" in settings.AFTER_RESTORE
 
 
 def test_a_mail_is_for_one_person_and_only_where_mail_can_be_sent(

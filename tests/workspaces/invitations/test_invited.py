@@ -12,9 +12,9 @@ from django.utils import timezone
 from tests.api import Api
 from tests.conftest import Cast
 from tests.factories import make_memory
+from workspaces.accounts import invitations
+from workspaces.accounts.invitations import LONGEST, link_token
 from workspaces.actions.workspaces import change_role, remove_member
-from workspaces.invitations import invited
-from workspaces.invitations.invitations import LONGEST, link_token
 from workspaces.models import Invitation, Membership, User, Workspace
 
 pytestmark = pytest.mark.django_db
@@ -119,11 +119,11 @@ def test_it_has_no_link_and_does_not_let_a_removed_person_back_in(cast: Cast) ->
 
 def test_who_declined_is_not_asked_again_for_a_day(cast: Cast) -> None:
     now = timezone.now()
-    first = invited.invite(cast.workspace, user=cast.stranger, role="editor", by=cast.owner, now=now)
-    invited.end_invited(by=cast.owner, now=now, pk=first.pk)  # withdrawn, as for another role
-    second = invited.invite(cast.workspace, user=cast.stranger, role="viewer", by=cast.owner, now=now)
-    invited.end_invited(by=cast.stranger, now=now, pk=second.pk)
+    first = invitations.invite(cast.workspace, user=cast.stranger, role="editor", by=cast.owner, now=now)
+    invitations.end_invited(by=cast.owner, now=now, pk=first.pk)  # withdrawn, as for another role
+    second = invitations.invite(cast.workspace, user=cast.stranger, role="viewer", by=cast.owner, now=now)
+    invitations.end_invited(by=cast.stranger, now=now, pk=second.pk)
     again = invite(cast)
     assert (again.status_code, again.json()["error"]["code"]) == (409, "declined")
     later = now + timedelta(days=1, seconds=1)
-    assert invited.invite(cast.workspace, user=cast.stranger, role="viewer", by=cast.owner, now=later)
+    assert invitations.invite(cast.workspace, user=cast.stranger, role="viewer", by=cast.owner, now=later)

@@ -21,12 +21,11 @@ from memoryhub.errors import Forbidden, Invalid
 from tests.api import Api
 from tests.conftest import Cast
 from tests.factories import HERE, make_artifact, make_chat, make_document, make_memory, make_message
-from workspaces import audit, tasks
+from workspaces import audit, retention, tasks
 from workspaces.access import default_workspace
 from workspaces.artifacts import artifacts
 from workspaces.documents import documents
 from workspaces.models import Artifact, AuditEvent, Document, Retention
-from workspaces.retention import rules, sweeping
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(days=100)
@@ -34,11 +33,11 @@ pytestmark = pytest.mark.django_db
 
 
 def set_rules(cast: Cast, **days: int | None) -> None:
-    rules.set_rules(cast.workspace, by=cast.owner, now=NOW - timedelta(days=2), **days)
+    retention.set_rules(cast.workspace, by=cast.owner, now=NOW - timedelta(days=2), **days)
 
 
 def swept() -> int:
-    number, is_all = sweeping.sweep(now=NOW, seconds=60)
+    number, is_all = retention.sweep(now=NOW, seconds=60)
     assert is_all
     return number
 
@@ -116,15 +115,15 @@ def test_personal_memories_follow_nobodys_rule_but_their_owners(cast: Cast, sett
     mine = make_memory("Olive likes olives", cast.owner, scope="user", now=LONG_AGO)
     home.memberships.create(user=cast.stranger, role="owner")
     before = NOW - timedelta(days=2)
-    rules.set_rules(home, by=cast.stranger, now=before, memories=30)
-    assert rules.would_go(home, {"memories": 30}, by=cast.stranger, now=NOW) == {"memories": 0}
-    assert rules.would_go(home, {"memories": 30}, by=cast.owner, now=NOW) == {"memories": 1}
+    retention.set_rules(home, by=cast.stranger, now=before, memories=30)
+    assert retention.would_go(home, {"memories": 30}, by=cast.stranger, now=NOW) == {"memories": 0}
+    assert retention.would_go(home, {"memories": 30}, by=cast.owner, now=NOW) == {"memories": 1}
     assert swept() == 0
-    rules.set_rules(home, by=cast.owner, now=before, memories=31)
+    retention.set_rules(home, by=cast.owner, now=before, memories=31)
     assert swept() == 1
     assert not AuditEvent.objects.filter(verb="retention_applied").exists()
     aged(mine, deleted_at=None, updated_at=LONG_AGO)
-    rules.set_rules(home, by=cast.stranger, now=before, memories=30)
+    retention.set_rules(home, by=cast.stranger, now=before, memories=30)
     settings.RETENTION_MOST = settings.RETENTION_MOST | {"memories": 40}
     assert swept() == 1, "the operator's concerns all"
 
@@ -140,7 +139,9 @@ def test_documents_and_artifacts_go_after_their_last_change(cast: Cast) -> None:
     for row in (document, artifact, private):
         aged(row, created_at=LONG_AGO, updated_at=LONG_AGO)
     set_rules(cast, documents=90, artifacts=90)
-    assert rules.would_go(cast.workspace, {"documents": 90, "artifacts": 90}, by=cast.editor, now=NOW) == {
+    assert retention.would_go(
+        cast.workspace, {"documents": 90, "artifacts": 90}, by=cast.editor, now=NOW
+    ) == {
         "documents": 1,
         "artifacts": 1,
     }
@@ -159,8 +160,8 @@ def test_the_activity_keeps_who_decided_and_what_a_restore_needs(cast: Cast, set
         record(verb, by=cast.owner, workspace=cast.workspace)
     record(audit.Verb.EXPORTED, by=cast.owner)  # of no workspace
     later = audit.timezone.now() + timedelta(days=60)
-    rules.set_rules(cast.workspace, by=cast.owner, now=later - timedelta(days=2), activity=30)
-    assert rules.would_go(cast.workspace, {"activity": 30}, by=cast.owner, now=later) == {"activity": 1}
+    retention.set_rules(cast.workspace, by=cast.owner, now=later - timedelta(days=2), activity=30)
+    assert retention.would_go(cast.workspace, {"activity": 30}, by=cast.owner, now=later) == {"activity": 1}
     assert audit.prune(now=later) == 1
     left = AuditEvent.objects.order_by("pk").values_list("verb", "workspace_id")
     ws = cast.workspace.public_id
@@ -176,12 +177,12 @@ def test_what_the_operator_allows_at_most_holds_everywhere(cast: Cast, settings:
     settings.RETENTION_MOST = settings.RETENTION_MOST | {"chats": 60}
     settings.AUDIT_DAYS = settings.RETENTION_MOST["activity"] = 365
     chats = [aged(make_chat(cast.stranger), active_at=NOW - timedelta(days=days)) for days in (59, 61)]
-    assert rules.in_force(rules.rules_of(cast.workspace))["chats"] == 60
+    assert retention.in_force(retention.rules_of(cast.workspace))["chats"] == 60
     for days in ({"chats": 61}, {"chats": 0}, {"activity": 29}, {"activity": 366}, {"memories": 36_501}):
         with pytest.raises(Invalid):
-            rules.set_rules(cast.workspace, by=cast.owner, now=NOW, **days)
+            retention.set_rules(cast.workspace, by=cast.owner, now=NOW, **days)
     with pytest.raises(Forbidden):
-        rules.set_rules(cast.workspace, by=cast.editor, now=NOW, chats=30)
+        retention.set_rules(cast.workspace, by=cast.editor, now=NOW, chats=30)
     assert swept() == 1
     assert live(Chat) == {chats[0].pk}
 
@@ -189,11 +190,11 @@ def test_what_the_operator_allows_at_most_holds_everywhere(cast: Cast, settings:
 def test_a_rule_waits_a_day_and_the_job_works_in_bounded_batches(cast: Cast, monkeypatch: Any) -> None:
     make = [Chat(workspace=cast.workspace, created_by=cast.owner, active_at=LONG_AGO) for _ in range(7)]
     Chat.objects.bulk_create(make)
-    rules.set_rules(cast.workspace, by=cast.owner, now=NOW, chats=30)
-    assert sweeping.sweep(now=NOW + timedelta(hours=23), seconds=60) == (0, True)
-    monkeypatch.setattr(sweeping, "BATCH", 3)
+    retention.set_rules(cast.workspace, by=cast.owner, now=NOW, chats=30)
+    assert retention.sweep(now=NOW + timedelta(hours=23), seconds=60) == (0, True)
+    monkeypatch.setattr(retention, "BATCH", 3)
     tomorrow = NOW + timedelta(hours=25)
-    assert sweeping.sweep(now=tomorrow, seconds=-1) == (3, False)
+    assert retention.sweep(now=tomorrow, seconds=-1) == (3, False)
     queued: list[str] = []
     monkeypatch.setattr(tasks, "async_task", lambda name, **_: queued.append(name))
     monkeypatch.setattr(tasks.settings, "JOB_TIMEOUT", -1)
@@ -201,7 +202,7 @@ def test_a_rule_waits_a_day_and_the_job_works_in_bounded_batches(cast: Cast, mon
         "3 deleted by rules of retention",
         ["workspaces.tasks.keep_for_a_time"],
     )
-    assert sweeping.sweep(now=tomorrow, seconds=60) == (1, True)
+    assert retention.sweep(now=tomorrow, seconds=60) == (1, True)
 
 
 def test_owners_set_and_count_members_read_and_strangers_find_nothing(cast: Cast) -> None:
@@ -225,7 +226,7 @@ def test_owners_set_and_count_members_read_and_strangers_find_nothing(cast: Cast
     assert (read["rules"]["chats"], read["in_force"]["activity"], read["purged_after"]) == (30, 365, 30)
     owner = Api(cast.owner)
     put = owner.client.put(f"/chat/api/{api}", {"memories": 200}, content_type="application/json")
-    assert put.json()["rules"] == dict.fromkeys(rules.NAMES) | {"memories": 200}
+    assert put.json()["rules"] == dict.fromkeys(retention.NAMES) | {"memories": 200}
     for body in ({"chats": "30"}, {"chats": True}, {"chats": -1}, {"chats": 10**12}, {"cats": 3}):
         sent = owner.client.put(f"/chat/api/{api}", body, content_type="application/json")
         assert sent.status_code == 422, body

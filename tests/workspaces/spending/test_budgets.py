@@ -17,9 +17,9 @@ from workspaces.access import get_workspace
 from workspaces.connections.choice import Chosen, model_of
 from workspaces.models import AuditEvent, Budget, Purpose, User, Workspace
 from workspaces.spending import budgets
+from workspaces.spending.bill import Account, Rate, rate_of
 from workspaces.spending.budgets import BudgetReached, require_budget, standings
 from workspaces.spending.ledger import record
-from workspaces.spending.rates import Account, Rate, rate_of
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 30, 23, 59, tzinfo=UTC)

@@ -18,10 +18,9 @@ from tests.workspaces.spending.test_ledger import meter_with
 from workspaces.access import get_workspace
 from workspaces.actions.workspaces import remove_member
 from workspaces.models import Budget, Purpose, User, Workspace
-from workspaces.spending.bill import Bill
+from workspaces.spending.bill import Account, Bill, Rate
 from workspaces.spending.budgets import set_workspace_budget
 from workspaces.spending.ledger import record
-from workspaces.spending.rates import Account, Rate
 from workspaces.spending.totals import month_of, of_person
 
 pytestmark = pytest.mark.django_db

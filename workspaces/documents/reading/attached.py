@@ -5,10 +5,19 @@ from __future__ import annotations
 import zipfile
 from pathlib import PurePath
 
-from workspaces.documents.reading import ocr
-from workspaces.documents.reading.block import READERS, Block, Blocks, Unreadable, left_out
-from workspaces.documents.reading.drawing import open_picture
-from workspaces.documents.reading.kinds import TEXT, UNKNOWN, by_name, look_inside
+from workspaces.documents.reading import pictures as ocr
+from workspaces.documents.reading.kinds import (
+    READERS,
+    TEXT,
+    UNKNOWN,
+    Block,
+    Blocks,
+    Unreadable,
+    by_name,
+    left_out,
+    look_inside,
+)
+from workspaces.documents.reading.pictures import open_picture
 
 MOST_FILES = 200
 MOST_DEEP = 4

@@ -8,9 +8,10 @@ from __future__ import annotations
 import io
 import re
 import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import PurePath
-
-from workspaces.documents.reading.block import Unreadable
+from typing import NamedTuple
 
 MOST_UNPACKED = 300_000_000  # bytes of all that an archive says it holds
 MOST_PACKED_FILES = 10_000
@@ -184,3 +185,23 @@ def open_zip(data: bytes) -> zipfile.ZipFile:
     if any(each.flag_bits & 1 for each in files):
         raise Unreadable("encrypted")
     return archive
+
+
+# Results of reading a file: blocks of text, why there are none, and what was left out.
+
+
+class Block(NamedTuple):
+    text: str
+    page: int = 0
+    heading: str = ""
+
+
+class Unreadable(Exception):
+    """``args[0]`` is a key of ``process.SENTENCES``."""
+
+
+Blocks = Iterator[Block]
+READERS: dict[str, Callable[[bytes], Blocks]] = {}
+"""By media type, filled by ``formats``: a reader of mails or office files reads what is attached by the others."""
+left_out: Counter[str] = Counter()
+"""How many "pages", "pictures" and "files" of this process's one file were not read (``process.LEFT_OUT``)."""

@@ -12,8 +12,7 @@ from email.message import Message
 from typing import Any
 
 from workspaces.documents.reading import attached
-from workspaces.documents.reading.block import Block, Blocks, Unreadable, left_out
-from workspaces.documents.reading.kinds import MSG
+from workspaces.documents.reading.kinds import MSG, Block, Blocks, Unreadable, left_out
 from workspaces.documents.reading.office import extracted
 from workspaces.documents.reading.plain import decoded, read_html
 

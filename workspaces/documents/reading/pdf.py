@@ -11,9 +11,9 @@ from typing import Any
 import pypdfium2
 from pypdfium2 import raw
 
-from workspaces.documents.reading import attached, ocr
-from workspaces.documents.reading.block import Block, Blocks, Unreadable, left_out
-from workspaces.documents.reading.drawing import MOST_PAGES, MOST_PIXELS
+from workspaces.documents.reading import attached, pictures
+from workspaces.documents.reading.kinds import Block, Blocks, Unreadable, left_out
+from workspaces.documents.reading.pictures import MOST_PAGES, MOST_PIXELS
 
 DOTS = 200  # an inch, of a page that is drawn for OCR
 SMALLEST_BESIDE = 2_500  # square points of a picture beside a text: less is a sign or a logo
@@ -122,7 +122,7 @@ def _beside(page: Any, text: str, known: set[bytes]) -> str:
     high = [min(most, max(each[side] for each in bounds)) for side, most in ((2, width), (3, height))]
     if low[0] >= high[0] or low[1] >= high[1]:
         return ""
-    read = ocr.text_beside(_rendered(page, crop=(low[0], low[1], width - high[0], height - high[1])))
+    read = pictures.text_beside(_rendered(page, crop=(low[0], low[1], width - high[0], height - high[1])))
     if read is None:
         left_out["pictures"] += len(bounds)
         return ""
@@ -133,10 +133,10 @@ def _beside(page: Any, text: str, known: set[bytes]) -> str:
 
 def _drawn_text(page: Any) -> str:
     """Return the text of a scanned page."""
-    if not ocr.is_there():
+    if not pictures.is_there():
         left_out["pages"] += 1
         return ""
-    return ocr.text_of(_rendered(page))
+    return pictures.text_of(_rendered(page))
 
 
 def _rendered(page: Any, crop: tuple[float, float, float, float] = (0, 0, 0, 0)) -> Any:

@@ -12,8 +12,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
-from workspaces.documents.reading.block import Block, Blocks
-from workspaces.documents.reading.kinds import utf_16
+from workspaces.documents.reading.kinds import Block, Blocks, utf_16
 
 ROWS_AT_ONCE = 20  # of a table in one block, with its head repeated
 LOOKED_AT = 100_000  # bytes from which the code page is guessed

@@ -23,7 +23,7 @@ from django.utils.translation import ngettext
 
 from memoryhub.local.launcher import launch_command
 from workspaces.documents.cutting import Block
-from workspaces.documents.reading import ocr
+from workspaces.documents.reading import pictures
 
 logger = logging.getLogger(__name__)
 SENTENCES: dict[str, str | Promise] = {
@@ -161,7 +161,7 @@ def _environment() -> dict[str, str]:
     if program is not None:
         given |= {"OCR_PROGRAM": program, "OCR_LANGUAGES": settings.OCR_LANGUAGES}
         given["OCR_SECONDS"] = str(settings.OCR_SECONDS)
-        given |= {name: os.environ[name] for name in ocr.PASSED_ON if name in os.environ}
+        given |= {name: os.environ[name] for name in pictures.PASSED_ON if name in os.environ}
     return given
 
 

@@ -14,13 +14,66 @@ import resource
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-from workspaces.documents.reading import ocr
-from workspaces.documents.reading.block import Unreadable, left_out
-from workspaces.documents.reading.drawing import FACE, FACE_SIDE, draw_picture
-from workspaces.documents.reading.formats import READERS
-from workspaces.documents.reading.kinds import look_inside
+from workspaces.documents.reading import kinds, pictures
+from workspaces.documents.reading.kinds import READERS, Blocks, Unreadable, left_out, look_inside
+from workspaces.documents.reading.mail import read_box, read_calendar, read_mail, read_msg
+from workspaces.documents.reading.office import (
+    read_by_library,
+    read_docx,
+    read_epub,
+    read_odp,
+    read_odt,
+    read_pptx,
+    read_rtf,
+)
+from workspaces.documents.reading.pictures import FACE, FACE_SIDE, PICTURES, draw_picture, read_picture
+from workspaces.documents.reading.plain import (
+    read_csv,
+    read_html,
+    read_json,
+    read_markdown,
+    read_text,
+    read_web_page,
+)
+from workspaces.documents.reading.sheets import read_ods, read_xlsx
+
+# Table of readers by kind of file.
+
+
+def _read_pdf(data: bytes) -> Blocks:
+    from workspaces.documents.reading.pdf import read_pdf  # loads PDFium, which other files do without
+
+    return read_pdf(data)
+
+
+BY_LIBRARY = (kinds.DOC, kinds.PPT, kinds.XLS, kinds.XLSB)
+READERS |= {
+    kinds.PDF: _read_pdf,
+    kinds.WORD: read_docx,
+    kinds.SLIDES: read_pptx,
+    kinds.SHEETS: read_xlsx,
+    kinds.ODT: read_odt,
+    kinds.ODS: read_ods,
+    kinds.ODP: read_odp,
+    kinds.RTF: read_rtf,
+    kinds.EPUB: read_epub,
+    kinds.HTML: read_html,
+    kinds.WEB_PAGE: read_web_page,
+    kinds.MARKDOWN: read_markdown,
+    kinds.CSV: read_csv,
+    kinds.JSON: read_json,
+    kinds.MAIL: read_mail,
+    kinds.MBOX: read_box,
+    kinds.MSG: read_msg,
+    kinds.CALENDAR: read_calendar,
+    kinds.TEXT: read_text,
+    **{kind: partial(read_by_library, kind=kind) for kind in BY_LIBRARY},
+    **{f"image/{name.lower()}": read_picture for name in PICTURES},
+}
+
 
 MOST_CHARACTERS = 10_000_000
 MOST_WRITTEN = 200_000_000  # bytes
@@ -96,7 +149,7 @@ def _read(data: bytes, kind: str) -> str:
                 return "too_long"
             heading = block.heading.replace("\0", "").encode(errors="replace").decode()
             say({"text": text, "page": block.page, "heading": heading})
-    except (Unreadable, ocr.OcrFailed) as error:
+    except (Unreadable, pictures.OcrFailed) as error:
         return str(error)
     except MemoryError:
         return "memory"

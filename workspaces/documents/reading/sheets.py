@@ -10,19 +10,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from workspaces.documents.reading import attached
-from workspaces.documents.reading.block import Block, Blocks
-from workspaces.documents.reading.kinds import SHEETS, open_zip
+from workspaces.documents.reading.kinds import SHEETS, Block, Blocks, open_zip
 from workspaces.documents.reading.office import (
     beside_content,
     chart,
     matching,
     read_by_library,
     related,
+    shown,
     texts,
     xml,
 )
 from workspaces.documents.reading.plain import table
-from workspaces.documents.reading.shown import shown
 
 _HEADERS = re.compile(rb"<(?:\w+:)?(?:odd|even|first)(?:Header|Footer)>([^<]*)<")
 _HEADER_CODES = re.compile(r'&("[^"]*"|K[0-9A-F]{6}|K\d\d[+-]\d{3}|\d+|[A-Z])')

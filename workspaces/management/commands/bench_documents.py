@@ -17,9 +17,8 @@ from memoryhub.management.progress import Progress
 from workspaces.access import default_workspace
 from workspaces.actions.workspaces import create_workspace
 from workspaces.documents import documents, reading_jobs
-from workspaces.documents.finding import Arm, FoundPassage, find_passages
-from workspaces.documents.kind import DOCUMENTS
-from workspaces.index.filling import embed_passages
+from workspaces.documents.finding import DOCUMENTS, Arm, FoundPassage, find_passages
+from workspaces.index.reembedding import embed_passages
 from workspaces.index.scores import FLOOR
 from workspaces.leaving_machine import Reach
 from workspaces.models import Document, User, Workspace

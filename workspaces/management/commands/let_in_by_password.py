@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from workspaces.accounts import passwords
+from workspaces.accounts import sign_in
 from workspaces.models import User
 
 
@@ -26,5 +26,5 @@ class Command(BaseCommand):
         user = administrators.filter(username=username).first()
         if user is None:
             raise CommandError(f"No administrator is called {username}.")
-        passwords.let_in(user)
-        self.stdout.write(f"For {passwords.MINUTES} minutes {username} can sign in with their password.")
+        sign_in.let_in(user)
+        self.stdout.write(f"For {sign_in.MINUTES} minutes {username} can sign in with their password.")

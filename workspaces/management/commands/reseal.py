@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
+from allauth.mfa.models import Authenticator
 from django.core.management.base import BaseCommand
 
+from memoryhub import sealing
+from memoryhub.backup.create import installation
 from memoryhub.database.startup import running_database
 from workspaces.accounts import mailing, two_factor
+from workspaces.audit import Verb
 from workspaces.connections.actions import reseal_keys
+from workspaces.models import AuditEvent, Connection, Webhook
 from workspaces.webhooks.hooks import reseal_secrets
 
 
@@ -41,3 +48,38 @@ class Command(BaseCommand):
             self.stdout.write(
                 f"{lost_mails} mails are sealed with a key that is not there: they will not be sent."
             )
+
+
+# Whether the keys of this host are those that the database was written with. Asked by `manage.py doctor`.
+
+
+def in_short() -> Iterator[str]:
+    if lost := sum(not _opens(sealed) for sealed in _secrets()):
+        yield (
+            f"keys: {lost} stored secrets (keys of models, authenticators, webhooks) open with no key of this host. "
+            "Give it the MEMORYHUB_SECRET_KEY (the file secret-key) or MEMORYHUB_ENCRYPTION_KEYS of before."
+        )
+    last = AuditEvent.objects.filter(verb=Verb.BACKUP_MADE).order_by("-pk").first()
+    if last and last.details.get("installation", installation()) != installation():
+        yield (
+            "keys: the last backup was made with another MEMORYHUB_FORGET_KEY (the file forget-key). With it what "
+            "was forgotten for good is not known any more, and may be remembered again. Put the other one back."
+        )
+
+
+def _secrets() -> Iterator[str]:
+    """Yield everything that is sealed, but mail: it waits for a day at most."""
+    authenticators = Authenticator.objects.values_list("data__secret", "data__seed")
+    return chain(
+        Connection.objects.exclude(sealed_key="").values_list("sealed_key", flat=True),
+        Webhook.objects.values_list("sealed_secret", flat=True),
+        (sealed for both in authenticators for sealed in both if sealed),
+    )
+
+
+def _opens(sealed: str) -> bool:
+    try:
+        sealing.unseal(sealed)
+    except sealing.Unsealable:
+        return False
+    return True

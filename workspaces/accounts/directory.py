@@ -1,0 +1,360 @@
+"""Changes by the directory to accounts: make, change, close and reopen. Each is in the audit log, without a person."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from allauth.account.models import EmailAddress
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import IntegrityError, connection, transaction
+
+from memoryhub.ids import PATTERN
+from workspaces.accounts.closing import close_account, reopen_account
+from workspaces.accounts.groups import apply_groups, of_directory
+from workspaces.audit import Verb, record
+from workspaces.models import DirectoryGroup, User
+from workspaces.models.usernames import ALIKE
+
+TAKEN = (
+    "An account of another userName has this address, verified. Give that account this userName, or take the address "
+    "from it, in the admin."
+)
+
+
+def make_account(values: Values, *, now: datetime) -> User:
+    """Without a password: single sign-on opens it for whom the provider verifies the same address of."""
+    if "username" not in values:
+        raise ScimError(400, "userName is required.", "invalidValue")
+    with transaction.atomic():
+        if User.objects.filter(username__iexact=values["username"]).exists():
+            raise ScimError(409, "There is a user of this name.", "uniqueness")
+        person = User(username=values["username"])
+        person.set_unusable_password()
+        _save(person, values)
+        record(Verb.ACCOUNT_MADE, by=None, target=person.public_id)
+        if not values["active"]:
+            close_account(person, by=None, now=now)
+    return person
+
+
+def change_account(person: User, values: Values, *, now: datetime) -> User:
+    """Change an account. Of superusers only closing: the token's user must not become one."""
+    with transaction.atomic():
+        person = User.objects.select_for_update(of=("self",), no_key=True).get(pk=person.pk)
+        if any(getattr(person, name) != value for name, value in values.items() if name != "active"):
+            if person.is_superuser:
+                raise ScimError(403, "Superusers are changed in the admin alone; they can be deactivated.")
+            _save(person, values)
+        if values.get("active") is False and person.is_active:
+            _require_another_superuser(person)
+            close_account(person, by=None, now=now)
+        elif values.get("active") is True and not person.is_active:
+            if person.is_superuser:
+                raise ScimError(403, "Superusers are reopened in the admin alone.")
+            reopen_account(person, by=None)
+    return person
+
+
+def _require_another_superuser(person: User) -> None:
+    others = User.objects.filter(is_superuser=True, is_active=True).exclude(pk=person.pk)
+    if person.is_superuser and not others.exists():
+        raise ScimError(403, "This is the only superuser whose account is open.")
+
+
+def _save(person: User, values: Values) -> None:
+    named, before = person.username, person.email
+    for name in ("username", "first_name", "last_name", "email"):
+        setattr(person, name, values.get(name, getattr(person, name)))
+    try:
+        if person.email:
+            validate_email(person.email)
+        User._meta.get_field("username").run_validators(person.username)
+        with transaction.atomic():
+            person.save()
+    except ValidationError as error:
+        alike = str(ALIKE) in error.messages
+        raise ScimError(
+            409 if alike else 400, error.messages[0], "uniqueness" if alike else "invalidValue"
+        ) from None
+    except IntegrityError:
+        raise ScimError(409, "There is a user of this name.", "uniqueness") from None
+    if person.username != named:
+        record(Verb.USERNAME_CHANGED, by=None, target=person.public_id)
+    if person.email != before:
+        record(Verb.EMAIL_CHANGED, by=None, target=person.public_id)
+        try:
+            with transaction.atomic():
+                _verify(person)
+        except IntegrityError:
+            raise ScimError(409, TAKEN, "uniqueness") from None
+
+
+def _verify(person: User) -> None:
+    """The directory knows whose address it is; no other is theirs any more."""
+    theirs = EmailAddress.objects.filter(user=person)
+    theirs.exclude(email__iexact=person.email).delete()
+    if person.email:
+        verified = {"primary": True, "verified": True}
+        theirs.update_or_create(user=person, email=person.email.lower(), defaults=verified)
+
+
+# Changes by the directory to groups: their members, and so the rights of these people in workspaces.
+
+_LOCK = 7_640_031  # one after the other: two groups may have the same people, and give the same workspaces
+
+
+def group_with(public_id: str) -> DirectoryGroup:
+    group = (
+        DirectoryGroup.objects.filter(public_id=public_id).first() if PATTERN.fullmatch(public_id) else None
+    )
+    if group is None:
+        raise ScimError(404, "There is no such group.")
+    return group
+
+
+def make_group(wanted: Group) -> DirectoryGroup:
+    with transaction.atomic():
+        _lock()
+        return _put(DirectoryGroup(), Group(), wanted)
+
+
+def change_group(public_id: str, change: Callable[[Group], Group | None]) -> None:
+    """None: it goes. In one transaction with what becomes of its people, so a directory may just send it again."""
+    with transaction.atomic():
+        _lock()
+        group = group_with(public_id)
+        members = group.members.values_list("public_id", flat=True)
+        before = Group(group.name, group.external_id, frozenset(members))
+        wanted = change(before)
+        if wanted is not None:
+            _put(group, before, wanted)
+        else:
+            group.delete()
+            _bring_up_to_date(before, Group())
+
+
+def _put(group: DirectoryGroup, before: Group, wanted: Group) -> DirectoryGroup:
+    if not wanted.name:
+        raise ScimError(400, "displayName is required.", "invalidValue")
+    if DirectoryGroup.objects.filter(name__iexact=wanted.name).exclude(pk=group.pk).exists():
+        raise ScimError(409, "There is a group of this name.", "uniqueness")
+    group.name, group.external_id = wanted.name, wanted.external_id
+    group.save()
+    group.members.remove(*_people(before.members - wanted.members))
+    come = _people(wanted.members - before.members)
+    if len(come) < len(wanted.members - before.members):
+        raise ScimError(400, "There is no such user among the members.", "invalidValue")
+    group.members.add(*come)
+    _bring_up_to_date(before, wanted)
+    return group
+
+
+def _bring_up_to_date(before: Group, now: Group) -> None:
+    """Update the people who came or left, and all of them if the group is renamed."""
+    if not {before.name, now.name} & settings.SSO_GROUPS.keys():
+        return
+    changed = before.members ^ now.members if before.name == now.name else before.members | now.members
+    for person in _people(changed):
+        apply_groups(person, of_directory(person))
+
+
+def _people(public_ids: frozenset[str]) -> list[User]:
+    return list(User.objects.filter(public_id__in=public_ids).order_by("pk"))
+
+
+def _lock() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+
+
+# Reading of a directory's request, as far as an account here has its fields. Pure.
+
+CORE = "urn:ietf:params:scim:schemas:core:2.0:user:"
+GROUP_CORE = "urn:ietf:params:scim:schemas:core:2.0:group:"
+PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
+MOST_OPERATIONS = 100
+LENGTHS = {"username": 150, "first_name": 150, "last_name": 150, "email": 254, "group": 256}
+_NAMES = {"name.givenname": "first_name", "name.familyname": "last_name", "username": "username"}
+# Attributes of RFC 7643 that no account here has: they are taken and not kept.
+_UNKEPT = re.compile(
+    r"(schemas|id|meta|externalid|displayname|nickname|profileurl|title|usertype|preferredlanguage|locale|timezone"
+    r"|password|phonenumbers|ims|photos|addresses|groups|entitlements|roles|x509certificates|name\.\w+"
+    r"|urn:ietf:params:scim:schemas:extension:.+)(\[.*\])?(\..+)?"
+)
+_EMAIL = re.compile(r"emails(\[(type eq \"work\"|primary eq true)\])?(\.value)?", re.IGNORECASE)
+_FILTER = re.compile(r'\s*(\w+)\s+eq\s+"((?:[^"\\]|\\.)*)"\s*', re.IGNORECASE)
+_MEMBERS = re.compile(r'members(\[value eq "(\w+)"\])?', re.IGNORECASE)
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+
+Values = dict[str, Any]  # of an account: username, first_name, last_name, email, active
+
+
+@dataclass(frozen=True)
+class Group:
+    """``members`` are public ids of people."""
+
+    name: str = ""
+    external_id: str = ""
+    members: frozenset[str] = frozenset()
+
+
+def values_of(resource: Mapping[str, Any]) -> Values:
+    """Return the values of a whole resource, as it is made or replaced: what it leaves out is empty, and active."""
+    found: Values = {"first_name": "", "last_name": "", "email": "", "active": True}
+    for name, value in resource.items():
+        found |= _attribute(name.lower(), value)
+    return found
+
+
+def changes_of(body: Mapping[str, Any]) -> Values:
+    """Return the values of a PATCH: its operations in their order, the last one for each attribute."""
+    found: Values = {}
+    for kind, path, value in _operations(body):
+        if kind == "remove":
+            value = [] if path.lower() == "emails" else {} if path.lower() == "name" else ""
+        for name, each in [(path, value)] if path else value.items():
+            found |= _attribute(str(name).lower(), each)
+    return found
+
+
+def group_of(resource: Mapping[str, Any]) -> Group:
+    """Return the group of a whole resource, as it is made or replaced."""
+    found = Group()
+    for name, value in resource.items():
+        found = _of_group(found, "replace", name, value)
+    return found
+
+
+def group_after(group: Group, body: Mapping[str, Any]) -> Group:
+    """Return the group after a PATCH."""
+    for kind, path, value in _operations(body):
+        for name, each in [(path, value)] if path else value.items():
+            group = _of_group(group, kind, str(name), each)
+    return group
+
+
+def asked_for(text: str, attribute: str) -> str | None:
+    """Return the value of a filter ``attribute eq "…"``; None without one."""
+    if not text:
+        return None
+    match = _FILTER.fullmatch(text[:1000])
+    if match is None or match[1].lower() != attribute.lower():
+        raise ScimError(400, f'The only filter here is {attribute} eq "…".', "invalidFilter")
+    return re.sub(r"\\(.)", r"\1", match[2])
+
+
+def _operations(body: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """Yield kind, path and value of each operation of a PATCH; without a path the value is an object."""
+    if body.get("schemas") not in (None, [PATCH]):
+        raise ScimError(400, "schemas must name the PatchOp message.", "invalidSyntax")
+    operations = {name.lower(): value for name, value in body.items()}.get("operations")
+    if not isinstance(operations, list) or not 1 <= len(operations) <= MOST_OPERATIONS:
+        raise ScimError(400, f"Operations must be a list of 1 to {MOST_OPERATIONS}.", "invalidSyntax")
+    for operation in operations:
+        if not isinstance(operation, Mapping):
+            raise ScimError(400, "Each operation must be an object.", "invalidSyntax")
+        said = {str(name).lower(): value for name, value in operation.items()}
+        kind, path, value = said.get("op"), said.get("path"), said.get("value")
+        if not isinstance(kind, str) or kind.lower() not in ("add", "replace", "remove"):
+            raise ScimError(400, "op must be add, replace or remove.", "invalidSyntax")
+        if path is not None and not isinstance(path, str):
+            raise ScimError(400, "path must be a string.", "invalidPath")
+        if not path and kind.lower() == "remove":
+            raise ScimError(400, "What is to be removed needs a path.", "noTarget")
+        if not path and not isinstance(value, Mapping):
+            raise ScimError(400, "Without a path value must be an object.", "invalidValue")
+        yield kind.lower(), path or "", value
+
+
+def _of_group(group: Group, kind: str, name: str, value: Any) -> Group:
+    name = name[len(GROUP_CORE) :] if name.lower().startswith(GROUP_CORE) else name
+    if members := _MEMBERS.fullmatch(name):
+        return replace(group, members=_members(group.members, kind, members[2], value))
+    if name.lower() == "displayname":
+        return replace(group, name=_text(name, "group", value))
+    if name.lower() == "externalid":
+        return replace(group, external_id=_text(name, "group", value or ""))
+    if name.lower() in ("schemas", "id", "meta"):
+        return group
+    raise ScimError(400, "There is no such attribute of a group.", "invalidPath")
+
+
+def _members(before: frozenset[str], kind: str, one: str | None, value: Any) -> frozenset[str]:
+    if one:
+        if kind != "remove":
+            raise ScimError(400, "A filter of members is for removing them.", "invalidPath")
+        return before - {one}
+    if kind == "remove" and value is None:
+        return frozenset()
+    said = [value] if isinstance(value, Mapping) else value
+    if not isinstance(said, list) or not all(
+        isinstance(each, Mapping) and isinstance(each.get("value"), str) for each in said
+    ):
+        raise ScimError(400, "members must be a list of objects with a value.", "invalidValue")
+    named = frozenset(each["value"].replace("\x00", "") for each in said)
+    return before - named if kind == "remove" else named if kind == "replace" else before | named
+
+
+def _attribute(name: str, value: Any) -> Values:
+    name = name.removeprefix(CORE)
+    if name == "active":
+        return {"active": _flag(value)}
+    if name in _NAMES:
+        return {_NAMES[name]: _text(name, _NAMES[name], value)}
+    if name == "name":
+        if not isinstance(value, Mapping):
+            raise ScimError(400, "name must be an object.", "invalidValue")
+        parts = {str(part).lower(): each for part, each in value.items()}
+        return {
+            field: _text(part, field, parts.get(part.removeprefix("name.")) or "")
+            for part, field in _NAMES.items()
+            if part.startswith("name.")
+        }
+    if _EMAIL.fullmatch(name):
+        return {"email": _text("emails", "email", _first_email(value))}
+    if _UNKEPT.fullmatch(name):
+        return {}
+    raise ScimError(400, "There is no such attribute of a user.", "invalidPath")
+
+
+def _first_email(value: Any) -> Any:
+    """The primary one, else the first."""
+    if not isinstance(value, list):
+        return value or ""
+    if not all(isinstance(each, Mapping) for each in value):
+        raise ScimError(400, "emails must be a list of objects.", "invalidValue")
+    primary = [each for each in value if each.get("primary") is True]
+    return next((each.get("value") for each in [*primary, *value]), "")
+
+
+def _flag(value: Any) -> bool:
+    if isinstance(value, str) and value.lower() in ("true", "false"):  # as Entra ID says it
+        return value.lower() == "true"
+    if not isinstance(value, bool):
+        raise ScimError(400, "active must be true or false.", "invalidValue")
+    return value
+
+
+def _text(name: str, field: str, value: Any) -> str:
+    wrong = not isinstance(value, str) or len(value) > LENGTHS[field] or _CONTROL.search(value)
+    if wrong or (field == "username" and not value.strip()):
+        raise ScimError(400, f"{name} must be a text of at most {LENGTHS[field]} characters.", "invalidValue")
+    return str(value).strip()
+
+
+# SCIM errors of a request that cannot be done (RFC 7644, 3.12).
+
+
+class ScimError(Exception):
+    """``kind`` is its ``scimType``."""
+
+    def __init__(self, status: int, detail: str, kind: str = "") -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.kind = status, detail, kind

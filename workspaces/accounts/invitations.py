@@ -1,0 +1,346 @@
+"""Making, taking back and accepting invitations. A workspace's owners invite, as far as their own right goes.
+
+Nobody keeps a link: it is the invitation's id, signed with the installation's key. A leaked database opens nothing,
+an owner can copy it again, and it ends with its time, its uses, its revoking, or the right of who made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import psycopg
+from django.core import signing
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from memoryhub import mail
+from memoryhub.errors import Conflict, Invalid, NotFound
+from workspaces.access import get_workspace
+from workspaces.actions.workspaces import lock
+from workspaces.audit import Verb, Word, record
+from workspaces.models import Invitation, Membership, Role, User, Workspace
+from workspaces.throttles import DAY, spend
+
+SALT = "memoryhub.invitation"
+MOST_OPEN = 50  # of one workspace
+MOST_PEOPLE = 100  # of one invitation
+LONGEST = timedelta(days=30)
+KEPT = timedelta(days=30)  # after its end: so long a link says why it no longer lets anybody in
+
+
+class Ended(Conflict):
+    """The link was an invitation, and lets nobody in any more. Says why, and what to do."""
+
+    status, code = 410, "invitation_ended"
+
+
+def open_invitations(workspace: Workspace, *, now: datetime) -> QuerySet[Invitation]:
+    """The links that still let somebody in, the newest first. One query."""
+    found = Invitation.objects.filter(workspace=workspace, user=None, revoked_at=None, expires_at__gt=now)
+    return found.filter(used__lt=F("most")).select_related("created_by")
+
+
+def create_invitation(
+    workspace: Workspace, *, role: str, most: int, lasts: timedelta, by: User, now: datetime, email: str = ""
+) -> Invitation:
+    """A new one, for so many people and so long; one that is sent by mail is for one person. Owners only.
+
+    Invalid for a wrong value, Conflict where too many are open, TooManyRequests.
+    """
+    workspace = get_workspace(by, workspace.public_id, need=Role.OWNER)
+    email = email.strip()
+    _check(role, 1 if email else most, lasts, email)
+    spend("invitations", by, now=now)
+    if email:
+        spend("invitation mails", by, now=now, per=DAY)
+    with transaction.atomic():
+        Workspace.objects.select_for_update().get(pk=workspace.pk)
+        if open_invitations(workspace, now=now).count() >= MOST_OPEN:
+            raise Conflict(
+                _("%d invitations are open, which is as many as there can be. Revoke one first.") % MOST_OPEN
+            )
+        made = Invitation.objects.create(
+            workspace=workspace,
+            role=role,
+            most=1 if email else most,
+            email=email,
+            created_by=by,
+            created_at=now,
+            expires_at=now + lasts,
+        )
+        words: dict[str, Word | list[Word]] = {"role": made.role, "people": made.most, "by_mail": bool(email)}
+        record(Verb.INVITATION_MADE, by=by, workspace=workspace, target=made.public_id, details=words)
+    return made
+
+
+def send_by_mail(invitation: Invitation, *, link: str) -> None:
+    """To the address that it is for."""
+    by = invitation.created_by
+    names = dict.fromkeys(mail.as_name(name) for name in (by.get_username(), by.shown_name))
+    text = _(
+        "Hello,\n\n"
+        "You are invited to a workspace of a MemoryHub.\n\n"
+        "Invited by: %(by)s\n"
+        "Workspace: %(workspace)s\n\n"
+        "Open this link to join:\n\n"
+        "%(link)s\n\n"
+        "It is for you alone and works until %(until)s UTC. The names above are as people typed them. If you do not\n"
+        "know who invites you, leave it: without the link nothing happens.\n"
+    ) % {
+        "by": " · ".join(names),
+        "workspace": mail.as_name(invitation.workspace.name),
+        "link": link,
+        "until": f"{invitation.expires_at:%Y-%m-%d %H:%M}",
+    }
+    mail.send(_("An invitation to a MemoryHub"), text, [invitation.email])
+
+
+def revoke_invitation(workspace: Workspace, public_id: str, *, by: User, now: datetime) -> Invitation:
+    """Let nobody in by it any more. Owners only; who has come stays."""
+    workspace = get_workspace(by, workspace.public_id, need=Role.OWNER)
+    with transaction.atomic():
+        found = Invitation.objects.select_for_update(of=("self",)).filter(
+            workspace=workspace, public_id=public_id
+        )
+        held = found.first()
+        if held is None:
+            raise NotFound(_("This invitation does not exist, or it ended long ago."))
+        if held.revoked_at is None:
+            held.revoked_at = now
+            held.save(update_fields=["revoked_at"])
+            record(Verb.INVITATION_REVOKED, by=by, workspace=workspace, target=held.public_id)
+    return held
+
+
+def link_token(invitation: Invitation) -> str:
+    """Return the end of a link."""
+    return signing.Signer(salt=SALT, sep=".").sign(invitation.public_id)
+
+
+def read_link(token: str, *, now: datetime) -> Invitation:
+    """The invitation that a link is. NotFound where it was never one or is long over, Ended where it is."""
+    try:
+        public_id = signing.Signer(salt=SALT, sep=".").unsign(token)
+    except signing.BadSignature:
+        raise NotFound(_unreadable()) from None
+    links = Invitation.objects.filter(user=None).select_related("workspace", "created_by")
+    found = links.filter(public_id=public_id).first()
+    if found is None:
+        raise NotFound(_unreadable())
+    _require_open(found, now)
+    return found
+
+
+def accept(token: str, *, by: User, now: datetime) -> Membership:
+    """Come in. Who is a member already stays what they are and uses nothing up. Raises what ``read_link`` does.
+
+    Nobody comes twice, and nobody by one made before an owner removed them or let them do less: they ask an owner.
+    """
+    spend("invitations", by, now=now)
+    found = read_link(token, now=now)
+    with transaction.atomic():
+        # As every change of members: the workspace first. Who waited here asks again what is left.
+        Workspace.objects.select_for_update().filter(pk=found.workspace_id).first()
+        mine = (
+            Membership.objects.filter(workspace=found.workspace_id, user=by)
+            .select_related("workspace")
+            .first()
+        )
+        if mine is not None:
+            return mine
+        held = Invitation.objects.select_related("workspace", "created_by").select_for_update(of=("self",))
+        invitation = held.filter(pk=found.pk).first()
+        if invitation is None:
+            raise NotFound(_unreadable())
+        _require_open(invitation, now)
+        if by.pk in invitation.used_by:
+            text = _(
+                "You can no longer use this invitation: you have used it already, or an owner has "
+                "removed you since it was made. Ask %s for a new one."
+            )
+            raise Ended(text % invitation.created_by.shown_name)
+        made = Membership.objects.create(workspace=invitation.workspace, user=by, role=invitation.role)
+        invitation.used += 1
+        invitation.used_by.append(by.pk)
+        invitation.save(update_fields=["used", "used_by"])
+        words = {"role": invitation.role, "invitation": invitation.public_id}
+        record(Verb.MEMBER_JOINED, by=by, workspace=invitation.workspace, target=by.public_id, details=words)
+    return made
+
+
+def sweep(*, now: datetime) -> int:
+    """Delete those that ended long ago; how many."""
+    return Invitation.objects.filter(expires_at__lt=now - KEPT).delete()[0]
+
+
+def close_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
+    """Close those invitations of a restored backup that have ended, or let somebody in, since it was made.
+
+    The ``newer`` database knows which; Django's connection is in the restored one. Who came in by one since is not
+    known to the backup, and may have been removed: it would let them in again. So would one that stayed open, of
+    somebody who was removed since.
+    """
+    rows = newer.execute(
+        "SELECT public_id, used_by FROM workspaces_invitation WHERE revoked_at IS NULL AND used < most"
+    ).fetchall()
+    left, closed = dict(rows), 0
+    for invitation in Invitation.objects.filter(revoked_at=None, used__lt=F("most")):
+        if left.get(invitation.public_id) != invitation.used_by:
+            closed += Invitation.objects.filter(pk=invitation.pk).update(revoked_at=timezone.now())
+    say(f"{closed} invitations were ended or used since: closed")
+
+
+def _check(role: str, most: int, lasts: timedelta, email: str) -> None:
+    wrong: dict[str, str] = {}
+    if role not in Role.values:
+        wrong["role"] = _("Must be one of %s.") % ", ".join(Role.values)
+    elif role == Role.OWNER and most != 1:
+        wrong["most"] = _("An invitation to be an owner is for one person only.")
+    if not 1 <= most <= MOST_PEOPLE:
+        wrong["most"] = _("Must be from %(least)d to %(most)d.") % {"least": 1, "most": MOST_PEOPLE}
+    if not timedelta(0) < lasts <= LONGEST:
+        wrong["lasts"] = _("At most %d days.") % LONGEST.days
+    if email:
+        try:
+            validate_email(email)
+        except ValidationError as error:
+            wrong["email"] = error.messages[0]
+        if not mail.is_set():
+            wrong["email"] = _("No mail can be sent here: pass on the link yourself.")
+    if wrong:
+        raise Invalid(fields=wrong)
+
+
+def _require_open(invitation: Invitation, now: datetime) -> None:
+    by = invitation.created_by.shown_name
+    if invitation.revoked_at is not None:
+        raise Ended(_("This invitation has been withdrawn. If that surprises you, ask %s.") % by)
+    if invitation.expires_at <= now:
+        raise Ended(_("This invitation has expired. Ask %s for a new one.") % by)
+    if invitation.used >= invitation.most:
+        text = _(
+            "This invitation has been used. If it was meant for you and you did not use it, tell %s at once: "
+            "someone else has."
+        )
+        raise Ended(text % by)
+    maker = Membership.objects.filter(workspace=invitation.workspace_id, user=invitation.created_by).first()
+    if maker is None or maker.role != Role.OWNER or not invitation.created_by.is_active:
+        raise Ended(
+            _("%s, who made this invitation, can no longer invite. Ask another owner of the workspace.") % by
+        )
+
+
+def _unreadable() -> str:
+    return _(
+        "This link is not an invitation here, or it ended long ago. Check that you have all of it, "
+        "or ask for a new one."
+    )
+
+
+# Invitations to one person, who sees nothing of the workspace until they accept.
+
+PAUSE = timedelta(days=1)  # after a person declined
+
+
+def invited(workspace: Workspace, *, now: datetime) -> QuerySet[Invitation]:
+    """The open invitations of a workspace to single persons, oldest first."""
+    return _open(now).filter(workspace=workspace).select_related("user").order_by("created_at", "id")
+
+
+def invitations_of(user: User, *, now: datetime) -> QuerySet[Invitation]:
+    """The invitations that this person may accept, newest first, each with its workspace and who invites."""
+    inviting = Membership.objects.filter(
+        workspace=OuterRef("workspace"), user=OuterRef("created_by"), role=Role.OWNER, user__is_active=True
+    )
+    member = Membership.objects.filter(workspace=OuterRef("workspace"), user=user)
+    rows = _open(now).filter(Exists(inviting), ~Exists(member), user=user)
+    return rows.exclude(used_by__contains=[user.pk]).select_related("workspace", "created_by", "user")
+
+
+def invite(workspace: Workspace, *, user: User, role: str, by: User, now: datetime) -> Invitation:
+    """Invite a person to become a member. Owners only.
+
+    Raises Invalid for a wrong role or an inactive person, Conflict for a member, one who is invited already or who
+    declined within a day.
+    """
+    if role not in Role.values:
+        raise Invalid(fields={"role": _("Must be one of %s.") % ", ".join(Role.values)})
+    if not user.is_active:
+        raise Invalid(fields={"username": _("There is no person with this username.")})
+    with transaction.atomic():
+        lock(workspace)
+        get_workspace(by, workspace.public_id, need=Role.OWNER)
+        if Membership.objects.filter(workspace=workspace, user=user).exists():
+            raise Conflict(_("%s is already a member.") % user.get_username(), code="already_member")
+        if invited(workspace, now=now).filter(user=user).exclude(used_by__contains=[user.pk]).exists():
+            raise Conflict(_("%s is already invited.") % user.get_username(), code="already_invited")
+        declined = Invitation.objects.filter(workspace=workspace, user=user, declined_at__gt=now - PAUSE)
+        if declined.exists():
+            message = _("%s declined an invitation. You can invite them again a day later.")
+            raise Conflict(message % user.get_username(), code="declined")
+        made = Invitation.objects.create(
+            workspace=workspace, user=user, role=role, created_by=by, created_at=now, expires_at=now + LONGEST
+        )
+        _note(Verb.INVITATION_MADE, made, by)
+    return made
+
+
+def accept_invited(*, by: User, now: datetime, **which: Any) -> Membership:
+    """Become a member. ``which`` names the invitation. NotFound where this person has none that is open."""
+    with transaction.atomic():
+        found = _lock(by, now, which)
+        made = Membership.objects.create(workspace=found.workspace, user=by, role=found.role)
+        found.used = 1
+        found.used_by.append(by.pk)
+        found.save(update_fields=["used", "used_by"])
+        _note(Verb.MEMBER_JOINED, found, by)
+    return made
+
+
+def end_invited(*, by: User, now: datetime, **which: Any) -> None:
+    """Decline one's own invitation, or withdraw one as an owner. NotFound where it is not open."""
+    with transaction.atomic():
+        found = _open(now).filter(**which).select_for_update(of=("self",)).select_related("workspace").first()
+        if found is None or (found.user_id != by.pk and not _owns(found.workspace, by)):
+            raise _none()
+        mine = found.user_id == by.pk
+        found.revoked_at, found.declined_at = now, now if mine else None
+        found.save(update_fields=["revoked_at", "declined_at"])
+        _note(Verb.INVITATION_DECLINED if mine else Verb.INVITATION_REVOKED, found, by)
+
+
+def _open(now: datetime) -> QuerySet[Invitation]:
+    return Invitation.objects.filter(
+        user__isnull=False, revoked_at=None, expires_at__gt=now, used__lt=F("most")
+    )
+
+
+def _lock(by: User, now: datetime, which: dict[str, Any]) -> Invitation:
+    """As every change of members: the workspace first, so that a removal waits or is waited for."""
+    found = invitations_of(by, now=now).filter(**which).first()
+    if found is None:
+        raise _none()
+    lock(found.workspace)
+    locked = invitations_of(by, now=now).filter(pk=found.pk).select_for_update(of=("self",)).first()
+    if locked is None:
+        raise _none()
+    return locked
+
+
+def _owns(workspace: Workspace, by: User) -> bool:
+    return Membership.objects.filter(workspace=workspace, user=by, role=Role.OWNER).exists()
+
+
+def _note(verb: Verb, found: Invitation, by: User) -> None:
+    details = {"role": found.role, "person": found.user.public_id if found.user else ""}
+    record(verb, by=by, workspace=found.workspace, target=found.public_id, details=details)
+
+
+def _none() -> NotFound:
+    return NotFound(_("This invitation does not exist, or it ended long ago."))

@@ -1,0 +1,354 @@
+"""Consent for a program: a key that only the program's tokens open. From agreeing to it to its end."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from urllib.parse import SplitResult, urlsplit
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+
+from memoryhub.database.queries import Ready
+from memoryhub.errors import DomainError, Invalid
+from workspaces.access import get_workspace
+from workspaces.accounts import keys
+from workspaces.accounts.keys import NAME_LENGTH, KeyRefused, end_keys, hashed, new_text, opened
+from workspaces.models import ApiKey, KeyScope, OAuthClient, OAuthCode, OAuthToken, TokenKind, User, Workspace
+
+PREFIXES = {TokenKind.ACCESS: "mha_", TokenKind.REFRESH: "mhr_"}
+CODE_LIVES = timedelta(minutes=2)
+ACCESS_LIVES = timedelta(minutes=30)
+UNUSED_LIVES = timedelta(days=30)  # then the program has to sign in again
+EVERYWHERE = "/"
+RESOURCES = ("/mcp", "/v1", "/api/v1", EVERYWHERE)  # what a token may be for: the endpoints below one path
+SCOPES = {KeyScope.READ: "read", KeyScope.WRITE: "read write"}
+
+
+def _tokens(kind: str, token_hash: str) -> QuerySet[OAuthToken]:
+    found = OAuthToken.objects.select_related("key__user", "key__workspace", "key__client")
+    return found.filter(kind=kind, token_hash=token_hash)
+
+
+_TOKEN = Ready(_tokens, kind=str, token_hash=str)
+
+
+def scope_of(scopes: list[str]) -> str:
+    """Return the most of the requested scopes that exist; others, such as ``openid``, are passed over."""
+    return KeyScope.WRITE if "write" in scopes else KeyScope.READ
+
+
+def resource_of(base: str, resource: str | None) -> str | None:
+    """The path that is meant by a resource indicator (RFC 8707), the one of MCP unless said; None if it is not ours."""
+    if resource is None:
+        return "/mcp"
+    path = resource.removeprefix(base).rstrip("/") or EVERYWHERE
+    return path if resource.startswith(base) and path in RESOURCES else None
+
+
+class GrantRefused(Exception):
+    """The code or token gives nothing. The message says why."""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    access: str
+    refresh: str
+    scope: str
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """Request of a program to a person."""
+
+    client: OAuthClient
+    redirect_uri: str
+    names_redirect: bool
+    challenge: str
+    resource: str
+
+
+def agree(agreed: Agreed, workspace: Workspace, *, scope: str, by: User, now: datetime) -> str:
+    """The person agrees; the code that the program is sent back with. Raises NotFound, Invalid as ``make_key``."""
+    keys.check_scope(scope, get_workspace(by, workspace.public_id))
+    text = new_text("mhc_")
+    OAuthCode.objects.create(
+        client=agreed.client,
+        user=by,
+        workspace=workspace,
+        scope=scope,
+        code_hash=hashed(text),
+        challenge=agreed.challenge,
+        redirect_uri=agreed.redirect_uri,
+        names_redirect=agreed.names_redirect,
+        resource=agreed.resource,
+        expires_at=now + CODE_LIVES,
+    )
+    return text
+
+
+def find_code(client_id: str, text: str) -> OAuthCode | None:
+    codes = OAuthCode.objects.filter(client__public_id=client_id)
+    return codes.filter(code_hash=hashed(text)).first()
+
+
+def find_refresh(client_id: str, text: str, *, now: datetime) -> OAuthToken | None:
+    """Find a refresh token. One that was used already ends what it gave, with any other error in the request."""
+    token = find_token(TokenKind.REFRESH, text, client_id=client_id)
+    if token is not None and token.used_at is not None:
+        _end(token.key_id, now=now)
+    return token
+
+
+def open_by_code(code: OAuthCode, *, now: datetime) -> Tokens:
+    """The first tokens. A code that comes a second time was stolen by one of the two: what it gave ends."""
+    with transaction.atomic():
+        locked = OAuthCode.objects.select_for_update(of=("self",)).select_related(
+            "client", "user", "workspace"
+        )
+        code = locked.get(pk=code.pk)
+        if code.key_id is None:
+            return _opened_anew(code, now=now)
+    _end(code.key_id, now=now)
+    raise GrantRefused(_("This code was used before, so what it opened was revoked. Sign in again."))
+
+
+def find_token(kind: TokenKind, text: str, *, client_id: str | None = None) -> OAuthToken | None:
+    token = _TOKEN.first(kind=kind.value, token_hash=hashed(text))
+    client = token.key.client if token is not None else None
+    mine = client_id is None or (client is not None and client.public_id == client_id)
+    return token if mine else None
+
+
+def open_again(token: OAuthToken, *, scope: str, now: datetime) -> Tokens:
+    """New tokens for a refresh token, whose last use this is. Used once more, it was stolen: all of them end."""
+    with transaction.atomic():
+        locked = OAuthToken.objects.select_for_update(of=("self",)).select_related(
+            "key__user", "key__workspace"
+        )
+        token = locked.get(pk=token.pk)
+        if token.used_at is None:
+            key = _still(token.key, now=now)
+            token.used_at = now
+            token.save(update_fields=["used_at"])
+            return _issue(key, token.resource, scope=scope, now=now)
+    _end(token.key_id, now=now)
+    raise GrantRefused(_("This refresh token was used before, so access was revoked. Sign in again."))
+
+
+def verify_access(text: str, *, path: str, now: datetime) -> ApiKey:
+    """Return the key that this access token opens at this path, with the token's scope. Raises KeyRefused."""
+    token = find_token(TokenKind.ACCESS, text)
+    if token is None:
+        raise KeyRefused(_("There is no such access token."))
+    key = opened(token.key, now=now)
+    if token.expires_at <= now:
+        raise KeyRefused(_("This access token has expired."))
+    if not is_below(path, token.resource):
+        raise KeyRefused(_("This access token is for other addresses."))
+    if token.scope == KeyScope.READ:
+        key.scope = KeyScope.READ
+    return key
+
+
+def is_below(path: str, resource: str) -> bool:
+    return resource == EVERYWHERE or path == resource or path.startswith(f"{resource}/")
+
+
+def end(token: OAuthToken, *, now: datetime) -> None:
+    """Revoke what this token, access or refresh, was given for. Twice does nothing more."""
+    _end(token.key_id, now=now)
+
+
+def end_all_of(user: User, *, by: User, now: datetime) -> int:
+    """Revoke what this person let programs do, and what they agreed to a moment ago; how many programs it was."""
+    with transaction.atomic():
+        OAuthCode.objects.filter(user=user, key=None).delete()
+        User.objects.select_for_update(no_key=True).get(pk=user.pk)  # who is opening by a code is waited for
+        theirs = ApiKey.objects.filter(user=user, revoked_at=None).exclude(client=None)
+        return end_keys(list(theirs.values_list("pk", flat=True)), by=by, now=now)
+
+
+def sweep_tokens(*, now: datetime) -> int:
+    """Delete codes and tokens that have expired; how many."""
+    codes, _ = OAuthCode.objects.filter(expires_at__lt=now - ACCESS_LIVES).delete()
+    tokens, _ = OAuthToken.objects.filter(expires_at__lt=now).delete()
+    return codes + tokens
+
+
+def _opened_anew(code: OAuthCode, *, now: datetime) -> Tokens:
+    """A key for what was agreed to, in the place of what the same program had there before."""
+    if not code.user.is_active:
+        raise GrantRefused(_("This account is closed."))
+    User.objects.select_for_update(no_key=True).get(pk=code.user_id)  # of two codes at once one stays
+    before = ApiKey.objects.filter(
+        client=code.client, user=code.user, workspace=code.workspace, revoked_at=None
+    )
+    end_keys(list(before.values_list("pk", flat=True)), by=code.user, now=now)
+    try:
+        key, _text = keys.make_key(
+            code.workspace,
+            by=code.user,
+            name=_free_name(code.client.name, code.user),
+            scope=code.scope,
+            expires_at=now + UNUSED_LIVES,
+            now=now,
+            client=code.client,
+        )
+    except DomainError as error:  # no member any more, or not the one they were
+        raise GrantRefused(error.message) from None
+    code.key = key
+    code.save(update_fields=["key"])
+    return _issue(key, code.resource, scope=code.scope, now=now)
+
+
+def _still(key: ApiKey, *, now: datetime) -> ApiKey:
+    try:
+        opened(key, now=now)
+        get_workspace(key.user, key.workspace.public_id)
+    except (KeyRefused, DomainError) as error:
+        raise GrantRefused(str(error)) from None
+    return key
+
+
+def _issue(key: ApiKey, resource: str, *, scope: str, now: datetime) -> Tokens:
+    """``scope`` of the access token; the refresh token keeps the key's."""
+    ApiKey.objects.filter(pk=key.pk).update(expires_at=now + UNUSED_LIVES)
+    made: dict[TokenKind, str] = {}
+    for kind, of, lives in (
+        (TokenKind.ACCESS, scope, ACCESS_LIVES),
+        (TokenKind.REFRESH, key.scope, UNUSED_LIVES),
+    ):
+        made[kind] = new_text(PREFIXES[kind])
+        OAuthToken.objects.create(
+            key=key,
+            kind=kind,
+            token_hash=hashed(made[kind]),
+            scope=of,
+            resource=resource,
+            expires_at=now + lives,
+        )
+    return Tokens(made[TokenKind.ACCESS], made[TokenKind.REFRESH], scope)
+
+
+def _end(key_pk: int | None, *, now: datetime) -> None:
+    key = ApiKey.objects.select_related("user").filter(pk=key_pk or 0).first()
+    if key is not None:
+        end_keys([key.pk], by=key.user, now=now)
+
+
+def _free_name(name: str, user: User) -> str:
+    """The program's, with a number where another key of the person has it."""
+    taken = set(ApiKey.objects.filter(user=user, revoked_at=None).values_list("name", flat=True))
+    names = (name, *(f"{name} {number}" for number in range(2, len(taken) + 3)))
+    return next(each for each in names if each not in taken)[:NAME_LENGTH]
+
+
+# Programs that register themselves, which anybody may do: held to addresses that are safe to send people to.
+
+MOST_ADDRESSES, ADDRESS_LENGTH = 10, 500
+MOST_UNUSED = 1_000  # of these the oldest go for new ones
+UNUSED_FOR = timedelta(days=1)
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+# Besides https, and http on one's own machine, programs have schemes of their own (cursor:). These are none's own: of
+# browsers, of systems, and those that a web site may take (web+), or that hand an address on.
+NOT_THEIRS = re.compile(
+    r"about|blob|chrome|content|data|feed|file|filesystem|ftp|gopher|googlechromes?|http|intent|jar|javascript|mailto|"
+    r"microsoft-edge|ms-.*|resource|search-ms|sftp|sms|ssh|tel|vbscript|view-source|web\+.*|wss?|x-safari-.*"
+)
+HANDED_ON = re.compile(r"(?i)(?:https?|javascript|data)(?::|%3a)|\|")
+HOST = re.compile(r"[a-z0-9.-]+|[0-9a-f:.]+")
+QUOTES = str.maketrans(dict.fromkeys('“”„«»"', "'"))
+UNSEEN = dict.fromkeys(
+    map(ord, "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+)  # they show as nothing, or as a blank
+
+
+def register(name: str, redirect_uris: Sequence[str], *, now: datetime) -> OAuthClient:
+    """A new program. Raises Invalid for an address that nobody should be sent to."""
+    if not 1 <= len(redirect_uris) <= MOST_ADDRESSES:
+        raise Invalid(fields={"redirect_uris": _("must have 1 to %s addresses") % MOST_ADDRESSES})
+    for each in redirect_uris:
+        if not _is_safe(each):
+            raise Invalid(
+                fields={
+                    "redirect_uris": _(
+                        "must be https, http on this computer, or a scheme of the program's own"
+                    )
+                }
+            )
+    unused = _unused()
+    if unused.count() >= MOST_UNUSED:
+        oldest = unused.order_by("created_at").values_list("pk", flat=True)[: MOST_UNUSED // 10]
+        OAuthClient.objects.filter(pk__in=list(oldest)).delete()
+    return OAuthClient.objects.create(
+        name=_clean_name(name), redirect_uris=list(redirect_uris), created_at=now
+    )
+
+
+def find(public_id: str) -> OAuthClient | None:
+    return None if "\0" in public_id else OAuthClient.objects.filter(public_id=public_id).first()
+
+
+def is_registered(client: OAuthClient, redirect_uri: str) -> bool:
+    """Letter by letter; of a program on the person's own computer the port may be another each time (RFC 8252)."""
+    return any(
+        each == redirect_uri or _but_for_its_port(each) == _but_for_its_port(redirect_uri) is not None
+        for each in client.redirect_uris
+    )
+
+
+def sweep_clients(*, now: datetime) -> int:
+    """Forget programs that nobody let in; how many."""
+    return _unused().filter(created_at__lt=now - UNUSED_FOR).delete()[0]
+
+
+def _unused() -> QuerySet[OAuthClient]:
+    return OAuthClient.objects.filter(keys=None, codes=None)
+
+
+def _is_safe(address: str) -> bool:
+    parts = _split(address)
+    if parts is None or len(address) > ADDRESS_LENGTH or "#" in address or parts.username is not None:
+        return False
+    if parts.scheme == "https":
+        return HOST.fullmatch(parts.hostname or "") is not None
+    if parts.scheme == "http":
+        return parts.hostname in LOOPBACK
+    rest = address.removeprefix(f"{parts.scheme}:")
+    return not NOT_THEIRS.fullmatch(parts.scheme) and not HANDED_ON.search(rest) and bool(rest.strip("/"))
+
+
+def _but_for_its_port(address: str) -> SplitResult | None:
+    """None for what is on no loopback address."""
+    parts = _split(address)
+    if (
+        parts is None
+        or parts.scheme != "http"
+        or parts.hostname not in LOOPBACK
+        or parts.username is not None
+    ):
+        return None
+    return parts._replace(netloc=parts.hostname)
+
+
+def _split(address: str) -> SplitResult | None:
+    if not address.isascii() or not address.isprintable() or "\\" in address or " " in address:
+        return None
+    try:
+        parts = urlsplit(address)
+        parts.port  # noqa: B018  # raises for what is none
+    except ValueError:
+        return None
+    return parts if parts.scheme else None
+
+
+def _clean_name(name: str) -> str:
+    """Return a program's name without marks that turn, hide or end what stands beside it."""
+    seen = name.translate(UNSEEN).translate(QUOTES)
+    shown = "".join(" " if unicodedata.category(each)[0] in "CZ" else each for each in seen)
+    return " ".join(shown.split())[:60].strip() or "A program"

@@ -1,0 +1,400 @@
+"""Accounts: what they may do, closing and reopening them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import allauth.account.admin  # registers the page that is replaced here
+import allauth.mfa.admin  # registers the page that is replaced here
+import allauth.socialaccount.admin  # noqa: F401  registers the pages that are taken away here
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
+from django.conf import settings
+from django.contrib import admin, messages
+from django.contrib.admin.utils import flatten_fieldsets, unquote
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.models import Group
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html
+
+from memoryhub import mail
+from workspaces.accounts import oauth, powers
+from workspaces.accounts.closing import (
+    close_account,
+    delete_account_of,
+    hand_over,
+    left_behind,
+    reopen_account,
+)
+from workspaces.accounts.keys import end_keys
+from workspaces.accounts.powers import RIGHTS
+from workspaces.accounts.sessions import end_other_sessions
+from workspaces.accounts.sign_in import ask_for_password, typed_password_lately
+from workspaces.admin.permissions import NOT_TOLD, TOLD, ChangedBySuperusers, is_superuser
+from workspaces.admin.spending import PersonForm
+from workspaces.admin_kit.base import LeanAdmin, ReadOnlyAdmin, action, counted, offer_undo, one_by_one
+from workspaces.models import ApiKey, Membership, User
+from workspaces.quotas import quota_of
+from workspaces.spending.bill import amount
+from workspaces.spending.budgets import set_person_budget
+from workspaces.spending.totals import taken_by
+
+NAMES = ("first_name", "last_name")
+BUDGET = ("tokens", "money")
+
+
+def _said_of(handed: list[Membership], otherwise: str = "") -> Iterator[tuple[str, int]]:
+    """Ten of them by name."""
+    named = [f"“{each.workspace.name}” to {each.user.get_username()}" for each in handed[:10]]
+    more = f" and {len(handed) - 10} more" if len(handed) > 10 else ""
+    if handed:
+        yield f"Handed over: {', '.join(named)}{more}.", messages.SUCCESS
+    elif otherwise:
+        yield otherwise, messages.INFO
+
+
+@admin.register(User)
+class PersonAdmin(LeanAdmin, UserAdmin):
+    many = "people"
+    form = PersonForm
+    list_display = ("username", "email", "memory_default", "is_staff", "is_active", "last_login")
+    list_filter = ("is_staff", "is_superuser", "is_active")
+    ordering = ("-id",)
+    sortable_by = ()
+    search_fields = ("username__icontains", "email__icontains", "=public_id")
+    search_help_text = "A part of the name or address, or the id (usr_)."
+    readonly_fields = ("public_id", "last_login", "date_joined", "has", "took")
+    actions = ("close", "reopen", "hand_over", "sign_out", "test_mail", "delete_accounts")
+    fieldsets = (
+        (None, {"fields": ("username", "password", "public_id")}),
+        ("Person", {"fields": (*NAMES, "email", "memory_default")}),
+        ("Permissions", {"fields": ("is_active", *RIGHTS)}),
+        ("Dates", {"fields": ("last_login", "date_joined")}),
+        ("Usage", {"fields": ("has",), "description": "What this person has made. The limits are settings."}),
+        (
+            "Model usage per month",
+            {
+                "fields": (*BUDGET, "took"),
+                "description": "The limit for all workspaces together, beside each workspace's own budget.",
+            },
+        ),
+    )
+
+    @admin.display(description="used so far")
+    def has(self, person: User) -> str:
+        return ", ".join(quota_of(person, what).in_words() for what in settings.QUOTAS)
+
+    @admin.display(description="tokens per month")
+    def tokens(self, person: User) -> str:
+        """The budget as who may not set it sees it."""
+        budget = getattr(person, "budget", None)
+        return "-" if budget is None or budget.tokens is None else f"{budget.tokens:,}"
+
+    @admin.display(description="cost per month")
+    def money(self, person: User) -> str:
+        budget = getattr(person, "budget", None)
+        return "-" if budget is None or budget.money is None else amount(budget.money)
+
+    @admin.display(description="used this month")
+    def took(self, person: User) -> str:
+        now = timezone.now()
+        bill = taken_by(person, now=now)
+        said = f"{bill.about}{bill.tokens:,} tokens" + (
+            f", {bill.about}{amount(bill.cost)}" if bill.has_cost else ""
+        )
+        url = reverse("admin:workspaces_modeluse_changelist")
+        return format_html('<a href="{}?month={}&amp;user={}">{}</a>', url, f"{now:%Y-%m}", person.pk, said)
+
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        """Forbid changes of superusers to anybody else."""
+        below = obj is None or not obj.is_superuser or cast(User, request.user).is_superuser
+        return below and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        """Accounts are closed, or deleted by an action that hands over what others need."""
+        return False
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
+        """Superusers alone change how somebody gets in and what they may do; closing an account is an action."""
+        if is_superuser(request):
+            return (*self.readonly_fields, "is_active")
+        return [name for name in flatten_fieldsets(self.get_fieldsets(request, obj)) if name not in NAMES]
+
+    def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
+        """Without the beginning of the password's hash, for who may not change it."""
+        shown = super().get_fieldsets(request, obj)
+        if obj is None or is_superuser(request):
+            return shown
+        (_, first), *rest = shown
+        fields = [name for name in first["fields"] if name != "password"]
+        return [(None, {"fields": fields}), *rest]
+
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        touched = [name for name in form.changed_data if name in powers.CHANGES] if change else []
+        if touched:
+            ask_for_password(request)
+        if change and not set(BUDGET).isdisjoint(form.changed_data):
+            budget = {name: form.cleaned_data[name] for name in BUDGET}
+            set_person_budget(obj, **budget, by=cast(User, request.user), now=timezone.now())
+        before = User.objects.filter(pk=obj.pk).values_list("email", flat=True).first() or ""
+        super().save_model(request, obj, form, change)
+        if touched:
+            by, now = cast(User, request.user), timezone.now()
+            powers.change_account(obj, fields=touched, email_before=before, by=by, now=now)
+            self.message_user(request, *(TOLD if mail.is_set() else NOT_TOLD))
+
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
+        """For superusers. What was typed is not kept for when the question is answered: it is a password."""
+        if not is_superuser(request):
+            raise PermissionDenied
+        if request.method == "POST" and not typed_password_lately(request):
+            return HttpResponseRedirect(request.get_full_path())
+        ask_for_password(request)
+        with transaction.atomic():
+            person = self.get_object(request, unquote(id))
+            response = super().user_change_password(request, id, form_url)
+            changed = person and User.objects.exclude(password=person.password).filter(pk=person.pk).first()
+            if changed:
+                by, keep = cast(User, request.user), request.session.session_key
+                powers.change_password(
+                    changed, keep=keep if changed == by else None, by=by, now=timezone.now()
+                )
+                self.message_user(request, *(TOLD if mail.is_set() else NOT_TOLD))
+        return response
+
+    @action(
+        "Close the account (can be reopened)",
+        "change",
+        asks="They are signed out, and can no longer sign in, nor can their programs. Nothing of theirs is deleted. "
+        "Where they are the only owner, who has been an editor longest becomes one.",
+    )
+    def close(self, request: HttpRequest, rows: QuerySet[User]) -> Iterator[tuple[str, int]]:
+        mine = cast(User, request.user)
+        own = rows.filter(pk=mine.pk).exists()
+        others = rows.exclude(pk=mine.pk)
+        if not mine.is_superuser:
+            others = others.filter(is_superuser=False)
+        closed, handed, now = list(others.filter(is_active=True)), [], timezone.now()
+        for person in closed:
+            handed += close_account(person, by=mine, now=now, hands_over=mine.is_superuser)
+        offer_undo(self, request, "reopen", [person.pk for person in closed])
+        yield f"{counted(len(closed), 'account', 'accounts')} closed.", messages.SUCCESS
+        yield from _said_of(handed)
+        if left := sum(len(left_behind(person)) for person in closed):
+            said = f"{counted(left, 'workspace has', 'workspaces have')} no owner now whose account is open."
+            yield f"{said} A superuser can hand them over.", messages.WARNING
+        if own:
+            yield "Yours was left open: somebody else has to close it.", messages.WARNING
+
+    @action("Reopen the account", "change", asks="They can sign in again.")
+    def reopen(self, request: HttpRequest, rows: QuerySet[User]) -> Iterator[tuple[str, int]]:
+        if not is_superuser(request):
+            rows = rows.filter(is_superuser=False)
+        opened = list(rows.filter(is_active=False))
+        for person in opened:
+            reopen_account(person, by=cast(User, request.user))
+        offer_undo(self, request, "close", [person.pk for person in opened])
+        yield f"{counted(len(opened), 'account', 'accounts')} reopened.", messages.SUCCESS
+
+    @action(
+        "Hand over the workspaces of closed accounts",
+        "change",
+        asks="Where they are the only owner, who has been an editor longest becomes one, and is told by mail.",
+    )
+    def hand_over(self, request: HttpRequest, rows: QuerySet[User]) -> Iterator[tuple[str, int]]:
+        if not is_superuser(request):
+            raise PermissionDenied
+        closed, by = rows.filter(is_active=False), cast(User, request.user)
+        yield from _said_of(
+            [made for person in closed for made in hand_over(person, by=by)], "None was left behind."
+        )
+
+    @action(
+        "Send a test mail", "change", asks="A mail that says nothing but that mail arrives, sent at once."
+    )
+    def test_mail(self, request: HttpRequest, rows: QuerySet[User]) -> Iterator[tuple[str, int]]:
+        if not is_superuser(request):
+            raise PermissionDenied
+        if not mail.is_set():
+            yield "There is no server for mail: set MEMORYHUB_SMTP_URL.", messages.ERROR
+            return
+        person = rows.exclude(email="").first()
+        if person is None:
+            yield "None of them gave an address.", messages.ERROR
+        elif wrong := mail.try_out(person.email):
+            yield f"The mail to {person.email} could not be sent. {wrong}", messages.ERROR
+        else:
+            yield f"The server has taken a mail to {person.email}.", messages.SUCCESS
+
+    @action(
+        "Sign out everywhere",
+        "change",
+        asks="Every browser in which they are signed in, and what they let programs do, ends at once. "
+        "Their API keys stay.",
+    )
+    def sign_out(self, request: HttpRequest, rows: QuerySet[User]) -> Iterator[tuple[str, int]]:
+        if not is_superuser(request):
+            raise PermissionDenied
+        by, now = cast(User, request.user), timezone.now()
+        ended = 0
+        for person in rows:
+            oauth.end_all_of(person, by=by, now=now)
+            keep = request.session.session_key if person == by else None
+            ended += end_other_sessions(person, keep=keep, by=by)
+        yield f"{counted(ended, 'session', 'sessions')} ended.", messages.SUCCESS
+
+    @action(
+        "Delete the account and its data",
+        "change",
+        asks="Their account, own workspaces, personal memories and private chats go for good, and cannot be brought "
+        "back. Where they are the only owner, who has been an editor longest becomes one.",
+        danger=True,
+    )
+    def delete_accounts(self, request: HttpRequest, rows: QuerySet[User]) -> Iterator[tuple[str, int]]:
+        if not is_superuser(request):
+            raise PermissionDenied
+        ask_for_password(request)
+        done, refused = one_by_one(rows, lambda person, *, by, now: delete_account_of(person, by=by), request)
+        yield f"{counted(len(done), 'account', 'accounts')} deleted.", messages.SUCCESS
+        yield from refused
+
+
+# Two-factor sign-in in the admin: who has it, and turning it off for who lost their telephone.
+#
+# allauth's own page would show the secrets to staff, and let them add some.
+
+admin.site.unregister(Authenticator)
+
+
+@admin.register(Authenticator)
+class AuthenticatorAdmin(ReadOnlyAdmin):
+    many = "authenticators"
+    list_display = ("user", "kind", "created_at", "last_used_at")
+    list_select_related = ("user",)
+    ids = {"usr": "user__public_id"}
+    search_help_text = "The id of a person (usr_)."
+    fields = ("user", "kind", "created_at", "last_used_at")
+    actions = ("turn_off",)
+
+    def for_list(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows.defer("data")
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Without its second step an account is as good as its password: superusers alone take it away."""
+        return is_superuser(request) and super().has_change_permission(request, obj)
+
+    @admin.display(description="kind")
+    def kind(self, authenticator: Authenticator) -> str:
+        return str(authenticator.get_type_display())
+
+    @action(
+        "Turn off two-factor sign-in",
+        "change",
+        asks="For who lost their telephone and their codes: be sure that it is them. Their password alone opens their "
+        "account again, until they set it up anew. They are told by mail. This cannot be undone.",
+        danger=True,
+    )
+    def turn_off(self, request: HttpRequest, rows: QuerySet[Authenticator]) -> Iterator[tuple[str, int]]:
+        ask_for_password(request)
+        people = User.objects.filter(pk__in=rows.values("user"))
+        number = powers.turn_two_factor_off(people, by=cast(User, request.user), now=timezone.now())
+        yield f"Two-factor sign-in is off for {counted(number, 'person', 'people')}.", messages.SUCCESS
+        yield TOLD if mail.is_set() else NOT_TOLD
+
+
+# Groups of staff and what they may do, and the addresses that people sign in and reset their passwords with.
+#
+# Both have pages of their own in Django and allauth that note nothing in the audit log and act without asking.
+
+admin.site.unregister([Group, EmailAddress])
+
+
+@admin.register(Group)
+class StaffGroupAdmin(ChangedBySuperusers, GroupAdmin):
+    """Admin of groups. Only superusers give and take away rights."""
+
+    many = "groups"
+
+    def save_model(self, request: HttpRequest, obj: Group, form: Any, change: bool) -> None:
+        ask_for_password(request)
+        super().save_model(request, obj, form, change)
+
+    def delete_model(self, request: HttpRequest, obj: Group) -> None:
+        ask_for_password(request)
+        super().delete_model(request, obj)
+
+
+@admin.register(EmailAddress)
+class AddressAdmin(ReadOnlyAdmin):
+    """To look at: who could add or confirm an address here could have any password sent to it."""
+
+    many = "addresses"
+    list_display = ("email", "user", "verified", "primary")
+    list_select_related = ("user",)
+    list_filter = ("verified",)
+    search_fields = ("email__icontains", "=user__public_id")
+    search_help_text = "A part of the address, or the id of a person (usr_)."
+    fields = ("user", "email", "verified", "primary")
+
+
+# Single sign-on is set by the environment: allauth's pages, of providers with their secrets and of tokens, go.
+
+admin.site.unregister([SocialApp, SocialToken, SocialAccount])
+
+
+# API keys, to look at and to revoke.
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(ReadOnlyAdmin):
+    """API keys of programs. The keys themselves are stored nowhere, and their hashes are not shown."""
+
+    many = "keys"
+    list_display = (
+        "name",
+        "beginning",
+        "user",
+        "workspace",
+        "scope",
+        "last_used_at",
+        "calls",
+        "expires_at",
+        "revoked_at",
+    )
+    list_select_related = ("user", "workspace")
+    list_filter = ("scope",)
+    ids = {"key": "public_id", "usr": "user__public_id", "ws": "workspace__public_id"}
+    search_help_text = "The id of a key (key_), of its maker (usr_) or of a workspace (ws_)."
+    fields = (
+        "name",
+        "beginning",
+        "public_id",
+        "user",
+        "workspace",
+        "scope",
+        "created_at",
+        "last_used_at",
+        "calls",
+        "expires_at",
+        "revoked_at",
+    )
+    actions = ("revoke",)
+
+    @action(
+        "Revoke (for good)",
+        "change",
+        asks="Programs that use them are refused from now on. This cannot be undone: a new key has to be made.",
+        danger=True,
+    )
+    def revoke(self, request: HttpRequest, rows: QuerySet[ApiKey]) -> Iterator[tuple[str, int]]:
+        ended = end_keys(
+            list(rows.values_list("pk", flat=True)), by=cast(User, request.user), now=timezone.now()
+        )
+        yield f"{counted(ended, 'key', 'keys')} revoked.", messages.SUCCESS

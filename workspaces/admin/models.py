@@ -1,0 +1,262 @@
+"""The connections of everybody: made, changed, tried out and deleted here. Those of people are theirs alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
+from django.contrib.auth.views import redirect_to_login
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseRedirect
+from django.urls import reverse
+from django.utils import timezone
+
+from memoryhub.llm.errors import EmbedderError
+from workspaces.accounts.sign_in import typed_password_lately
+from workspaces.admin.permissions import ChangedBySuperusers
+from workspaces.admin_kit.base import ReadOnlyAdmin, action, offer_undo
+from workspaces.connections import actions
+from workspaces.connections.trial import Report, try_connection
+from workspaces.index import reembedding
+from workspaces.models import EmbeddingModel, User
+from workspaces.models.connections import Connection
+
+FIELDS = (
+    "name",
+    "base_url",
+    "model",
+    "has_tools",
+    "can_extract",
+    "sees",
+    "context_tokens",
+    "is_local",
+    "is_default",
+    *actions.PRICES,
+)
+
+
+class ConnectionAdminForm(forms.ModelForm):
+    api_key = forms.CharField(
+        label="Key",
+        required=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text="Kept encrypted and never shown again. Left empty, the stored one stays.",
+    )
+    forget_key = forms.BooleanField(
+        label="Without a key", required=False, help_text="Takes the stored one away."
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk is None:
+            self.fields["api_key"].help_text = "Kept encrypted and never shown again."
+
+    class Meta:
+        model = Connection
+        fields = FIELDS
+        help_texts = {
+            "base_url": "Of any endpoint compatible with the OpenAI API, up to and including /v1. Redirects "
+            "are not followed.",
+            "model": "Model ID",
+        }
+
+    def values(self, *, change: bool) -> dict[str, Any]:
+        """For the domain: of a change only what differs, and the key only where one was typed."""
+        names = [name for name in FIELDS if not change or name in self.changed_data]
+        values = {name: self.cleaned_data[name] for name in names}
+        key = self.cleaned_data["api_key"]
+        if key or self.cleaned_data["forget_key"] or not change:
+            values["api_key"] = key
+        return values
+
+    def _post_clean(self) -> None:
+        """Nothing is set on the row here: the domain looks at the values and sets them."""
+
+
+@admin.register(Connection)
+class ConnectionAdmin(ChangedBySuperusers):
+    many = "connections"
+    form = ConnectionAdminForm
+    list_display = (
+        "name",
+        "model",
+        "host",
+        "is_default",
+        "is_local",
+        "has_tools",
+        "can_extract",
+        "used_by",
+        "with_key",
+    )
+    list_filter = ("is_default", "is_local")
+    ordering = ("name", "id")
+    sortable_by = ()
+    search_fields = ("name__icontains", "model__icontains", "=public_id")
+    search_help_text = "A part of the name or of the model's, or the id (conn_)."
+    add_fieldsets: Any = (  # of one there is nothing to tell about yet, and no key to take away
+        (None, {"fields": ("name", "base_url", "model", "api_key")}),
+        (
+            "What it can do",
+            {"fields": ("has_tools", "can_extract", "sees", "context_tokens", "is_local", "is_default")},
+        ),
+        (f"What it costs, in {settings.CURRENCY}", {"fields": actions.PRICES}),
+    )
+    fieldsets = (
+        (None, {"fields": ("name", "base_url", "model", "api_key", "forget_key")}),
+        *add_fieldsets[1:],
+        ("About it", {"fields": ("public_id", "with_key", "created_at", "updated_at")}),
+    )
+    readonly_fields = ("public_id", "with_key", "created_at", "updated_at")
+    change_form_template = "admin/workspaces/connection/change_form.html"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).filter(owner=None, deleted_at=None, is_built_in=False)
+
+    def get_fieldsets(self, request: HttpRequest, obj: Connection | None = None) -> Any:
+        """To who may only look, without the key: shown beside the others, it would be unsealed."""
+        if obj and not self.has_change_permission(request, obj):
+            first, *rest = self.fieldsets
+            names = [name for name in first[1]["fields"] if name not in ("api_key", "forget_key")]
+            return [(None, {"fields": names}), *rest]
+        return self.fieldsets if obj else self.add_fieldsets
+
+    def for_list(self, rows: QuerySet[Connection]) -> QuerySet[Any]:
+        return rows.annotate(number_of_workspaces=_number("workspaces"), number_of_chats=_number("chats"))
+
+    @admin.display(description="used by")
+    def used_by(self, connection: Any) -> str:
+        return f"{connection.number_of_workspaces} workspaces, {connection.number_of_chats} chats"
+
+    @admin.display(description="key", boolean=True)
+    def with_key(self, connection: Connection) -> bool:
+        return connection.has_key
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, *args: Any, **more: Any
+    ) -> Any:
+        """Ask for confirmation before a change of a shared connection. The typed text is not kept in between:
+        it is a key.
+        """
+        saves = object_id and request.method == "POST" and self.has_change_permission(request)
+        if saves and not typed_password_lately(request):
+            self.message_user(request, "Nothing was saved yet: change it again.", messages.WARNING)
+            return redirect_to_login(request.get_full_path(), reverse("account_reauthenticate"))
+        return super().changeform_view(request, object_id, *args, **more)
+
+    def save_model(self, request: HttpRequest, obj: Connection, form: Any, change: bool) -> None:
+        by, now, values = cast(User, request.user), timezone.now(), form.values(change=change)
+        if change:
+            saved = actions.update_connection(obj, by=by, now=now, **values)
+        else:
+            saved = actions.create_connection(by=by, now=now, shared=True, **values)
+        obj.pk, obj.public_id = saved.pk, saved.public_id
+        obj.refresh_from_db()
+
+    def delete_model(self, request: HttpRequest, obj: Connection) -> None:
+        used = actions.delete_connection(obj, by=cast(User, request.user), now=timezone.now())
+        if used.sentence():
+            self.message_user(request, used.sentence(), messages.WARNING)
+
+    def response_add(self, request: HttpRequest, obj: Connection, *args: Any, **kwargs: Any) -> HttpResponse:
+        if "_test" in request.POST:
+            return self._tested(request, obj)
+        return super().response_add(request, obj, *args, **kwargs)
+
+    def response_change(self, request: HttpRequest, obj: Connection) -> HttpResponse:
+        return (
+            self._tested(request, obj) if "_test" in request.POST else super().response_change(request, obj)
+        )
+
+    def _tested(self, request: HttpRequest, obj: Connection) -> HttpResponse:
+        """Save and test: what works stands above the form, which stays open."""
+        report = try_connection(obj, by=cast(User, request.user), now=timezone.now())
+        _show_report(self, request, report)
+        opts = self.model._meta
+        return HttpResponseRedirect(f"/admin/{opts.app_label}/{opts.model_name}/{obj.pk}/change/")
+
+
+def _number(users: str) -> Coalesce:
+    """Return the number of users of a connection, as a subquery: joined, each chat would count for each workspace."""
+    rows = Connection.objects.filter(pk=OuterRef("pk")).order_by().values("pk")
+    return Coalesce(Subquery(rows.annotate(number=Count(users)).values("number")), 0)
+
+
+def _show_report(page: ConnectionAdmin, request: HttpRequest, report: Report) -> None:
+    levels = {"works": messages.SUCCESS, "fails": messages.ERROR, "untried": messages.INFO}
+    for line in report.lines:
+        page.message_user(request, line.text, levels[line.outcome])
+    for hint in report.hints:
+        page.message_user(request, hint, messages.WARNING)
+    if report.first_piece is not None:
+        took = (
+            f"The first words came after {report.first_piece:.1f} s; the tests took {report.seconds:.1f} s."
+        )
+        page.message_user(request, took, messages.INFO)
+
+
+# Admin of embedding models: the active one, the progress of the next, and buttons to stop and continue it.
+
+Sentences = Iterator[tuple[str, int]]
+
+
+@admin.register(EmbeddingModel)
+class EmbeddingModelAdmin(ReadOnlyAdmin):
+    many = "embedding models"
+    ordering = ()
+    list_display = ("label", "state", "dimension", "progress", "started_at", "activated_at", "retired_at")
+    actions = ("start", "stop")
+    fields = (
+        "label",
+        "name",
+        "base_url",
+        "dimension",
+        "state",
+        "progress",
+        "error",
+        "started_at",
+        "progressed_at",
+        "activated_at",
+        "retired_at",
+        "cleaned_at",
+        "stopped_at",
+    )
+
+    @admin.display(description="progress")
+    def progress(self, model: EmbeddingModel) -> str:
+        return model.progress or "-"
+
+    @action(
+        "Build the configured model's vectors, or go on",
+        "change",
+        asks="Every memory gets a vector of the configured model in the background. "
+        "Recall goes over when all have one.",
+    )
+    def start(self, request: HttpRequest, rows: QuerySet[Any]) -> Sentences:
+        try:
+            model = reembedding.start()
+        except EmbedderError as error:
+            yield f"The configured embedding model cannot be asked: {error}", messages.ERROR
+            return
+        if model is None:
+            yield "The configured model is the one that recall compares: nothing to build.", messages.WARNING
+        else:
+            offer_undo(self, request, "stop", [model.pk])
+            yield f"{model.label} is being built in the background.", messages.SUCCESS
+
+    @action(
+        "Stop building",
+        "change",
+        asks="Recall stays with the model it compares. What is built so far is kept, and can be gone on with.",
+    )
+    def stop(self, request: HttpRequest, rows: QuerySet[Any]) -> Sentences:
+        model = reembedding.stop()
+        if model is None:
+            yield "Nothing is being built.", messages.WARNING
+        else:
+            offer_undo(self, request, "start", [model.pk])
+            yield f"{model.label} is stopped. Recall stays with the model it compares.", messages.SUCCESS

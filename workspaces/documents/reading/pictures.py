@@ -1,0 +1,146 @@
+"""Pictures: their text by OCR, and as models and pages show them.
+
+Runs where ``formats`` does, on files that nobody vouches for; knows no Django.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import signal
+import subprocess
+import time
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from memoryhub.local.launcher import launch_command
+from workspaces.documents.reading.kinds import Block, Blocks, Unreadable, left_out
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+MOST_PAGES = 5_000
+MOST_PIXELS = 64_000_000  # of a picture, and of a page that is drawn for OCR
+LONGEST_SHOWN = 1280  # pixels a side of a picture as models and pages show it
+FACE, FACE_SIDE = "image/*; of=person", 256  # a picture of which no more than a small square is wanted
+PICTURES = ("PNG", "JPEG", "GIF", "WEBP", "TIFF", "BMP")  # no other decoder of the library is ever tried
+
+
+def read_picture(data: bytes) -> Blocks:
+    """The text in it; of a TIFF, by its pages. Whole it must be even where there is no OCR: models are shown it."""
+    from PIL import ImageOps, ImageSequence
+
+    opened = open_picture(data)
+    pages = ImageSequence.Iterator if opened.format == "TIFF" else lambda only: iter([only])
+    pixels = 0
+    for frame in pages(opened):  # their headers alone
+        pixels += frame.width * frame.height
+        if frame.width * frame.height > MOST_PIXELS or pixels > MOST_PAGES * 1_000_000:
+            raise Unreadable("too_large_unpacked")
+    for number, frame in enumerate(pages(opened), 1):
+        frame.load()
+        if is_there():
+            yield Block(text_of(ImageOps.exif_transpose(frame)), number)
+        else:
+            left_out["pages"] += 1
+
+
+def open_picture(data: bytes) -> Any:
+    """With its header read alone."""
+    from PIL import Image
+
+    try:
+        opened = Image.open(io.BytesIO(data), formats=PICTURES)
+    except Image.DecompressionBombError:
+        raise Unreadable("too_large_unpacked") from None
+    if opened.width * opened.height > MOST_PIXELS:
+        raise Unreadable("too_large_unpacked")
+    return opened
+
+
+def draw_picture(data: bytes, *, square: int = 0) -> tuple[bytes, int, int]:
+    """The first picture in the file, upright, as a JPEG with its width and height, at most LONGEST_SHOWN a side; or the
+    middle of it, ``square`` pixels a side.
+
+    Redrawn: nothing is left of the file's own bytes, of its location and of any other data in it.
+    """
+    from PIL import Image, ImageOps
+
+    longest = square or LONGEST_SHOWN
+    with open_picture(data) as opened:
+        opened.draft("RGB", (2 * longest, 2 * longest))  # a JPEG is decoded no larger than is needed
+        drawn = ImageOps.exif_transpose(opened)
+    if drawn.mode.startswith("I"):  # 16 bits a pixel
+        drawn = drawn.convert("I").point(lambda value: value * (1 / 256)).convert("L")
+    if drawn.mode in ("1", "P"):
+        drawn = drawn.convert("RGBA")
+    if square:
+        drawn = ImageOps.fit(drawn, (square, square))
+    drawn.thumbnail((longest, longest))
+    drawn, sheet, out = drawn.convert("RGBA"), Image.new("RGB", drawn.size, "white"), io.BytesIO()
+    sheet.paste(drawn, mask=drawn.getchannel("A"))
+    sheet.save(out, "JPEG", quality=85)
+    return out.getvalue(), *sheet.size
+
+
+# The text in pictures, by the operator's own ``tesseract`` where there is one: a program of its own for each picture.
+#
+# Runs in the reader's process, within its limits of memory and of what it may write; all pictures of a file together
+# have OCR_SECONDS. Pictures are decoded here: the program is given none of the file's own bytes.
+
+LONGEST_SIDE = 5000  # pixels: a sheet of A4 at 400 dots an inch
+PASSED_ON = ("TESSDATA_PREFIX",)  # of the environment
+
+
+class OcrFailed(Exception):
+    """``args[0]`` is a key of ``process.SENTENCES``."""
+
+
+def is_there() -> bool:
+    return bool(os.environ.get("OCR_PROGRAM"))
+
+
+def text_of(picture: Image) -> str:
+    """Raises OcrFailed."""
+    grey = picture.convert("L")
+    grey.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
+    drawn = io.BytesIO()
+    grey.save(drawn, "PNG", compress_level=1)
+    command = [os.environ["OCR_PROGRAM"], "stdin", "stdout", "-l", os.environ["OCR_LANGUAGES"]]
+    try:
+        ended = subprocess.run(  # noqa: S603  the operator's program, found on their PATH
+            launch_command(command, death_signal=signal.SIGKILL),
+            input=drawn.getvalue(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={
+                "OMP_THREAD_LIMIT": "1",
+                **{name: os.environ[name] for name in PASSED_ON if name in os.environ},
+            },
+            timeout=max(0.1, _deadline() - time.monotonic()),
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise OcrFailed("time") from None
+    if ended.returncode:
+        raise OcrFailed("ocr")
+    return ended.stdout.decode(errors="replace").replace("\f", "").strip()
+
+
+def text_beside(picture: Image) -> str | None:
+    """The same of a picture in a file that has other texts: None if it cannot be read for any reason."""
+    if not is_there():
+        return None
+    try:
+        lines = text_of(picture).splitlines()
+    except OcrFailed:
+        return None
+    return "\n".join(
+        line for line in lines if len(re.findall(r"[^\W_]", line)) > 2
+    )  # not the specks of a photo
+
+
+@cache
+def _deadline() -> float:
+    return time.monotonic() + float(os.environ["OCR_SECONDS"])

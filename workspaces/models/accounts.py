@@ -1,0 +1,232 @@
+"""Keys of programs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import ClassVar
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as later
+
+from memoryhub.ids import PublicIdField
+from workspaces.models.people import Role, User, Workspace
+
+
+class KeyScope(models.TextChoices):
+    READ = "read", later("Read")
+    WRITE = "write", later("Read and write")
+
+
+class ApiKey(models.Model):
+    """Lets a program act as the person who made it, in one workspace. Made and checked by ``workspaces.accounts.keys``.
+
+    The key itself is not here, only its hash: nobody can read it again.
+    """
+
+    public_id = PublicIdField(prefix="key")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="api_keys")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_keys")
+    # The program that signed in for it, by which alone it is opened (workspaces.oauth); None: opened by its text.
+    client = models.ForeignKey(
+        "workspaces.OAuthClient", null=True, blank=True, on_delete=models.PROTECT, related_name="keys"
+    )
+    name = models.CharField(max_length=80)
+    scope = models.CharField(max_length=5, choices=KeyScope.choices, default=KeyScope.READ)
+    key_hash = models.CharField(max_length=64, unique=True, editable=False)  # SHA-256, hexadecimal
+    beginning = models.CharField(max_length=12, editable=False)  # by which its maker tells it from others
+    created_at = models.DateTimeField(default=timezone.now)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True, help_text="To the minute.")
+    calls = models.PositiveBigIntegerField(default=0, editable=False, help_text="Requests that passed.")
+    # The minute that is being counted, and the requests in it: in the database, so that all web processes share it.
+    counted_at = models.DateTimeField(null=True, editable=False)
+    counted = models.PositiveIntegerField(default=0, editable=False)
+
+    class Meta:
+        verbose_name = "API key"
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "name"],
+                condition=models.Q(revoked_at=None),
+                name="one_live_key_of_a_name",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.beginning}…)"
+
+    def is_expired(self, now: datetime) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
+
+
+# Programs that signed in by OAuth. What a person lets one do is an ``ApiKey``; here is how the program opens it.
+
+
+class OAuthClient(models.Model):
+    """A program that registered itself (RFC 7591). Anybody may: what it says of itself is its word alone.
+
+    It has no secret. Each sign-in proves that its requests are its own (PKCE).
+    """
+
+    public_id = PublicIdField(prefix="app")
+    name = models.CharField(max_length=60)
+    redirect_uris = models.JSONField(default=list)  # where its people are sent back to
+    created_at = models.DateTimeField(default=timezone.now, db_index=True)
+
+    class Meta:
+        verbose_name = "program"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class OAuthCode(models.Model):
+    """Consent of a person, until the program fetches it, which it may once. ``key``: the key that it got."""
+
+    client = models.ForeignKey(OAuthClient, on_delete=models.CASCADE, related_name="codes")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
+    key = models.ForeignKey(ApiKey, null=True, on_delete=models.CASCADE, related_name="+")
+    code_hash = models.CharField(max_length=64, unique=True, editable=False)
+    scope = models.CharField(max_length=5, choices=KeyScope.choices)
+    challenge = models.CharField(max_length=128)
+    redirect_uri = models.TextField()
+    names_redirect = models.BooleanField(default=True)  # then it must be named again
+    resource = models.CharField(max_length=20)
+    expires_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        verbose_name = "sign-in of a program"
+        verbose_name_plural = "sign-ins of programs"
+
+    def __str__(self) -> str:
+        return f"{self.client} for {self.user}"
+
+
+class TokenKind(models.TextChoices):
+    ACCESS = "access", "Access"
+    REFRESH = "refresh", "Refresh"
+
+
+class OAuthToken(models.Model):
+    """Opens a key for some time: an access token its endpoints, a refresh token new tokens, once.
+
+    ``resource`` is the path below which it opens endpoints.
+    """
+
+    key = models.ForeignKey(ApiKey, on_delete=models.CASCADE, related_name="tokens")
+    kind = models.CharField(max_length=7, choices=TokenKind.choices)
+    token_hash = models.CharField(max_length=64, unique=True, editable=False)
+    scope = models.CharField(max_length=5, choices=KeyScope.choices)
+    resource = models.CharField(max_length=20)
+    expires_at = models.DateTimeField(db_index=True)
+    used_at = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name = "token of a program"
+        verbose_name_plural = "tokens of programs"
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=models.Q(kind="refresh") | models.Q(used_at=None), name="only_refresh_is_used_up"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.key}"
+
+
+# Invitations into a workspace. Written by ``workspaces.accounts.invitations`` only.
+
+
+class Invitation(models.Model):
+    """An offer of membership: to one person (``user``), or to everyone who has its link.
+
+    The link is not stored: it is this id, signed (``invitations.link_token``). One to a person has none.
+
+    In ``used_by`` are also those whom an owner has removed since, or let do less: it is as used for them.
+    """
+
+    public_id = PublicIdField(prefix="inv")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="invitations")
+    role = models.CharField(max_length=10, choices=Role.choices, default=Role.VIEWER)
+    most = models.PositiveSmallIntegerField(default=1, help_text="How many people it lets in.")
+    used = models.PositiveSmallIntegerField(default=0, help_text="How many have come.")
+    used_by = ArrayField(
+        models.BigIntegerField(), default=list, blank=True, help_text="Their keys: each comes once."
+    )
+    user = models.ForeignKey(
+        User,
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="The person it is for. Empty: everyone who has its link.",
+    )
+    email = models.EmailField(blank=True, default="", help_text="Where it was sent, if it was.")
+    created_by = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now)
+    expires_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    declined_at = models.DateTimeField(null=True, blank=True)  # by the person it is for
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+
+    status = "invited"  # in the list of members
+    joined_at = None
+
+    def __str__(self) -> str:
+        return f"{self.role} of {self.workspace}, {self.used} of {self.most} used"
+
+
+# Groups of the directory, and what a person was given for a group. Written by ``workspaces.accounts.directory`` and
+# ``workspaces.accounts.groups``.
+
+
+class DirectoryGroup(models.Model):
+    """As the company's directory says it. What it gives stands in the settings, by its name."""
+
+    public_id = PublicIdField(prefix="grp")
+    name = models.CharField(max_length=256, unique=True)
+    external_id = models.CharField(max_length=256, blank=True, help_text="The directory's own id of it.")
+    members = models.ManyToManyField(User, related_name="+")
+
+    def __str__(self) -> str:
+        return f"Group {self.pk}"
+
+
+class GroupGrant(models.Model):
+    """So that it is taken away with the group, and what people gave never is. Without a workspace: being staff."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, null=True, related_name="+")
+    role = models.CharField(max_length=10, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["user", "workspace"], name="one_grant_a_place"),
+            models.UniqueConstraint(fields=["user"], condition=Q(workspace=None), name="one_grant_of_staff"),
+        ]
+
+    def __str__(self) -> str:
+        return f"Grant {self.pk}"
+
+
+# Mail that no server took yet. Written by ``workspaces.accounts.mailing``.
+
+
+class WaitingMail(models.Model):
+    """Whole, and sealed: it may hold a link that sets a password."""
+
+    sealed = models.TextField()
+    attempts = models.PositiveSmallIntegerField(default=1)
+    created_at = models.DateTimeField(default=timezone.now)
+    next_attempt_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"Mail {self.pk}"

@@ -1,0 +1,246 @@
+"""Files that people bring, and the passages that they are read into. Written by ``workspaces.documents`` only."""
+
+from __future__ import annotations
+
+from typing import Self, TypeVar
+
+from django.db import models
+from django.db.models import F, Q
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as later
+
+from memoryhub.ids import PublicIdField
+from workspaces.models.kinds import place_of
+from workspaces.models.people import User, Workspace
+
+# Rows that belong to a workspace or to one person alone: documents, their passages, artifacts.
+
+M = TypeVar("M", bound=models.Model, covariant=True)
+OWNED_PLACE = "coalesce(-m.owner_id, m.workspace_id)"  # place_of(…, owner_id=…) in SQL
+OWNED_HERE = "m.workspace_id = %(workspace)s::bigint AND m.owner_id IS NULL"  # Kind.here and Kind.own
+OWNED_OWN = "m.owner_id = %(user)s::bigint AND -(%(user)s::bigint) = ANY(%(places)s::bigint[])"
+OWNER_HELP = (
+    "Who alone sees it, in every workspace. It lies in their own one. Empty: every member of the workspace."
+)
+
+
+class Owned:
+    """Row with its workspace, and its owner if it is one person's alone."""
+
+    workspace_id: int
+    owner_id: int | None
+
+    @property
+    def place(self) -> int:
+        """Return its scope in the index; the same in SQL is ``OWNED_PLACE``."""
+        return place_of(self.workspace_id, owner_id=self.owner_id)
+
+    @property
+    def is_personal(self) -> bool:
+        return self.owner_id is not None
+
+
+class OwnedQuerySet(models.QuerySet[M]):
+    """Rows with a ``workspace``, and an ``owner`` where they are one person's alone."""
+
+    def live(self) -> Self:
+        return self.filter(deleted_at=None)
+
+    def visible_to(self, user: User) -> Self:
+        """Return those of this person's workspaces, but personal ones only their own; each with the ``role`` there."""
+        mine = self.filter(Q(owner=None) | Q(owner=user), workspace__memberships__user=user)
+        return mine.annotate(role=F("workspace__memberships__role"))
+
+
+DOCUMENT = 2  # passages of documents as a kind of what the index finds (workspaces.documents.finding)
+TITLE_LENGTH = 200
+
+
+class DocumentStatus(models.TextChoices):
+    WAITING = "waiting", later("Waiting")
+    READING = "reading", later("Being read")
+    INDEXING = "indexing", later("Found by words")  # its vectors are being made
+    READY = "ready", later("Ready")
+    FAILED = "failed", later("Could not be read")
+
+
+READ = (DocumentStatus.INDEXING, DocumentStatus.READY)
+
+
+class DocumentQuerySet(OwnedQuerySet["Document"]):
+    def drafts(self) -> DocumentQuerySet:
+        """Files in a composer whose message has not been sent."""
+        return self.filter(drafted_at__isnull=False)
+
+    def to_read(self) -> DocumentQuerySet:
+        """Return the documents whose file may be read: in use, or a draft."""
+        return self.filter(Q(deleted_at=None) | Q(drafted_at__isnull=False))
+
+    def not_quite_read(self) -> DocumentQuerySet:
+        """Return those in use that say why they, or pictures in them, could not be read; and pictures read before
+        pictures were drawn, of which nothing can be shown.
+        """
+        undrawn = Q(status__in=READ, media_type__startswith="image/", picture=None)
+        return self.live().filter(~Q(error="") | undrawn)
+
+    def charged_to(self, user: User) -> DocumentQuerySet:
+        """Return the documents whose newest file this person added."""
+        return self.filter(Q(version_by=user) | Q(version=1, created_by=user))
+
+
+class Document(Owned, models.Model):
+    role: str  # the asker's, where ``visible_to`` loaded it
+    by_meaning: float | None  # where ``workspaces.documents.reading_jobs.with_shares`` has set it
+
+    public_id = PublicIdField(prefix="doc")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="documents")
+    owner = models.ForeignKey(
+        User, on_delete=models.CASCADE, null=True, blank=True, related_name="+", help_text=OWNER_HELP
+    )
+    title = models.CharField(max_length=TITLE_LENGTH)
+    file_name = models.CharField(
+        max_length=40, unique=True, editable=False
+    )  # random; memoryhub.files.stored_files
+    media_type = models.CharField(max_length=100, help_text="From its first bytes and its name's ending.")
+    size = models.BigIntegerField(help_text="Bytes.")
+    sha256 = models.CharField(max_length=64, help_text="Of the content, hexadecimal.")
+    version = models.PositiveIntegerField(default=1, help_text="Counts up with every newer file.")
+    version_by = models.ForeignKey(
+        User,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="Who brought the newest file. Empty: who brought the document.",
+    )
+    version_at = models.DateTimeField(null=True, blank=True, help_text="And when.")
+    status = models.CharField(max_length=10, choices=DocumentStatus.choices, default=DocumentStatus.WAITING)
+    error = models.CharField(max_length=300, blank=True, default="", help_text="Why it could not be read.")
+    pages = models.PositiveIntegerField(default=0, help_text="0 where it has none.")
+    characters = models.PositiveIntegerField(default=0)
+    passage_count = models.PositiveIntegerField(default=0)
+    seconds = models.FloatField(default=0, help_text="How long the last reading took.")
+    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now)
+    updated_at = models.DateTimeField(default=timezone.now)
+    reading_since = models.DateTimeField(null=True, blank=True)
+    heartbeat_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="While it is read: the reader's last sign of life. Else: when it was queued.",
+    )
+    deleted_at = models.DateTimeField(null=True, blank=True)
+    drafted_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="When it was put in a composer, until its message is sent. So long it is its owner's and not in use: "
+        "deleted_at is the same moment (workspaces.documents.documents).",
+    )
+
+    objects = DocumentQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        indexes = [
+            models.Index(
+                fields=["workspace", "-created_at", "-id"], name="document_list", condition=Q(deleted_at=None)
+            ),
+            models.Index(
+                fields=["status", "updated_at"],
+                name="document_unread",
+                condition=Q(status__in=["waiting", "reading"]),
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace", "sha256"],
+                name="one_document_a_content",
+                condition=Q(deleted_at=None, owner=None),
+            ),
+            models.UniqueConstraint(
+                fields=["owner", "sha256"],
+                name="one_own_document_a_content",
+                condition=Q(deleted_at=None, owner__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.public_id  # which says nothing of it where the admin writes it
+
+    @property
+    def is_draft(self) -> bool:
+        return self.drafted_at is not None
+
+
+class DocumentPicture(models.Model):
+    """The shown picture of a document that is one, on pages and to models that see: redrawn from its newest file,
+    small, and without anything else that lies in that.
+    """
+
+    document = models.OneToOneField(
+        Document, on_delete=models.CASCADE, primary_key=True, related_name="picture"
+    )
+    jpeg = models.BinaryField()
+    width = models.PositiveSmallIntegerField()
+    height = models.PositiveSmallIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.document_id}, {self.width} by {self.height}"
+
+
+class DocumentVersion(models.Model):
+    """An earlier file of a document. Its text is in the file alone: what is found is of the newest."""
+
+    document = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="versions")
+    version = models.PositiveIntegerField()
+    file_name = models.CharField(max_length=40, unique=True, editable=False)
+    media_type = models.CharField(max_length=100)
+    size = models.BigIntegerField(help_text="Bytes.")
+    sha256 = models.CharField(max_length=64)
+    version_by = models.ForeignKey(
+        User, on_delete=models.SET_NULL, null=True, blank=True, related_name="document_versions"
+    )
+    version_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-version"]
+        constraints = [models.UniqueConstraint(fields=["document", "version"], name="one_version_a_number")]
+
+    def __str__(self) -> str:
+        return f"{self.document_id} version {self.version}"
+
+
+class DocumentPassage(Owned, models.Model):
+    """A piece of a document's text. All of them one after the other are the whole text: none overlap."""
+
+    document = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="passages")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, db_index=False, related_name="+")
+    owner = models.ForeignKey(
+        User,
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        db_index=False,  # passage_own has those few that have one
+        related_name="+",
+        help_text="The document's.",
+    )
+    number = models.PositiveIntegerField(help_text="From 0, in reading order.")
+    page = models.PositiveIntegerField(default=0, help_text="0 where the document has none.")
+    heading = models.CharField(max_length=300, blank=True, default="")
+    begins = models.PositiveIntegerField(help_text="Its first character's place in the text.")
+    text = models.TextField()
+    around = models.TextField(help_text="Its heading and its text with some of what stands before and after.")
+    deleted_at = models.DateTimeField(null=True, blank=True)
+
+    objects = OwnedQuerySet["DocumentPassage"].as_manager()
+
+    class Meta:
+        verbose_name_plural = "document passages"
+        constraints = [models.UniqueConstraint(fields=["document", "number"], name="one_passage_a_number")]
+        indexes = [
+            models.Index(fields=["workspace"], name="passage_live", condition=Q(deleted_at=None)),
+            models.Index(fields=["owner"], name="passage_own", condition=Q(owner__isnull=False)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.document_id}:{self.number}"

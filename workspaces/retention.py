@@ -1,0 +1,237 @@
+"""The rules themselves: what an owner sets, within what the operator allows, and what would go by them."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import DateTimeField, DurationField, ExpressionWrapper, F, Q, QuerySet, Value
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Greatest
+from django.utils.translation import gettext as _
+
+from memoryhub.errors import Invalid
+from workspaces.access import lock_to_count, require, role_in
+from workspaces.artifacts import artifacts
+from workspaces.audit import KEPT_ANYWAY, RULES_HOLD_AFTER, Verb, Word, record
+from workspaces.documents import documents
+from workspaces.models import Artifact, AuditEvent, Document, Retention, Role, User, Workspace
+
+NAMES = ("chats", "memories", "documents", "artifacts", "activity")
+MOST_DAYS = 36_500
+
+Rules = Mapping[str, int | None]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Range of an owner's choice, in days; ``most`` 0: for good as well."""
+
+    least: int
+    most: int
+
+
+def bounds(name: str) -> Bounds:
+    most = settings.RETENTION_MOST[name]
+    least = settings.MIN_ACTIVITY_DAYS if name == "activity" else 1
+    return Bounds(min(least, most) if most else least, most)
+
+
+def rules_of(workspace: Workspace) -> Rules:
+    """The owners' own, by name; None: none. One query."""
+    found = Retention.objects.filter(workspace=workspace).values(*NAMES).first()
+    return found or dict.fromkeys(NAMES)
+
+
+def in_force(rules: Rules) -> Rules:
+    """With what the operator allows at most: the shorter one holds."""
+    return {
+        name: min((days for days in (rules[name], bounds(name).most) if days), default=None) for name in NAMES
+    }
+
+
+def set_rules(workspace: Workspace, *, by: User, now: datetime, **days: int | None) -> Rules:
+    """Set the rules that are named; None takes one away. Owners only. Raises Invalid, by name.
+
+    Nothing goes by them for a day (``RULES_HOLD_AFTER``), so that a slip of the hand can be taken back.
+    """
+    check(days)
+    with transaction.atomic():
+        lock_to_count(workspace)
+        require(role_in(by, workspace) or Role.VIEWER, Role.OWNER)
+        before = rules_of(workspace)
+        after = {**before, **days}
+        if after == before:
+            return after
+        values = {**after, "set_by": by, "updated_at": now}
+        Retention.objects.update_or_create(workspace=workspace, defaults=values)
+        changed: dict[str, Word | list[Word]] = {
+            name: after[name] or "for_good" for name in NAMES if after[name] != before[name]
+        }
+        record(Verb.RETENTION_SET, by=by, workspace=workspace, details=changed)
+    return after
+
+
+def check(days: Rules) -> None:
+    """Raise Invalid for what is no number of days, or none that may be chosen."""
+    wrong: dict[str, str] = {}
+    for name, number in days.items():
+        if name not in NAMES:
+            raise Invalid(fields={name[:60]: _("There is no such rule.")})
+        allowed = bounds(name)
+        most = allowed.most or MOST_DAYS
+        if number is not None and not allowed.least <= number <= most:
+            wrong[name] = _("Must be %(least)s to %(most)s days.") % {"least": allowed.least, "most": most}
+    if wrong:
+        raise Invalid(fields=wrong)
+
+
+def would_go(workspace: Workspace, rules: Rules, *, by: User, now: datetime) -> dict[str, int]:
+    """Count what these rules would delete today, by name: of what ``by`` may know to be there."""
+    wanted = in_force({**dict.fromkeys(NAMES), **rules})
+    found = {}
+    for kind in kinds():
+        if days := wanted[kind.name]:
+            theirs = kind.rows().filter(kind.shared | kind.of(by), workspace=workspace)
+            found[kind.name] = older(theirs, kind, now - timedelta(days=days)).count()
+    if days := rules.get("activity"):
+        events = AuditEvent.objects.of_workspace(workspace).exclude(verb__in=KEPT_ANYWAY)
+        found["activity"] = events.filter(at__lt=now - timedelta(days=days)).count()
+    return found
+
+
+def older(rows: QuerySet[Any], kind: Kept, before: datetime | Combinable) -> QuerySet[Any]:
+    return rows.annotate(counted_from=kind.since).filter(counted_from__lt=before)
+
+
+def is_overdue(kind_name: str, workspace: Workspace, since: datetime, *, now: datetime) -> bool:
+    """Return whether a thing kept ``since`` would go at once: the time of one that a person restores starts again."""
+    days = in_force(rules_of(workspace))[kind_name]
+    return days is not None and since < now - timedelta(days=days)
+
+
+# Kinds of things with a retention rule. The apps above register theirs (``register_kept``), as they do with quotas.
+
+EVERY = Q()
+SHARED = Q(owner=None)
+# What is personal lies in its owner's own workspace, and goes by a rule there only if it is theirs.
+BY_RULE = SHARED | Q(owner=F("workspace__retention__set_by"))
+
+
+class Delete(Protocol):
+    def __call__(self, row: Any, /, *, now: datetime) -> object: ...
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A kind of thing: its ``rows`` that may go at all (live, and pinned by nobody), ``since`` when their days are
+    counted, which of them everybody in the workspace may see (``shared``) and which a person (``of``), and how one that
+    is locked is deleted, softly.
+    """
+
+    name: str
+    rows: Callable[[], QuerySet[Any]]
+    since: Combinable
+    shared: Q
+    of: Callable[[User], Q]
+    delete: Delete
+    by_rule: Q = EVERY  # those that an owner's rule concerns; the operator's concerns all
+
+
+_kinds: dict[str, Kept] = {}
+
+
+def register_kept(kind: Kept) -> None:
+    _kinds[kind.name] = kind
+
+
+def kinds() -> list[Kept]:
+    return list(_kinds.values())
+
+
+register_kept(
+    Kept(
+        name="documents",
+        rows=lambda: Document.objects.live(),
+        since=Greatest("created_at", "updated_at"),
+        shared=SHARED,
+        of=lambda user: Q(owner=user),
+        delete=documents.take_out,
+        by_rule=BY_RULE,
+    )
+)
+register_kept(
+    Kept(
+        name="artifacts",
+        rows=lambda: Artifact.objects.live(),
+        since=F("updated_at"),
+        shared=SHARED,
+        of=lambda user: Q(owner=user),
+        delete=artifacts.take_out,
+        by_rule=BY_RULE,
+    )
+)
+
+
+# Deletion by the rules, softly and a few rows at a time: until the purge it can be restored.
+
+BATCH = 50  # rows locked at a time: nobody waits for more than these few deletes
+
+
+def sweep(*, now: datetime, seconds: float) -> tuple[int, bool]:
+    """Delete what was kept for its time, for about so many seconds; how many, and whether that was all of it.
+
+    Nothing is looked for where nobody has set a rule: one query.
+    """
+    deadline, number = time.monotonic() + seconds, 0
+    for kind in kinds():
+        for rows in _overdue(kind, now):
+            for removed in _batches(kind, rows, now):
+                number += removed
+                if time.monotonic() > deadline:
+                    return number, False
+    return number, True
+
+
+def _overdue(kind: Kept, now: datetime) -> Iterator[QuerySet[Any]]:
+    """By owners' rules, then by the operator's; each only where there are any."""
+    held = Retention.objects.filter(**{f"{kind.name}__isnull": False}, updated_at__lt=now - RULES_HOLD_AFTER)
+    if held.exists():
+        days = F(f"workspace__retention__{kind.name}")
+        kept = ExpressionWrapper(days * Value(timedelta(days=1)), output_field=DurationField())
+        before = ExpressionWrapper(Value(now) - kept, output_field=DateTimeField())
+        yield older(kind.rows().filter(kind.by_rule, workspace__retention__in=held), kind, before)
+    if most := settings.RETENTION_MOST[kind.name]:
+        yield older(kind.rows(), kind, now - timedelta(days=most))
+
+
+def _batches(kind: Kept, rows: QuerySet[Any], now: datetime) -> Iterator[int]:
+    """Yield counts of deleted batches. Locked rows are in use, and stay this time."""
+    last = 0
+    while True:
+        with transaction.atomic():
+            due = rows.filter(pk__gt=last).order_by("pk").select_related("workspace")
+            batch = list(due.select_for_update(of=("self",), skip_locked=True)[:BATCH])
+            for row in batch:
+                kind.delete(row, now=now)
+            _note(kind, batch)
+        if batch:
+            yield len(batch)
+            last = batch[-1].pk
+        if len(batch) < BATCH:
+            return
+
+
+def _note(kind: Kept, gone: list[Any]) -> None:
+    """Record the count in the activity of each workspace; of personal things its owners learn nothing."""
+    shared = kind.rows().model._base_manager.filter(kind.shared, pk__in=[row.pk for row in gone])
+    counts = Counter(shared.order_by().values_list("workspace", flat=True))
+    for workspace in Workspace.objects.filter(pk__in=counts).order_by("pk"):
+        details = {kind.name: counts[workspace.pk]}
+        record(Verb.RETENTION_APPLIED, by=None, workspace=workspace, details=details)

@@ -1,1 +1,0 @@
-"""Retention: owners' rules for a workspace, the operator's for all, and what is deleted by them."""

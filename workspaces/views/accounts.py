@@ -1,0 +1,202 @@
+"""Parts of allauth's pages that depend on this installation."""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+
+from allauth.account.adapter import get_adapter
+from allauth.account.views import login, password_reset, signup
+from django.contrib import messages as notices
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.models import AnonymousUser
+from django.db import transaction
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from memoryhub import mail
+from memoryhub.errors import DomainError, Invalid, NotFound
+from memoryhub.http.files import SHUT, require_fitting, too_long
+from workspaces import audit
+from workspaces.access import get_workspace
+from workspaces.accounts import sessions
+from workspaces.accounts.closing import delete_account, foresee_leaving
+from workspaces.accounts.sign_in import ask_for_password
+from workspaces.actions.removal import lines_of
+from workspaces.documents.reading.pictures import FACE
+from workspaces.documents.reading.process import CouldNotRead, read_file
+from workspaces.models import PersonPicture, Role, User
+from workspaces.throttles import spend
+from workspaces.views import PageRequest
+from workspaces.views.forms import DeleteForm
+
+
+@login_not_required
+def sign_in(request: HttpRequest) -> HttpResponseBase:
+    """Sign in, or create the first account if there is none yet."""
+    is_fresh = not request.user.is_authenticated and not User.objects.exists()
+    if is_fresh and get_adapter(request).is_open_for_signup(request):
+        request.is_fresh_installation = True  # type: ignore[attr-defined]
+        return signup(request)
+    return login(request)
+
+
+@login_not_required
+def reset_password(request: HttpRequest) -> HttpResponseBase:
+    """Without mail no link is made that nobody could be sent: the page says whom to ask."""
+    return (
+        password_reset(request) if mail.is_set() else render(request, "account/password_reset_no_mail.html")
+    )
+
+
+# The page on which a person deletes their account.
+
+
+@require_http_methods(["GET", "POST"])
+def delete(request: PageRequest) -> HttpResponse:
+    """GET says what goes and what stays, POST with the name typed does it and signs out everywhere."""
+    ask_for_password(request)
+    user = request.user
+    form = DeleteForm(
+        request.POST if request.method == "POST" else None, name=user.get_username(), what="account"
+    )
+    removed = form.done(lambda: delete_account(user))
+    if removed is not None:
+        request.session.flush()
+        request.user = AnonymousUser()  # type: ignore[assignment]  # there is nobody any more
+        return render(request, "workspaces/account_deleted.html", {"report": {"lines": lines_of(removed)}})
+    context = {"form": form, "plan": foresee_leaving(user)}
+    return render(request, "workspaces/delete_account.html", context, status=422 if form.errors else 200)
+
+
+# A person's picture: brought and taken away on the profile, and shown beside what they say.
+
+
+@csrf_exempt  # not before the length is looked at: checking the token reads the whole form
+def change(request: PageRequest) -> HttpResponse:
+    require_fitting(request, MOST_BYTES)
+    return _change(request)
+
+
+@csrf_protect
+@require_POST
+def _change(request: PageRequest) -> HttpResponse:
+    """The ``file`` is theirs from now on; without one, ``remove`` takes away what was."""
+    file = request.FILES.get("file")
+    try:
+        if file is not None:
+            set_picture(request.user, file.chunks(), now=timezone.now())
+        elif "remove" in request.POST:
+            remove_picture(request.user)
+        else:
+            raise Invalid(_("Choose a file first."))
+        notices.success(request, _("Saved."))
+    except DomainError as error:
+        notices.error(request, error.message)
+    if request.htmx:  # it stands in other places of the page, too
+        return HttpResponse(headers={"HX-Refresh": "true"})
+    return redirect(reverse("workspaces:profile") + "#picture")
+
+
+@require_GET
+def picture(request: PageRequest, user_id: str) -> HttpResponse:
+    """Another one has another address (``?v=``), so that a browser asks once."""
+    response = HttpResponse(picture_of(request.user, user_id), content_type="image/jpeg", headers=SHUT)
+    response["Cache-Control"] = "private, max-age=31536000, immutable"
+    return response
+
+
+# A person's own picture, by which others know who speaks. Those who have none are known by their initials.
+#
+# It lies in the database, as the pictures of documents do: it goes with the account in one transaction, and backups and
+# other hosts have it without another store.
+
+MOST_BYTES = 10_000_000  # of what is brought; about 15,000 are kept
+SECONDS = 10  # of a processor that drawing one may take
+
+
+def set_picture(user: User, content: Iterable[bytes], *, now: datetime) -> None:
+    """Keep the middle of it, redrawn in another process. Raises TooManyRequests, TooLarge, Invalid."""
+    spend("uploads", user, now=now)
+    with tempfile.NamedTemporaryFile(prefix="memoryhub-picture-") as file:
+        for chunk in content:
+            file.write(chunk)
+            if file.tell() > MOST_BYTES:
+                raise too_long(MOST_BYTES)
+        file.flush()
+        try:
+            drawn = read_file(Path(file.name), FACE, most=SECONDS).picture
+        except CouldNotRead:
+            drawn = None
+    if drawn is None:
+        raise Invalid(_("This picture could not be read. Choose a PNG, JPEG, GIF or WebP."))
+    with transaction.atomic():
+        _mark(user, secrets.token_hex(8))
+        PersonPicture.objects.update_or_create(user=user, defaults={"jpeg": drawn.jpeg})
+
+
+def remove_picture(user: User) -> None:
+    with transaction.atomic():
+        _mark(user, "")
+        PersonPicture.objects.filter(user=user).delete()
+
+
+def picture_of(asker: User, user_id: str) -> bytes:
+    """As a JPEG, for who shares a workspace with its person. NotFound for all others, and where there is none."""
+    shared = Q(user__memberships__workspace__memberships__user=asker)
+    found = PersonPicture.objects.filter(Q(user=asker) | shared, user__public_id=user_id).first()
+    if found is None:
+        raise NotFound(_("There is no such picture."))
+    return bytes(found.jpeg)
+
+
+def _mark(user: User, version: str) -> None:
+    """Holds the person's row until the commit, so that of two at once one is whole before the other begins."""
+    User.objects.filter(pk=user.pk).update(picture_version=version)
+    user.picture_version = version
+
+
+# Pages about trust: ending one's sessions, and what was done in a workspace.
+
+
+@require_POST
+def end_session(request: PageRequest, session_id: str) -> HttpResponse:
+    """End one of your sessions. Ending this very one signs out."""
+    ended = sessions.end_session(session_id, by=request.user)
+    if ended.session_key == request.session.session_key:
+        request.session.flush()
+        return redirect("account_login")
+    notices.success(request, _("That session is signed out."))
+    return _to_sessions()
+
+
+@require_POST
+def end_other_sessions(request: PageRequest) -> HttpResponse:
+    ended = sessions.end_other_sessions(request.user, keep=request.session.session_key, by=request.user)
+    text = ngettext(
+        "%(number)s other session was signed out.", "%(number)s other sessions were signed out.", ended
+    )
+    notices.success(request, text % {"number": ended})
+    return _to_sessions()
+
+
+@require_GET
+def activity(request: PageRequest, ws_id: str) -> HttpResponse:
+    """Show the activity of a workspace to its owners."""
+    workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
+    page = audit.page_of(workspace, before=request.GET.get("before", ""))
+    return render(request, "workspaces/activity.html", {"workspace": workspace, "page": page})
+
+
+def _to_sessions() -> HttpResponse:
+    return redirect(reverse("workspaces:profile") + "#sessions")

@@ -1,0 +1,342 @@
+"""Pages of a workspace's artifacts: the list, one of them beside the chat or on a page of its own, its versions."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django.contrib import messages as notices
+from django.core.paginator import Paginator
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.http import content_disposition_header
+from django.utils.text import slugify
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from memoryhub.errors import Invalid, NotFound
+from workspaces.access import get_workspace
+from workspaces.accounts.sign_in import ask_for_password
+from workspaces.actions.owned import may_take_away, require_right_to_forget
+from workspaces.artifacts import artifacts
+from workspaces.artifacts.artifacts import LooksDelicate, Stale, Written, forget_artifact, get_artifact
+from workspaces.leaving_machine import Reach, in_reach
+from workspaces.models import Artifact, ArtifactKind, ArtifactVersion, Role
+from workspaces.models.artifacts import CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
+from workspaces.views import PageRequest
+from workspaces.views.comparing import compare
+from workspaces.views.forms import destination, say_whose, whose
+
+PAGE_SIZE = 50
+VERSIONS_SHOWN = 100
+
+
+def _artifact(
+    request: PageRequest, ws_id: str, art_id: str, need: Role = Role.VIEWER, *, or_deleted: bool = False
+) -> Artifact:
+    workspace = get_workspace(request.user, ws_id, need=need)
+    return get_artifact(request.user, art_id, workspace=workspace, or_deleted=or_deleted)
+
+
+def _number(text: str | None, otherwise: int) -> int:
+    """Return the number of a version from an address or a form."""
+    if not text:
+        return otherwise
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise NotFound(_("There is no such version of this artifact."))
+    return int(text)
+
+
+@require_http_methods(["GET", "POST"])
+def artifact_list(request: PageRequest, ws_id: str) -> HttpResponse:
+    """GET shows them, POST keeps one that somebody writes here."""
+    need = Role.EDITOR if request.method == "POST" else Role.VIEWER
+    workspace = get_workspace(request.user, ws_id, need=need)
+    context: dict[str, Any] = {"workspace": workspace, "kinds": ArtifactKind.choices}
+    if request.method == "POST":
+        sent = request.POST
+        written = Written(sent.get("title", ""), sent.get("content", ""), sent.get("language", ""))
+        try:
+            made = artifacts.keep(
+                workspace,
+                written,
+                kind=sent.get("kind", ""),
+                by=request.user,
+                now=timezone.now(),
+                personal=sent.get("personal") == "on",
+                confirmed=sent.get("confirm") == "true",
+            )
+            return redirect("workspaces:artifact", ws_id, made.public_id)
+        except Invalid as error:
+            kept = {"kind": sent.get("kind", ""), "personal": sent.get("personal") == "on"}
+            context |= {"sent": written, **kept, **_refusal_of(error)}
+    found = in_reach(Artifact.objects.live(), workspace, request.user, Reach.here(workspace))
+    context |= {
+        "can_write": Role(workspace.role).allows(Role.EDITOR),
+        "page": Paginator(found.select_related("created_by"), PAGE_SIZE).get_page(request.GET.get("page")),
+        "lengths": {"title": TITLE_LENGTH, "language": LANGUAGE_LENGTH, "content": CONTENT_LENGTH},
+    }
+    return render(request, "artifacts/list.html", context, status=422 if "problem" in context else 200)
+
+
+@require_http_methods(["GET", "POST"])
+def artifact(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
+    """GET shows it (for htmx beside the chat), ``?version=`` as it was; POST keeps what was edited as a new version."""
+    if request.method == "GET":
+        return show(request, _artifact(request, ws_id, art_id))
+    found = _artifact(request, ws_id, art_id, Role.EDITOR)
+    sent = request.POST
+    typed = Written(sent.get("title", ""), sent.get("content", ""), sent.get("language", found.language))
+    seen = _number(sent.get("version"), 0)
+    try:
+        found = artifacts.change(
+            found,
+            title=typed.title,
+            content=typed.content,
+            language=typed.language,
+            by=request.user,
+            now=timezone.now(),
+            seen={f"{found.public_id}-{seen}"} if seen else None,
+            confirmed=sent.get("confirm") == "true",
+        )
+    except Stale as error:
+        changed = compare(error.artifact.content, typed.content.replace("\r\n", "\n"))
+        now_there = get_artifact(request.user, art_id)
+        return show(
+            request, now_there, {"sent": typed, "problem": error.message, "lines": changed}, status=409
+        )
+    except Invalid as error:
+        return show(request, found, {"sent": typed, **_refusal_of(error)}, status=422)
+    return show(request, found) if request.htmx else redirect("workspaces:artifact", ws_id, art_id)
+
+
+def show(
+    request: PageRequest, found: Artifact, more: dict[str, Any] | None = None, *, status: int = 200
+) -> HttpResponse:
+    """On a page of its own, or for htmx in the panel beside a chat; ``more`` for its template."""
+    number = _number(request.GET.get("version"), found.version)
+    shows_source = found.kind != ArtifactKind.HTML or request.GET.get("show") == "source"
+    context = {
+        "workspace": found.workspace,
+        "artifact": found,
+        "shown": artifacts.get_version(found, number),
+        "can_write": Role(found.role).allows(Role.EDITOR),
+        "may_forget": may_take_away(found, request.user, found.role),
+        **whose(found, request.user),
+        "shows_source": shows_source,
+        "lengths": {"title": TITLE_LENGTH, "language": LANGUAGE_LENGTH, "content": CONTENT_LENGTH},
+        "in_panel": bool(request.htmx),
+    }
+    template = "artifacts/panel.html" if request.htmx else "artifacts/artifact.html"
+    response = render(request, template, context | (more or {}), status=status)
+    return beside_chat(response) if request.htmx else response
+
+
+def beside_chat(response: HttpResponse) -> HttpResponse:
+    """For htmx, in the panel, also where something was refused."""
+    response["HX-Retarget"], response["HX-Reswap"] = "#panel", "innerHTML"
+    return response
+
+
+def _refusal_of(error: Invalid) -> dict[str, Any]:
+    """Return, for the form, what is wrong, and whether its writer may keep it all the same."""
+    return {"problem": error.message, "asks": isinstance(error, LooksDelicate)}
+
+
+@require_GET
+def frame(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
+    """A web page, to be run in the frame of the artifact's page and nowhere else."""
+    found = _artifact(request, ws_id, art_id)
+    if found.kind != ArtifactKind.HTML:
+        raise NotFound
+    if request.headers.get("Sec-Fetch-Dest", "iframe") != "iframe":  # in a tab of its own it could lead away
+        return redirect("workspaces:artifact", ws_id, art_id)
+    number = _number(request.GET.get("version"), found.version)
+    return framed_page(artifacts.get_version(found, number))
+
+
+@require_GET
+def download(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
+    found = _artifact(request, ws_id, art_id)
+    number = _number(request.GET.get("version"), found.version)
+    return as_download(found, artifacts.get_version(found, number))
+
+
+@require_GET
+def versions(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
+    """Show what changed between two versions, the newest two by default, and list all."""
+    found = _artifact(request, ws_id, art_id)
+    after = artifacts.get_version(found, _number(request.GET.get("to"), found.version))
+    before = artifacts.get_version(found, _number(request.GET.get("from"), max(1, after.number - 1)))
+    context = {
+        "workspace": found.workspace,
+        "artifact": found,
+        "can_write": Role(found.role).allows(Role.EDITOR),
+        "before": before,
+        "after": after,
+        "lines": compare(before.content, after.content),
+        "all_versions": found.versions.select_related("by").defer("content")[:VERSIONS_SHOWN],
+    }
+    return render(request, "artifacts/versions.html", context)
+
+
+@require_POST
+def back(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
+    found = _artifact(request, ws_id, art_id, Role.EDITOR)
+    number = _number(request.POST.get("number"), 0)
+    artifacts.bring_back(found, number, by=request.user, now=timezone.now())
+    notices.success(request, _("Version %(number)s is the newest again.") % {"number": number})
+    return redirect("workspaces:artifact", ws_id, art_id)
+
+
+@require_POST
+def undo(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
+    """Beside a notice, or a line of what the model did: that one change is taken back."""
+    found = _artifact(request, ws_id, art_id, Role.EDITOR)
+    artifacts.undo(found, _number(request.POST.get("version"), 1), by=request.user, now=timezone.now())
+    return render(request, "artifacts/undone.html", {"workspace": found.workspace})
+
+
+@require_POST
+def delete(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
+    found = _artifact(request, ws_id, art_id, Role.EDITOR)
+    artifacts.delete(found, by=request.user, now=timezone.now())
+    undo_url = reverse("workspaces:restore_artifact", args=[ws_id, art_id])
+    notices.success(request, _("“%(name)s” is deleted.") % {"name": found.title}, extra_tags=undo_url)
+    return redirect("workspaces:artifacts", ws_id)
+
+
+@require_POST
+def restore(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
+    found = _artifact(request, ws_id, art_id, Role.EDITOR, or_deleted=True)
+    artifacts.restore(found, by=request.user, now=timezone.now())
+    if request.htmx:  # the undo of a notice
+        return HttpResponse(headers={"HX-Refresh": "true"})
+    return redirect("workspaces:artifact", ws_id, art_id)
+
+
+@require_POST
+def move(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
+    """To those whom the form names."""
+    found = _artifact(request, ws_id, art_id, Role.EDITOR)
+    moved = artifacts.move(found, destination(request), by=request.user)
+    say_whose(request, moved)
+    return redirect("workspaces:artifact", moved.workspace.public_id, art_id)
+
+
+@require_http_methods(["GET", "POST"])
+def forget(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
+    """GET asks, POST does it; also of a deleted one."""
+    found = _artifact(request, ws_id, art_id, Role.EDITOR, or_deleted=True)
+    require_right_to_forget(found, request.user)
+    ask_for_password(request)
+    if request.method == "GET":
+        back = reverse("workspaces:artifacts", args=[ws_id])
+        context = {"workspace": get_workspace(request.user, ws_id), "artifact": found, "back": back}
+        return render(request, "artifacts/forget.html", context)
+    forget_artifact(found, by=request.user)
+    notices.success(request, _("It is forgotten for good."))
+    return redirect("workspaces:artifacts", ws_id)
+
+
+# An artifact on its way to a browser: as a file, or as a page that runs where it can reach nothing.
+#
+# What runs was written by a model, perhaps at somebody else's wish. It gets an origin of its own (``sandbox`` without
+# ``allow-same-origin``, said by the frame and by the answer itself), no network, and no way to lead the page around it
+# anywhere (docs/security.md).
+
+NO_NETWORK = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; font-src data:; "
+    "media-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'; sandbox allow-scripts"
+)
+# No policy that all browsers know keeps WebRTC from the network. Chromium has a header for it; others find no WebRTC in
+# the page, nor any frame within it, where they would: a frame goes before it can run anything. Shadow
+# roots are watched from their making, so none is made elsewhere: none is declared in the page's own text, and what
+# could declare or copy one while it runs (``document.write``, ``…HTMLUnsafe``, clonable roots) puts in plain HTML, or
+# is gone. What the script relies on later is held here, since the page may put something else in its place.
+NO_CONNECTIONS = {"Connection-Allowlist": "()"}
+WITHOUT_WEBRTC = """<script>{
+  const gone = (holder, name) => {
+    delete holder[name];
+    Object.defineProperty(holder, name, { value: undefined });
+  };
+  for (const name of ["RTCPeerConnection", "webkitRTCPeerConnection"]) gone(window, name);
+  const { apply } = Reflect, Observer = MutationObserver, { observe } = Observer.prototype;
+  const { remove, attachShadow, insertAdjacentHTML } = Element.prototype;
+  const watch = (root, { querySelectorAll }) => {
+    const clear = () => {
+      const found = apply(querySelectorAll, root, ["iframe, frame, object, embed, fencedframe, portal"]);
+      for (let at = 0; found[at]; at++) apply(remove, found[at], []);
+    };
+    apply(observe, new Observer(clear), [root, { __proto__: null, childList: true, subtree: true }]);
+  };
+  watch(document, Document.prototype);
+  Element.prototype.attachShadow = function (given) {
+    const root = apply(attachShadow, this, [{ __proto__: null, ...given, clonable: false }]);
+    watch(root, DocumentFragment.prototype);
+    return root;
+  };
+  for (const holder of [Element.prototype, ShadowRoot.prototype, Document.prototype, Document]) {
+    for (const name of Object.getOwnPropertyNames(holder)) if (/unsafe/i.test(name)) gone(holder, name);
+  }
+  gone(window, "XSLTProcessor");
+  const { parseFromString } = DOMParser.prototype;  // its third parameter once let roots be declared
+  DOMParser.prototype.parseFromString = function (text, type) {
+    return apply(parseFromString, this, [text, type]);
+  };
+  Document.prototype.write = Document.prototype.writeln = function (...parts) {
+    const script = document.currentScript;
+    const [place, where] = script ? [script, "beforebegin"] : [document.body, "beforeend"];
+    apply(insertAdjacentHTML, place, [where, parts.join("")]);
+  };
+}</script>"""
+_DECLARED = re.compile("shadowroot(?=mode)", re.IGNORECASE)
+_DOCTYPE = re.compile(r"\s*<!doctype[^>]*>", re.IGNORECASE)
+ENDINGS = {ArtifactKind.MARKDOWN: "md", ArtifactKind.TABLE: "md", ArtifactKind.HTML: "html"}
+OF_LANGUAGES = {
+    **{
+        "python": "py",
+        "javascript": "js",
+        "typescript": "ts",
+        "bash": "sh",
+        "shell": "sh",
+        "rust": "rs",
+        "ruby": "rb",
+    },
+    **dict.fromkeys(
+        ("c", "cpp", "cs", "css", "go", "html", "java", "js", "json", "kt", "lua", "php", "py", "r"), ""
+    ),
+    **dict.fromkeys(("rb", "rs", "sh", "sql", "svg", "swift", "toml", "ts", "tsx", "xml", "yaml", "yml"), ""),
+}
+
+
+def file_name(artifact: Artifact, language: str) -> str:
+    ending = ENDINGS.get(ArtifactKind(artifact.kind)) or (
+        (OF_LANGUAGES[language] or language) if language in OF_LANGUAGES else "txt"
+    )
+    return f"{slugify(artifact.title)[:80] or 'artifact'}.{ending}"
+
+
+def as_download(artifact: Artifact, version: ArtifactVersion) -> HttpResponse:
+    """Always as a download, never as something to run."""
+    response = HttpResponse(version.content.encode(), content_type="application/octet-stream")
+    name = file_name(artifact, version.language)
+    response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
+    response["Content-Security-Policy"] = "default-src 'none'; frame-ancestors 'none'; sandbox"
+    return response
+
+
+def framed_page(version: ArtifactVersion) -> HttpResponse:
+    """The page itself, for a frame of the artifact's page."""
+    doctype = _DOCTYPE.match(version.content)
+    begins = doctype.end() if doctype else 0
+    written = _DECLARED.sub("data-shadow-", version.content[begins:])
+    page = version.content[:begins] + WITHOUT_WEBRTC + written
+    response = HttpResponse(page.encode(), content_type="text/html; charset=utf-8", headers=NO_CONNECTIONS)
+    response["Content-Security-Policy"] = NO_NETWORK
+    response["X-Frame-Options"] = "SAMEORIGIN"  # for browsers that know no frame-ancestors
+    response["Referrer-Policy"] = "no-referrer"
+    response["X-DNS-Prefetch-Control"] = "off"
+    return response

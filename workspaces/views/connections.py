@@ -1,0 +1,387 @@
+"""The page on which models are connected, looked after, tried and deleted: one's own, and everybody's by who may."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages as notices
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
+from django.views.decorators.http import require_http_methods, require_POST
+
+from memoryhub.errors import Forbidden, Invalid
+from memoryhub.llm.usage import MOST_PRICE
+from memoryhub.local.large_model import Status, Wanted, read_status, want
+from workspaces.access import workspaces_of
+from workspaces.accounts.sign_in import ask_for_password
+from workspaces.actions import connecting
+from workspaces.actions.connecting import CONTEXT
+from workspaces.connections import actions
+from workspaces.connections.actions import KEY_LENGTH, may_manage
+from workspaces.connections.trial import try_connection
+from workspaces.models import Workspace
+from workspaces.models.connections import (
+    LEAST_CONTEXT,
+    MODEL_LENGTH,
+    MOST_CONTEXT,
+    NAME_LENGTH,
+    URL_LENGTH,
+    Connection,
+)
+from workspaces.views import PageRequest
+from workspaces.views.forms import DomainForm
+
+
+@require_http_methods(["GET", "POST"])
+def connection_list(request: PageRequest) -> HttpResponse:
+    """POST: ``act`` names the button: list the models, try one, keep it, or both."""
+    form, act = _new_form(request), request.POST.get("act", "")
+    who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
+    more: dict[str, Any] = {}
+    if act == "models":
+        form.fields["model"].required = False
+        more["offered"] = form.done(lambda: connecting.list_offered(**who, **form.values()))
+        form.fields["model"].required = True  # as the form that is shown says
+    elif act == "test":
+        more["report"] = form.done(lambda: connecting.try_out(**who, **form.values()))
+    elif act == "keep":
+        if kept := form.done(lambda: connecting.keep(**who, **form.values())):
+            text = _("“%(name)s” has been saved. Test it, then choose it in a chat.")
+            notices.success(request, text % {"name": kept.name})
+            return _leave(request, redirect("workspaces:connections"))
+    else:
+        made = form.done(lambda: connecting.connect(**who, place=_last_place(request), **form.values()))
+        if isinstance(made, connecting.Connected):
+            return _leave(request, _connected(request, made))
+        more = {"report": made, "may_keep": made is not None}
+    return _list_page(request, form, **more)
+
+
+def _new_form(request: PageRequest, *, sent: bool = True) -> NewConnectionForm:
+    """As it was ``sent``, where this is what was."""
+    data = request.POST if sent and request.method == "POST" else None
+    return NewConnectionForm(
+        data,
+        preset=(data or request.GET).get("preset", ""),
+        manages=actions.may_manage(request.user),
+        has_own=settings.PEOPLE_MAY_CONNECT,
+        is_first=not Connection.objects.live().shared().exists(),
+    )
+
+
+def _leave(request: PageRequest, away: HttpResponse) -> HttpResponse:
+    """To another page, of which htmx would otherwise show what it asked for of this one."""
+    return HttpResponse(headers={"HX-Redirect": away["Location"]}) if request.htmx else away
+
+
+def _list_page(request: PageRequest, form: NewConnectionForm, **more: Any) -> HttpResponse:
+    manages = actions.may_manage(request.user)
+    context = {
+        "mine": Connection.objects.live().filter(owner=request.user).order_by("name", "pk"),
+        "shared": Connection.objects.live().shared().order_by("name", "pk"),
+        "may_connect": settings.PEOPLE_MAY_CONNECT,
+        "may_manage": manages,
+        "may_find": connecting.may_find(request.user),
+        "presets": PRESETS,
+        "larger_model": larger_model_status(),
+        "form": form,
+    }
+    failed = form.errors and not request.htmx  # not to htmx, which would put it among the notices
+    return render(request, "workspaces/connections.html", context | more, status=422 if failed else 200)
+
+
+@require_http_methods(["GET", "POST"])
+def find_here(request: PageRequest) -> HttpResponse:
+    """Show what runs on this machine. GET: for a person who had to sign in again."""
+    if request.method == "GET":
+        return redirect("workspaces:connections")
+    running = connecting.find(by=request.user, now=timezone.now())
+    return _list_page(request, _new_form(request, sent=False), running=running)
+
+
+@require_POST
+def connect_here(request: PageRequest) -> HttpResponse:
+    """Connect a found model in one click; it answers in the workspace visited last."""
+    server, model = request.POST.get("server", ""), request.POST.get("model", "")
+    made = connecting.connect_local(
+        server, model, by=request.user, now=timezone.now(), place=_last_place(request)
+    )
+    if isinstance(made, connecting.Connected):
+        return _connected(request, made)
+    tried = {"running": connecting.running(), "tried": {"server": server, "model": model, "report": made}}
+    return _list_page(request, _new_form(request, sent=False), **tried)
+
+
+def _last_place(request: PageRequest) -> Workspace | None:
+    last = request.session.get("workspace")
+    return next((each for each in workspaces_of(request.user) if each.public_id == last), None)
+
+
+def _connected(request: PageRequest, made: connecting.Connected) -> HttpResponse:
+    name = {"name": made.connection.name}
+    if made.workspace is None:
+        notices.success(request, _("“%(name)s” is connected. Choose it beside the title of a chat.") % name)
+    else:
+        name["workspace"] = made.workspace.name
+        notices.success(request, _("“%(name)s” is connected and answers in “%(workspace)s” now.") % name)
+        return redirect("chat:workspace", made.workspace.public_id)
+    return redirect("workspaces:connections")
+
+
+@require_http_methods(["GET", "POST"])
+def connection(request: PageRequest, connection_id: str) -> HttpResponse:
+    """Change one of the person's own, or a shared one after confirming their identity."""
+    found = actions.get_connection(request.user, connection_id, to="change")
+    if found.is_shared:
+        ask_for_password(request)
+    shape = SharedConnectionForm if found.is_shared else ConnectionForm
+    form = shape(request.POST if request.method == "POST" else None, kept=found)
+    who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
+    if form.done(lambda: actions.update_connection(found, **who, **form.values())):
+        notices.success(request, _("Saved. The next answers use it."))
+        return redirect("workspaces:connections")
+    context = {"connection": found, "form": form}
+    return render(request, "workspaces/connection.html", context, status=422 if form.errors else 200)
+
+
+@require_POST
+def default(request: PageRequest, connection_id: str) -> HttpResponse:
+    """The switch that makes a shared connection the default for everyone, or no longer."""
+    shared = actions.get_connection(request.user, connection_id, to="change")
+    ask_for_password(request)
+    wanted = request.POST.get("is_default") == "on"
+    actions.update_connection(shared, by=request.user, now=timezone.now(), is_default=wanted)
+    if wanted:
+        text = _("“%(name)s” answers now wherever no other model is chosen.")
+    else:
+        text = _("“%(name)s” is no longer the default for everyone.")
+    notices.success(request, text % {"name": shared.name})
+    return redirect("workspaces:connections")
+
+
+@require_POST
+def delete(request: PageRequest, connection_id: str) -> HttpResponse:
+    found = actions.get_connection(request.user, connection_id, to="delete")
+    used = actions.delete_connection(found, by=request.user, now=timezone.now())
+    gone = _("“%(name)s” and its key are deleted.") % {"name": found.name}
+    notices.success(request, f"{gone} {used.sentence()}".strip())
+    return redirect("workspaces:connections")
+
+
+@require_POST
+def test(request: PageRequest, connection_id: str) -> HttpResponse:
+    """The Test button of one's own, and of a shared one for who may change it."""
+    found = actions.get_connection(request.user, connection_id, to="change")
+    report = try_connection(found, by=request.user, now=timezone.now())
+    context: dict[str, Any] = {"connection": found, "name": found.name, "report": report}
+    if request.htmx:
+        return render(request, "workspaces/connection_report.html", context)
+    return render(request, "workspaces/connection_tested.html", context)
+
+
+# Forms of a connection, on the person's page and in the admin. The key goes in and is never shown again.
+
+
+def _plain(**attrs: str) -> forms.TextInput:
+    return forms.TextInput(attrs={"autocomplete": "off", **attrs})
+
+
+def _price(label: Any, help_text: Any = "") -> forms.DecimalField:
+    return forms.DecimalField(
+        label=label,
+        help_text=help_text,
+        required=False,
+        min_value=0,
+        max_value=MOST_PRICE,
+        decimal_places=6,
+        widget=_plain(inputmode="decimal"),
+    )
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Values filled in for a kind of server."""
+
+    name: Any
+    address: str = ""
+    context: int = 16_384  # tokens
+    needs_key: bool = False
+
+
+PRESETS = {
+    "openai": Preset("OpenAI", "https://api.openai.com/v1", needs_key=True),
+    "ollama": Preset("Ollama", "http://localhost:11434/v1", CONTEXT),
+    "other": Preset(later("Other")),
+}
+
+
+class ConnectionForm(DomainForm):
+    name = forms.CharField(label=later("Name"), max_length=NAME_LENGTH, widget=_plain())
+    base_url = forms.CharField(
+        label=later("Address"),
+        max_length=URL_LENGTH,
+        widget=_plain(inputmode="url", placeholder="https://api.example.org/v1"),
+        help_text=later(
+            "Of any endpoint compatible with the OpenAI API, up to and including /v1. Redirects are not followed."
+        ),
+    )
+    model = forms.CharField(
+        label=later("Model"),
+        max_length=MODEL_LENGTH,
+        widget=_plain(),
+        help_text=later("Model ID"),
+    )
+    api_key = forms.CharField(
+        label=later("Key"),
+        max_length=KEY_LENGTH,
+        required=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text=later("Kept encrypted and never shown again."),
+    )
+    context_tokens = forms.IntegerField(
+        label=later("Context, in tokens"),
+        min_value=LEAST_CONTEXT,
+        max_value=MOST_CONTEXT,
+        initial=16_384,
+        help_text=later("For prompt and answer together."),
+    )
+    has_tools = forms.BooleanField(label=later("Can call tools"), required=False, initial=True)
+    can_extract = forms.BooleanField(
+        label=later("Can extract memories (otherwise rules do)"), required=False, initial=True
+    )
+    sees = forms.NullBooleanField(
+        label=later("Can see pictures"),
+        required=False,
+        help_text=later("Leave as Unknown to detect automatically."),
+    )
+
+    price_in = _price(later("Price per million input tokens"))
+    price_cached = _price(
+        later("Price per million cached input tokens"),
+        later("Leave it empty if they cost the same as the others."),
+    )
+    price_out = _price(
+        later("Price per million output tokens"),
+        later("With both prices, each answer shows its cost. Leave them empty to show none."),
+    )
+
+    def __init__(self, *args: Any, kept: Connection | None = None, **kwargs: Any) -> None:
+        """``kept``: the connection that is changed."""
+        if kept is not None:
+            kwargs.setdefault(
+                "initial", {name: getattr(kept, name) for name in self.base_fields if name != "api_key"}
+            )
+        super().__init__(*args, **kwargs)
+        self.kept = kept
+        if kept is not None and kept.has_key:
+            self.fields["api_key"].help_text = later("Leave it empty to keep the one that is stored.")
+
+    def values(self) -> dict[str, Any]:
+        """For the domain: without a key that was left empty, where one is stored."""
+        values = dict(self.cleaned_data)
+        if self.kept is not None and not values["api_key"]:
+            del values["api_key"]
+        return values
+
+
+class SharedConnectionForm(ConnectionForm):
+    """Form of a shared connection, which administrators may mark local."""
+
+    is_local = forms.BooleanField(
+        label=later("Local: may answer where memories never leave this machine"), required=False
+    )
+
+    is_default = forms.BooleanField(
+        label=later("Default for everyone: answers wherever no other model is chosen"), required=False
+    )
+
+
+class NewConnectionForm(ConnectionForm):
+    """Form of a new connection; what the model can do is tried."""
+
+    name = forms.CharField(
+        label=later("Name"),
+        max_length=NAME_LENGTH,
+        required=False,
+        widget=_plain(),
+        help_text=later("Defaults to the model's name."),
+    )
+    shared = forms.BooleanField(
+        label=later("For everyone here, not for me alone"), required=False, initial=True
+    )
+    is_default = SharedConnectionForm.base_fields["is_default"]
+    FIRST = ("base_url", "api_key", "model", "shared", "is_default")
+
+    def __init__(
+        self, data: Any = None, *, preset: str, manages: bool, has_own: bool, is_first: bool = False
+    ) -> None:
+        """``manages``: whether who fills it in may connect for everybody; ``has_own``: whether for themselves;
+        ``is_first``: whether nothing is connected for everybody yet.
+        """
+        self.preset = preset if preset in PRESETS else "openai" if data is None else "other"
+        filled = PRESETS[self.preset]
+        super().__init__(
+            data,
+            initial={"base_url": filled.address, "context_tokens": filled.context, "is_default": is_first},
+        )
+        self.manages = manages
+        hidden = ["has_tools", "can_extract"]
+        hidden += [] if manages and has_own else ["shared"]
+        hidden += [] if manages else ["is_default"]
+        for name in hidden:
+            del self.fields[name]
+        if filled.address:
+            self.fields["base_url"].help_text = ""
+        self.fields["api_key"].required = filled.needs_key
+        self.fields["model"].widget.attrs["list"] = "offered-models"
+        # What was typed stays where the form is shown again, and does not go along to another kind of server.
+        key_id = f"id_api_key_{self.preset}"
+        self.fields["api_key"].widget.attrs |= {"id": key_id, "hx-preserve": "true"}
+
+    def values(self) -> dict[str, Any]:
+        values = {**super().values(), "shared": self.cleaned_data.get("shared", self.manages)}
+        return values if values["shared"] else values | {"is_default": False}
+
+    def first(self) -> list[forms.BoundField]:
+        return [self[name] for name in self.FIRST if name in self.fields]
+
+    def more(self) -> list[forms.BoundField]:
+        return [field for field in self if field.name not in self.FIRST]
+
+    def more_is_wrong(self) -> bool:
+        return any(field.errors for field in self.more())
+
+
+# The larger built-in model on pages: how far its download has come, and an administrator's Pause and Remove.
+
+
+def larger_model_status() -> Status | None:
+    """Return the last status of the fetching process; None if no larger model is fetched on this machine."""
+    if not settings.EMBEDDED_MODEL or settings.BUILTIN_MODEL not in {"auto", "large"}:
+        return None
+    return read_status(settings.DATA_DIR)
+
+
+@require_http_methods(["GET", "POST"])
+def larger_model(request: PageRequest) -> HttpResponse:
+    """GET: the line as a fragment. POST: ``want`` is pause, fetch or remove; administrators only."""
+    if request.method == "POST":
+        if not may_manage(request.user):
+            raise Forbidden(_("Only administrators can do this."))
+        try:
+            want(settings.DATA_DIR, Wanted(request.POST.get("want", "")))
+        except ValueError:
+            raise Invalid(_("Choose one of the buttons.")) from None
+        return redirect("workspaces:connections")
+    context = {
+        "larger_model": larger_model_status(),
+        "with_buttons": request.GET.get("buttons") == "on",
+        "may_manage": may_manage(request.user),
+    }
+    return render(request, "workspaces/larger_model.html", context)

@@ -1,0 +1,293 @@
+"""Pages of a workspace's documents: the list, bringing more, one of them to read, and deleting with its undo."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages as notices
+from django.core.paginator import Paginator
+from django.db.models import Case, When
+from django.http import HttpResponse, StreamingHttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from memoryhub.errors import DomainError, Invalid, NotFound, TooLarge
+from memoryhub.http.files import SHUT, says_too_long
+from memoryhub.languages import file_size
+from workspaces.access import get_workspace
+from workspaces.accounts.sign_in import ask_for_password
+from workspaces.actions.owned import may_take_away, require_right_to_forget
+from workspaces.documents import documents, forgetting, reading_jobs
+from workspaces.documents.files import download
+from workspaces.documents.reading.process import SENTENCES
+from workspaces.leaving_machine import Reach, in_reach
+from workspaces.models import Document, DocumentPicture, DocumentStatus, Role
+from workspaces.views import PageRequest
+from workspaces.views.comparing import compare
+from workspaces.views.forms import destination, say_whose, whose
+
+PAGE_SIZE = 50
+PASSAGES_SHOWN = 100  # of one page of a document's text
+CHOICES = 100  # of documents to ask one of
+MOST_FILES = 20  # of one form
+UNREADY = (DocumentStatus.WAITING, DocumentStatus.READING, DocumentStatus.INDEXING)
+
+
+def _document(
+    request: PageRequest, ws_id: str, doc_id: str, need: Role = Role.VIEWER, *, or_deleted: bool = False
+) -> Document:
+    workspace = get_workspace(request.user, ws_id, need=need)
+    return documents.get_document(request.user, doc_id, workspace=workspace, or_deleted=or_deleted)
+
+
+@csrf_exempt  # not before the length is looked at: checking the token reads the whole form
+def document_list(request: PageRequest, ws_id: str) -> HttpResponse:
+    _require_fitting(request)
+    return _document_list(request, ws_id)
+
+
+def _require_fitting(request: PageRequest) -> None:
+    if says_too_long(request, settings.DOCUMENT_MAX_BYTES):
+        raise TooLarge(
+            _("Files added together may be at most %(most)s.")
+            % {"most": file_size(settings.DOCUMENT_MAX_BYTES)}
+        )
+
+
+@csrf_protect
+@require_http_methods(["GET", "POST"])
+def _document_list(request: PageRequest, ws_id: str) -> HttpResponse:
+    """GET shows them (for htmx the list alone), POST brings files or a text."""
+    need = Role.EDITOR if request.method == "POST" else Role.VIEWER
+    workspace = get_workspace(request.user, ws_id, need=need)
+    if request.method == "POST":
+        _bring(request, workspace)
+        return redirect("workspaces:documents", ws_id)
+    rows = Document.objects.live().select_related("created_by")
+    found = in_reach(rows, workspace, request.user, Reach.here(workspace))
+    page = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
+    reading_jobs.with_shares(page)
+    context: dict[str, Any] = {
+        "workspace": workspace,
+        "can_write": Role(workspace.role).allows(Role.EDITOR),
+        "page": page,
+        "is_reading": any(document.status in UNREADY for document in page),
+        "no_text": str(SENTENCES["empty"]),  # however often it is read
+        "most_bytes": settings.DOCUMENT_MAX_BYTES,
+    }
+    template = "documents/rows.html" if request.htmx else "documents/list.html"
+    return render(request, template, context)
+
+
+def _bring(request: PageRequest, workspace: Any) -> None:
+    """Each file for itself: what is wrong with one costs the others nothing."""
+    text = request.POST.get("text", "")
+    who: dict[str, Any] = {
+        "personal": request.POST.get("personal") == "on",
+        "by": request.user,
+        "now": timezone.now(),
+    }
+    brought = known = 0
+    files = request.FILES.getlist("file")[:MOST_FILES]
+    for file in files:
+        try:
+            made = documents.bring(workspace, name=file.name or "", content=file.chunks(), **who)
+            brought, known = brought + (not made.is_known), known + made.is_known
+        except DomainError as error:
+            why = " ".join([error.message, *error.fields.values()])
+            notices.error(request, _("“%(name)s” was not kept. %(why)s") % {"name": file.name, "why": why})
+    if text.strip():
+        try:
+            title = request.POST.get("title", "").strip() or text.strip().splitlines()[0][:80]
+            made = documents.write(workspace, title=title, text=text, **who)
+            brought, known = brought + (not made.is_known), known + made.is_known
+        except DomainError as error:
+            notices.error(request, " ".join([error.message, *error.fields.values()]))
+    elif not files:
+        notices.error(request, _("Choose a file or paste text."))
+    if brought:
+        sentence = ngettext(
+            "%(count)d document is being read.", "%(count)d documents are being read.", brought
+        )
+        notices.success(request, sentence % {"count": brought})
+    if known:
+        sentence = ngettext("%(count)d was here already.", "%(count)d were here already.", known)
+        notices.info(request, sentence % {"count": known})
+
+
+@require_GET
+def choices(request: PageRequest, ws_id: str) -> HttpResponse:
+    """The newest, as choices of the composer; ``?documents=`` is chosen."""
+    chosen = request.GET.get("documents", "")
+    workspace = get_workspace(request.user, ws_id)
+    found = in_reach(Document.objects.live(), workspace, request.user, Reach.here(workspace))
+    found = found.order_by(Case(When(public_id=chosen, then=0), default=1), "-created_at", "-id")
+    return render(
+        request, "documents/choices.html", {"documents": found[:CHOICES], "chosen_document": chosen}
+    )
+
+
+@require_GET
+def document(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
+    """Its text by passages; ``?passage=`` opens the one with this number, highlighted."""
+    [found] = reading_jobs.with_shares([_document(request, ws_id, doc_id)])
+    asked = request.GET.get("passage", "")
+    number = int(asked) if asked.isdecimal() and len(asked) < 8 else None
+    pages = Paginator(found.passages.order_by("number"), PASSAGES_SHOWN)
+    at = request.GET.get("page") if number is None else number // PASSAGES_SHOWN + 1
+    context = {
+        "workspace": get_workspace(request.user, ws_id),
+        "document": found,
+        "picture": DocumentPicture.objects.filter(document=found).defer("jpeg").first(),
+        "versions": found.versions.select_related("version_by"),
+        "can_write": Role(found.role).allows(Role.EDITOR),
+        "not_quite_read": Document.objects.not_quite_read().filter(pk=found.pk).exists(),
+        "can_edit": found.media_type in documents.TYPED and found.size <= documents.EDITABLE,
+        "can_forget": may_take_away(found, request.user, found.role),
+        "page": pages.get_page(at),
+        "asked": number,
+        **whose(found, request.user),
+    }
+    return render(request, "documents/document.html", context)
+
+
+@require_GET
+def content(request: PageRequest, ws_id: str, doc_id: str) -> StreamingHttpResponse:
+    """``?version=`` is that of an earlier one."""
+    found = _document(request, ws_id, doc_id)
+    asked = request.GET.get("version", "")
+    number = int(asked) if asked.isdecimal() and len(asked) < 8 else found.version
+    return download(found, documents.get_version(found, number))
+
+
+@require_GET
+def picture(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
+    """Return it as pages show it: redrawn, so that nothing else of the file comes along."""
+    shown = DocumentPicture.objects.filter(document=_document(request, ws_id, doc_id)).first()
+    if shown is None:
+        raise NotFound(_("This document is not a picture."))
+    response = HttpResponse(bytes(shown.jpeg), content_type="image/jpeg", headers=SHUT)
+    response["Cache-Control"] = "private, max-age=3600"
+    return response
+
+
+@csrf_exempt  # as for the list
+def replace(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
+    _require_fitting(request)
+    return _replace(request, ws_id, doc_id)
+
+
+@csrf_protect
+@require_POST
+def _replace(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
+    """A newer file in its place; what was is kept as a version."""
+    found = _document(request, ws_id, doc_id, Role.EDITOR)
+    file, now = request.FILES.get("file"), timezone.now()
+    try:
+        if file is None:
+            raise Invalid(_("Choose a file first."))
+        made = documents.replace(found, name=file.name or "", content=file.chunks(), by=request.user, now=now)
+    except DomainError as error:
+        notices.error(request, " ".join([error.message, *error.fields.values()]))
+    else:
+        if made.is_known:
+            notices.success(request, _("It is the same file as before."))
+        else:
+            _tell_of_version(request, found, _("The newer file is being read."))
+    return redirect("workspaces:document", ws_id, doc_id)
+
+
+@require_http_methods(["GET", "POST"])
+def edit(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
+    """GET shows its text to type in, POST keeps that as a newer version; of two at once the second is shown both."""
+    found = _document(request, ws_id, doc_id, Role.EDITOR)
+    text = documents.text_of(found)
+    context = {"workspace": get_workspace(request.user, ws_id), "document": found, "text": text}
+    if request.method == "GET":
+        return render(request, "documents/edit.html", context)
+    typed, seen, now = request.POST.get("text", ""), request.POST.get("version", ""), timezone.now()
+    seen_version = int(seen) if seen.isdecimal() and len(seen) < 8 else 0
+    try:
+        made = documents.edit(found, text=typed, seen=seen_version, by=request.user, now=now)
+    except DomainError as error:
+        problem = " ".join([error.message, *error.fields.values()])
+        context |= {"text": typed, "problem": problem, "lines": compare(text, typed.replace("\r\n", "\n"))}
+        return render(request, "documents/edit.html", context, status=error.status)
+    if made.is_known:
+        notices.info(request, _("Nothing was changed."))
+    else:
+        _tell_of_version(request, found, _("The newer text is being read."))
+    return redirect("workspaces:document", ws_id, doc_id)
+
+
+def _tell_of_version(request: PageRequest, before: Document, said: str) -> None:
+    """With an Undo, which brings back the version before."""
+    ids = [before.workspace.public_id, before.public_id, before.version]
+    notices.success(request, said, extra_tags=reverse("workspaces:document_back", args=ids))
+
+
+@require_POST
+def back(request: PageRequest, ws_id: str, doc_id: str, number: int) -> HttpResponse:
+    found = _document(request, ws_id, doc_id, Role.EDITOR)
+    documents.bring_back(found, number, by=request.user, now=timezone.now())
+    if request.htmx:  # the undo of a notice
+        return HttpResponse(headers={"HX-Refresh": "true"})
+    notices.success(request, _("Version %(number)s is the newest again.") % {"number": number})
+    return redirect("workspaces:document", ws_id, doc_id)
+
+
+@require_POST
+def move(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
+    """To those whom the form names."""
+    found = _document(request, ws_id, doc_id, Role.EDITOR)
+    moved = documents.move(found, destination(request), by=request.user, now=timezone.now())
+    say_whose(request, moved)
+    return redirect("workspaces:document", moved.workspace.public_id, doc_id)
+
+
+@require_http_methods(["GET", "POST"])
+def forget(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
+    """GET asks, POST does it. Of a deleted document, too."""
+    found = _document(request, ws_id, doc_id, Role.EDITOR, or_deleted=True)
+    require_right_to_forget(found, request.user)
+    ask_for_password(request)
+    if request.method == "GET":
+        back = reverse("workspaces:documents", args=[ws_id])
+        context = {"workspace": get_workspace(request.user, ws_id), "document": found, "back": back}
+        return render(request, "documents/forget.html", context)
+    forgetting.forget_document(found, by=request.user)
+    notices.success(request, _("“%(name)s” is forgotten for good.") % {"name": found.title})
+    return redirect("workspaces:documents", ws_id)
+
+
+@require_POST
+def delete(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
+    found = _document(request, ws_id, doc_id, Role.EDITOR)
+    documents.delete(found, by=request.user, now=timezone.now())
+    undo_url = reverse("workspaces:restore_document", args=[ws_id, doc_id])
+    notices.success(request, _("“%(name)s” is deleted.") % {"name": found.title}, extra_tags=undo_url)
+    return redirect("workspaces:documents", ws_id)
+
+
+@require_POST
+def restore(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
+    found = _document(request, ws_id, doc_id, Role.EDITOR, or_deleted=True)
+    documents.restore(found, by=request.user, now=timezone.now())
+    if request.htmx:  # the undo of a notice
+        response = HttpResponse()
+        response["HX-Refresh"] = "true"
+        return response
+    return redirect("workspaces:documents", ws_id)
+
+
+@require_POST
+def retry(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
+    found = _document(request, ws_id, doc_id, Role.EDITOR)
+    documents.read_again(found, by=request.user, now=timezone.now())
+    return redirect("workspaces:documents", ws_id)

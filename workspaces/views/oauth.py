@@ -1,0 +1,445 @@
+"""OAuth endpoints: metadata (RFC 9728, 8414), registration (7591), tokens, revocation (7009). No session counts
+here, so every origin may call them. Errors are in OAuth's form: ``{error, error_description}``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
+
+from allauth.account.decorators import reauthentication_required
+from allauth.core import ratelimit
+from asgiref.sync import async_to_sync, sync_to_async
+from django import forms
+from django.contrib.auth.decorators import login_not_required
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_http_methods
+from mcp.server.auth.provider import AuthorizationCode, RefreshToken, RegistrationError, TokenError
+from mcp.shared.auth import OAuthClientInformationFull
+from mcp.shared.auth import OAuthToken as TokenAnswer
+from pydantic import AnyUrl, ValidationError
+
+from memoryhub.database.failures import refuse_writes
+from memoryhub.errors import Invalid, Malformed, NotFound
+from memoryhub.http.asgi import receiver_of
+from memoryhub.http.asgi import scope_of as asgi_scope_of
+from memoryhub.http.middleware import STRICT
+from memoryhub.languages import grouped
+from workspaces.access import default_workspace
+from workspaces.accounts import oauth
+from workspaces.accounts.oauth import SCOPES, resource_of, scope_of
+from workspaces.models import KeyScope, OAuthClient, OAuthCode, OAuthToken, TokenKind, User, Workspace
+from workspaces.views import PageRequest
+from workspaces.views.forms import DomainForm
+
+if TYPE_CHECKING:
+    from mcp.server.auth.handlers.register import RegistrationHandler
+    from mcp.server.auth.handlers.token import TokenHandler
+
+MOST_BYTES = 64 * 1024
+FORM = "application/x-www-form-urlencoded"
+ANY_ORIGIN = {
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Allow-Headers": "Content-Type, MCP-Protocol-Version",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+}
+View = Callable[..., HttpResponse]
+
+
+def base_of(request: HttpRequest) -> str:
+    """Our address as this request has it, which is the issuer's name."""
+    return request.build_absolute_uri("/").rstrip("/")
+
+
+def for_programs(method: str, *, limit: str = "", form: bool = False) -> Callable[[View], View]:
+    """A view that takes no cookie, no more than so many bytes, and what ``limit`` of the settings lets pass.
+
+    ``form``: its body is one, as the protocol has it.
+    """
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def answer(request: HttpRequest, **kwargs: Any) -> HttpResponse:
+            response = _refusal(request, method, limit, form=form) or view(request, **kwargs)
+            for name, value in ANY_ORIGIN.items():
+                response[name] = value
+            return response
+
+        return login_not_required(csrf_exempt(answer))
+
+    return decorate
+
+
+def _refusal(request: HttpRequest, method: str, limit: str, *, form: bool) -> HttpResponse | None:
+    response: HttpResponse | None = None
+    if request.method == "OPTIONS":
+        response = HttpResponse(status=204, headers={"Access-Control-Allow-Methods": f"{method}, OPTIONS"})
+    elif request.method != method:
+        response = _error(405, "invalid_request", _("Only %s is allowed here.") % method)
+        response["Allow"] = f"{method}, OPTIONS"
+    elif not _is_small(request):
+        response = _error(
+            413, "invalid_request", _("The request has more than %s bytes.") % grouped(MOST_BYTES)
+        )
+    elif form and not _is_form(request):
+        response = _error(400, "invalid_request", _("The body must be a form (%s) in UTF-8.") % FORM)
+    elif limit and not ratelimit.consume(request, action=limit):
+        refuse_writes(ask=True)  # a read-only database counts no requests: 503
+        response = _error(
+            429, "temporarily_unavailable", _("Too many requests from your network. Try later.")
+        )
+    return response
+
+
+@for_programs("GET")
+def resource_metadata(request: HttpRequest, resource: str = "") -> HttpResponse:
+    """Describe the endpoints, and that this server issues tokens for them."""
+    path = f"/{resource}"
+    if path not in oauth.RESOURCES:
+        return _error(404, "invalid_request", NotFound().message)
+    base = base_of(request)
+    return JsonResponse(
+        {
+            "resource": base + path.rstrip("/"),
+            "resource_name": "MemoryHub",
+            "authorization_servers": [base],
+            "scopes_supported": SCOPES[KeyScope.WRITE].split(),
+            "bearer_methods_supported": ["header"],
+        }
+    )
+
+
+@for_programs("GET")
+def server_metadata(request: HttpRequest) -> HttpResponse:
+    base = base_of(request)
+    return JsonResponse(
+        {
+            "issuer": base,
+            "authorization_endpoint": base + reverse("oauth:authorize"),
+            "token_endpoint": base + reverse("oauth:token"),
+            "registration_endpoint": base + reverse("oauth:register"),
+            "revocation_endpoint": base + reverse("oauth:revoke"),
+            "scopes_supported": SCOPES[KeyScope.WRITE].split(),
+            "response_types_supported": ["code"],
+            "response_modes_supported": ["query"],
+            "grant_types_supported": ["authorization_code", "refresh_token"],
+            "token_endpoint_auth_methods_supported": ["none"],
+            "revocation_endpoint_auth_methods_supported": ["none"],
+            "code_challenge_methods_supported": ["S256"],
+            "authorization_response_iss_parameter_supported": True,
+        }
+    )
+
+
+@for_programs("POST", limit="register_program")
+def register(request: HttpRequest) -> HttpResponse:
+    from mcp.server.auth.handlers.register import RegistrationHandler
+    from mcp.server.auth.settings import ClientRegistrationOptions
+
+    provider: Any = Provider(base_of(request))
+    handler = RegistrationHandler(provider, ClientRegistrationOptions(enabled=True))
+    return _handled(handler, request)
+
+
+@for_programs("POST", limit="oauth_token", form=True)
+def give_token(request: HttpRequest) -> HttpResponse:
+    from mcp.server.auth.handlers.token import TokenHandler
+    from mcp.server.auth.middleware.client_auth import ClientAuthenticator
+
+    provider: Any = Provider(base_of(request), resource=request.POST.get("resource"))
+    return _handled(TokenHandler(provider, ClientAuthenticator(provider)), request)
+
+
+@for_programs("POST", limit="oauth_token", form=True)
+def revoke(request: HttpRequest) -> HttpResponse:
+    """By an access or a refresh token, whichever; both end. What is no token of this program's is passed over."""
+    client = oauth.find(request.POST.get("client_id", ""))
+    if client is None:
+        return _error(401, "invalid_client", _("This program is not known here."))
+    text = request.POST.get("token")
+    if not text:
+        return _error(400, "invalid_request", _("Say which token."))
+    for kind in TokenKind:
+        if token := oauth.find_token(kind, text, client_id=client.public_id):
+            oauth.end(token, now=timezone.now())
+    return HttpResponse(status=200)
+
+
+def _handled(handler: RegistrationHandler | TokenHandler, request: HttpRequest) -> HttpResponse:
+    """Return the response of a handler of the SDK."""
+    from starlette.requests import Request
+
+    asked = Request(asgi_scope_of(request, ("content-type", "authorization")), receiver_of(request))
+    said = async_to_sync(handler.handle)(asked)
+    response = HttpResponse(bytes(said.body), status=said.status_code, content_type="application/json")
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def _is_small(request: HttpRequest) -> bool:
+    try:
+        return len(request.body) <= MOST_BYTES
+    except RequestDataTooBig:
+        return False
+
+
+def _is_form(request: HttpRequest) -> bool:
+    try:
+        charset = (request.content_params or {}).get("charset", "utf-8").lower()
+        is_named = request.content_type == FORM and charset in {"utf-8", "utf8"}
+        return not request.body or (is_named and request.POST is not None)
+    except SuspiciousOperation:  # more fields than anybody has
+        return False
+
+
+def _error(status: int, error: str, description: str) -> JsonResponse:
+    return JsonResponse({"error": error, "error_description": description}, status=status)
+
+
+# The page on which a person lets a program in, or not.
+
+CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")  # SHA-256, in base64 for addresses
+STATE_LENGTH = 2_000
+
+
+@dataclass(frozen=True)
+class Asked:
+    agreed: oauth.Agreed
+    scope: str
+    state: str | None
+
+    @property
+    def place(self) -> str:
+        """Return where the person is sent back to: a site, or the whole address of a program on this computer."""
+        parts = urlsplit(self.agreed.redirect_uri)
+        return parts.netloc if parts.scheme in {"http", "https"} else self.agreed.redirect_uri
+
+    @property
+    def is_here(self) -> bool:
+        parts = urlsplit(self.agreed.redirect_uri)
+        return parts.scheme == "http" and parts.hostname in oauth.LOOPBACK
+
+    @property
+    def form_target(self) -> str:
+        """For the policy of the page: a form may lead where it is redirected to. IPv6 has no word of its own there."""
+        parts = urlsplit(self.agreed.redirect_uri)
+        if parts.scheme not in {"http", "https"} or ":" in (parts.hostname or ""):
+            return f"{parts.scheme}:"
+        return f"{parts.scheme}://{parts.netloc}"
+
+
+class ConsentForm(DomainForm):
+    workspace = forms.ModelChoiceField(
+        Workspace.objects.none(), to_field_name="public_id", empty_label=None, label=later("Workspace")
+    )
+    scope = forms.ChoiceField(label=later("Access"))
+
+    def __init__(self, *args: object, user: User, asked: Asked, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        self.fields["workspace"].queryset = Workspace.objects.visible_to(user)  # type: ignore[attr-defined]
+        offered = [(KeyScope.READ, _("Read what is remembered"))]
+        if asked.scope == KeyScope.WRITE:
+            offered.append((KeyScope.WRITE, _("Read, save and forget memories")))
+        self.fields["scope"].choices = offered  # type: ignore[attr-defined]
+
+
+class SentBack(HttpResponseRedirect):
+    """To the program, whose address may have a scheme of its own."""
+
+    def __init__(self, asked: Asked, base: str, **said: str) -> None:
+        from mcp.server.auth.provider import construct_redirect_uri
+
+        uri = asked.agreed.redirect_uri
+        self.allowed_schemes = [urlsplit(uri).scheme]
+        super().__init__(construct_redirect_uri(uri, **said, state=asked.state, iss=base))
+
+
+@require_http_methods(["GET", "POST"])
+@reauthentication_required
+def authorize(request: PageRequest) -> HttpResponse:
+    """Ask the person before any redirect: anybody who registers a program could have it send people on."""
+    asked = read_asked(request)
+    base = base_of(request)
+    if request.method == "POST" and request.POST.get("answer") != "yes":
+        return SentBack(asked, base, error="access_denied", error_description="The person said no.")
+    start = {"workspace": default_workspace(request.user).public_id, "scope": asked.scope}
+    sent = request.POST if request.method == "POST" else None
+    form = ConsentForm(sent, user=request.user, asked=asked, initial=start)
+    code = form.done(
+        lambda: oauth.agree(asked.agreed, **form.cleaned_data, by=request.user, now=timezone.now())
+    )
+    if code is not None:
+        return SentBack(asked, base, code=code)
+    response = render(
+        request, "workspaces/consent.html", {"form": form, "asked": asked}, status=422 if form.errors else 200
+    )
+    response["Content-Security-Policy"] = STRICT.replace(
+        "form-action 'self'", f"form-action 'self' {asked.form_target}"
+    )
+    return response
+
+
+def read_asked(request: HttpRequest) -> Asked:
+    """Return the request of the address. Raises Malformed, shown to the person: the program's address may be wrong."""
+    from mcp.server.auth.handlers.authorize import AuthorizationRequest
+
+    if any(len(values) > 1 for _name, values in request.GET.lists()):
+        raise Malformed(_("The program's request names something twice."))
+    try:
+        said = AuthorizationRequest.model_validate(request.GET.dict())
+    except ValidationError as error:
+        names = ", ".join(sorted({str(each["loc"][0]) for each in error.errors()}))
+        raise Malformed(_("The program's request is not right: %s.") % names) from None
+    client = oauth.find(said.client_id)
+    if client is None:
+        raise Malformed(
+            _("This program is not known here. Remove the connection in the program and add it again.")
+        )
+    resource = resource_of(base_of(request), said.resource)
+    if resource is None:
+        raise Malformed(_("The program asks for another server than this one."))
+    if not CHALLENGE.fullmatch(said.code_challenge) or len(said.state or "") > STATE_LENGTH:
+        raise Malformed(_("The program's request is not right: %s.") % "code_challenge, state")
+    agreed = oauth.Agreed(
+        client,
+        _redirect_uri(client, request.GET.get("redirect_uri"), str(said.redirect_uri)),
+        said.redirect_uri is not None,
+        said.code_challenge,
+        resource,
+    )
+    scope = KeyScope.WRITE if said.scope is None else scope_of(said.scope.split())
+    return Asked(agreed, scope, said.state)
+
+
+def _redirect_uri(client: OAuthClient, raw: str | None, normal: str) -> str:
+    if raw is None and len(client.redirect_uris) == 1:
+        return str(client.redirect_uris[0])
+    for each in (raw, normal):
+        if each is not None and oauth.is_registered(client, each):
+            return each
+    raise Malformed(_("The program asks that you be sent to an address that it did not register."))
+
+
+# Provider for the SDK's handlers of the protocol: registered clients, codes, tokens.
+#
+# Imported when a program first asks: the SDK takes a second, which no other process or command has to wait for.
+
+Client = OAuthClientInformationFull
+
+
+def client_information(client: OAuthClient) -> Client:
+    return Client(
+        client_id=client.public_id,
+        client_name=client.name,
+        redirect_uris=[AnyUrl(each) for each in client.redirect_uris],
+        token_endpoint_auth_method="none",  # noqa: S106  no password
+        scope=SCOPES[KeyScope.WRITE],
+    )
+
+
+class Provider:
+    """Methods that the handlers use of an ``OAuthAuthorizationServerProvider``, for one request to ``base``.
+
+    ``resource``: what the request says that its token is for.
+    """
+
+    def __init__(self, base: str, resource: str | None = None) -> None:
+        self.base, self.resource = base, resource
+        self.now = timezone.now()
+
+    async def get_client(self, client_id: str) -> Client | None:
+        found = await sync_to_async(oauth.find)(client_id)
+        return client_information(found) if found else None
+
+    async def register_client(self, client_info: Client) -> None:
+        """The SDK answers with what it is given here, changed: nobody has a secret, and all may ask for all."""
+        addresses = [str(each) for each in client_info.redirect_uris or ()]
+        try:
+            made = await sync_to_async(oauth.register)(client_info.client_name or "", addresses, now=self.now)
+        except Invalid as error:
+            raise RegistrationError("invalid_redirect_uri", error.message) from None
+        ours = client_information(made)
+        client_info.client_id, client_info.client_name = ours.client_id, ours.client_name
+        client_info.token_endpoint_auth_method, client_info.scope = "none", ours.scope
+        client_info.client_secret = client_info.client_secret_expires_at = None
+        client_info.grant_types, client_info.response_types = ours.grant_types, ours.response_types
+
+    async def load_authorization_code(
+        self, client: Client, authorization_code: str
+    ) -> AuthorizationCode | None:
+        code = await sync_to_async(oauth.find_code)(client.client_id, authorization_code)
+        if code is None:
+            return None
+        return _Code(
+            code=authorization_code,
+            scopes=SCOPES[KeyScope(code.scope)].split(),
+            expires_at=code.expires_at.timestamp(),
+            client_id=client.client_id,
+            code_challenge=code.challenge,
+            redirect_uri=AnyUrl(code.redirect_uri),
+            redirect_uri_provided_explicitly=code.names_redirect,
+            resource=code.resource,
+            row=code,
+        )
+
+    async def exchange_authorization_code(
+        self, client: Client, authorization_code: AuthorizationCode
+    ) -> TokenAnswer:
+        self._hold_to(authorization_code.resource)
+        row = cast(_Code, authorization_code).row
+        return await self._tokens(oauth.open_by_code, row)
+
+    async def load_refresh_token(self, client: Client, refresh_token: str) -> RefreshToken | None:
+        row = await sync_to_async(oauth.find_refresh)(client.client_id, refresh_token, now=self.now)
+        if row is None:
+            return None
+        return _Refresh(
+            token=refresh_token,
+            client_id=client.client_id,
+            scopes=SCOPES[KeyScope(row.scope)].split(),
+            expires_at=int(row.expires_at.timestamp()),
+            resource=row.resource,
+            row=row,
+        )
+
+    async def exchange_refresh_token(
+        self, client: Client, refresh_token: RefreshToken, scopes: list[str]
+    ) -> TokenAnswer:
+        self._hold_to(refresh_token.resource)
+        row = cast(_Refresh, refresh_token).row
+        return await self._tokens(oauth.open_again, row, scope=scope_of(scopes))
+
+    def _hold_to(self, granted: str | None) -> None:
+        if self.resource is not None and resource_of(self.base, self.resource) != granted:
+            raise TokenError("invalid_target", "The token is for another resource than was agreed to.")
+
+    async def _tokens(self, give: Any, row: OAuthCode | OAuthToken, **more: Any) -> TokenAnswer:
+        try:
+            tokens: oauth.Tokens = await sync_to_async(give)(row, now=self.now, **more)
+        except oauth.GrantRefused as refusal:
+            raise TokenError("invalid_grant", str(refusal)) from None
+        return TokenAnswer(
+            access_token=tokens.access,
+            refresh_token=tokens.refresh,
+            expires_in=int(oauth.ACCESS_LIVES.total_seconds()),
+            scope=SCOPES[KeyScope(tokens.scope)],
+        )
+
+
+class _Code(AuthorizationCode, arbitrary_types_allowed=True):
+    row: OAuthCode
+
+
+class _Refresh(RefreshToken, arbitrary_types_allowed=True):
+    row: OAuthToken

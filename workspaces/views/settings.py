@@ -1,0 +1,145 @@
+"""Settings that are saved one by one: of a workspace by its owners, and a person's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages as notices
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_http_methods, require_POST
+
+from memoryhub.languages import grouped, speaking_to
+from workspaces import retention as rules
+from workspaces.access import get_workspace
+from workspaces.accounts.names import set_name
+from workspaces.actions import workspaces
+from workspaces.models import Role
+from workspaces.views import PageRequest
+from workspaces.views.forms import DomainForm
+
+
+def switch(setting: str, sent: str) -> Callable[..., HttpResponse]:
+    """A view that turns ``setting`` of a workspace on or off, by the box ``sent`` of its form."""
+
+    @require_POST
+    def view(request: PageRequest, ws_id: str) -> HttpResponse:
+        return _changed(request, ws_id, **{setting: request.POST.get(sent) == "on"})
+
+    return view
+
+
+@require_POST
+def model(request: PageRequest, ws_id: str) -> HttpResponse:
+    """Set the model of a workspace. Nothing changes if nothing was chosen."""
+    changed = _changed(request, ws_id, connection_id=request.POST.get("connection"))
+    return redirect("chat:workspace", ws_id) if request.POST.get("from") == "chat" else changed
+
+
+@require_POST
+def short_term_everywhere(request: PageRequest) -> HttpResponse:
+    workspaces.set_short_term_everywhere(request.user, request.POST.get("everywhere") == "on")
+    notices.success(request, _("Saved."))
+    return redirect("workspaces:profile")
+
+
+@require_POST
+def name(request: PageRequest) -> HttpResponse:
+    set_name(request.user, request.POST.get("name", ""))
+    notices.success(request, _("Saved."))
+    return redirect(reverse("workspaces:profile") + "#name")
+
+
+@require_POST
+def language(request: PageRequest) -> HttpResponse:
+    """The page that follows is already in it."""
+    workspaces.set_language(request.user, request.POST.get("language", ""))
+    with speaking_to(request.user) if request.user.language else nullcontext():
+        notices.success(request, _("Saved."))
+    if request.htmx:  # all of the page is in another one now
+        return HttpResponse(headers={"HX-Refresh": "true"})
+    return redirect(reverse("workspaces:profile") + "#language")
+
+
+def _changed(request: PageRequest, ws_id: str, **changes: Any) -> HttpResponse:
+    workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
+    workspaces.update_workspace(workspace, by=request.user, **changes)
+    notices.success(request, _("Saved."))
+    return redirect("workspaces:settings", ws_id)
+
+
+# The page on which owners say how long things are kept, and members read it.
+
+LABELS = {
+    "chats": later("Chats: days after the last message"),
+    "memories": later("Memories: days after they were last changed or used"),
+    "documents": later("Documents: days after their last change"),
+    "artifacts": later("Artifacts: days after their last change"),
+    "activity": later("Activity: days after each entry"),
+}
+
+
+class RetentionForm(DomainForm):
+    chats = forms.IntegerField(label=LABELS["chats"], required=False)
+    memories = forms.IntegerField(label=LABELS["memories"], required=False)
+    documents = forms.IntegerField(label=LABELS["documents"], required=False)
+    artifacts = forms.IntegerField(label=LABELS["artifacts"], required=False)
+    activity = forms.IntegerField(label=LABELS["activity"], required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, field in self.fields.items():
+            allowed = rules.bounds(name)
+            field.widget.attrs |= {"min": allowed.least, "max": allowed.most or rules.MOST_DAYS}
+            if allowed.most:
+                text = ngettext(
+                    "Your administrator keeps them for %(days)s day at most.",
+                    "Your administrator keeps them for %(days)s days at most.",
+                    allowed.most,
+                )
+                field.help_text = text % {"days": grouped(allowed.most)}
+
+
+@require_http_methods(["GET", "POST"])
+def retention(request: PageRequest, ws_id: str) -> HttpResponse:
+    """POST saves the rules, or with ``preview`` counts what would go by them."""
+    sent = request.method == "POST"
+    workspace = get_workspace(request.user, ws_id, need=Role.OWNER if sent else Role.VIEWER)
+    now, present = timezone.now(), rules.rules_of(workspace)
+    form = RetentionForm(request.POST if sent else None, initial=present)
+    context: dict[str, Any] = {"workspace": workspace, "is_owner": workspace.role == Role.OWNER}
+    if sent and "preview" in request.POST:
+        context["would_go"] = form.done(lambda: _preview(workspace, form.cleaned_data, request, now))
+    elif form.done(lambda: rules.set_rules(workspace, by=request.user, now=now, **form.cleaned_data)):
+        notices.success(request, _("Saved. Nothing is deleted by it before tomorrow."))
+        return redirect("workspaces:retention", ws_id)
+    context |= {
+        "form": form,
+        "lines": [(LABELS[name], days) for name, days in rules.in_force(present).items()],
+        "purge_days": settings.PURGE_AFTER_DAYS,
+    }
+    return render(request, "workspaces/retention.html", context, status=422 if form.errors else 200)
+
+
+def _preview(workspace: Any, days: rules.Rules, request: PageRequest, now: Any) -> list[tuple[Any, int]]:
+    rules.check(days)
+    found = rules.would_go(workspace, days, by=request.user, now=now)
+    return [(KINDS[name], number) for name, number in found.items()]
+
+
+KINDS = {
+    "chats": later("Chats"),
+    "memories": later("Memories"),
+    "documents": later("Documents"),
+    "artifacts": later("Artifacts"),
+    "activity": later("Entries of the activity"),
+}

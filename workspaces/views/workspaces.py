@@ -1,0 +1,303 @@
+"""Pages of workspaces and of the person's own settings, and the stream of events that open pages listen to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from typing import Any, cast
+
+from allauth.account.decorators import reauthentication_required
+from asgiref.sync import sync_to_async
+from django.contrib import messages as notices
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from memoryhub import events as bus
+from memoryhub.database.locks import release_connection
+from memoryhub.database.replicas import pin_to_primary
+from memoryhub.errors import NotFound
+from memoryhub.llm.registry import embedder_is_local
+from workspaces.access import default_workspace, get_workspace, whose_own, workspaces_of
+from workspaces.accounts import invitations
+from workspaces.accounts import keys as api_keys
+from workspaces.accounts.invitations import link_token, open_invitations
+from workspaces.accounts.sessions import live_sign_ins
+from workspaces.accounts.sign_in import ask_for_password, has_two_factor
+from workspaces.actions import workspaces
+from workspaces.actions.removal import lines_of
+from workspaces.connections.choice import chosen_for, options_for
+from workspaces.event_streams import EventStream, Place
+from workspaces.models import ApiKey, Invitation, Membership, Role, User, Workspace
+from workspaces.views import PageRequest
+from workspaces.views.forms import DeleteForm, InvitationForm, KeyForm, MemberForm, WorkspaceForm
+
+HEARTBEAT = 15.0  # seconds: keeps proxies from closing a quiet stream, and finds readers who may read no more
+
+
+@require_http_methods(["GET", "POST"])
+def workspace_list(request: PageRequest) -> HttpResponse:
+    form = WorkspaceForm(request.POST if request.method == "POST" else None)
+    if made := form.done(lambda: workspaces.create_workspace(**form.cleaned_data, by=request.user)):
+        return redirect("chat:workspace", made.public_id)
+    found = workspaces_of(request.user)
+    context = {
+        "workspaces": found,
+        "whose": whose_own(found, request.user),
+        "form": form,
+        "invited_to": invitations.invitations_of(request.user, now=timezone.now()),
+    }
+    return render(request, "workspaces/list.html", context, status=422 if form.errors else 200)
+
+
+def _members(workspace: Workspace) -> list[Membership]:
+    """Each with ``must_stay``: the last owner and the person whose own workspace it is keep their place."""
+    members = list(workspace.memberships.select_related("user"))
+    owners = [member for member in members if member.role == Role.OWNER]
+    for member in members:
+        is_home = member.user_id == workspace.default_of_id
+        member.must_stay = is_home or owners == [member]  # type: ignore[attr-defined]
+    return members
+
+
+def _model_section(request: PageRequest, workspace: Workspace) -> dict[str, Any]:
+    """Return the model that answers here, alternatives, and whether texts go to an embedder elsewhere. Two queries."""
+    return {
+        "options": options_for(workspace, request.user, workspace.connection),
+        "chosen": chosen_for(workspace, request.user),
+        "embedder_is_local": embedder_is_local(),
+    }
+
+
+def invitation_link(request: PageRequest, invitation: Invitation) -> str:
+    return request.build_absolute_uri(reverse("workspaces:invitation", args=[link_token(invitation)]))
+
+
+def _invitations(request: PageRequest, workspace: Workspace) -> dict[str, Any]:
+    """The open ones: links, each with its ``link``, and those to single persons. Two queries."""
+    now = timezone.now()
+    found = list(open_invitations(workspace, now=now))
+    for each in found:
+        each.link = invitation_link(request, each)  # type: ignore[attr-defined]
+    return {
+        "invitations": found,
+        "invited": invitations.invited(workspace, now=now),
+        "invitation_form": InvitationForm(),
+    }
+
+
+def settings_page(request: PageRequest, workspace: Workspace, **forms: Any) -> HttpResponse:
+    context = {
+        "workspace": workspace,
+        "is_owner": workspace.role == Role.OWNER,
+        "members": _members(workspace),
+        "roles": Role.choices,
+        "form": WorkspaceForm(initial=_about(workspace)),
+        "member_form": MemberForm(),
+        "delete_form": DeleteForm(name=workspace.name),
+        **(_invitations(request, workspace) if workspace.role == Role.OWNER else {}),
+        **_model_section(request, workspace),
+    }
+    # Not to htmx, which would put it among the notices.
+    failed = not request.htmx and any(form.errors for form in forms.values())
+    return render(request, "workspaces/settings.html", context | forms, status=422 if failed else 200)
+
+
+def _about(workspace: Workspace) -> dict[str, str]:
+    return {"name": workspace.name, "description": workspace.description}
+
+
+@require_http_methods(["GET", "POST"])
+def settings(request: PageRequest, ws_id: str) -> HttpResponse:
+    if request.method == "GET":
+        return settings_page(request, get_workspace(request.user, ws_id))
+    workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
+    form = WorkspaceForm({**_about(workspace), **request.POST.dict()})
+
+    def save() -> Workspace:
+        sent = {name: value for name, value in form.cleaned_data.items() if name in request.POST}
+        return workspaces.update_workspace(workspace, by=request.user, **sent)
+
+    if form.done(save):
+        notices.success(request, _("Saved."))
+        return redirect("workspaces:settings", ws_id)
+    return settings_page(request, get_workspace(request.user, ws_id), form=form)
+
+
+@require_http_methods(["GET", "POST"])
+def delete(request: PageRequest, ws_id: str) -> HttpResponse:
+    """With the name and, lately, the password typed. GET: where somebody lands whose password came too late."""
+    workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
+    if request.method == "GET":
+        return redirect("workspaces:settings", ws_id)
+    form = DeleteForm(request.POST, name=workspace.name)
+    if form.is_valid():
+        ask_for_password(request)
+        removed = form.done(lambda: workspaces.delete_workspace(workspace, by=request.user))
+        if removed is not None:
+            context = {"name": workspace.name, "report": {"lines": lines_of(removed)}}
+            return render(request, "workspaces/removed.html", context)
+    return settings_page(request, workspace, delete_form=form)
+
+
+@require_POST
+def add_member(request: PageRequest, ws_id: str) -> HttpResponse:
+    workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
+    form = MemberForm(request.POST)
+
+    def add() -> Invitation:
+        user, role = form.cleaned_data["username"], form.cleaned_data["role"]
+        return invitations.invite(workspace, user=user, role=role, by=request.user, now=timezone.now())
+
+    if form.done(add):
+        name = form.cleaned_data["username"].shown_name
+        notices.success(
+            request, _("%(name)s is invited, and becomes a member on accepting.") % {"name": name}
+        )
+        return redirect("workspaces:settings", ws_id)
+    return settings_page(request, workspace, member_form=form)
+
+
+def _member(workspace: Workspace, user_id: str) -> User:
+    membership = (
+        Membership.objects.filter(workspace=workspace, user__public_id=user_id).select_related("user").first()
+    )
+    if membership is None:
+        raise NotFound(_("There is no such member."))
+    return membership.user
+
+
+@require_POST
+def change_role(request: PageRequest, ws_id: str, user_id: str) -> HttpResponse:
+    workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
+    user = _member(workspace, user_id)
+    changed = workspaces.change_role(workspace, user=user, role=request.POST.get("role", ""), by=request.user)
+    text = _("%(name)s now has the role %(role)s.") % {
+        "name": user.shown_name,
+        "role": changed.get_role_display().lower(),
+    }
+    notices.success(request, text)
+    if request.htmx and user.pk == request.user.pk:  # the rest of the page is no longer theirs to change
+        return HttpResponse(headers={"HX-Refresh": "true"})
+    return redirect("workspaces:settings", ws_id)
+
+
+@require_POST
+def remove_member(request: PageRequest, ws_id: str, user_id: str) -> HttpResponse:
+    """Removing somebody, or leaving."""
+    workspace = get_workspace(request.user, ws_id)
+    user = _member(workspace, user_id)
+    workspaces.remove_member(workspace, user=user, by=request.user)
+    if user.pk == request.user.pk:
+        notices.success(request, _("You have left “%(name)s”.") % {"name": workspace.name})
+        return redirect("workspaces:list")
+    notices.success(request, _("%(name)s is no longer a member.") % {"name": user.shown_name})
+    return redirect("workspaces:settings", ws_id)
+
+
+def _profile_page(
+    request: PageRequest, form: KeyForm | None = None, made: ApiKey | None = None, new_key: str = ""
+) -> HttpResponse:
+    now = timezone.now()
+    default_workspace(request.user)  # the one a key is most often for
+    keys = list(ApiKey.objects.filter(user=request.user, revoked_at=None).select_related("workspace"))
+    for key in keys:
+        key.ended = key.is_expired(now)  # type: ignore[attr-defined]
+    context = {
+        "api_keys": keys,
+        "key_form": form or KeyForm(user=request.user, now=now),
+        "made": made,
+        "new_key": new_key,
+        "two_factor": has_two_factor(request),
+        "sign_ins": live_sign_ins(request.user),
+    }
+    if form is None or not form.errors:
+        return render(request, "workspaces/profile.html", context)
+    wrong = next((name for name in form.errors if name in form.fields), "name")
+    form.fields[wrong].widget.attrs["autofocus"] = True  # it stands far down the page
+    return render(request, "workspaces/profile.html", context, status=422)
+
+
+@require_GET
+def profile(request: PageRequest) -> HttpResponse:
+    return _profile_page(request)
+
+
+@require_http_methods(["GET", "POST"])
+@reauthentication_required(allow_get=True)
+def keys(request: PageRequest) -> HttpResponse:
+    """Make a key. It stands in this answer only, which is why there is no redirect: nothing may keep it.
+
+    Sent once more, it is refused for its name. GET: where somebody lands whose password came too late.
+    """
+    if request.method == "GET":
+        return redirect(reverse("workspaces:profile") + "#api-keys")
+    now = timezone.now()
+    form = KeyForm(request.POST, user=request.user, now=now)
+    if made := form.done(lambda: api_keys.make_key(**form.cleaned_data, by=request.user, now=now)):
+        return _profile_page(request, made=made[0], new_key=made[1])
+    return _profile_page(request, form)
+
+
+@require_POST
+def revoke_key(request: PageRequest, key_id: str) -> HttpResponse:
+    key = api_keys.revoke_key(key_id, by=request.user, now=timezone.now())
+    notices.success(request, _("The key “%(name)s” has been revoked.") % {"name": key.name})
+    return redirect(reverse("workspaces:profile") + "#api-keys")
+
+
+@require_POST
+def memory_default(request: PageRequest) -> HttpResponse:
+    """The answer to the first-run question, from the card or the profile."""
+    workspaces.set_memory_default(request.user, request.POST.get("memory") == "on")
+    if request.htmx and request.POST.get("page") != "profile":
+        response = HttpResponse(status=204)
+        response["HX-Trigger"] = "memory:answered"  # chip, welcome and question all follow the answer
+        return response
+    notices.success(request, _("Saved."))
+    return redirect("workspaces:profile")
+
+
+@require_GET
+async def events(request: PageRequest, ws_id: str) -> EventStream:
+    """Stream the events of a workspace, as server-sent events, for as long as the person may see it."""
+    user = cast(User, await request.auser())
+    workspace = await sync_to_async(get_workspace)(user, ws_id)
+    await sync_to_async(release_connection)()
+    session_key = request.session.session_key or ""
+    return EventStream(_feed(workspace, user, session_key), place=Place(user))
+
+
+async def _feed(workspace: Workspace, user: User, session_key: str) -> AsyncGenerator[str, None]:
+    yield "retry: 3000\n: open\n\n"
+    channels = (f"workspace:{workspace.public_id}", f"user:{user.public_id}")
+    async for event in bus.subscribe(*channels, heartbeat=HEARTBEAT):
+        if not await sync_to_async(_may_still_see)(
+            workspace.pk, user.pk, session_key, has_news=event is not None
+        ):
+            yield "event: closed\ndata: {}\n\n"
+            return
+        yield _sse(event)
+
+
+def _sse(event: bus.Event | None) -> str:
+    return ": still here\n\n" if event is None else f"event: {event.name}\ndata: {json.dumps(event.data)}\n\n"
+
+
+def _may_still_see(workspace_pk: int, user_pk: int, session_key: str, *, has_news: bool) -> bool:
+    """Check at every event: members are removed, accounts switched off and sessions ended while pages are open.
+
+    ``has_news``: a person who gets an event loads it in a moment, and no replica without it may answer.
+    """
+    from django.contrib.sessions.models import Session
+
+    try:
+        member = Membership.objects.filter(workspace=workspace_pk, user=user_pk, user__is_active=True)
+        if has_news:
+            pin_to_primary(user_pk)
+        return member.exists() and Session.objects.filter(session_key=session_key).exists()
+    finally:
+        release_connection()
