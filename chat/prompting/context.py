@@ -57,13 +57,14 @@ def build_prompt(
     reserve: int = 0,
     names_people: bool = False,
     documents: str = "",
+    closing: str = "",
 ) -> BuiltPrompt:
     """System, the summary of what is older, as much of the latest history as fits, then what belongs to this turn:
     short-term memory, the block of ``documents``, the recalled block right before the question.
 
     What stays the same from turn to turn comes first, so that providers can cache it. The budget in tokens is what
     the model's context holds beside its answer; ``reserve`` of it stays free for what is added later. The question
-    is cut only when it alone would not fit.
+    is cut only when it alone would not fit. ``closing``: the last line of the recalled block.
     """
     whole = room_beside_answer(capabilities) - reserve - tokens_of_tools(tools)
     text = system_text(conversation.agent, now=now, has_tools=bool(tools), room=whole)
@@ -75,7 +76,7 @@ def build_prompt(
         summary = cut_to(escaped_lines(conversation.summary), int(room * SUMMARY_SHARE))
         summary = f"{prompt_text('compacted')}\n{summary}"
         system.append(PromptMessage("system", summary, speaker=Speaker.MODEL))
-    block = recalled_block(used, names_people=names_people)
+    block = recalled_block(used, names_people=names_people, closing=closing)
     blocks = ((documents, Speaker.DOCUMENT), (block, Speaker.MEMORY))
     tail = [PromptMessage("system", text, speaker=speaker) for text, speaker in blocks if text]
     room = whole - tokens_of([*system, *tail])
@@ -166,11 +167,11 @@ def agent_text(agent: Agent, *, room: int) -> str:
     return f"{prompt_text('agent')}\n<assistant>\n{about}\n</assistant>"
 
 
-def recalled_block(used: Sequence[Recalled], *, names_people: bool = False) -> str:
+def recalled_block(used: Sequence[Recalled], *, names_people: bool = False, closing: str = "") -> str:
     """The one block of recalled memories, or nothing. Stored text is data: it cannot close the block or open a tag.
 
     ``names_people``: several write here, and each line says whose words it is. Of two that are linked as one replacing
-    the other the older is marked.
+    the other the older is marked. ``closing``: a line of ours behind them.
     """
     if not used:
         return ""
@@ -179,6 +180,7 @@ def recalled_block(used: Sequence[Recalled], *, names_people: bool = False) -> s
     lines += [
         _recalled_line(item, names_people=names_people, is_older=item.memory.pk in replaced) for item in used
     ]
+    lines += [closing] if closing else []
     return "<recalled-memories>\n" + "\n".join(lines) + "\n</recalled-memories>"
 
 
@@ -191,7 +193,7 @@ def _recalled_line(item: Recalled, *, names_people: bool = True, is_older: bool 
         label.append(held)
     if is_older and memory.replaced_by_id is None:
         label.append("older: a newer line here may replace it")
-    return f"- ({', '.join(label)}) {escape(memory.content)}"
+    return f"- ({', '.join(label)}) {escape(item.text)}"
 
 
 def leave_out_what_does_not_fit(

@@ -8,6 +8,8 @@ from datetime import datetime
 from django.conf import settings
 
 from chat.prompting.context import leave_out_what_does_not_fit
+from chat.prompting.text import prompt_text
+from memories.recalling import overview
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.ranking import injection_threshold
 from memories.recalling.recall import Recall, recall
@@ -30,6 +32,15 @@ class Found:
     verdicts: list[tuple[bool, str]]
     threshold: float
     stored: int
+
+    @property
+    def more(self) -> int:
+        """How many memories an overview of everything leaves out."""
+        return self.recall.more + len(self.recall.items) - len(self.used) if self.recall.more else 0
+
+    def closing(self, page: str) -> str:
+        """The last line of the recalled block, which says how many more there are, and on which ``page``."""
+        return prompt_text("overview").format(count=self.more, page=page) if self.more else ""
 
     @property
     def used(self) -> list[Recalled]:
@@ -59,7 +70,11 @@ def find_for_prompt(
         reach=reach,
         withheld=limit,
         now=now,
+        lines=overview.LINES,
     )
-    found = with_newer(found)
-    verdicts = split_recall(found, threshold=threshold, limit=limit)
+    if found.overview is None:
+        found = with_newer(found)
+        verdicts = split_recall(found, threshold=threshold, limit=limit)
+    else:
+        verdicts = [(True, "")] * len(found.items)
     return Found(found, leave_out_what_does_not_fit(found.items, verdicts, room), threshold, live)

@@ -20,6 +20,8 @@ from chat.tools.portion import ToRead
 from memories.judging.extraction.provenance import Source
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
+from memories.recalling.overview import LINES
+from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import QUERY_LENGTH, Recall, recall_for
 from memories.recalling.workspace_search import Found, search_workspace
 from memories.writing.announcing import announce_auto_saved
@@ -54,6 +56,11 @@ class ToRecall(Arguments):
     query: Query
     offset: Annotated[int, *within(0, 1000)] = 0
     limit: Limit = RECALLED
+
+    @property
+    def how_many(self) -> dict[str, int]:
+        """An overview has more lines than another recall has memories, unless a limit is given."""
+        return {"limit": self.limit, "lines": self.limit if "limit" in self.model_fields_set else LINES}
 
 
 class ToSearch(Arguments):
@@ -184,7 +191,7 @@ def _origin(turn: InChat, draft: Draft) -> dict[str, Any]:
 
 
 def look_up(caller: ToolCaller, asked: ToRecall) -> Result:
-    found = recall_for(caller, asked.query, limit=asked.limit, offset=asked.offset, floor=True)
+    found = recall_for(caller, asked.query, offset=asked.offset, floor=True, **asked.how_many)
     stays_here = any(stays_elsewhere(item.memory, caller.workspace) for item in found.items)
     return replace(recalled(found, reader=caller.person, first=asked.offset + 1), stays_here=stays_here)
 
@@ -194,9 +201,10 @@ def recalled(found: Recall, *, reader: User, first: int = 1) -> Result:
 
     Words that are not the reader's own say whose they are.
     """
-    entries = [
-        _entry(number, item.memory, item.score, reader) for number, item in enumerate(found.items, first)
-    ]
+    entries = [_entry(number, item, reader) for number, item in enumerate(found.items, first)]
+    if found.more:
+        rest = first - 1 + len(found.items)
+        entries.append(f"({found.more} more are kept: this is an overview; ask on from offset {rest})")
     ids = tuple(item.memory.public_id for item in found.items)
     return Result(
         _listed("# Recalled memories", entries, "No memories were found."),
@@ -272,11 +280,14 @@ def _whose(item: Found) -> str:
     return imported_label(item)
 
 
-def _entry(number: int, memory: Memory, score: float, reader: User) -> str:
+def _entry(number: int, item: Recalled, reader: User) -> str:
+    memory = item.memory
     is_own = not memory.is_imported and memory.written_by == reader
     whose = "" if is_own else writer_label(memory, is_edited=memory.edited_at is not None)
-    label = ", ".join(filter(None, [category_label(memory), held_label(memory), whose, f"score {score:.2f}"]))
-    return f"{number}. **{memory.public_id}** ({label})\n{escape(memory.content)}"
+    label = ", ".join(
+        filter(None, [category_label(memory), held_label(memory), whose, f"score {item.score:.2f}"])
+    )
+    return f"{number}. **{memory.public_id}** ({label})\n{escape(item.text)}"
 
 
 def _listed(title: str, entries: list[str], nothing: str) -> str:

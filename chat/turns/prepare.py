@@ -9,7 +9,9 @@ from dataclasses import asdict, replace
 from datetime import datetime
 
 from django.db import DatabaseError
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import ngettext
 
 from chat.chats.personal_memories import PromptPolicy, personal_in
 from chat.models import Compaction, Message
@@ -19,7 +21,7 @@ from chat.prompting.compaction import latest_compaction
 from chat.prompting.context import build_prompt, room_beside_answer, room_for_recalled, tokens_of
 from chat.prompting.conversation import Conversation
 from chat.prompting.documents import documents_block
-from chat.prompting.injecting import find_for_prompt
+from chat.prompting.injecting import Found, find_for_prompt
 from chat.prompting.rests_on import RestsOn
 from chat.prompting.short_term import ShortTerm, short_term_for
 from chat.prompting.stored import conversation_of
@@ -31,6 +33,7 @@ from chat.turns.chosen_model import chosen_for_chat
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import Recall
 from memories.recalling.receipts import drop_receipt, only_first, store_receipt
+from memoryhub.languages import speaking_to
 from memoryhub.llm.base import Capabilities, Speaker
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelNotLocal
@@ -42,6 +45,7 @@ from workspaces.spending.bill import Account, rate_of
 
 logger = logging.getLogger(__name__)
 QUESTION_MARKS = ("?", "\uff1f", "\u061f")  # also of Chinese and Japanese, and of Arabic
+NOTHING = Found(Recall(), [], threshold=0.0, stored=0)
 GOES_ON_SHARE = 0.4  # of the room, for an answer that goes on
 
 
@@ -71,9 +75,10 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
     passages = sources_for(answer, question, user, room=room, reach=reach)
     documents = documents_block(passages, unread_files(question, user, reach))
     quotes = model.capabilities.needs_help and not goes_on
-    used = _recall_for(
+    found = _recall_for(
         answer, question, user, room=room, reach=reach, now=now, alone=quotes and not documents
     )
+    used, memory_page = found.used, reverse("memories:all", args=[answer.chat.workspace.public_id])
     if answer.attempt > 1 and not goes_on:
         _forget_attempt_before(answer)
     short_term = ShortTerm()
@@ -91,6 +96,7 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
         reserve=reserve,
         names_people=bool(used) and answer.chat.workspace.memberships.count() > 1,
         documents=documents,
+        closing=found.closing(f"[Memory]({memory_page})"),
     )
     rests_on = RestsOn.stored_with(answer) if goes_on else RestsOn()
     rests_on.add_given(answer.chat.workspace_id, [item.memory for item in used], passages)
@@ -109,22 +115,39 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
         history=built.history,
         begins=built.begins,
         connection=chosen.connection,
-        opening=_opening(question.content, used, user) if quotes else "",
+        opening=_opening(question.content, found, user, memory_page) if quotes else "",
         is_answered=not documents,
         account=Account(answer.chat.workspace_id, user.pk, Purpose.ANSWER, rate_of(chosen)),
     )
 
 
-def _opening(question: str, used: Sequence[Recalled], user: User) -> str:
-    """The memory that an answer begins with, word for word, as so small a model is not trusted to repeat it.
-
-    The words of somebody else are named as theirs: "my" would be read as the asker's.
+def _opening(question: str, found: Found, user: User, memory_page: str) -> str:
+    """The memory that an answer begins with, word for word, as so small a model is not trusted to repeat it; each of an
+    overview.
     """
-    if not _answers(question, used):
-        return ""
-    memory = used[0].memory
-    by = memory.written_by
-    return memory.content if by is None or by == user else f"{by.shown_name}: {memory.content}"
+    used = found.used
+    if used and found.recall.overview is not None:
+        lines = [f"- {_quoted(item, user)}" for item in used]
+        return "\n".join([*lines, *_more_of(found, user, memory_page)])
+    return _quoted(used[0], user) if _answers(question, used) else ""
+
+
+def _quoted(item: Recalled, user: User) -> str:
+    """The words of somebody else are named as theirs: "my" would be read as the asker's."""
+    by = item.memory.written_by
+    return item.text if by is None or by == user else f"{by.shown_name}: {item.text}"
+
+
+def _more_of(found: Found, user: User, memory_page: str) -> list[str]:
+    if not found.more:
+        return []
+    with speaking_to(user):
+        text = ngettext(
+            "%(count)d more memory is on the [Memory page](%(url)s).",
+            "%(count)d more memories are on the [Memory page](%(url)s).",
+            found.more,
+        )
+        return ["", text % {"count": found.more, "url": memory_page}]
 
 
 def _answers(question: str, used: Sequence[Recalled]) -> bool:
@@ -181,19 +204,19 @@ def _recall_for(
     reach: Reach,
     now: datetime,
     alone: bool,
-) -> list[Recalled]:
-    """What the model is given, with its receipt; nothing where memory is off or fails, which the page is told.
+) -> Found:
+    """What was found, with its receipt; nothing where memory is off or fails, which the page is told.
 
     ``alone``: the first memory only, where it answers the question.
     """
     if not answer.memory_enabled:
-        return []
+        return NOTHING
     workspace, agent = answer.chat.workspace, answer.chat.agent
     try:
         found = find_for_prompt(
             question.content, workspace, user, agent=agent, room=room, reach=reach, now=now
         )
-        if alone and _answers(question.content, found.used):
+        if alone and found.recall.overview is None and _answers(question.content, found.used):
             found = replace(found, verdicts=only_first(found.verdicts))
         store_receipt(
             answer.public_id,
@@ -206,5 +229,5 @@ def _recall_for(
     except Exception:
         logger.exception("Recall failed; the turn goes on without it, and says so")
         _say_recall_failed(answer, user)
-        return []
-    return found.used
+        return NOTHING
+    return found

@@ -14,6 +14,7 @@ from typing import Any
 
 from django.db import DatabaseError, connection, transaction
 from django.db.models import Q, prefetch_related_objects
+from django.utils.text import Truncator
 
 from memories.models import Memory
 from memories.models.memory import MEMORY, PLACE, WRITTEN_BY
@@ -38,6 +39,7 @@ from workspaces.models import Agent, User, Workspace
 logger = logging.getLogger(__name__)
 FIRST = 40  # of the candidates, the best by meaning and words: looked at before any other
 ALWAYS = datetime.max.replace(tzinfo=UTC)
+LINE_LENGTH = 200  # characters of a memory in an overview
 CANDIDATES = 200  # from each arm; the fused order is made of their union
 
 # Exact cosine over one workspace and the asker's personal rows, in the slim table alone (docs/recall.md).
@@ -108,6 +110,13 @@ class Recalled:
     score: float
     parts: dict[str, float]
     relevance: Relevance | None = None  # None where the embedder does not tell
+    is_brief: bool = False  # one line of an overview
+
+    @property
+    def text(self) -> str:
+        """The memory as a model is given it."""
+        content = self.memory.content
+        return Truncator(" ".join(content.split())).chars(LINE_LENGTH) if self.is_brief else content
 
 
 def texts_embedded_for(query: str, question: Question | None, share: float) -> list[str]:

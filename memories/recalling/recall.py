@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.utils.translation import gettext as _
 
-from memories.recalling import relevance
+from memories.recalling import overview, overview_kind, relevance
 from memories.recalling.loading import note_use
+from memories.recalling.overview import Overview
 from memories.recalling.ranked_search import RankedSearch, Recalled, Scored, texts_embedded_for
 from memories.recalling.ranking import RANKINGS, WEIGHTS, Weights
+from memories.recalling.relevance import Relevance
 from memories.recalling.signals import read_question
 from memoryhub.database.replicas import read
 from memoryhub.errors import Invalid
+from memoryhub.llm.two_encoders import MULTILINGUAL
 from memoryhub.monitoring import metrics, tracing
 from workspaces.index import embedding
 from workspaces.index.candidates import area_within
@@ -36,6 +41,12 @@ class Recall:
     degraded: str = ""  # why recall fell back to words, empty when it did not
     withheld: list[Recalled] = field(default_factory=list)  # what of the person's own was not to be used
     search: RankedSearch | None = None  # by which more may be loaded, where anything was found
+    overview: Overview | None = None  # what the items are an overview of, where the query asks for one
+
+    @property
+    def more(self) -> int:
+        """How many memories an overview of everything leaves out."""
+        return max(0, self.overview.total - len(self.items)) if self.overview else 0
 
 
 @tracing.span("memoryhub.recall")
@@ -57,6 +68,7 @@ def recall(
     floor: bool = False,
     noted: bool = True,
     as_of: datetime | None = None,
+    lines: int = 0,
 ) -> Recall:
     """The ranked memories this person may see here, each with its score and the score's parts.
 
@@ -69,7 +81,8 @@ def recall(
     what is found goes: personal memories do not go where their own workspace forbids it, nor where others read along.
     Then ``withheld`` of them are named beside, for their person alone; nothing of the recall itself depends on them.
     Above a ``floor`` is only what is relevant (the hybrid's; what words alone found is). Where relevance is known, the
-    first twenty of the hybrid ranking are in its order.
+    first twenty of the hybrid ranking are in its order. Where the query asks for an overview, which the bundled
+    embedder alone can tell, it gets one of so many ``lines`` from ``offset`` on; 0: never.
     What no longer holds, or has been replaced, is behind and below the floor unless the query asks for the past; where
     relevance is unknown, and by other rankings, it is left out. ``as_of``: what held then, as far as that is known.
     """
@@ -83,7 +96,9 @@ def recall(
         return Recall(ranking=ranking)
     began, until = time.perf_counter(), offset + min(limit, MAX_LIMIT)
     search = RankedSearch(query, workspace, user, agent, where, now, until, weights, exact, as_of)
-    found = read(user.pk, lambda: _found(search, ranking, threshold, slice(offset, until), floor, withheld))
+    found = read(
+        user.pk, lambda: _found(search, ranking, threshold, slice(offset, until), floor, withheld, lines)
+    )
     if noted:
         note_use([item.memory for item in found.items], now)
     _count(found, time.perf_counter() - began)
@@ -91,7 +106,13 @@ def recall(
 
 
 def _found(
-    search: RankedSearch, ranking: str, threshold: float | None, part: slice, floor: bool, withheld: int
+    search: RankedSearch,
+    ranking: str,
+    threshold: float | None,
+    part: slice,
+    floor: bool,
+    withheld: int,
+    lines: int,
 ) -> Recall:
     scored, degraded = _ranked_above(search, ranking, threshold)
     first = scored[: relevance.LOOKED_AT]
@@ -101,6 +122,8 @@ def _found(
     else:
         first.sort(key=lambda each: -judged[each[0]].value if each[0] in judged else -sum(each[1].values()))
         scored = first + scored[relevance.LOOKED_AT :]
+        if lines and (made := _overview(search, scored, judged, slice(part.start, part.start + lines))):
+            return made
         if part.stop > relevance.LOOKED_AT:
             judged = search.judge(scored[: part.stop]) | judged
     items = search.load(scored[part], judged)
@@ -108,6 +131,34 @@ def _found(
         items = [item for item in items if relevance.is_found(item.score, item.relevance)]
     own = search.own(ranking, degraded, withheld) if withheld else []
     return Recall(items, ranking, degraded, own, search)
+
+
+def _overview(
+    search: RankedSearch, scored: list[Scored], judged: Mapping[int, Relevance], part: slice
+) -> Recall | None:
+    """The overview that the query asks for, or None; one of a topic that nothing bears on is none."""
+    if search.asked is None or search.as_of is not None or len(search.query) > overview.LONGEST_MESSAGE:
+        return None
+    kind = overview_kind.kind_of(search.asked[MULTILINGUAL])
+    if not kind:
+        return None
+    keys, total = overview.of_topic(judged), 0
+    if kind != overview_kind.TOPIC:
+        keys, total = overview.of_everything(
+            kind,
+            search.workspace,
+            search.user,
+            search.agent,
+            search.where,
+            [key for key, each in judged.items() if each.value >= settings.RECALL_THRESHOLD],
+            search.now,
+        )
+    parts = dict(scored)
+    items = search.load([(key, parts.get(key, {})) for key in keys[part]], judged)
+    if not items:
+        return None
+    items = [replace(item, is_brief=True) for item in items]
+    return Recall(items, search=search, overview=Overview(kind, max(0, total - part.start)))
 
 
 def _count(found: Recall, seconds: float) -> None:

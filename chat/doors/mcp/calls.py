@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from pydantic import BaseModel, Field
 
 from chat.tools.base import Arguments, ToolCaller, at_most, within
-from chat.tools.memory import Category, Limit, Query, Statement
+from chat.tools.memory import Category, Limit, Query, Statement, ToRecall
 from memories.consent import memory_on
 from memories.models import Memory
 from memories.models.memory import MemoryQuerySet
@@ -55,9 +55,7 @@ class Save(Arguments):
     category: Category | None = Field(None, description="preference, fact, instruction, decision or event.")
 
 
-class RecallAsked(Arguments):
-    query: Query
-    limit: Limit = 5
+class RecallAsked(ToRecall):
     offset: Annotated[int, *within(0, 1000)] = Field(
         0, description="How many of the best to skip, to page on."
     )

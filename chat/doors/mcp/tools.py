@@ -85,7 +85,7 @@ def save_memory(asked: Save) -> Said:
 def recall_memory(asked: RecallAsked) -> Said:
     who = caller()
     as_of = datetime.combine(asked.as_of, time.min, UTC) if asked.as_of else None
-    found = recall_for(who, asked.query, limit=asked.limit, offset=asked.offset, floor=True, as_of=as_of)
+    found = recall_for(who, asked.query, offset=asked.offset, floor=True, as_of=as_of, **asked.how_many)
     shapes = [shape_of(item.memory, item.score) for item in found.items]
     return recalled(found, reader=who.person, first=asked.offset + 1).text, Memories(
         memories=shapes, next_cursor=None

@@ -95,7 +95,7 @@ def remember(asked: Asked, caller: Caller, chosen: Chosen) -> Remembered:
     if unused := _why_off(asked, caller.person):
         return Remembered(messages, messages, unused=unused)
     assert at is not None
-    question, degraded, used, unused = own_words(messages[at]), "", list[Recalled](), ""
+    question, degraded, used, unused, closing = own_words(messages[at]), "", list[Recalled](), "", ""
     try:
         taken = parts_of_body({**asked.body, "messages": messages}).whole
         room = room_beside_answer(chosen.model.capabilities) - taken
@@ -109,13 +109,16 @@ def remember(asked: Asked, caller: Caller, chosen: Chosen) -> Remembered:
             now=caller.now,
         )
         used, degraded, unused = found.used, found.recall.degraded, _why_unused(found)
+        closing = found.closing("the Memory page of MemoryHub")
     except ModelError:
         raise
     except Exception:
         logger.exception("Recall failed; the answer goes on without it, and says so")
         degraded, unused = FAILED, "search_failed"
     ids = tuple(item.memory.public_id for item in used)
-    block: list[Body] = [_ours(recalled_block(used, names_people=_several(caller)))] if used else []
+    block: list[Body] = (
+        [_ours(recalled_block(used, names_people=_several(caller), closing=closing))] if used else []
+    )
     said = program_turns.Said(list(_lines(messages[: at + 1])))
     return Remembered([*messages[:at], *block, *messages[at:]], messages, said, ids, degraded, unused)
 

@@ -17,6 +17,7 @@ from chat.models import PassingTurn
 from chat.prompting.short_term import set_summary
 from chat.turns import program_turns, runner
 from memories.models import Extraction, Memory
+from memories.recalling.overview import LINES
 from memories.writing.extracting import extract
 from memoryhub.llm.registry import get_embedder
 from tests.chat.doors.conftest import client_of
@@ -52,6 +53,19 @@ def ask(client: openai.OpenAI, messages: Any = ASKED, **more: Any) -> Any:
     answer = client.chat.completions.create(model="scripted-model", messages=messages, **more)
     assert more.get("stream") or runner.wait_until_idle(10), "what was said is kept beside the answer"
     return answer
+
+
+def test_question_about_everything_brings_an_overview(
+    client: openai.OpenAI, scripted_model: ScriptedOpenAI, deadline: Memory
+) -> None:
+    more = [
+        make_memory(f"Delivery {number} came on day {number}", deadline.author, deadline.workspace)
+        for number in range(LINES)
+    ]
+    scripted_model.script(Answer("A deadline and deliveries."))
+    answer = ask(client, [{"role": "user", "content": "Give me an overview"}])
+    assert len(set(answer.memoryhub["used"]) & {each.public_id for each in (deadline, *more)}) == LINES
+    assert "1 more memories are kept" in scripted_model.requests[0].messages[0]["content"]
 
 
 def test_memory_is_put_before_the_question_and_the_callers_own_prompt_stays_first(

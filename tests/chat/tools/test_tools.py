@@ -23,6 +23,7 @@ from chat.turns.begin import begin_turn
 from chat.turns.retry import retry_answer
 from memories.models import Memory, Scope
 from memories.recalling import relevance
+from memories.recalling.overview import LINES
 from tests.factories import make_chat, make_memory, make_message, make_user, make_workspace
 from tests.fakes.openai_server import HOLD, Answer, Call, Failure, ScriptedOpenAI
 from workspaces.models import Agent, Membership, Role
@@ -124,6 +125,19 @@ def test_recall_pages_by_limit_and_offset(
         result = told(scripted_model)[0]
         assert result.count("**mem_") == found, arguments
         assert f"\n{arguments.get('offset', 0) + 1}. **mem_" in result, arguments
+
+
+def test_overview_is_recalled_and_goes_on_from_an_offset(chat: Chat, scripted_model: ScriptedOpenAI) -> None:
+    for number in range(LINES + 3):
+        make_memory(f"Delivery {number} came on day {number}", chat.created_by, chat.workspace)
+    asked = {"query": "What do you know about our project?"}
+    calls = [Call("x_recall_memory", asked), Call("x_recall_memory", {**asked, "offset": LINES})]
+    scripted_model.script(Answer(calls=calls), Answer("Many deliveries."))
+    ask(chat, "thanks")
+    first, rest = told(scripted_model)
+    assert (first.count("**mem_"), rest.count("**mem_")) == (LINES, 3)
+    assert first.endswith(f"(3 more are kept: this is an overview; ask on from offset {LINES})")
+    assert "more are kept" not in rest
 
 
 def test_nothing_found_is_said(chat: Chat, scripted_model: ScriptedOpenAI) -> None:

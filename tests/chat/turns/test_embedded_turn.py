@@ -99,6 +99,16 @@ def test_a_question_is_answered_with_the_memory_alone(local_model: Path, questio
     assert [item.content for item in used] == [answer.removeprefix("bea: ")]
 
 
+def test_question_about_everything_is_answered_with_an_overview(local_model: Path) -> None:
+    chat = make_chat(make_user("olive", memory_default=True))
+    texts = ("I am vegetarian", "I live in Porto", "I play the violin")
+    for text in texts:
+        make_memory(text, chat.created_by, chat.workspace)
+    answered = ask(chat, "What do you know about me?")
+    assert set(answered.content.splitlines()) == {f"- {text}" for text in texts}
+    assert ReceiptItem.objects.filter(receipt__message_id=answered.public_id, used=True).count() == 3
+
+
 def test_advice_is_given_by_the_model_and_not_by_a_memory(local_model: Path) -> None:
     chat = make_chat(make_user("olive", memory_default=True))
     make_memory("I am vegetarian", chat.created_by, chat.workspace)

@@ -16,6 +16,7 @@ from chat.turns import runner
 from chat.turns.begin import begin_turn
 from chat.turns.retry import retry_answer
 from memories.models import Extraction, Receipt
+from memories.recalling.overview import LINES
 from memories.recalling.receipts import receipt_for
 from memoryhub.errors import Conflict, Invalid
 from tests.factories import make_chat, make_memory, make_message, make_user, make_workspace
@@ -84,6 +85,22 @@ def test_the_recalled_block_stands_right_before_the_question_and_not_in_history(
     assert not any("<recalled-memories>" in part for part in history)
     assert "When is the project deadline?" in history
     assert "On March 15." in history
+
+
+def test_question_about_everything_brings_an_overview_that_says_how_many_more_there_are(
+    chat: Chat, scripted_model: ScriptedOpenAI
+) -> None:
+    for number in range(LINES + 3):
+        make_memory(f"Delivery {number} came on day {number}", chat.created_by, chat.workspace)
+    scripted_model.script(Answer("Many deliveries."))
+    answer = ask(chat, "Give me an overview")
+    block = prompt_of(scripted_model)[-2]["content"].splitlines()
+    assert len([line for line in block if line.startswith("- (memory, ")]) == LINES
+    assert block[-2].startswith("This is an overview: 3 more memories are kept.")
+    assert f"[Memory](/workspaces/{chat.workspace.public_id}/memories/all/)" in block[-2]
+    receipt = receipt_for(answer.public_id, chat.created_by)
+    assert receipt is not None
+    assert [item.used for item in receipt.items.all()] == [True] * LINES
 
 
 def test_small_talk_gets_no_block_but_a_receipt_of_what_was_left_out(

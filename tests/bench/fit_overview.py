@@ -1,0 +1,165 @@
+# ruff: noqa: E402  Django has to be set up before its models are imported
+"""Fit memories/recalling/overview.npz, and print what it does on phrasings that were left out.
+
+    python -m tests.bench.fit_overview FILE … [--keep] [--show]
+
+data/relevance/overview.tsv has a phrasing a line, in sixteen languages, some in English alone. A ``frame`` is filled
+with every object, whose kind begins with ``+``. ``near`` is what sounds like a question about everything but is none.
+The other messages that relevance is fitted on are no such questions either. Figures are those of three folds over
+phrasings (a filled frame is left out with its frame and with its object), and of what nothing is fitted on: the lines
+that begin with ``held-`` and the overviews of the FILEs, which are those that relevance is fitted on. Of their other
+messages some of each are fitted on. ``--keep`` writes the file, ``--show`` prints what is mistaken of what was held
+back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memoryhub.settings")
+
+import django
+
+django.setup()
+
+from memories.recalling import overview_kind
+from memoryhub.llm.two_encoders import MULTILINGUAL, TwoEncoders
+from tests.bench.fit_relevance import softmax
+from tests.bench.judging_data import bucket
+from tests.bench.relevance_data import DATA, everyday, own_workspaces, past_questions
+
+Array = NDArray[Any]
+FOLDS, RIDGE, NEAR_WEIGHS = 3, 1 / 20, 3.0
+SOME = 300  # messages of each FILE
+NONE = ("near", "none")
+
+
+class Row(NamedTuple):
+    """``folds``: those of its phrasing, and of its frame; empty where it is never fitted on."""
+
+    kind: str
+    language: str
+    text: str
+    folds: frozenset[int]
+
+
+def phrasings() -> Iterator[Row]:
+    head, *lines = [
+        line.split("|") for line in (DATA / "overview.tsv").read_text(encoding="utf-8").splitlines()
+    ]
+    frames = [texts for kind, *texts in lines if kind == "frame"]
+    count: Counter[str] = Counter()
+    for kind, *texts in lines:
+        count[kind] += 1
+        fold = count[kind] % FOLDS
+        for at, (language, text) in enumerate(zip(head[1:], texts, strict=True)):
+            if not text:
+                continue
+            if kind.startswith("+"):
+                for number, frame in enumerate(frames):
+                    filled = frame[at].replace("{}", text)
+                    yield Row(kind[1:], language, filled, frozenset([fold, number % FOLDS]))
+            elif kind != "frame":
+                held = kind.startswith("held-")
+                yield Row(
+                    kind.removeprefix("held-"), language, text, frozenset() if held else frozenset([fold])
+                )
+
+
+def others(known: set[str], files: list[Path]) -> Iterator[Row]:
+    texts = {message.text for case in own_workspaces() for message in case.messages}
+    texts |= {*everyday(), *past_questions()}
+    for path in files:
+        asked = [query for query in queries(path) if query.get("kind") != "overview"]
+        texts |= {query["text"] for query in sorted(asked, key=lambda query: bucket(query["text"]))[:SOME]}
+    for text in sorted(texts - known):
+        yield Row("none", "", text, frozenset([bucket(text) % FOLDS]))
+
+
+def queries(path: Path) -> Iterator[dict[str, Any]]:
+    for line in path.read_text(encoding="utf-8").splitlines():
+        yield from json.loads(line)["queries"]
+
+
+def outside(path: Path) -> Iterator[Row]:
+    for query in queries(path):
+        if query.get("kind") == "overview":
+            yield Row("topic", "", query["text"], frozenset())
+
+
+def read(rows: list[Row], embedder: TwoEncoders) -> Array:
+    vectors = np.concatenate(
+        [embedder.embed_queries([row.text for row in rows[at : at + 32]]) for at in range(0, len(rows), 32)]
+    )[:, MULTILINGUAL]
+    units: Array = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return units
+
+
+def fit(rows: list[Row], vectors: Array) -> Array:
+    """One row of weights for each of ``overview_kind.CLASSES``, which all weigh the same."""
+    kinds = ["none" if row.kind in NONE else row.kind for row in rows]
+    classes = np.array([[kind == name for name in overview_kind.CLASSES] for kind in kinds])
+    weights = np.where([row.kind == "near" for row in rows], NEAR_WEIGHS, 1.0)
+    shares = (classes / (classes * weights[:, None]).sum(axis=0)).sum(axis=1)
+    weights = weights * shares * len(rows) / classes.shape[1]
+    return softmax(overview_kind.STEEP * vectors, classes, weights, RIDGE, steps=600)
+
+
+def report(name: str, rows: list[Row], found: list[str], *, show: bool = False) -> None:
+    """Print how often each kind is read as which, and precision and recall of "about everything or a topic"."""
+    pairs = Counter((row.kind, kind or "no overview") for row, kind in zip(rows, found, strict=True))
+    print(f"\n{name}")
+    for kind in dict.fromkeys(row.kind for row in rows):
+        print(f"  {kind:6}", dict(sorted((to, n) for (of, to), n in pairs.items() if of == kind)))
+    right = sum(n for (of, to), n in pairs.items() if of not in NONE and to != "no overview")
+    chosen = sum(n for (_, to), n in pairs.items() if to != "no overview")
+    wanted = sum(n for (of, _), n in pairs.items() if of not in NONE)
+    print(f"  precision {right / max(1, chosen):.3f}, recall {right / max(1, wanted):.3f}")
+    for row, kind in zip(rows, found, strict=True):
+        if show and kind != ("" if row.kind in NONE else row.kind):
+            print(f"    {row.kind} as {kind or 'no overview'}: {row.text}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--show", action="store_true")
+    options = parser.parse_args()
+    rows = list(dict.fromkeys(phrasings()))
+    rows += others({row.text for row in rows}, options.files)
+    rows += [row for path in options.files for row in outside(path)]
+    vectors = read(rows, TwoEncoders())
+    left_out: list[Row] = []
+    found: list[str] = []
+    for fold in range(FOLDS):
+        used = [at for at, row in enumerate(rows) if row.folds and fold not in row.folds]
+        left = [at for at, row in enumerate(rows) if row.folds == {fold}]
+        head = fit([rows[at] for at in used], vectors[used])
+        left_out += [rows[at] for at in left]
+        found += [overview_kind.kind_of(vectors[at], head) for at in left]
+    report("left out by folds", left_out, found)
+    used = [at for at, row in enumerate(rows) if row.folds]
+    held = [at for at, row in enumerate(rows) if not row.folds]
+    head = fit([rows[at] for at in used], vectors[used])
+    found = [overview_kind.kind_of(vectors[at], head) for at in held]
+    report("held back", [rows[at] for at in held], found, show=options.show)
+    if options.keep:
+        np.savez(overview_kind.FILE, head=head)
+
+
+if __name__ == "__main__":
+    main()
