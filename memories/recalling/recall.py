@@ -80,9 +80,9 @@ def recall(
     hybrid's; others than the defaults, and ``exact`` (neither index nor cut), are for measuring. ``reach`` says where
     what is found goes: personal memories do not go where their own workspace forbids it, nor where others read along.
     Then ``withheld`` of them are named beside, for their person alone; nothing of the recall itself depends on them.
-    Above a ``floor`` is only what is relevant (the hybrid's; what words alone found is). Where relevance is known, the
-    first twenty of the hybrid ranking are in its order. Where the query asks for an overview, which the bundled
-    embedder alone can tell, it gets one of so many ``lines`` from ``offset`` on; 0: never.
+    Above a ``floor`` is only what is relevant (the hybrid's; what words alone found is). Where relevance is known, it
+    counts in the order of the first twenty of the hybrid ranking. Where the query asks for an overview, which the
+    bundled embedder alone can tell, it gets one of so many ``lines`` from ``offset`` on; 0: never.
     What no longer holds, or has been replaced, is behind and below the floor unless the query asks for the past; where
     relevance is unknown, and by other rankings, it is left out. ``as_of``: what held then, as far as that is known.
     """
@@ -120,8 +120,9 @@ def _found(
     if not judged:
         scored = search.holding(scored)
     else:
-        first.sort(key=lambda each: -judged[each[0]].value if each[0] in judged else -sum(each[1].values()))
-        scored = first + scored[relevance.LOOKED_AT :]
+        parts = dict(first)
+        order = relevance.in_order({key: sum(each.values()) for key, each in first}, judged)
+        scored = [(key, parts[key]) for key in order] + scored[relevance.LOOKED_AT :]
         if lines and (made := _overview(search, scored, judged, slice(part.start, part.start + lines))):
             return made
         if part.stop > relevance.LOOKED_AT:

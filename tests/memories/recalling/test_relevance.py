@@ -255,3 +255,13 @@ def test_reason_says_what_kept_a_memory_out() -> None:
     items = [Recalled(Memory(), 0.9, {}, judged) for judged in cases]
     verdicts = split_recall(Recall(items), threshold=0.5, limit=5)
     assert verdicts == [(False, reason) for reason in cases.values()]
+
+
+def test_order_adds_a_tenth_of_relevance_and_puts_what_is_over_behind() -> None:
+    scores = {1: 0.60, 2: 0.58, 3: 0.30, 4: 0.90}
+    judged = {
+        1: relevance.Relevance(0.1, 0.1, 0.1),
+        2: relevance.Relevance(0.9, 0.9, 0.9),
+        4: relevance.Relevance(0.2, 0.2, 0.8, is_over=True),
+    }
+    assert relevance.in_order(scores, judged) == [2, 1, 3, 4]
