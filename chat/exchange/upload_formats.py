@@ -32,7 +32,6 @@ from chat.exchange.transcripts import Line, Transcript, own_words, statements_in
 from chat.exchange.transcripts import lines_of as transcript_lines
 from chat.exchange.upload_files import lines_of, upload_of
 from chat.models.imports import Import, ImportKind, Searched
-from memories.judging.extraction.keeping import texts_read
 from memories.judging.extraction.sentences import own_part
 from memoryhub.errors import Invalid
 from workspaces.documents.reading.kinds import utf_16
@@ -42,6 +41,7 @@ from workspaces.models import User
 PEEK = 4096
 # Characters that the encoder reads of the importer's messages to preview a file, some 10,000 a second on a core; so
 # many of its beginning, whatever its size.
+READ_TIMES = 3  # each message: as a whole, and the clauses it may have
 SAMPLE, SAMPLE_BEGIN = 150_000, 50_000
 SEARCHED_AT_ONCE = 100_000  # then a chunk ends, so that it takes no longer than a job may
 UNKNOWN = later("This is not an export from MemoryHub, ChatGPT or Claude, nor a list of statements.")
@@ -157,7 +157,7 @@ class Sampling:
         now = self.searched
         allowed = SAMPLE_BEGIN + SAMPLE * read_bytes / self.size if self.size else None
         is_taken = allowed is None or now.characters < allowed
-        cost = sum(map(len, texts_read(own_part(text)))) if is_taken else 0
+        cost = READ_TIMES * len(own_part(text)) if is_taken else 0
         self.searched = replace(
             now,
             messages=now.messages + 1,

@@ -16,7 +16,7 @@ from memories.writing.drafts import Draft, cut_at_word
 from memories.writing.same_turn import saved_in_turn
 from memories.writing.turn_text import TurnText, load_message
 from memoryhub.errors import Conflict
-from memoryhub.llm.base import Message
+from memoryhub.llm.base import Message, Speaker
 from memoryhub.llm.errors import ModelBadReply
 from memoryhub.llm.reader import get_reader
 from workspaces.access import personal_place, role_in
@@ -87,7 +87,7 @@ def candidates_of(
         text = turn.messages[0][1]
         return ("model", distil_with_model(complete, text, unread)) if complete else ("none", [])
     if complete is None:
-        return "rules", extract_with_rules(turn.messages, get_reader(), faint=faint)
+        return "rules", extract_with_rules(turn.messages, get_reader(), before=turn.earlier, faint=faint)
     around = Around(
         earlier=turn.earlier,
         said_on=turn.said_at.date() if turn.said_at else None,
@@ -130,7 +130,11 @@ def draft_of(extraction: Extraction, turn: TurnText, extractor: str, candidate: 
     today = turn.said_at.date() if turn.said_at else None
     asker = extraction.user if turn.is_output else turn.said_by
     by = asker.pk if asker else 0
-    source = turn.provenance.rests_on(candidate.text, get_reader(), today=today, names=_name_of(asker), by=by)
+    provenance = turn.provenance
+    if candidate.details.get("rule") == "reply" and asker is not None:  # the assistant asked, they answered
+        answer = Source(Speaker.PERSON, candidate.text, turn.user_message_id, is_confirmed=True, author=by)
+        provenance = provenance.plus(answer)
+    source = provenance.rests_on(candidate.text, get_reader(), today=today, names=_name_of(asker), by=by)
     place = place_for(extraction, turn, own_words=source.is_plain)
     if place is None:
         return None

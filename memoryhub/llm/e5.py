@@ -115,6 +115,23 @@ def _prefixes(text: str) -> tuple[Hashes, Hashes]:
     return np.concatenate([np.zeros(1, np.uint64), np.cumsum((codes + np.uint64(1)) * powers[:-1])]), inverses
 
 
+def places_of(text: str, pieces: Sequence[str]) -> list[tuple[int, int]]:
+    """Return where the pieces of a text, composed as in NFC, begin and end in it, without the blanks before words."""
+    letters = [
+        at
+        for at, sign in enumerate(text)
+        for letter in unicodedata.normalize("NFKC", sign).translate(_CLEANED)
+        if not letter.isspace()
+    ]
+    found, begin, last = [], 0, 0
+    for piece in pieces:
+        end = begin + len(piece.replace(BLANK, ""))
+        own = letters[begin:end]
+        found.append((own[0], own[-1] + 1) if own else (last, last))
+        begin, last = end, found[-1][1]
+    return found
+
+
 # Texts of any language to vectors, and to the states of their pieces. Loaded on the first text, in about a second.
 
 MAX_PIECES = 512  # the model's own end; of longer text the beginning counts

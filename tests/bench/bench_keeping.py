@@ -30,7 +30,7 @@ def found_of(message: Message, encoder: Encoder, least: float) -> Counts:
     kept = [
         candidate.text for candidate in extract_with_rules([("user", message.text)], encoder, least=least)
     ]
-    left = [message.text[a:b] for a, b, _ in message.facts]
+    left = [message.text[fact.start : fact.end] for fact in message.facts]
     wrong = []
     for text in kept:
         ours = shingles(text)

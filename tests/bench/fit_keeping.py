@@ -1,10 +1,13 @@
-"""Fit the head that decides what is kept without a model, choose its threshold, and write it.
+"""Fit the nets that decide what is kept without a model, print what thresholds give by folds, and write them.
 
-python tests/bench/fit_keeping.py
+OPENBLAS_NUM_THREADS=1 nice python tests/bench/fit_keeping.py [--folds]      (with more threads it takes longer)
 
-What the threshold is chosen by is said of each fifth of the messages by nets fitted on the others.
+What each threshold gives is measured on every fifth of the messages by nets fitted on the others. Where clauses may
+begin and end is always said by nets that have not seen the message: else a head would learn from places that are
+better than those it is given later.
 """
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -12,36 +15,149 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from memories.judging.extraction import keeping
-from memories.judging.extraction.clauses import trim
+from memories.judging.extraction import keeping, replying
+from memories.judging.extraction.clauses import TAGS, Passage, beside, read, tagged, texts_read, trim
+from memories.judging.extraction.sentences import sentences
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.e5 import MultilingualEncoder
 from tests.bench.bench_keeping import Counts, found_of, shares
-from tests.bench.judging_data import Message, bucket, messages
-from tests.bench.nets import Remembering, fit_net, together
+from tests.bench.judging_data import Fact, Message, bucket, messages, replies
+from tests.bench.nets import Net, Remembering, fit_net, together
 from tests.memories.extraction_sentences import FOUND, NOTHING
 
 TARGET = Path(keeping.__file__).with_name("head.npz")
-HIDDEN, NETS, STEPS, DROPPED = 48, 3, 2000, 0.5
+HIDDEN, NETS, STEPS, DROPPED = 24, 6, 2000, 0.5
+TAG_HIDDEN, TAG_STEPS, TAG_DROPPED, OTHERS = 24, 1200, 0.4, 12  # pieces of no tag for each that has it
+SMALL_HIDDEN, SMALL_STEPS = 16, 800
 FOLDS = 5
-LEASTS = (0.5, 0.6, 0.65, 0.68, 0.7, 0.75)
-SAME = 0.75  # of the characters of both: then a clause is the fact that was marked
+LEASTS = (0.4, 0.5, 0.55, 0.6, 0.65, 0.7)
+SAME, NEARLY = 0.92, 0.75  # of the characters of both: a clause is the fact that was marked, or half of one
+Rows = Vectors
 
 
-def fact_of(message: Message, clause: keeping.Clause) -> str:
-    """Its kind, or nothing."""
-    for start, end, kind in message.facts:
-        a, b = trim(message.text, start, end)
+class Fitted:
+    """The messages as they were read, and what the nets are fitted on."""
+
+    def __init__(self, known: list[Message], warm: Remembering) -> None:
+        self.known, self.warm = known, warm
+        self.fold = np.array([bucket(message.text) % FOLDS for message in known])
+        self.passages = [read(message.text, warm) for message in known]
+        every = np.concatenate([passage.vectors for passage in self.passages[::7]])
+        centre = every.mean(axis=0)
+        spread = np.array(np.linalg.norm(every - centre, axis=1).mean() / 4)
+        self.base = {"centre": centre, "spread": spread}
+        self.own = [keeping.scaled(passage.vectors, self.base) for passage in self.passages]
+        self.tags = [tag_wanted(*pair) for pair in zip(known, self.passages, strict=True)]
+
+    def tag_nets(self, at: np.ndarray) -> dict[str, Vectors]:
+        """Fit the nets of clauses.tagged on these messages."""
+        fitted = {}
+        for number, tag in enumerate(TAGS):
+            of = [n for n in np.flatnonzero(at) if tag != "topic" or self.known[n].topic]
+            rows, wanted = [], []
+            chance = np.random.default_rng(0)
+            for n in of:
+                values, useful = self.tags[n][number]
+                picked = np.flatnonzero(useful & ((values > 0) | (chance.random(len(values)) < OTHERS / 100)))
+                if tag == "topic":
+                    picked = np.flatnonzero(useful)
+                rows.append(beside(self.own[n])[picked])
+                wanted.append(values[picked])
+            net = fit_net(
+                np.concatenate(rows), np.concatenate(wanted), 0,
+                hidden=TAG_HIDDEN, steps=TAG_STEPS, dropped=TAG_DROPPED,
+            )  # fmt: skip
+            fitted |= {f"{tag}_{name}": value for name, value in together([net]).items()}
+        return fitted
+
+    def clauses(self) -> None:
+        """Cut every message by nets that were fitted on others."""
+        self.found: list[list[keeping.Clause]] = [[] for _ in self.known]
+        self.rows: list[Rows] = [np.zeros((0, 0))] * len(self.known)
+        self.without = []
+        for at in range(FOLDS):
+            nets = self.tag_nets(self.fold != at)
+            self.without.append(nets)
+            for n in np.flatnonzero(self.fold == at):
+                found = keeping.clauses_of(self.passages[n], tagged(self.own[n], nets))
+                self.found[n] = found
+            print("cut fold", at, flush=True)
+        parts = [
+            passage.text[each.start : each.end]
+            for passage, found in zip(self.passages, self.found, strict=True)
+            for each in found
+        ]
+        self.warm.states(parts)
+        for n, found in enumerate(self.found):
+            if found:
+                self.rows[n] = keeping.measure(self.passages[n], self.own[n], found, self.warm, self.base)
+
+    def heads(self, at: np.ndarray) -> dict[str, Vectors]:
+        """Fit what judges clauses on these messages."""
+        of = [n for n in np.flatnonzero(at) if self.found[n]]
+        rows = np.concatenate([self.rows[n] for n in of])
+        pairs = [fact_of(self.known[n], clause) for n in of for clause in self.found[n]]
+        wanted = np.array([share for share, _ in pairs], np.float32)
+        nets = [
+            fit_net(rows, wanted, seed, hidden=HIDDEN, steps=STEPS, dropped=DROPPED) for seed in range(NETS)
+        ]
+        fitted = self.base | together(nets)
+        facts = np.array([number for number, (share, _) in enumerate(pairs) if share == 1])
+        lacks = np.array([fact.lacks_topic for share, fact in pairs if fact and share == 1], np.float32)
+        fitted |= {f"lacks_{name}": value for name, value in small(rows[facts], lacks).items()}
+        vectors = rows[:, keeping.ALONE]
+        kinds = np.array([keeping.KINDS.index(fact.kind) for share, fact in pairs if fact and share == 1])
+        fitted["kinds"], fitted["kinds_bias"] = softmax_fit(vectors[facts], kinds, len(keeping.KINDS), 2e-3)
+        back = [
+            self.known[n].takes_back is not None and clause.sentence[0] == self.known[n].takes_back
+            for n in of
+            for clause in self.found[n]
+        ]
+        two, two_bias = softmax_fit(vectors, np.array(back).astype(int), 2, 1e-3)
+        fitted["back"], fitted["back_bias"] = two[:, 1] - two[:, 0], two_bias[1] - two_bias[0]
+        return fitted
+
+
+def small(rows: Rows, wanted: Vectors) -> dict[str, Vectors]:
+    nets: list[Net] = [
+        fit_net(rows, wanted, seed, hidden=SMALL_HIDDEN, steps=SMALL_STEPS, dropped=DROPPED)
+        for seed in range(2)
+    ]
+    return together(nets)
+
+
+def tag_wanted(message: Message, passage: Passage) -> list[tuple[Vectors, Vectors]]:
+    """Of each tag what is wanted of the pieces, and which are fitted on: where sentences begin and end is known."""
+    of = [trim(message.text, start, end) for start, end, _quotes in sentences(message.text)]
+    facts = [trim(message.text, fact.start, fact.end) for fact in message.facts]
+    topic = message.topic or (0, 0)
+    begins = np.array([any(a <= start < b for start, _ in facts) for a, b in passage.places], bool)
+    ends = np.array([any(a < end <= b for _, end in facts) for a, b in passage.places], bool)
+    about = np.array([topic[0] <= (a + b) / 2 < topic[1] for a, b in passage.places], bool)
+    inner = np.array([not any(a <= start < b for start, _ in of) for a, b in passage.places], bool)
+    before = np.array([not any(a < end <= b for _, end in of) for a, b in passage.places], bool)
+    return [
+        (begins.astype(np.float32), inner),
+        (ends.astype(np.float32), before),
+        (about.astype(np.float32), np.ones(len(about), bool)),
+    ]
+
+
+def fact_of(message: Message, clause: keeping.Clause) -> tuple[float, Fact | None]:
+    """The fact that a clause is, and how much of it counts."""
+    for fact in message.facts:
+        a, b = trim(message.text, fact.start, fact.end)
         common = min(b, clause.end) - max(a, clause.start)
-        if common > 0 and common >= SAME * (max(b, clause.end) - min(a, clause.start)):
-            return kind
-    return ""
+        share = common / (max(b, clause.end) - min(a, clause.start))
+        if share >= NEARLY:
+            return (1.0 if share >= SAME else 0.5), fact
+    return 0.0, None
 
 
 def softmax_fit(given: Vectors, classes: Vectors, count: int, l2: float) -> tuple[Vectors, Vectors]:
     """Multinomial regression by plain descent: few examples, well apart."""
     weights, bias = np.zeros((given.shape[1], count)), np.zeros(count)
-    for _ in range(600):
+    for _ in range(400):
         scores = given @ weights + bias
         chances = np.exp(scores - scores.max(axis=1, keepdims=True))
         chances /= chances.sum(axis=1, keepdims=True)
@@ -56,64 +172,59 @@ def older() -> list[Message]:
     found = []
     for text, expected in FOUND:
         places = [(text.casefold().find(fact.casefold()), fact, kind) for fact, kind in expected.items()]
-        facts = [(at, at + len(fact), kind) for at, fact, kind in places if at >= 0]
+        facts = [Fact(at, at + len(fact), kind) for at, fact, kind in places if at >= 0]
         if len(facts) == len(expected):
-            found.append(Message("en", text, facts, None, "fit"))
-    return found + [Message("en", text, [], None, "fit") for text in NOTHING]
+            found.append(Message("en", text, facts, None, None, "fit"))
+    return found + [Message("en", text, [], None, None, "fit") for text in NOTHING]
+
+
+def reply_nets(known: list[Message], warm: Remembering, base: dict[str, Vectors]) -> dict[str, Vectors]:
+    """Fit what says whether a short reply states a fact: on pairs, and on questions followed by what is none."""
+    pairs = list(replies())
+    nothing = [each for each in known if not each.facts and len(each.text) <= 40]
+    chance = np.random.default_rng(0)
+    given = [(each.question, each.answer, each.is_kept) for each in pairs]
+    for each in pairs:
+        of = [other.text for other in nothing if other.language == each.language]
+        given += [(each.question, str(chance.choice(of)), False)] if of else []
+    rows = [replying.measure(question, answer, warm, base) for question, answer, _ in given]
+    wanted = np.array([is_kept for *_, is_kept in given], np.float32)
+    return {f"reply_{name}": value for name, value in small(np.stack(rows), wanted).items()}
+
+
+def write(fitted: dict[str, Vectors]) -> None:
+    np.savez_compressed(TARGET, **{name: np.asarray(value, np.float16) for name, value in fitted.items()})
+    keeping.head.cache_clear()
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--folds", action="store_true", help="print what thresholds give; takes six times as long"
+    )
+    options = parser.parse_args()
     known = older() + [message for message in messages() if message.split in ("fit", "tune")]
-    split = [(message, keeping.clauses_of(message.text)) for message in known]
-    texts = [message.text[a:b] for message, found in split for a, b in keeping._pieces(message.text, found)]
-    print(len(known), "messages,", len(set(texts)), "clauses to read", flush=True)
+    texts = [part for message in known for part in texts_read(message.text)]
+    for reply in replies():
+        texts.append(replying.statement(reply.question, reply.answer))
+    print(len(known), "messages,", len(set(texts)), "texts to read", flush=True)
     warm = Remembering(MultilingualEncoder(), texts)
-    parts = [
-        (message, found, keeping.measure(message.text, found, warm)) for message, found in split if found
-    ]
-    fold = np.concatenate([[bucket(message.text) % FOLDS] * len(found) for message, found, _ in parts])
-    own, beside, marks = (np.concatenate([measured[at] for *_, measured in parts]) for at in range(3))
-    kinds = np.array([fact_of(message, clause) for message, found, _ in parts for clause in found])
-    back = np.array(
-        [
-            message.takes_back is not None and clause.sentence[0] == message.takes_back
-            for message, found, _ in parts
-            for clause in found
-        ]
-    )
-    counts: dict[float, list[tuple[str, Counts]]] = {least: [] for least in LEASTS}
-    for at in range(FOLDS):
-        write(own, beside, marks, kinds, back, fold != at)
-        for message in known:
-            if bucket(message.text) % FOLDS == at:
-                for least, of in counts.items():
-                    of.append((message.language, found_of(message, warm, least)))
-    for least, of in counts.items():
-        english, others = ([each for name, each in of if (name == "en") is same] for same in (True, False))
-        print(f"{least}: English {shares(english)}, others {shares(others)}", flush=True)
-    write(own, beside, marks, kinds, back, np.ones(len(fold), bool))
-
-
-def write(own: Vectors, beside: Vectors, marks: Vectors, kinds: Vectors, back: Vectors, fit: Vectors) -> None:
-    """Fit the nets on these rows, and the kind of what is kept and the taking back of it, and write all."""
-    centre = own[fit].mean(axis=0)
-    fitted = {"centre": centre, "spread": np.linalg.norm(own[fit] - centre, axis=1).mean() / 4}
-    given = keeping.prepared(own, beside, marks, fitted)
-    wanted = (kinds != "")[fit].astype(np.float32)
-    fitted |= together(
-        [
-            fit_net(given[fit], wanted, seed, hidden=HIDDEN, steps=STEPS, dropped=DROPPED)
-            for seed in range(NETS)
-        ]
-    )
-    vectors = given[:, : len(centre)]
-    of = fit & (kinds != "")
-    classes = np.array([keeping.KINDS.index(kind) for kind in kinds[of]])
-    fitted["kinds"], fitted["kinds_bias"] = softmax_fit(vectors[of], classes, len(keeping.KINDS), 2e-3)
-    two, two_bias = softmax_fit(vectors[fit], back[fit].astype(int), 2, 1e-3)
-    fitted["back"], fitted["back_bias"] = two[:, 1] - two[:, 0], two_bias[1] - two_bias[0]
-    np.savez_compressed(TARGET, **{name: np.asarray(value, np.float16) for name, value in fitted.items()})
-    keeping.head.cache_clear()
+    of = Fitted(known, warm)
+    of.clauses()
+    reply = reply_nets(known, warm, of.base)
+    if options.folds:
+        counts: dict[float, list[tuple[str, Counts]]] = {least: [] for least in LEASTS}
+        for at in range(FOLDS):
+            write(of.heads(of.fold != at) | of.without[at] | reply)
+            for n in np.flatnonzero(of.fold == at):
+                for least, found in counts.items():
+                    found.append((known[n].language, found_of(known[n], warm, least)))
+        for least, found in counts.items():
+            english, others = ([each for lang, each in found if (lang == "en") is s] for s in (True, False))
+            print(f"{least}: English {shares(english)}, others {shares(others)}", flush=True)
+    write(of.heads(np.ones(len(known), bool)) | of.tag_nets(np.ones(len(known), bool)) | reply)
 
 
 if __name__ == "__main__":

@@ -21,13 +21,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 DATA = Path(__file__).with_name("data")
+Span = tuple[int, int]
 KINDS = {"f": "fact", "p": "preference", "i": "instruction", "d": "decision", "e": "event"}
 UNFITTED = {"ar", "hi", "ko", "vi"}  # languages in which nothing of "Scratch that." is fitted on
 _CHOICE = re.compile(r"\[([^|\]]*)\|([^\]]*)\]")
 _PART = re.compile(r"\[([^\]]*)\]")
-_FACT = re.compile(r"\{(?:([pide]):)?([^}]*)\}")
+_MARK = re.compile(r"\{(<?)(?:([pide]):)?|[}\u2039\u203a~]")
 
 
 def bucket(text: str) -> int:
@@ -50,6 +52,14 @@ class Pair:
 
 
 @dataclass(frozen=True)
+class Reply:
+    language: str
+    question: str
+    answer: str
+    is_kept: bool
+
+
+@dataclass(frozen=True)
 class TakingBack:
     language: str
     text: str
@@ -57,11 +67,19 @@ class TakingBack:
     split: str
 
 
+class Fact(NamedTuple):
+    start: int
+    end: int
+    kind: str
+    lacks_topic: bool = False
+
+
 @dataclass(frozen=True)
 class Message:
     language: str
     text: str
-    facts: list[tuple[int, int, str]]  # where they stand, and their kind
+    facts: list[Fact]
+    topic: Span | None  # what those of the facts are about that do not name it
     takes_back: int | None  # where it begins to take back what was said before
     split: str
 
@@ -131,7 +149,7 @@ def _two(kind: str, line: str) -> tuple[str, str]:
 def messages() -> Iterator[Message]:
     for path in sorted((DATA / "keeping").glob("*.txt")):
         for line in path.read_text(encoding="utf-8").splitlines():
-            text, facts, takes_back = _marked(line.replace("\u2019", "'"))
+            text, facts, topic, takes_back = _marked(line.replace("\u2019", "'"))
             share = bucket(text)
             held = "held back, short" if "short" in path.stem else "held back"
             split = held if path.stem[-1] in "45" else "fit" if share < 80 else "tune"
@@ -143,7 +161,14 @@ def messages() -> Iterator[Message]:
                 split = "tune"
             if path.stem[-1] == "7":  # written last, before the code was run on them
                 split = "held back, last"
-            yield Message(path.stem[:2], text, facts, takes_back, split)
+            yield Message(path.stem[:2], text, facts, topic, takes_back, split)
+
+
+def replies() -> Iterator[Reply]:
+    for path in sorted((DATA / "replies").glob("*.txt")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            question, answer = line[2:].split(" >> ")
+            yield Reply(path.stem, question, answer, line[0] == "+")
 
 
 def takings_back() -> Iterator[TakingBack]:
@@ -154,16 +179,24 @@ def takings_back() -> Iterator[TakingBack]:
             yield TakingBack(path.stem, text, line[0] == "+", "held back" if is_held else "fit")
 
 
-def _marked(line: str) -> tuple[str, list[tuple[int, int, str]], int | None]:
-    text, facts, at, takes_back = "", [], 0, None
-    for match in _FACT.finditer(line):
+def _marked(line: str) -> tuple[str, list[Fact], Span | None, int | None]:
+    """The text without its marks, its facts, what they are about and where it begins to take back what was said."""
+    text, at = "", 0
+    facts: list[Fact] = []
+    begun, topic, takes_back = ("", "", 0), None, None
+    for match in _MARK.finditer(line):
         text += line[at : match.start()]
-        facts.append((len(text), len(text) + len(match[2]), KINDS[match[1] or "f"]))
-        text += match[2]
         at = match.end()
-    text += line[at:]
-    if "~" in text:
-        takes_back = text.index("~")
-        text = text.replace("~", "")
-        facts = [(a - (a > takes_back), b - (b > takes_back), kind) for a, b, kind in facts]
-    return text, facts, takes_back
+        match match[0][0]:
+            case "{":
+                begun = match[1], match[2] or "f", len(text)
+            case "}":
+                facts.append(Fact(begun[2], len(text), KINDS[begun[1]], bool(begun[0])))
+            case "\u2039":
+                topic = len(text), len(text)
+            case "\u203a":
+                assert topic is not None
+                topic = topic[0], len(text)
+            case _:
+                takes_back = len(text)
+    return text + line[at:], facts, topic, takes_back

@@ -1,30 +1,32 @@
 """Which clauses of a message say something that lasts, by a small head over the encoder's states.
 
-A clause is judged by its own vector, by those of how the message begins and of everything else in it (role play, a
-text to translate, a question), and by a few marks of its place. The head was fitted by tests/bench/fit_keeping.py on
-messages in nine languages; there is no list of words here.
+The message is read as a whole, so that a clause is judged where it stands: in role play, in a text to translate, behind
+"I never said that". The head was fitted by tests/bench/fit_keeping.py on messages in eleven languages; there is no list
+of words here.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from memories.judging.encoder import Encoder, ReadOnce
-from memories.judging.extraction.clauses import Span, clauses
+from memories.judging.extraction.clauses import Passage, Span, read, spans, tagged, texts_read, topic_before
 from memories.judging.extraction.sentences import sentences
 from memories.judging.nets import logits
 from memoryhub.llm.base import Vectors
 
 KINDS = ("fact", "preference", "instruction", "decision", "event")
-MOST_CLAUSES = 160  # of a message are read
-BESIDE = 0.25  # less than otherwise is asked of a clause whose sentence has another that is kept
+NETS = ("inner", "inner_bias", "outer", "outer_bias")
+MOST_CLAUSES = 160  # of a message are judged
+BESIDE = 0.17  # less than otherwise is asked of a clause whose sentence has another that is kept
+LACKING = 0.35  # chance from which a clause does not name what it is about
+ALONE = slice(6 * 384, 7 * 384)  # of what is measured: the clause read alone
 _ASKS = ("?", "\uff1f")
 _COLON = re.compile("[:\uff1a]")
 
@@ -39,20 +41,26 @@ class Clause:
 
 @dataclass(frozen=True)
 class Judged:
+    """``topic``: where that stands which the clause is about and does not name. ``lacks_topic``: it names nothing, and
+    neither does what is before it.
+    """
+
     start: int
     end: int
     sentence: Span
     chance: float
     kind: str
     takes_back: float  # the chance that its sentence takes back what was said before
+    topic: Span | None = None
+    lacks_topic: bool = False
 
 
-def clauses_of(text: str) -> list[Clause]:
-    found: list[Clause] = []
+def clauses_of(passage: Passage, tags: dict[str, Vectors]) -> list[Clause]:
+    text, found = passage.text, []
     standing = list(sentences(text))
     asks = any(mark in text for mark in _ASKS)
     for number, (start, end, quotes) in enumerate(standing):
-        for (a, b), (first, last) in clauses(text, start, end).items():
+        for (a, b), first, last in spans(passage, tags, start, end):
             after = text[b : b + 2].strip()[:1]
             marks = (
                 quotes,
@@ -67,6 +75,7 @@ def clauses_of(text: str) -> list[Clause]:
                 asks,
                 after != "" and after in ":\uff1a",
                 bool(_COLON.search(text[:a])),
+                bool(_COLON.search(text[a:b])),
                 b - a >= len(text.strip()) - 2,
                 after != "" and after in "!\uff01",
             )
@@ -74,97 +83,86 @@ def clauses_of(text: str) -> list[Clause]:
     return found[:MOST_CLAUSES]
 
 
-def measure(text: str, found: Sequence[Clause], encoder: Encoder) -> tuple[Vectors, Vectors, Vectors]:
-    """Of each clause its own vector, those of what is beside it, and its marks. Raises EmbedderError.
+def scaled(vectors: Vectors, fitted: dict[str, Vectors]) -> Vectors:
+    """Without what all texts have in common, in one scale."""
+    return ((vectors - fitted["centre"]) / fitted["spread"]).astype(np.float32)
 
-    Beside it: the rest of the message, then how the message begins, where that is before the clause.
+
+def measure(
+    passage: Passage, own: Vectors, found: Sequence[Clause], encoder: Encoder, fitted: dict[str, Vectors]
+) -> Vectors:
+    """Of each clause the mean of its states where it stands, its first and last, those before and after it, the mean of
+    all others; the mean of its states where it is read alone; and its marks.
     """
-    pieces = _pieces(text, found)
-    reads = encoder.states([text[a:b] for a, b in pieces])
-    sums = {
-        span: (read.vectors.sum(axis=0), len(read.vectors)) for span, read in zip(pieces, reads, strict=True)
-    }
-    own = np.stack([sums[each.start, each.end][0] / max(sums[each.start, each.end][1], 1) for each in found])
-    smallest = [span for span in pieces if not any(_holds(span, other) for other in pieces if other != span)]
-    beside = []
-    for each in found:
-        others = [span for span in smallest if not _meets(span, each)]
-        first = min(others, default=(each.start, each.end))
-        begins = [sums[first]] if first[1] <= each.start else []
-        beside.append(np.concatenate([_mean([sums[span] for span in others]), _mean(begins)]))
-    return own, np.stack(beside), np.array([each.marks for each in found], dtype=np.float32)
+    alone = encoder.states([passage.text[each.start : each.end] for each in found])
+    edge = np.zeros((1, own.shape[1]), np.float32)
+    padded = np.vstack([edge, own, edge])
+    sums = np.vstack([edge, np.cumsum(own, axis=0)])
+    middles = np.array([(a + b) / 2 for a, b in passage.places])
+    rows = []
+    for each, states in zip(found, alone, strict=True):
+        first = int(np.searchsorted(middles, each.start))
+        after = max(int(np.searchsorted(middles, each.end)), min(first + 1, len(own)))
+        inside = sums[after] - sums[first]
+        rest = (sums[-1] - inside) / max(len(own) - (after - first), 1)
+        edges = (padded[first + 1], padded[after], padded[first], padded[after + 1])
+        by_itself = scaled(np.asarray(states.vectors, np.float32), fitted)
+        mean = by_itself.mean(axis=0) if len(by_itself) else edge[0]
+        rows.append(np.concatenate([inside / max(after - first, 1), *edges, rest, mean, each.marks]))
+    return np.array(rows, np.float32)
 
 
-def _pieces(text: str, found: Sequence[Clause]) -> list[Span]:
-    """The clauses, and what lies between the sentences: it is context too, though nothing is taken of it. None where
-    there is no clause.
-    """
-    if not found:
-        return []
-    spans = list(dict.fromkeys((each.start, each.end) for each in found))
-    at = 0
-    for start, end in [*dict.fromkeys(each.sentence for each in found), (len(text), len(text))]:
-        if text[at:start].strip():
-            spans.append((at, start))
-        at = max(at, end)
-    return spans
-
-
-def _holds(outer: Span, inner: Span) -> bool:
-    return outer[0] <= inner[0] and inner[1] <= outer[1]
-
-
-def _meets(span: Span, clause: Clause) -> bool:
-    return span[0] < clause.end and clause.start < span[1]
-
-
-def _mean(sums: Sequence[tuple[Vectors, int]]) -> Vectors:
-    total = sum(count for _, count in sums)
-    return np.sum([each for each, _ in sums], axis=0) / total if total else np.zeros(384, np.float32)
-
-
-def texts_read(text: str) -> list[str]:
-    """Return what ``judge`` has the encoder read of a message: a clause that stands in a longer one is read twice."""
-    return [text[a:b] for a, b in _pieces(text, clauses_of(text))]
-
-
-def prepared(own: Vectors, beside: Vectors, marks: Vectors, fitted: dict[str, Vectors]) -> Vectors:
-    """What the head is given: the vectors without what all texts have in common, in one scale; 0 where nothing is."""
-    vectors = np.hstack([own, beside]).reshape(len(own), -1, own.shape[1])
-    is_there = vectors.any(axis=2, keepdims=True)
-    scaled = np.where(is_there, (vectors - fitted["centre"]) / fitted["spread"], 0.0)
-    return np.hstack([scaled.reshape(len(own), -1), marks]).astype(np.float32)
-
-
-def judge(texts: Sequence[str], read: ReadOnce) -> list[list[Judged]]:
-    """Return every clause of each message with the chance that it is to be kept. The encoder is called once, and takes
+def judge(texts: Sequence[str], encoder: ReadOnce) -> list[list[Judged]]:
+    """Return every clause of each message with the chance that it is to be kept. The encoder is called twice, and takes
     some 10 milliseconds a sentence.
     """
-    found = [clauses_of(text) for text in texts]
-    read.states([text[a:b] for text, own in zip(texts, found, strict=True) for a, b in _pieces(text, own)])
-    fitted = head()
-    given = [
-        prepared(*measure(text, own, read), fitted) for text, own in zip(texts, found, strict=True) if own
-    ]
-    judged = iter(_judged([each for own in found for each in own], given, fitted))
-    return [list(islice(judged, len(own))) for own in found]
+    encoder.states([part for text in texts for part in texts_read(text)])
+    cut = [_Cut(read(text, encoder)) for text in texts]
+    encoder.states([each.passage.text[a.start : a.end] for each in cut for a in each.found])
+    return [each.judged(encoder) for each in cut]
 
 
-def _judged(clauses: list[Clause], given: list[Vectors], fitted: dict[str, Vectors]) -> Iterator[Judged]:
-    """Ask the nets once for all clauses: a call costs as much as a hundred of them."""
-    if not clauses:
-        return
-    rows = np.concatenate(given)
-    width = len(fitted["centre"])
-    chances = (1 / (1 + np.exp(-logits(rows, fitted)))).mean(axis=0)
-    kinds = (rows[:, :width] @ fitted["kinds"] + fitted["kinds_bias"]).argmax(axis=1)
-    back = 1 / (1 + np.exp(-(rows[:, :width] @ fitted["back"] + fitted["back_bias"])))
-    for each, chance, kind, taken in zip(clauses, chances, kinds, back, strict=True):
-        yield Judged(each.start, each.end, each.sentence, float(chance), KINDS[kind], float(taken))
+class _Cut:
+    """A message that was read, and the clauses it may have."""
+
+    def __init__(self, passage: Passage) -> None:
+        self.passage = passage
+        self.own = scaled(passage.vectors, head())
+        self.tags = tagged(self.own, head())
+        self.found = clauses_of(passage, self.tags)
+
+    def judged(self, encoder: Encoder) -> list[Judged]:
+        if not self.found:
+            return []
+        fitted = head()
+        rows = measure(self.passage, self.own, self.found, encoder, fitted)
+        alone = rows[:, ALONE]
+        chances = _chances(rows, {name: fitted[name] for name in NETS})
+        lacking = _chances(rows, {name: fitted[f"lacks_{name}"] for name in NETS})
+        kinds = (alone @ fitted["kinds"] + fitted["kinds_bias"]).argmax(axis=1)
+        back = 1 / (1 + np.exp(-(alone @ fitted["back"] + fitted["back_bias"])))
+        judged = []
+        for each, chance, lacks, kind, taken in zip(self.found, chances, lacking, kinds, back, strict=True):
+            needs = bool(lacks >= LACKING)
+            topic = topic_before(self.passage, self.tags, each.start) if needs else None
+            judged.append(
+                Judged(
+                    each.start, each.end, each.sentence, float(chance), KINDS[kind], float(taken),
+                    topic, lacks_topic=needs and topic is None,
+                )
+            )  # fmt: skip
+        return judged
+
+
+def _chances(rows: Vectors, nets: dict[str, Vectors]) -> Vectors:
+    chances: Vectors = (1 / (1 + np.exp(-logits(rows, nets)))).mean(axis=0)
+    return chances
 
 
 def chosen(judged: Sequence[Judged], least: float, *, beside: float = BESIDE) -> list[Judged]:
-    """Of clauses that overlap those that together are the surest: two facts joined by "and" are two."""
+    """Of clauses that overlap those that together are the surest: two facts joined by "and" are two. A longer one
+    counts for more, so that an enumeration stays whole.
+    """
     sure = {each.sentence for each in judged if each.chance >= least}
     least -= beside
     likely = sorted(
@@ -174,7 +172,7 @@ def chosen(judged: Sequence[Judged], least: float, *, beside: float = BESIDE) ->
     for number, each in enumerate(likely):
         before = max(at for at in range(number + 1) if at == 0 or likely[at - 1].end <= each.start)
         value, taken = best[before]
-        gain = value + each.chance - least + 0.05
+        gain = value + (each.chance - least + 0.05) * (each.end - each.start) ** 0.5
         best.append(max(best[-1], (gain, [*taken, each]), key=lambda pair: pair[0]))
     return best[-1][1]
 

@@ -8,6 +8,7 @@ the same message.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,11 +16,17 @@ from memories.judging.corrections import surest
 from memories.judging.duplicates import normalise
 from memories.judging.encoder import Encoder, ReadOnce
 from memories.judging.extraction.candidates import MAX_TEXT, MAX_WORDS, Candidate, keep_best
+from memories.judging.extraction.clauses import JOINED
 from memories.judging.extraction.keeping import Judged, chosen, judge
+from memories.judging.extraction.replying import LEAST as LEAST_REPLY
+from memories.judging.extraction.replying import LONGEST, question_of, statement, states_fact
 from memories.judging.extraction.sentences import own_part
+from memories.judging.secret_filter import find_personal, find_secret
 
-LEAST = 0.65  # chance from which a clause is kept; docs/figures.md has what others would give
-FAINT = 0.6  # the same of one that takes the place of a memory
+LEAST = 0.5  # chance from which a clause is kept; docs/figures.md has what others would give
+MORE_IN_SHORT = 0.2  # asked of messages that have little beside the clause to judge it by
+SHORT = 30  # characters of such a message
+FAINT = 0.05  # less is asked of a clause that takes the place of a memory
 LEAST_FAINT = 0.2  # and whose sentence takes back something besides
 TAKEN_BACK = 0.5
 AT_ONCE = 32  # messages that are read together: some 10 MB of states
@@ -29,16 +36,24 @@ _VALUE = re.compile(r"\d+(?:[:.,]\d+)*")
 
 
 def extract_with_rules(
-    messages: Sequence[tuple[str, str]], encoder: Encoder | None, *, least: float = LEAST, faint: bool = False
+    messages: Sequence[tuple[str, str]],
+    encoder: Encoder | None,
+    *,
+    before: Sequence[tuple[str, str]] = (),
+    least: float = LEAST,
+    faint: bool = False,
 ) -> list[Candidate]:
     """Return up to eight candidates from the user's messages among (role, text), in the order they were said.
 
+    A short reply to the question that the last message ``before`` ends with is kept with that question.
     With ``faint`` up to eight more, which say so in their details: too little sure to be kept but where they take the
     place of what was kept before. Without an encoder none. Raises EmbedderError.
     """
     texts = [text for role, text in messages if role == "user"]
     found = [each for of_message in _from_messages(texts, encoder, least) for each in of_message]
     sure = keep_best([each for each in found if not each.details.get("faint")])
+    if not sure and encoder is not None and before and before[-1][0] == "assistant" and texts:
+        sure = _from_reply(before[-1][1], texts[0], encoder)
     return sure + keep_best([each for each in found if each.details.get("faint")]) if faint else sure
 
 
@@ -54,11 +69,24 @@ def extract_from_each(texts: Sequence[str], encoder: Encoder | None) -> list[lis
     return found
 
 
+def _from_reply(before: str, answer: str, encoder: Encoder) -> list[Candidate]:
+    """The reply with its question, where both together say something that lasts."""
+    question, answer = question_of(before), _BLANKS.sub(" ", answer).strip()
+    if not question or not answer or len(answer) > LONGEST:
+        return []
+    chance = states_fact(question, answer, encoder)
+    text = statement(question, answer)
+    if chance < LEAST_REPLY or len(text.split()) > MAX_WORDS:
+        return []
+    details = {"rule": "reply", "chance": round(chance, 2)}
+    return [Candidate(text, "fact", IMPORTANCE["fact"], details)]
+
+
 def _from_messages(texts: Sequence[str], encoder: Encoder | None, least: float) -> list[list[Candidate]]:
     """Read the clauses of all messages at once, then all sentences that may correct an earlier one."""
     if encoder is None:
         return [[] for _ in texts]
-    texts = [own_part(text) for text in texts]
+    texts = [unicodedata.normalize("NFC", own_part(text)) for text in texts]
     read = ReadOnce(encoder)
     judged = [_Message(text, clauses, least) for text, clauses in zip(texts, judge(texts, read), strict=True)]
     read.states([sentence for each in judged for sentence in each.later_sentences()])
@@ -69,12 +97,16 @@ class _Message:
     """A message, and which of its clauses are likely to be kept."""
 
     def __init__(self, text: str, judged: list[Judged], least: float) -> None:
+        sentences = {each.sentence for each in judged}
+        secret = {span for span in sentences if _is_delicate(text[slice(*span)])}
+        judged = [each for each in judged if each.sentence not in secret]
         self.text, self.judged = text, judged
-        useful = _without_taking_back(judged)
+        least += MORE_IN_SHORT if len(text.strip()) <= SHORT else 0
+        useful = [each for each in _without_taking_back(judged) if not each.lacks_topic]
         self.kept = chosen(useful, least)
         sure = {each.sentence for each in self.kept}
         backs = {each.sentence for each in judged if each.takes_back >= TAKEN_BACK}
-        faintly = [each for each in useful if each.chance >= FAINT or each.sentence in backs]
+        faintly = [each for each in useful if each.chance >= least - FAINT or each.sentence in backs]
         self.unsure = [each for each in chosen(faintly, LEAST_FAINT, beside=0) if each.sentence not in sure]
 
     def later_sentences(self) -> list[str]:
@@ -85,9 +117,14 @@ class _Message:
     def candidates(self, encoder: Encoder) -> list[Candidate]:
         kept, faint = _corrected(self.text, self.kept, self.unsure, encoder)
         kept = _not_taken_back(kept, self.judged)
-        made = [_made(self.text[each.start : each.end], each) for each in kept]
-        made += [_made(self.text[each.start : each.end], each, faint=True) for each in faint]
+        made = [_made(self.text, each) for each in kept]
+        made += [_made(self.text, each, faint=True) for each in faint]
         return [candidate for candidate in made if candidate]
+
+
+def _is_delicate(sentence: str) -> bool:
+    """Whether it holds a secret or a number of somebody's own: cut from the words that name it, it would pass."""
+    return bool(find_secret(sentence) or find_personal(sentence))
 
 
 def _without_taking_back(judged: list[Judged]) -> list[Judged]:
@@ -132,8 +169,13 @@ def _corrected(
 
 
 def _made(text: str, judged: Judged, *, faint: bool = False) -> Candidate | None:
-    text = _BLANKS.sub(" ", text).strip()
-    if len(text.split()) > MAX_WORDS or len(text) > MAX_TEXT or len(normalise(text)) < 2:
+    """The clause, behind what it is about where it does not name that: "My sister: she is a nurse"."""
+    said = _BLANKS.sub(" ", text[judged.start : judged.end]).strip()
+    if judged.topic is not None:
+        topic = text[slice(*judged.topic)]
+        colon = "\uff1a" if JOINED.match(topic[-1]) else ": "
+        said = f"{topic}{colon}{said}"
+    if len(said.split()) > MAX_WORDS or len(said) > MAX_TEXT or len(normalise(said)) < 2:
         return None
     details = {"rule": "head", "chance": round(judged.chance, 2)} | ({"faint": True} if faint else {})
-    return Candidate(text[0].upper() + text[1:], judged.kind, IMPORTANCE[judged.kind], details)
+    return Candidate(said[0].upper() + said[1:], judged.kind, IMPORTANCE[judged.kind], details)

@@ -78,10 +78,10 @@ def test_extraction_is_shown_what_people_and_the_answer_said_and_nothing_else(
 FOREIGN = {
     "instructions": "I prefer quartz refunds after thirty days",
     "other chat": "I prefer Zanzibar invoices on green paper",
-    "own summary": "I prefer walrus budgets with two signatures",
+    "own summary": "I prefer walrus pictures on my walls",
     "tool": "I prefer pelican tariffs doubled every spring",
     "recalled": "I prefer marzipan sold by weight",
-    "plan": "I prefer ostrich meetings before noon",
+    "plan": "I prefer ostrich leather for my shoes",
     "error": "I prefer tapioca pipelines without valves",
 }
 

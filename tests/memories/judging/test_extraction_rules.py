@@ -7,6 +7,7 @@ from memories.judging.extraction.rules import LEAST, extract_with_rules
 from memories.judging.extraction.sentences import sentences
 from memories.judging.extraction.taking_back import only_takes_back
 from memoryhub.llm.e5 import MultilingualEncoder
+from tests.bench.bench_extraction import DATA, Count, count, read
 from tests.bench.bench_keeping import found_of
 from tests.bench.judging_data import messages, takings_back
 
@@ -35,6 +36,48 @@ def test_what_was_written_last_before_the_code_was_run_on_it() -> None:
     assert (len(counts), facts) == (62, 38)
     assert found / statements >= 0.9
     assert found / facts >= 0.75
+
+
+def test_messages_held_back_in_ten_languages_keep_their_promise() -> None:
+    """The figures of docs/recall.md, with room for what another machine rounds."""
+    total = Count()
+    for said in read(DATA / "held_back.txt"):
+        total.add(count(said, ENCODER))
+    assert total.facts == 115
+    assert total.found / total.kept >= 0.88
+    assert total.found / total.facts >= 0.75
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("My sister Ann lives in Cork. She is a nurse.", "My sister Ann: She is a nurse"),
+        ("Mi hermana Ana vive en Lugo. Es enfermera.", "Mi hermana Ana: Es enfermera"),
+        ("我姐姐住在大连。她是护士。", "我姐姐：她是护士"),  # noqa: RUF001
+    ],
+)
+def test_a_clause_about_somebody_named_before_names_them(message: str, expected: str) -> None:
+    assert expected in {found.text for found in kept(message)}
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "expected"),
+    [
+        ("Fine. Which database do you use?", "Postgres 16", "Which database do you use? Postgres 16"),
+        ("Wo wohnen Sie?", "In Jena", "Wo wohnen Sie? In Jena"),
+        ("Does that help?", "Yes, thanks", ""),
+        ("Shall I go on?", "yes", ""),
+        ("We use Postgres 16.", "ok", ""),
+    ],
+)
+def test_a_short_reply_is_kept_with_its_question(question: str, answer: str, expected: str) -> None:
+    found = extract_with_rules([("user", answer)], ENCODER, before=[("assistant", question)])
+    assert [each.text for each in found] == ([expected] if expected else [])
+
+
+def test_a_reply_to_nobodys_question_is_not_kept() -> None:
+    asked = [("assistant", "Which database do you use?"), ("user", "Wait.")]
+    assert extract_with_rules([("user", "Postgres 16")], ENCODER, before=asked) == []
 
 
 def test_scratch_that_is_heard_in_sixteen_languages() -> None:
@@ -93,6 +136,9 @@ def test_one_fact_is_one_candidate(message: str, expected: set[str]) -> None:
         'My boss said: "I hate meetings and I love Excel." How do I reply?',
         "If I were vegetarian, what would I miss most?",
         "I'm so tired today.",
+        "I never said that I live in Rome.",
+        "My colleague says he never eats breakfast.",
+        "My card is 4111 1111 1111 1111, it expires in May and I always pay with it.",
         "2026-03-01 12:03:11 INFO user=anna lives in Berlin",
         "> I am away until Monday.",
         "```\nI live in Rome\n```",

@@ -55,6 +55,32 @@ def test_the_rules_take_what_the_person_said_of_themselves() -> None:
     assert SAID in memory.source_excerpt
 
 
+def replied(question: str, answer: str, **fields: object) -> list[Memory]:
+    """What is kept of a reply to a question of the assistant."""
+    person = make_user()
+    room = make_chat(person)
+    make_message(room, question, "assistant", reply_to=make_message(room, "Help me plan."), **fields)
+    said = make_message(room, answer)
+    done = make_message(room, "Noted.", "assistant", reply_to=said)
+    extraction = run.queue_extraction(
+        workspace=room.workspace, user=person, chat_id=room.public_id, message_id=done.public_id,
+        source_type="auto_chat", now=timezone.now(),
+    )  # fmt: skip
+    tasks.extract_turn(extraction_id=extraction.pk)
+    return list(Memory.objects.all())
+
+
+def test_a_reply_is_stored_with_the_question_it_answers() -> None:
+    [memory] = replied("Fine. Which database do you use?", "Postgres 16")
+    assert memory.content == "Which database do you use? Postgres 16"
+    assert (memory.review, memory.owner) == ("", None)
+
+
+def test_a_reply_to_a_personal_answer_is_not_stored() -> None:
+    """Its question may say what only one person may read."""
+    assert replied("Aunt Mabel has diabetes. Which sweetener does she use?", "Stevia", personal="held") == []
+
+
 def test_a_capable_model_extracts(scripted_model: ScriptedOpenAI) -> None:
     scripted_model.script(
         Answer("Sure:\n```json\n" + candidates("The deadline is March 15", "Eats no meat") + "\n```")
