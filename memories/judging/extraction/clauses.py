@@ -1,9 +1,10 @@
-"""Where the clauses of a message may begin and end: at marks, and where small nets over the encoder's states say so.
+"""Where the clauses of a message may begin and end, and what they are about.
 
-The nets were fitted by tests/bench/fit_keeping.py and know no words: "en" joins in Dutch and means "in" in Spanish.
+They are cut at marks, at a few words that join, and where small nets over the encoder's states say so: "en" joins in
+Dutch and means "in" in Spanish. The nets were fitted by tests/bench/fit_keeping.py.
 """
 
-# ruff: noqa: RUF001  marks of other scripts are meant
+# ruff: noqa: RUF001  marks and letters of other scripts are meant
 from __future__ import annotations
 
 import re
@@ -25,7 +26,17 @@ LEAST = 0.3  # chance from which a clause may begin or end at a piece
 LEAST_TOPIC = 0.5
 MOST_BEGINS, MOST_ENDS, MOST_SPANS = 7, 8, 28  # of a sentence
 TAGS = ("begins", "ends", "topic")
-_CUT = re.compile(r"[,;:–—]\s+|\s[-–—]+\s|[，、；：]|(?<=[\u3040-\u30ff\u3400-\u9fff])[,;:]")
+# Words of many languages that join clauses: a place to cut, and nothing to begin a statement with.
+_JOINS = (
+    "and but so that because since while which|und aber dass weil denn|y pero que porque|et mais|e mas"
+    "|maar dat omdat|che perché|ale że|и а но что потому|और लेकिन|và nhưng"
+).replace(" ", "|")
+_CUT = re.compile(
+    r"[,;:–—]\s+|\s[-–—]+\s|[，、；：]|(?<=[\u3040-\u30ff\u3400-\u9fff])[,;:]"
+    rf"|\s+(?=(?:{_JOINS})\s)",
+    re.IGNORECASE,
+)
+_LEAD = re.compile(rf"(?:(?:{_JOINS})\s+|[\s,;:–—-]+|而且|而|但是|但|所以)+", re.IGNORECASE)
 JOINED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # scripts that write words without spaces
 _ENDS = " ,;:.!。！，；：…–—-\n、"
 
@@ -146,9 +157,9 @@ def _whole_words(text: str, span: Span) -> Span:
 
 
 def trim(text: str, start: int, end: int) -> Span:
-    """Without blanks before it, and marks after it."""
-    while start < end and text[start].isspace():
-        start += 1
+    """Without the words and marks that join it to its neighbors."""
+    if match := _LEAD.match(text[start:end]):
+        start += match.end()
     while end > start and text[end - 1] in _ENDS:
         end -= 1
     return start, end

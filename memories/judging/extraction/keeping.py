@@ -160,9 +160,7 @@ def _chances(rows: Vectors, nets: dict[str, Vectors]) -> Vectors:
 
 
 def chosen(judged: Sequence[Judged], least: float, *, beside: float = BESIDE) -> list[Judged]:
-    """Of clauses that overlap those that together are the surest: two facts joined by "and" are two. A longer one
-    counts for more, so that an enumeration stays whole.
-    """
+    """Of clauses that overlap those that together are the surest: two facts joined by "and" are two."""
     sure = {each.sentence for each in judged if each.chance >= least}
     least -= beside
     likely = sorted(
@@ -172,7 +170,7 @@ def chosen(judged: Sequence[Judged], least: float, *, beside: float = BESIDE) ->
     for number, each in enumerate(likely):
         before = max(at for at in range(number + 1) if at == 0 or likely[at - 1].end <= each.start)
         value, taken = best[before]
-        gain = value + (each.chance - least + 0.05) * (each.end - each.start) ** 0.5
+        gain = value + each.chance - least + 0.05
         best.append(max(best[-1], (gain, [*taken, each]), key=lambda pair: pair[0]))
     return best[-1][1]
 
