@@ -42,6 +42,7 @@ TOGETHER = {
         "tests/chat/turns/test_provider_errors.py",
         "tests/memoryhub/llm/test_chat_model_contract.py",
         "tests/memoryhub/llm/test_trial.py",
+        "tests/memoryhub/local/test_large_model.py",
         "tests/memoryhub/local/test_model_server.py",
         "tests/workspaces/connections/test_local_servers.py",
     ),

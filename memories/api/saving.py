@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from django.utils import timezone
-from django.utils.translation import gettext as _
 from rest_framework import status
 from rest_framework.response import Response
 
@@ -17,7 +16,6 @@ from memories.models import Memory
 from memories.models.memory import Review
 from memories.writing import gate
 from memories.writing.gate import Saved
-from memoryhub.errors import Invalid, NotFound
 from workspaces.models import User
 from workspaces.rest.views import ApiView, versions_seen
 
@@ -54,20 +52,13 @@ def change_memory(view: ApiView, memory: Memory) -> Response:
     """What a PATCH asks for, once; under If-Match only to the version that was seen."""
     changes = view.body(MemoryUpdate)
     if newer := changes.get("replaced_by"):
-        changes["replaced_by"] = _replacement(view.person, newer, memory)
+        changes["replaced_by"] = get_memory(view.person, newer, workspace=memory.workspace)
     seen = versions_seen(view.request)
 
     def edit() -> Memory:
         return gate.edit_memory(memory, by=view.person, now=timezone.now(), seen=seen, **changes)
 
     return memory_response(view.make_once(edit, get_memory))
-
-
-def _replacement(user: User, public_id: str, memory: Memory) -> Memory:
-    try:
-        return get_memory(user, public_id, workspace=memory.workspace)
-    except NotFound:
-        raise Invalid(fields={"replaced_by": _("is not a memory of this workspace")}) from None
 
 
 def delete_memory(view: ApiView, memory: Memory) -> Response:

@@ -43,10 +43,10 @@ def test_a_pair_is_decided_and_undone_by_keys_alone(page: Page) -> None:
     expect(page.get_by_role("heading", name="1 memory?")).to_be_visible()
     page.get_by_role("button", name="Replace the older one").press("Enter")
     expect(page.get_by_text("Nothing to compare")).to_be_visible()
-    assert Memory.objects.filter(deleted_at=None).count() == 1
+    assert Memory.objects.get(replaced_by=newer) == older
     page.get_by_role("button", name="Undo").press("Enter")
-    expect(page.get_by_text("1 memory restored.")).to_be_visible()
-    assert Memory.objects.filter(deleted_at=None).count() == 2
+    expect(page.get_by_text("1 memory no longer replaces an older one.")).to_be_visible()
+    assert Memory.objects.filter(deleted_at=None, replaced_by=None).count() == 2
 
 
 @pytest.mark.parametrize("kept", ["workspaces/workspace", "memories/memory", "chat/chat"])

@@ -157,7 +157,7 @@ def test_a_workspace_from_its_settings_to_its_topics(cast: Cast, open_as: Open) 
     expect(page.get_by_label("Link of the invitation")).to_have_count(0)
 
     page.goto(f"/workspaces/{cast.workspace.public_id}/nodes/")
-    write(page, "Name", "Maria")
+    write(page, "Name", "Crossing")
     follow(page, "Create topic")
     write(page, "Find a memory to link", "ferry")
     expect(page.locator("#found")).to_contain_text("Maria takes the ferry")

@@ -53,10 +53,13 @@ def test_errors_that_name_each_other_end() -> None:
 def console() -> Iterator[io.StringIO]:
     """What the terminal shows."""
     [handler] = [each for each in logging.getLogger().handlers if isinstance(each.formatter, Formatter)]
-    shown = io.StringIO()
-    before = handler.setStream(shown)
+    shown, before = (
+        io.StringIO(),
+        handler.stream,
+    )  # setStream would flush one that is closed
+    handler.stream = shown
     yield shown
-    handler.setStream(before)
+    handler.stream = before
 
 
 @pytest.mark.django_db

@@ -8,12 +8,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from allauth.account.decorators import reauthentication_required
 from allauth.core import ratelimit
-from asgiref.sync import async_to_sync, sync_to_async
+from asgiref.sync import async_to_sync
 from django import forms
 from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
@@ -25,13 +25,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
-from mcp.server.auth.provider import AuthorizationCode, RefreshToken, RegistrationError, TokenError
-from mcp.shared.auth import OAuthClientInformationFull
-from mcp.shared.auth import OAuthToken as TokenAnswer
-from pydantic import AnyUrl, ValidationError
+from pydantic import ValidationError
 
 from memoryhub.database.failures import refuse_writes
-from memoryhub.errors import Invalid, Malformed, NotFound
+from memoryhub.errors import Malformed, NotFound
 from memoryhub.http.asgi import receiver_of
 from memoryhub.http.asgi import scope_of as asgi_scope_of
 from memoryhub.http.middleware import STRICT
@@ -39,7 +36,7 @@ from memoryhub.languages import grouped
 from workspaces.access import default_workspace
 from workspaces.accounts import oauth
 from workspaces.accounts.oauth import SCOPES, resource_of, scope_of
-from workspaces.models import KeyScope, OAuthClient, OAuthCode, OAuthToken, TokenKind, User, Workspace
+from workspaces.models import KeyScope, OAuthClient, TokenKind, User, Workspace
 from workspaces.views import PageRequest
 from workspaces.views.forms import DomainForm
 
@@ -147,6 +144,8 @@ def register(request: HttpRequest) -> HttpResponse:
     from mcp.server.auth.handlers.register import RegistrationHandler
     from mcp.server.auth.settings import ClientRegistrationOptions
 
+    from workspaces.accounts.oauth_provider import Provider
+
     provider: Any = Provider(base_of(request))
     handler = RegistrationHandler(provider, ClientRegistrationOptions(enabled=True))
     return _handled(handler, request)
@@ -156,6 +155,8 @@ def register(request: HttpRequest) -> HttpResponse:
 def give_token(request: HttpRequest) -> HttpResponse:
     from mcp.server.auth.handlers.token import TokenHandler
     from mcp.server.auth.middleware.client_auth import ClientAuthenticator
+
+    from workspaces.accounts.oauth_provider import Provider
 
     provider: Any = Provider(base_of(request), resource=request.POST.get("resource"))
     return _handled(TokenHandler(provider, ClientAuthenticator(provider)), request)
@@ -329,117 +330,3 @@ def _redirect_uri(client: OAuthClient, raw: str | None, normal: str) -> str:
         if each is not None and oauth.is_registered(client, each):
             return each
     raise Malformed(_("The program asks that you be sent to an address that it did not register."))
-
-
-# Provider for the SDK's handlers of the protocol: registered clients, codes, tokens.
-#
-# Imported when a program first asks: the SDK takes a second, which no other process or command has to wait for.
-
-Client = OAuthClientInformationFull
-
-
-def client_information(client: OAuthClient) -> Client:
-    return Client(
-        client_id=client.public_id,
-        client_name=client.name,
-        redirect_uris=[AnyUrl(each) for each in client.redirect_uris],
-        token_endpoint_auth_method="none",  # noqa: S106  no password
-        scope=SCOPES[KeyScope.WRITE],
-    )
-
-
-class Provider:
-    """Methods that the handlers use of an ``OAuthAuthorizationServerProvider``, for one request to ``base``.
-
-    ``resource``: what the request says that its token is for.
-    """
-
-    def __init__(self, base: str, resource: str | None = None) -> None:
-        self.base, self.resource = base, resource
-        self.now = timezone.now()
-
-    async def get_client(self, client_id: str) -> Client | None:
-        found = await sync_to_async(oauth.find)(client_id)
-        return client_information(found) if found else None
-
-    async def register_client(self, client_info: Client) -> None:
-        """The SDK answers with what it is given here, changed: nobody has a secret, and all may ask for all."""
-        addresses = [str(each) for each in client_info.redirect_uris or ()]
-        try:
-            made = await sync_to_async(oauth.register)(client_info.client_name or "", addresses, now=self.now)
-        except Invalid as error:
-            raise RegistrationError("invalid_redirect_uri", error.message) from None
-        ours = client_information(made)
-        client_info.client_id, client_info.client_name = ours.client_id, ours.client_name
-        client_info.token_endpoint_auth_method, client_info.scope = "none", ours.scope
-        client_info.client_secret = client_info.client_secret_expires_at = None
-        client_info.grant_types, client_info.response_types = ours.grant_types, ours.response_types
-
-    async def load_authorization_code(
-        self, client: Client, authorization_code: str
-    ) -> AuthorizationCode | None:
-        code = await sync_to_async(oauth.find_code)(client.client_id, authorization_code)
-        if code is None:
-            return None
-        return _Code(
-            code=authorization_code,
-            scopes=SCOPES[KeyScope(code.scope)].split(),
-            expires_at=code.expires_at.timestamp(),
-            client_id=client.client_id,
-            code_challenge=code.challenge,
-            redirect_uri=AnyUrl(code.redirect_uri),
-            redirect_uri_provided_explicitly=code.names_redirect,
-            resource=code.resource,
-            row=code,
-        )
-
-    async def exchange_authorization_code(
-        self, client: Client, authorization_code: AuthorizationCode
-    ) -> TokenAnswer:
-        self._hold_to(authorization_code.resource)
-        row = cast(_Code, authorization_code).row
-        return await self._tokens(oauth.open_by_code, row)
-
-    async def load_refresh_token(self, client: Client, refresh_token: str) -> RefreshToken | None:
-        row = await sync_to_async(oauth.find_refresh)(client.client_id, refresh_token, now=self.now)
-        if row is None:
-            return None
-        return _Refresh(
-            token=refresh_token,
-            client_id=client.client_id,
-            scopes=SCOPES[KeyScope(row.scope)].split(),
-            expires_at=int(row.expires_at.timestamp()),
-            resource=row.resource,
-            row=row,
-        )
-
-    async def exchange_refresh_token(
-        self, client: Client, refresh_token: RefreshToken, scopes: list[str]
-    ) -> TokenAnswer:
-        self._hold_to(refresh_token.resource)
-        row = cast(_Refresh, refresh_token).row
-        return await self._tokens(oauth.open_again, row, scope=scope_of(scopes))
-
-    def _hold_to(self, granted: str | None) -> None:
-        if self.resource is not None and resource_of(self.base, self.resource) != granted:
-            raise TokenError("invalid_target", "The token is for another resource than was agreed to.")
-
-    async def _tokens(self, give: Any, row: OAuthCode | OAuthToken, **more: Any) -> TokenAnswer:
-        try:
-            tokens: oauth.Tokens = await sync_to_async(give)(row, now=self.now, **more)
-        except oauth.GrantRefused as refusal:
-            raise TokenError("invalid_grant", str(refusal)) from None
-        return TokenAnswer(
-            access_token=tokens.access,
-            refresh_token=tokens.refresh,
-            expires_in=int(oauth.ACCESS_LIVES.total_seconds()),
-            scope=SCOPES[KeyScope(tokens.scope)],
-        )
-
-
-class _Code(AuthorizationCode, arbitrary_types_allowed=True):
-    row: OAuthCode
-
-
-class _Refresh(RefreshToken, arbitrary_types_allowed=True):
-    row: OAuthToken
