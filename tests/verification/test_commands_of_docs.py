@@ -77,7 +77,7 @@ ELSEWHERE = {
     r"kubectl (-n|apply|create) .+": "nobody: no cluster is at hand",
     r"pg_ctl start .+": "nobody: the tests' servers are started with a port and an account of their own",
     r"manage\.py changepassword": "nobody: it asks at a terminal, and is Django's",
-    r"(python )?(manage\.py |-m tests\.bench\.(command )?|tests/bench/)(bench_|fit_|score_|as_|own_).+": (
+    r"(python )?(manage\.py |-m tests\.bench\.(command )?|tests/bench/)(bench_|fit_|score_|as_|own_|outside_).+": (
         "by hand: it measures for minutes, or asks for data that are not here"
     ),
 }

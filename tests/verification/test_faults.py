@@ -49,7 +49,7 @@ class Product(Installation):
         super().__init__(disk)
         self.disk, self.model = disk, model
         self.output = disk.with_name("output")  # elsewhere: what it says is looked at
-        (disk / "tmp").mkdir(mode=0o1777)
+        self.temporary.chmod(0o1777)
         served = {"BASE_URL": model.base_url, "API_KEY": model.api_key}
         self.environment |= {
             **{f"MEMORYHUB_LLM_{name}": value for name, value in served.items()},
@@ -60,7 +60,6 @@ class Product(Installation):
             "MEMORYHUB_TURN_RATE": "1000000",
             "MEMORYHUB_UPLOAD_RATE": "1000000",
             "MEMORYHUB_WEB_PROCESSES": "2",
-            "TMPDIR": str(disk / "tmp"),
         }
 
     def start(self) -> None:
