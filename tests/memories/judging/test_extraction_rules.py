@@ -108,6 +108,10 @@ def test_short_statements_are_kept_and_short_remarks_are_not() -> None:
             "My project deadline is March 15 and I am vegetarian",
             {"My project deadline is March 15", "I am vegetarian"},
         ),
+        (
+            "I am vegetarian and my project deadline is March 15. What can I cook?",
+            {"My project deadline is March 15", "I am vegetarian"},
+        ),
         ("I live in Oslo and my wife teaches physics", {"I live in Oslo", "My wife teaches physics"}),
         ("I am vegetarian and I live in Bergen.", {"I am vegetarian", "I live in Bergen"}),
         (
