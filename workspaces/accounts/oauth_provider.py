@@ -5,10 +5,10 @@ Imported when a program first asks: the SDK takes a second, which no other proce
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, cast
 
 from asgiref.sync import sync_to_async
-from django.utils import timezone
 from mcp.server.auth.provider import AuthorizationCode, RefreshToken, RegistrationError, TokenError
 from mcp.shared.auth import OAuthClientInformationFull
 from mcp.shared.auth import OAuthToken as TokenAnswer
@@ -38,9 +38,8 @@ class Provider:
     ``resource``: what the request says that its token is for.
     """
 
-    def __init__(self, base: str, resource: str | None = None) -> None:
-        self.base, self.resource = base, resource
-        self.now = timezone.now()
+    def __init__(self, base: str, *, now: datetime, resource: str | None = None) -> None:
+        self.base, self.resource, self.now = base, resource, now
 
     async def get_client(self, client_id: str) -> Client | None:
         found = await sync_to_async(oauth.find)(client_id)

@@ -146,7 +146,7 @@ def register(request: HttpRequest) -> HttpResponse:
 
     from workspaces.accounts.oauth_provider import Provider
 
-    provider: Any = Provider(base_of(request))
+    provider: Any = Provider(base_of(request), now=timezone.now())
     handler = RegistrationHandler(provider, ClientRegistrationOptions(enabled=True))
     return _handled(handler, request)
 
@@ -158,7 +158,7 @@ def give_token(request: HttpRequest) -> HttpResponse:
 
     from workspaces.accounts.oauth_provider import Provider
 
-    provider: Any = Provider(base_of(request), resource=request.POST.get("resource"))
+    provider: Any = Provider(base_of(request), now=timezone.now(), resource=request.POST.get("resource"))
     return _handled(TokenHandler(provider, ClientAuthenticator(provider)), request)
 
 
