@@ -80,7 +80,10 @@ def suggest_merges(workspace: Workspace) -> list[tuple[MemoryNode, MemoryNode]]:
 
 @transaction.atomic
 def merge_topics(node: MemoryNode, into: MemoryNode, *, now: datetime) -> None:
-    """Move the links and relations of ``node`` to ``into`` and delete it. Invalid unless both are of one workspace."""
+    """Move the links and relations of ``node`` to ``into``, which gathers by its name if either did, and delete it.
+
+    Invalid unless both are of one workspace.
+    """
     if node.pk == into.pk or node.workspace_id != into.workspace_id:
         raise Invalid(fields={"into": _("Choose another topic of this workspace.")})
     memories = NodeMemory.objects.filter(node=node).values_list("memory", flat=True)
@@ -101,10 +104,10 @@ def merge_topics(node: MemoryNode, into: MemoryNode, *, now: datetime) -> None:
         for each in relations
     ]
     NodeRelation.objects.bulk_create(moved, ignore_conflicts=True)
-    if not into.description:
-        into.description = node.description
-        into.updated_at = now
-        into.save(update_fields=["description", "updated_at"])
+    into.description = into.description or node.description
+    into.gathers_by_name |= node.gathers_by_name
+    into.updated_at = now
+    into.save(update_fields=["description", "gathers_by_name", "updated_at"])
     node.delete()
 
 

@@ -251,7 +251,8 @@ def test_names_that_recur_are_offered_and_fill_the_topic(cast: Cast) -> None:
 
 
 def test_topics_that_look_alike_are_merged_or_told_apart(cast: Cast) -> None:
-    short, long = (make_node(cast.editor, cast.workspace, name=name) for name in ("Maria", "Maria Lopez"))
+    short = make_node(cast.editor, cast.workspace, name="Maria", gathers_by_name=True)
+    long = make_node(cast.editor, cast.workspace, name="Maria Lopez")
     apollo = make_node(cast.editor, cast.workspace, name="Apollo")
     nodes.relate(short, apollo, "works on", now=timezone.now())
     memory = make_memory("Maria knows the venue", cast.owner, cast.workspace)
@@ -272,4 +273,5 @@ def test_topics_that_look_alike_are_merged_or_told_apart(cast: Cast) -> None:
     assert merged["Location"] == url("node", cast, long)
     assert not MemoryNode.objects.filter(pk=short.pk).exists()
     assert list(nodes.gathered(long, cast.viewer)) == [memory]
+    assert MemoryNode.objects.get(pk=long.pk).gathers_by_name
     assert [each.relation for each in nodes.relations_of(long)] == ["works on"]
