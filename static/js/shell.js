@@ -34,6 +34,20 @@ async function takePanel(panel, placed) {
   htmx.trigger(panel, came ? "htmx:afterSettle" : "panel:missed");
 }
 
+// A change while the panel is on its way is newer than what it shows: it is told again once the panel listens.
+let missedChange = false;
+document.body.addEventListener("memories:changed", () => {
+  missedChange = !document.getElementById("memory-region");
+});
+document.body.addEventListener("htmx:beforeRequest", (event) => {
+  if (event.target.id === "panel") missedChange = false;
+});
+document.body.addEventListener("htmx:afterSettle", (event) => {
+  if (event.target.id !== "panel" || !missedChange) return;
+  missedChange = false;
+  document.body.dispatchEvent(new CustomEvent("memories:changed"));
+});
+
 if (window.panelPlaced) takePanel(document.getElementById("panel"), window.panelPlaced);
 
 const isOpen = (column) => {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from playwright.sync_api import Page, Request, Route, expect
@@ -60,3 +61,17 @@ def test_a_change_while_the_count_is_being_fetched_is_counted_too(open_page: Cal
     with page.expect_request("**/memories/count/", timeout=3000):
         held[0].fulfill(body=held[0].fetch().body())
         page.wait_for_timeout(300)
+
+
+def test_a_change_while_the_panel_is_on_its_way_is_shown_in_it(open_page: Callable[..., Page]) -> None:
+    page = open_page("phone")
+    sign_up(page, "shown_late")
+    held: list[Route] = []
+    panel = re.compile(r"/memories/$")
+    page.route(panel, lambda route: held.append(route))
+    with page.expect_request(panel):
+        page.get_by_role("button", name="Memory panel").click()
+    page.evaluate("document.body.dispatchEvent(new CustomEvent('memories:changed'))")
+    with page.expect_request(re.compile(r"part=list"), timeout=3000):
+        held[0].continue_()
+        page.wait_for_timeout(500)

@@ -378,8 +378,8 @@ def test_memory_is_ended_replaced_and_recalled_as_of_a_moment(cast: Cast) -> Non
     at = path(cast, older)
     wrong = api.patch(at, {"valid_from": "2026-03-01T00:00:00Z", "valid_to": "2026-02-01T00:00:00Z"})
     assert (wrong.status_code, [*error_of(wrong)["fields"]]) == (422, ["valid_to"])
-    for other in (older.public_id, "mem_" + "a" * 24):
-        assert [*error_of(api.patch(at, {"replaced_by": other}))["fields"]] == ["replaced_by"]
+    assert [*error_of(api.patch(at, {"replaced_by": older.public_id}))["fields"]] == ["replaced_by"]
+    assert api.patch(at, {"replaced_by": "mem_" + "a" * 24}).status_code == 404
     assert (
         api.patch(at, {"valid_to": "2026-02-01T00:00:00Z"}).json()["valid_to"]
         == "2026-02-01T00:00:00.000000Z"
