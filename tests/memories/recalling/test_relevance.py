@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -265,3 +266,12 @@ def test_order_adds_a_tenth_of_relevance_and_puts_what_is_over_behind() -> None:
         4: relevance.Relevance(0.2, 0.2, 0.8, is_over=True),
     }
     assert relevance.in_order(scores, judged) == [2, 1, 3, 4]
+
+
+def test_small_talk_asks_for_more_and_the_receipt_says_so(remembered: Cast) -> None:
+    [item] = recall(
+        "walnuts", remembered.workspace, remembered.editor, limit=1, reach=HERE, now=timezone.now()
+    ).items
+    near = replace(item, relevance=relevance.Relevance(0.58, 0.9, 0.58, "silent"))
+    found = Recall([near, replace(near, relevance=near.relevance._replace(asks="lookup"))], "hybrid")
+    assert split_recall(found, threshold=0.57, limit=5) == [(False, NOTHING_ASKED), (True, "")]
