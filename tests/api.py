@@ -37,8 +37,10 @@ class Api:
     def post(self, path: str, body: Any = None) -> Any:
         return self.client.post(f"{self.base}/{path}", body or {}, content_type="application/json")
 
-    def patch(self, path: str, body: Any) -> Any:
-        return self.client.patch(f"{self.base}/{path}", body, content_type="application/json")
+    def patch(self, path: str, body: Any, **headers: str) -> Any:
+        return self.client.patch(
+            f"{self.base}/{path}", body, content_type="application/json", headers=headers
+        )
 
     def delete(self, path: str, body: Any = None) -> Any:
         return self.client.delete(f"{self.base}/{path}", body or {}, content_type="application/json")

@@ -1,22 +1,26 @@
-"""Memories as the API shows them: with everything a row needs in one query."""
+"""Memories as the APIs show them, with everything a row needs in one query, and what they recall."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from rest_framework.response import Response
 
 from memories.api.serializers import MemoryJson
 from memories.models import Memory
 from memories.models.memory import MEMORY, MemoryQuerySet
+from memories.recalling.recall import Recall, recall
 from memories.usage import live_in
 from memories.writing.versions import etag
 from memoryhub.database.queries import Ready
 from memoryhub.errors import NotFound
+from workspaces.actions.agents import choose_agent
 from workspaces.index.embedding import searchable
-from workspaces.models import User, Workspace
+from workspaces.leaving_machine import Reach
+from workspaces.models import Agent, User, Workspace
 from workspaces.rest.paging import ReadyList
 
 # fmt: off
@@ -36,6 +40,21 @@ def described(memories: MemoryQuerySet) -> MemoryQuerySet:
     """With what ``MemoryJson`` asks for and no more, and whether its vector is there (``searchable``)."""
     return (
         memories.listed().select_related("replaced_by").annotate(searchable=searchable(MEMORY)).only(*_SHOWN)
+    )
+
+
+def named_agent(workspace: Workspace, values: dict[str, Any], **options: bool) -> Agent | None:
+    """Return the assistant that is named in these values, and take the name out of them."""
+    agent_id = values.pop("agent_id", None)
+    return choose_agent(workspace, agent_id, **options) if agent_id is not None else None
+
+
+def recalled(user: User, workspace: Workspace, values: dict[str, Any], **options: Any) -> Recall:
+    """Recall what a request's body asks for, as in a chat with the assistant it names."""
+    agent = named_agent(workspace, values, or_archived=True)
+    reach = Reach.here(workspace)
+    return recall(
+        workspace=workspace, user=user, agent=agent, reach=reach, now=timezone.now(), **values, **options
     )
 
 

@@ -10,14 +10,26 @@ from rest_framework import status
 from rest_framework.response import Response
 
 from memories.access import get_memory
-from memories.api.queries import memory_response
+from memories.api.queries import memory_response, named_agent
 from memories.api.serializers import MemoryUpdate
 from memories.models import Memory
 from memories.models.memory import Review
 from memories.writing import gate
 from memories.writing.gate import Saved
-from workspaces.models import User
+from memories.writing.sources import set_sources
+from workspaces.models import User, Workspace
 from workspaces.rest.views import ApiView, versions_seen
+
+
+def save(view: ApiView, workspace: Workspace, values: dict[str, Any], *, default_category: str = "") -> Saved:
+    """Save what a request's body says, once under one ``Idempotency-Key``."""
+    named, dedupe = {*values}, values.pop("dedupe")
+    agent = named_agent(workspace, values)
+    if default_category:
+        values.setdefault("category", default_category)
+    draft = gate.Draft(workspace=workspace, author=view.person, agent=agent, named=named, **values)
+    now = timezone.now()
+    return save_once(view, lambda: gate.save_memory(draft, by=view.person, now=now, dedupe=dedupe))
 
 
 def save_once(view: ApiView, save: Callable[[], Saved]) -> Saved:
@@ -48,17 +60,23 @@ def saved_response(saved: Saved, **more: Any) -> Response:
     return memory_response(saved.memory, status=code, duplicate=saved.duplicate, **more)
 
 
-def change_memory(view: ApiView, memory: Memory) -> Response:
-    """What a PATCH asks for, once; under If-Match only to the version that was seen."""
-    changes = view.body(MemoryUpdate)
+def change(view: ApiView, memory: Memory, changes: dict[str, Any]) -> Memory:
+    """Make the changes of a PATCH, once; under If-Match only to the version that was seen."""
+    sources = changes.pop("sources", None)
     if newer := changes.get("replaced_by"):
         changes["replaced_by"] = get_memory(view.person, newer, workspace=memory.workspace)
     seen = versions_seen(view.request)
 
     def edit() -> Memory:
-        return gate.edit_memory(memory, by=view.person, now=timezone.now(), seen=seen, **changes)
+        now = timezone.now()
+        edited = gate.edit_memory(memory, by=view.person, now=now, seen=seen, **changes)
+        return edited if sources is None else set_sources(edited, sources, now=now)
 
-    return memory_response(view.make_once(edit, get_memory))
+    return view.make_once(edit, get_memory)
+
+
+def change_memory(view: ApiView, memory: Memory) -> Response:
+    return memory_response(change(view, memory, view.body(MemoryUpdate)))
 
 
 def delete_memory(view: ApiView, memory: Memory) -> Response:

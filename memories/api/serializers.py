@@ -32,28 +32,45 @@ class RestsOnJson(serializers.Serializer[Any]):
     )
 
 
-class WrittenJson(serializers.Serializer[Any]):
-    """Whose words something is."""
+EDITED_BY = "Who last changed another's words or category, else null."
+IMPORTED_BY = "Who imported them; null also once that person has left."
+VALID_FROM = "From when on it holds; null: unknown."
+VALID_TO = "Until when it holds or held; null: unknown."
+REPLACED_BY = "The id of the newer memory that holds instead, or null."
+
+
+class AuthorJson(serializers.Serializer[Any]):
+    """Whose words something is, in the fields that both APIs name the same."""
 
     author = PersonJson(
         source="written_by",
         allow_null=True,
         help_text="Who wrote the words: the author of the message they come from, or the last person who changed them.",
     )
-    edited_by = PersonJson(
-        allow_null=True, help_text="Who last changed another's words or category, else null."
-    )
     imported = serializers.BooleanField(
         source="is_imported",
         read_only=True,
         help_text="Whether somebody imported these words under another person's name: they need not be that person's.",
     )
-    imported_by = PersonJson(
-        allow_null=True, read_only=True, help_text="Who imported them; null also once that person has left."
-    )
 
 
-class MemoryJson(WrittenJson):
+class WrittenJson(AuthorJson):
+    edited_by = PersonJson(allow_null=True, help_text=EDITED_BY)
+    imported_by = PersonJson(allow_null=True, read_only=True, help_text=IMPORTED_BY)
+
+
+class MemoryFields(AuthorJson):
+    """The fields of a memory that both APIs name the same."""
+
+    id = serializers.CharField(source="public_id")
+    summary = serializers.CharField(max_length=CONTENT_LENGTH, allow_null=True)
+    category = serializers.CharField(max_length=CATEGORY_LENGTH, allow_null=True)
+    key = serializers.CharField(max_length=KEY_LENGTH, allow_null=True)
+    tags = serializers.ListField(child=serializers.CharField())
+    pinned = serializers.BooleanField()
+
+
+class MemoryJson(MemoryFields, WrittenJson):
     example = {
         "id": f"mem_{ID}",
         "content": "The project deadline is March 15, 2026",
@@ -61,22 +78,13 @@ class MemoryJson(WrittenJson):
         "tags": ["project"],
         "source_type": "user",
     }
-    id = serializers.CharField(source="public_id")
     content = serializers.CharField(max_length=CONTENT_LENGTH)
-    summary = serializers.CharField(max_length=CONTENT_LENGTH, allow_null=True)
-    category = serializers.CharField(max_length=CATEGORY_LENGTH, allow_null=True)
-    key = serializers.CharField(max_length=KEY_LENGTH, allow_null=True)
-    tags = serializers.ListField(child=serializers.CharField())
     importance = serializers.FloatField(help_text="0 to 1.")
-    pinned = serializers.BooleanField()
     expires_at = Moment(allow_null=True)
-    valid_from = Moment(allow_null=True, help_text="From when on it holds; null: unknown.")
-    valid_to = Moment(allow_null=True, help_text="Until when it holds or held; null: unknown.")
+    valid_from = Moment(allow_null=True, help_text=VALID_FROM)
+    valid_to = Moment(allow_null=True, help_text=VALID_TO)
     replaced_by = serializers.CharField(
-        source="replaced_by.public_id",
-        default=None,
-        allow_null=True,
-        help_text="The id of the newer memory that holds instead, or null.",
+        source="replaced_by.public_id", default=None, allow_null=True, help_text=REPLACED_BY
     )
     scope = serializers.ChoiceField(choices=Scope.values)
     agent_id = serializers.CharField(
@@ -265,36 +273,53 @@ class Confirmable(Body):
     )
 
 
-class MemoryChanges(Confirmable):
+OF_AGENT = "An assistant of the workspace, for scope agent."
+HOLDS_FROM = "From when on it holds."
+HOLDS_TO = "Until when it holds. Left out: as the text says."
+REPLACED = (
+    "The id of the memory that holds instead; this one ends when that one begins, otherwise now. "
+    "null: this one holds again."
+)
+
+
+class SharedChanges(Confirmable):
+    """What a client may change under the same names in both APIs."""
+
+    tags = Words(word_length=TAG_LENGTH, max_length=TAGS, required=False)
+    pinned = Flag(required=False)
+    expires_at = Moment(allow_null=True, required=False, help_text="null: never.")
+
+
+class MemoryChanges(SharedChanges):
     """What a client may change. Everything else about a memory is the system's to say."""
 
     example = {"content": "The project deadline is April 1, 2026"}
     content = Text(max_length=CONTENT_LENGTH, required=False)
     category = Text(max_length=CATEGORY_LENGTH, allow_null=True, allow_blank=True, required=False)
     key = Text(max_length=KEY_LENGTH, allow_null=True, allow_blank=True, required=False)
-    tags = Words(word_length=TAG_LENGTH, max_length=TAGS, required=False)
     importance = Number(min_value=0, max_value=1, required=False)
-    pinned = Flag(required=False)
-    expires_at = Moment(allow_null=True, required=False, help_text="null: never.")
-    valid_from = Moment(allow_null=True, required=False, help_text="From when on it holds.")
-    valid_to = Moment(
-        allow_null=True, required=False, help_text="Until when it holds. Left out: as the content says."
-    )
+    valid_from = Moment(allow_null=True, required=False, help_text=HOLDS_FROM)
+    valid_to = Moment(allow_null=True, required=False, help_text=HOLDS_TO)
 
 
 class MemoryUpdate(MemoryChanges):
     """Changes of a stored memory."""
 
-    replaced_by = Text(
-        max_length=32,
-        allow_null=True,
-        required=False,
-        help_text="The id of the memory that holds instead; this one ends when that one begins, otherwise now. "
-        "null: this one holds again.",
+    replaced_by = Text(max_length=32, allow_null=True, required=False, help_text=REPLACED)
+
+
+class Dedupe(Body):
+    """Of a new memory: what happens where one of this key or meaning is known."""
+
+    dedupe = Choice(
+        ["key", "create"],
+        default="key",
+        help_text="key (default): a memory of the same key, scope and workspace is updated and keeps what is left out. "
+        "A near-duplicate is not stored again. create: always a new one, and the key moves to it.",
     )
 
 
-class MemoryBody(MemoryChanges):
+class MemoryBody(MemoryChanges, Dedupe):
     example = {"content": "Quarterly review meets every Thursday", "category": "fact"}
     content = Text(max_length=CONTENT_LENGTH)
     scope = Choice(
@@ -303,18 +328,7 @@ class MemoryBody(MemoryChanges):
         help_text="workspace (default): all members. user: yours alone, in every workspace; "
         "it is kept in your own workspace. agent: all members, in chats with the assistant of `agent_id`.",
     )
-    agent_id = Text(
-        max_length=32,
-        allow_null=True,
-        required=False,
-        help_text="An assistant of the workspace, for scope agent.",
-    )
-    dedupe = Choice(
-        ["key", "create"],
-        default="key",
-        help_text="key (default): a memory of the same key is updated, a near-duplicate is not stored again. "
-        "create: always a new one, and the key moves to it.",
-    )
+    agent_id = Text(max_length=32, allow_null=True, required=False, help_text=OF_AGENT)
 
 
 class QuestionBody(Body):
@@ -329,9 +343,9 @@ class QuestionBody(Body):
     )
 
 
-def recalling_agent() -> Text:
+def recalling_agent(**options: Any) -> Text:
     said = "As in a chat with this assistant of the workspace: what it remembers as well."
-    return Text(max_length=32, allow_null=True, default=None, help_text=said)
+    return Text(max_length=32, allow_null=True, default=None, help_text=said, **options)
 
 
 class RecallBody(QuestionBody):

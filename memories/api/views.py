@@ -7,8 +7,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memories.access import get_memory
-from memories.api.queries import LIVE_IN, memory_response
-from memories.api.saving import change_memory, delete_memory, save_once, saved_response
+from memories.api.queries import LIVE_IN, memory_response, recalled
+from memories.api.saving import change_memory, delete_memory, save, saved_response
 from memories.api.serializers import (
     FoundJson,
     MemoryBody,
@@ -23,11 +23,9 @@ from memories.api.serializers import (
     SearchJson,
 )
 from memories.models import Memory
-from memories.recalling.recall import recall
 from memories.recalling.workspace_search import search_workspace
-from memories.writing import gate, undoing
+from memories.writing import undoing
 from workspaces.access import get_workspace
-from workspaces.actions.agents import choose_agent
 from workspaces.audit import note_bulk_read
 from workspaces.leaving_machine import Reach
 from workspaces.models import Role
@@ -70,13 +68,7 @@ class MemoryList(KeyedView):
         number, which is stored if you send it again with `confirm: true`.
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
-        body = self.body(MemoryBody)
-        dedupe, agent_id = body.pop("dedupe"), body.pop("agent_id", None)
-        agent = choose_agent(workspace, agent_id) if agent_id is not None else None
-        draft = gate.Draft(workspace=workspace, author=self.person, agent=agent, **body, named={*body})
-        now = timezone.now()
-        saved = save_once(self, lambda: gate.save_memory(draft, by=self.person, now=now, dedupe=dedupe))
-        return saved_response(saved)
+        return saved_response(save(self, workspace, self.body(MemoryBody)))
 
 
 class WorkspaceMemoryView(KeyedView):
@@ -159,17 +151,7 @@ class Recall(KeyedView):
         its `agent_id`.
         """
         workspace = get_workspace(self.person, workspace_id)
-        body = self.body(RecallBody)
-        agent_id = body.pop("agent_id")
-        agent = choose_agent(workspace, agent_id, or_archived=True) if agent_id is not None else None
-        found = recall(
-            workspace=workspace,
-            user=self.person,
-            agent=agent,
-            reach=Reach.here(workspace),
-            now=timezone.now(),
-            **body,
-        )
+        found = recalled(self.person, workspace, self.body(RecallBody))
         shown = MemoryJson([item.memory for item in found.items], many=True).data
         answer = {
             "memories": [

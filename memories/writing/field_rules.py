@@ -95,4 +95,4 @@ CLEANERS: dict[str, Any] = {
 def check_validity(valid_from: datetime | None, valid_to: datetime | None) -> None:
     """Raises Invalid where something would end before it begins."""
     if valid_from is not None and valid_to is not None and valid_to < valid_from:
-        raise Invalid(fields={"valid_to": _("must not be before valid_from")})
+        raise Invalid(fields={"valid_to": _("must not be before it begins to hold")})

@@ -8,26 +8,35 @@ from django.utils.translation import gettext_lazy as later
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from memories.api.serializers import Confirmable, QuestionBody, recalling_agent
+from memories.api.serializers import (
+    EDITED_BY,
+    HOLDS_FROM,
+    HOLDS_TO,
+    IMPORTED_BY,
+    OF_AGENT,
+    REPLACED,
+    REPLACED_BY,
+    VALID_FROM,
+    VALID_TO,
+    Dedupe,
+    MemoryFields,
+    QuestionBody,
+    SharedChanges,
+    recalling_agent,
+)
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH
-from memories.writing.field_rules import LABEL_LENGTH, TAG_LENGTH, TAGS
+from memories.writing.field_rules import LABEL_LENGTH, TAG_LENGTH
 from memories.writing.sources import FORM, MOST_SOURCES, TYPES, sources_of
 from workspaces.api.serializers import PersonJson
 from workspaces.rest.docs import ID
-from workspaces.rest.fields import Body, Choice, Flag, Moment, Text, WholeNumber, Words
+from workspaces.rest.fields import Body, Choice, Moment, Text, WholeNumber
 from workspaces.rest.paging import PageQuery
 
 LOWEST, HIGHEST = 1, 10  # of importance here; 0 and 1 inside
 SCOPES = {"global": Scope.USER, "project": Scope.WORKSPACE, "agent": Scope.AGENT}
 SCOPE_WORDS = list(SCOPES)
 SOURCES = {"manual": SourceType.USER, "auto": SourceType.AUTO_CHAT}  # other labels are kept as they are
-NAMES = {
-    "value": "content",
-    "source": "source_type",
-    "expiresAt": "expires_at",
-    "agentId": "agent_id",
-}  # ours to the field's
 MOST_AT_ONCE = 100
 CATEGORY = "fact"  # unless the caller says another
 
@@ -42,25 +51,13 @@ def importance_outside(fraction: float) -> int:
     return int(LOWEST + fraction * (HIGHEST - LOWEST) + 0.5)
 
 
-def field_values(body: dict[str, Any]) -> dict[str, Any]:
-    """What a request says, by the names and in the units that the gate takes."""
-    given = {NAMES.get(name, name): value for name, value in body.items()}
-    if "importance" in given:
-        given["importance"] = importance_inside(given["importance"])
-    if "scope" in given:
-        given["scope"] = SCOPES[given["scope"]]
-    if "source_type" in given:
-        given["source_type"] = SOURCES.get(given["source_type"].lower(), given["source_type"])
-    return given
-
-
 class SourceJson(serializers.Serializer[Any]):
     example = {"type": "message", "id": f"msg_{ID}"}
     type = serializers.ChoiceField(choices=[*TYPES.values(), "other"])
     id = serializers.CharField()
 
 
-class OrganisationMemoryJson(serializers.Serializer[Any]):
+class OrganisationMemoryJson(MemoryFields):
     example = {
         "id": f"mem_{ID}",
         "key": "deadline",
@@ -71,15 +68,14 @@ class OrganisationMemoryJson(serializers.Serializer[Any]):
         "source": "manual",
         "scope": "project",
     }
-    id = serializers.CharField(source="public_id")
-    key = serializers.CharField(max_length=KEY_LENGTH, allow_null=True)
     value = serializers.CharField(source="content")
-    summary = serializers.CharField(max_length=CONTENT_LENGTH, allow_null=True)
-    category = serializers.CharField(max_length=CATEGORY_LENGTH, allow_null=True)
-    tags = serializers.ListField(child=serializers.CharField())
     importance = serializers.SerializerMethodField(help_text="1 to 10.")
-    pinned = serializers.BooleanField()
     expiresAt = Moment(source="expires_at", allow_null=True)
+    validFrom = Moment(source="valid_from", allow_null=True, help_text=VALID_FROM)
+    validTo = Moment(source="valid_to", allow_null=True, help_text=VALID_TO)
+    replacedBy = serializers.CharField(
+        source="replaced_by.public_id", default=None, allow_null=True, help_text=REPLACED_BY
+    )
     source = serializers.SerializerMethodField(  # type: ignore[assignment]  # the name is the API's
         help_text="manual, auto, or another label."
     )
@@ -93,25 +89,8 @@ class OrganisationMemoryJson(serializers.Serializer[Any]):
     workspaceId = serializers.CharField(
         source="workspace.public_id", help_text="For scope global: your own workspace, where it is kept."
     )
-    author = PersonJson(
-        source="written_by",
-        allow_null=True,
-        help_text="Who wrote the words: the author of the message they come from, or the last person who changed them.",
-    )
-    editedBy = PersonJson(
-        source="edited_by",
-        allow_null=True,
-        help_text="Who last changed another's words or category, else null.",
-    )
-    imported = serializers.BooleanField(
-        source="is_imported",
-        help_text="Whether somebody imported these words under another person's name: they need not be that person's.",
-    )
-    importedBy = PersonJson(
-        source="imported_by",
-        allow_null=True,
-        help_text="Who imported them; null also once that person has left.",
-    )
+    editedBy = PersonJson(source="edited_by", allow_null=True, help_text=EDITED_BY)
+    importedBy = PersonJson(source="imported_by", allow_null=True, help_text=IMPORTED_BY)
     createdAt = Moment(source="created_at")
     updatedAt = Moment(source="updated_at")
 
@@ -202,21 +181,25 @@ class Source(serializers.Field[str, Any, Any, Any]):
         return source_id
 
 
-class OrganisationMemoryChanges(Confirmable):
+class OrganisationMemoryChanges(SharedChanges):
     """What a client may change."""
 
     example: dict[str, Any] = {"value": "The project deadline is April 1, 2026"}
     key = Text(
         max_length=KEY_LENGTH, allow_null=True, required=False, help_text="By which saves find it again."
     )
-    value = Text(max_length=CONTENT_LENGTH, required=False)
+    value = Text(source="content", max_length=CONTENT_LENGTH, required=False)
     summary = Text(max_length=CONTENT_LENGTH, allow_null=True, required=False)
     category = Text(max_length=CATEGORY_LENGTH, required=False)
-    tags = Words(word_length=TAG_LENGTH, max_length=TAGS, required=False)
     importance = WholeNumber(min_value=LOWEST, max_value=HIGHEST, required=False)
-    pinned = Flag(required=False)
-    expires_at = Moment(allow_null=True, required=False, help_text="Taken as well; `expiresAt` wins over it.")
-    expiresAt = Moment(allow_null=True, required=False, help_text="null: never.")
+    expiresAt = Moment(
+        source="expires_at",
+        allow_null=True,
+        required=False,
+        help_text="null: never. Wins over `expires_at`, which is taken as well.",
+    )
+    validFrom = Moment(source="valid_from", allow_null=True, required=False, help_text=HOLDS_FROM)
+    validTo = Moment(source="valid_to", allow_null=True, required=False, help_text=HOLDS_TO)
     sources = serializers.ListField(
         child=Source(),
         max_length=MOST_SOURCES,
@@ -228,10 +211,21 @@ class OrganisationMemoryChanges(Confirmable):
         },
     )
 
+    def validate_importance(self, whole: int) -> float:
+        return importance_inside(whole)
 
-class OrganisationMemoryBody(OrganisationMemoryChanges):
+
+class OrganisationMemoryUpdate(OrganisationMemoryChanges):
+    """Changes of a stored memory."""
+
+    replacedBy = Text(
+        source="replaced_by", max_length=32, allow_null=True, required=False, help_text=REPLACED
+    )
+
+
+class OrganisationMemoryBody(OrganisationMemoryChanges, Dedupe):
     example = {"key": "deadline", "value": "The project deadline is March 15, 2026", "importance": 7}
-    value = Text(max_length=CONTENT_LENGTH)
+    value = Text(source="content", max_length=CONTENT_LENGTH)
     category = Text(
         max_length=CATEGORY_LENGTH, required=False, help_text=f"{CATEGORY}, for a new memory, if left out."
     )
@@ -241,27 +235,31 @@ class OrganisationMemoryBody(OrganisationMemoryChanges):
         help_text="project: everybody in the workspace. global: yours alone, in every workspace. agent: everybody, in "
         "chats with the assistant of `agentId`.",
     )
-    agentId = Text(
-        max_length=32,
-        allow_null=True,
-        required=False,
-        help_text="An assistant of the workspace, for scope agent.",
-    )
+    agentId = Text(source="agent_id", max_length=32, allow_null=True, required=False, help_text=OF_AGENT)
     source = Text(  # type: ignore[assignment]  # the name is the API's
+        source="source_type",
         max_length=LABEL_LENGTH,
         default="manual",
         help_text="manual; auto (made without a person: may make room for others); or a label of your own.",
     )
-    dedupe = Choice(
-        ["key", "create"],
-        default="key",
-        help_text="key (default): a memory of the same key, scope and workspace is updated and keeps what is left out. "
-        "A near-duplicate is not stored again. create: always a new one, and the key moves to it.",
-    )
+
+    def validate_scope(self, word: str) -> str:
+        return SCOPES[word]
+
+    def validate_source(self, label: str) -> str:
+        return SOURCES.get(label.lower(), label)
+
+
+# Of the fields in a request, by the names that the writer refuses them under.
+NAMES = {
+    field.source: name
+    for body in (OrganisationMemoryBody, OrganisationMemoryUpdate)
+    for name, field in body().fields.items()
+}
 
 
 class OrganisationRecallBody(QuestionBody):
-    agentId = recalling_agent()
+    agentId = recalling_agent(source="agent_id")
 
 
 class OrganisationDeleteBody(Body):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from django.db import transaction
@@ -15,7 +13,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memories.access import get_memory
-from memories.api.saving import delete_memory, save_once
+from memories.api.queries import recalled
+from memories.api.saving import change, delete_memory, save
 from memories.api.v1.serializers import (
     CATEGORY,
     NAMES,
@@ -24,30 +23,27 @@ from memories.api.v1.serializers import (
     OrganisationDeleteBody,
     OrganisationDeletedJson,
     OrganisationMemoryBody,
-    OrganisationMemoryChanges,
     OrganisationMemoryJson,
+    OrganisationMemoryUpdate,
     OrganisationRecallBody,
     OrganisationRecallJson,
     OrganisationSavedJson,
     PlaceQuery,
-    field_values,
 )
 from memories.models import Memory, Scope
 from memories.models.memory import MemoryQuerySet
-from memories.recalling.recall import recall
 from memories.writing import gate
-from memories.writing.sources import from_source, set_sources
+from memories.writing.sources import from_source
 from memories.writing.versions import etag
 from memoryhub.errors import DomainError, NotFound
 from workspaces.access import default_workspace, get_workspace, named_workspace
 from workspaces.actions.agents import choose_agent
 from workspaces.audit import note_bulk_read
-from workspaces.leaving_machine import Reach
-from workspaces.models import Agent, Role, Workspace
+from workspaces.models import Role, Workspace
 from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.idempotency import ONCE
 from workspaces.rest.keys import KeyedView
-from workspaces.rest.views import ETAG, IF_MATCH, versions_seen
+from workspaces.rest.views import ETAG, IF_MATCH
 
 documented = documented_under("organisation memory")
 
@@ -68,15 +64,18 @@ class OrganisationView(KeyedView):
             return default_workspace(self.person)
         return named_workspace(self.person, asked, need=need)
 
+    def handle_exception(self, error: Exception) -> Response:
+        """Refusals name the fields as callers of this API know them."""
+        if isinstance(error, DomainError):
+            for name in error.fields:
+                error.message = error.message.replace(f"{name}: ", f"{NAMES.get(name, name)}: ")
+            error.fields = {NAMES.get(name, name): text for name, text in error.fields.items()}
+        return super().handle_exception(error)
+
     def memories(self, workspace: Workspace) -> MemoryQuerySet:
-        found = Memory.objects.visible_to(self.person).live().listed()
+        found = Memory.objects.visible_to(self.person).live().listed().select_related("replaced_by")
         in_sight = Q(workspace=workspace) | Q(owner=self.person)
         return found.filter(in_sight).defer("search", "source_excerpt").prefetch_related("sources")
-
-    def agent(self, workspace: Workspace, values: dict[str, Any], **options: bool) -> Agent | None:
-        """The assistant that is named in these values; takes the name out of them."""
-        agent_id = values.pop("agent_id", None)
-        return choose_agent(workspace, agent_id, **options) if agent_id is not None else None
 
     def memory(self, memory_id: str, need: Role = Role.VIEWER) -> Memory:
         workspace = self.workspace(need)
@@ -93,17 +92,6 @@ def shown(memory: Memory, *, code: int = status.HTTP_200_OK, **more: Any) -> Res
     )
 
 
-@contextmanager
-def with_api_field_names() -> Iterator[None]:
-    """What the gate refuses, with the fields as callers of this API know them."""
-    try:
-        yield
-    except DomainError as error:
-        names = {inside: outside for outside, inside in NAMES.items()}
-        error.fields = {names.get(name, name): text for name, text in error.fields.items()}
-        raise
-
-
 class MemoryList(OrganisationView):
     @documented("v1_memories_list", page_of(OrganisationMemoryJson), query=MemoryQuery)
     def get(self, request: Request) -> Response:
@@ -116,8 +104,7 @@ class MemoryList(OrganisationView):
         query = self.query(MemoryQuery)
         rows = self.memories(workspace)
         if "agentId" in query:
-            with with_api_field_names():
-                rows = rows.filter(agent=choose_agent(workspace, query["agentId"], or_archived=True))
+            rows = rows.filter(agent=choose_agent(workspace, query["agentId"], or_archived=True))
         if "scope" in query:
             rows = rows.filter(scope=SCOPES[query["scope"]])
         if "tag" in query:
@@ -149,14 +136,7 @@ class MemoryList(OrganisationView):
         `confirm: true`, unless `source` is auto.
         """
         workspace = self.workspace(Role.EDITOR)
-        values = field_values(self.body(OrganisationMemoryBody))
-        named, dedupe = {*values}, values.pop("dedupe")
-        values.setdefault("category", CATEGORY)
-        with with_api_field_names():
-            agent = self.agent(workspace, values)
-            draft = gate.Draft(workspace=workspace, author=self.person, agent=agent, named=named, **values)
-            now = timezone.now()
-            saved = save_once(self, lambda: gate.save_memory(draft, by=self.person, now=now, dedupe=dedupe))
+        saved = save(self, workspace, self.body(OrganisationMemoryBody), default_category=CATEGORY)
         code = status.HTTP_201_CREATED if saved.created else status.HTTP_200_OK
         return shown(saved.memory, code=code, duplicate=saved.duplicate)
 
@@ -191,7 +171,7 @@ class MemoryDetail(OrganisationView):
     @documented(
         "v1_memories_update",
         OrganisationMemoryJson,
-        body=OrganisationMemoryChanges,
+        body=OrganisationMemoryUpdate,
         headers=[*ONCE, ETAG, IF_MATCH],
     )
     def patch(self, request: Request, memory_id: str) -> Response:
@@ -201,16 +181,7 @@ class MemoryDetail(OrganisationView):
         code `stale`.
         """
         memory = self.memory(memory_id, Role.EDITOR)
-        changes: dict[str, Any] = field_values(self.body(OrganisationMemoryChanges))
-        sources = changes.pop("sources", None)
-        seen = versions_seen(request)
-
-        def edit() -> Memory:
-            with with_api_field_names():
-                edited = gate.edit_memory(memory, by=self.person, now=timezone.now(), seen=seen, **changes)
-            return edited if sources is None else set_sources(edited, sources, now=timezone.now())
-
-        return shown(self.make_once(edit, get_memory))
+        return shown(change(self, memory, self.body(OrganisationMemoryUpdate)))
 
     @documented("v1_memories_delete", headers=[IF_MATCH], fresh=True)
     def delete(self, request: Request, memory_id: str) -> Response:
@@ -231,13 +202,9 @@ class Recall(OrganisationView):
         memories. Includes your global memories; an assistant's only with its `agentId`.
         """
         workspace = self.workspace()
-        values = field_values(self.body(OrganisationRecallBody))
-        with with_api_field_names():
-            agent = self.agent(workspace, values, or_archived=True)
-        who: dict[str, Any] = {"workspace": workspace, "user": self.person, "agent": agent}
-        found = recall(**who, reach=Reach.here(workspace), ranking="lexical", now=timezone.now(), **values)
+        found = recalled(self.person, workspace, self.body(OrganisationRecallBody), ranking="lexical")
         memories = [item.memory for item in found.items]
-        prefetch_related_objects(memories, "sources")
+        prefetch_related_objects(memories, "sources", "replaced_by")
         shown = OrganisationMemoryJson(memories, many=True).data
         scored = [{**json, "score": item.score} for json, item in zip(shown, found.items, strict=True)]
         return Response({"memories": scored})

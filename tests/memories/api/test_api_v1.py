@@ -56,6 +56,9 @@ def test_a_memory_has_the_fields_of_the_organisation_api(api: Api, cast: Cast) -
         "importance": 6,
         "pinned": False,
         "expiresAt": None,
+        "validFrom": None,
+        "validTo": None,
+        "replacedBy": None,
         "source": "manual",
         "sources": [],
         "scope": "project",
@@ -378,3 +381,51 @@ def test_a_key_saves_and_recalls_at_the_chat_api_too(cast: Cast) -> None:
     assert api.post(f"{place}/memories", {"content": "Cats purr"}).status_code == 201
     recalled = api.post(f"{place}/recall", {"query": "cats", "ranking": "lexical"}).json()["memories"]
     assert [each["content"] for each in recalled] == ["Cats purr"]
+
+
+# When a memory holds
+
+
+def test_validity_is_set_read_and_asked(api: Api, cast: Cast) -> None:
+    older, newer = (save(api, f"The vault is at {bank}") for bank in ("Ava", "Bo"))
+    at = f"memories/{older['id']}"
+    wrong = api.patch(at, {"validFrom": "2026-03-01T00:00:00Z", "validTo": "2026-02-01T00:00:00Z"})
+    assert (wrong.status_code, [*error_of(wrong)["fields"]]) == (422, ["validTo"])
+    assert [*error_of(api.patch(at, {"validFrom": "March"}))["fields"]] == ["validFrom"]
+    assert [*error_of(api.patch(at, {"replacedBy": older["id"]}))["fields"]] == ["replacedBy"]
+    assert api.patch(at, {"replacedBy": "mem_" + "a" * 24}).status_code == 404
+    begun = api.patch(at, {"validFrom": "2026-01-01T00:00:00Z"}).json()
+    assert (begun["validFrom"], begun["validTo"]) == ("2026-01-01T00:00:00.000000Z", None)
+    ended = api.patch(at, {"replacedBy": newer["id"]}).json()
+    assert (ended["replacedBy"], ended["validTo"] > ended["validFrom"]) == (newer["id"], True)
+    assert ended == api.get(at).json() == api.get("memories").json()["items"][1]
+    assert found(api, "vault") == ["The vault is at Bo"]
+    assert len(found(api, "vault", as_of="2026-02-01T00:00:00Z")) == 2
+    assert found(api, "vault", as_of="2025-02-01T00:00:00Z") == ["The vault is at Bo"]
+    again = api.patch(at, {"replacedBy": None}).json()
+    assert (again["replacedBy"], again["validTo"]) == (None, None)
+
+
+def test_a_memory_is_saved_with_when_it_holds(api: Api) -> None:
+    said = {"validFrom": "2025-01-01T00:00:00.000000Z", "validTo": "2025-06-30T23:59:59.000000Z"}
+    saved = save(api, "The vault is at Ava", **said)
+    assert {name: saved[name] for name in said} == said
+    assert found(api, "vault") == []
+    wrong = api.post("memories", {"value": "Tea", "validFrom": said["validTo"], "validTo": said["validFrom"]})
+    assert (wrong.status_code, [*error_of(wrong)["fields"]]) == (422, ["validTo"])
+
+
+def test_an_end_is_set_by_who_may_write_to_what_they_saw(api: Api, cast: Cast) -> None:
+    memory = save(api, "The vault is at Ava")
+    at, ends = f"memories/{memory['id']}", {"validTo": "2026-01-01T00:00:00Z"}
+    for person, code in ((cast.viewer, 403), (cast.stranger, 404)):
+        other = Api(person, base=V1)
+        assert other.patch(f"{at}?workspace_id={cast.workspace.public_id}", ends).status_code == code
+    tag = api.get(at).headers["ETag"]
+    assert api.patch(at, ends, **{"If-Match": tag}).status_code == 200
+    late = api.patch(at, {"validTo": None}, **{"If-Match": tag})
+    assert (late.status_code, error_of(late)["code"]) == (409, "stale")
+    owners = Api(cast.owner, base=V1).patch(
+        f"{at}?workspace_id={cast.workspace.public_id}", {"validTo": None}
+    )
+    assert owners.json()["validTo"] is None
