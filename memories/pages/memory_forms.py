@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime, time
 from typing import Any
 
 from django import forms
@@ -81,9 +82,17 @@ class AddForm(MemoryForm):
         }
 
 
-class EditForm(MemoryForm):
-    """Of a memory that is there: it knows which version its person was shown."""
+def _day(label: Any) -> forms.DateField:
+    return forms.DateField(
+        label=label, required=False, widget=forms.DateInput(format="%Y-%m-%d", attrs={"type": "date"})
+    )
 
+
+class EditForm(MemoryForm):
+    """Of a memory that is there: it knows which version its person was shown. Days are in UTC."""
+
+    valid_from = _day(_("Holds from"))
+    valid_to = _day(_("Until"))
     version = forms.CharField(required=False, widget=forms.HiddenInput)
 
     @classmethod
@@ -91,9 +100,27 @@ class EditForm(MemoryForm):
         initial = {
             "content": memory.content,
             "category": memory.category or "",
+            "valid_from": memory.valid_from and memory.valid_from.astimezone(UTC).date(),
+            "valid_to": memory.valid_to and memory.valid_to.astimezone(UTC).date(),
             "version": version_of(memory),
         }
         return cls(initial=initial, prefix=memory.public_id, **kwargs)
+
+    def clean(self) -> dict[str, Any]:
+        begin, end = self.cleaned_data.get("valid_from"), self.cleaned_data.get("valid_to")
+        if begin and end and end < begin:
+            self.add_error("valid_to", _("Must not be before the day from which it holds."))
+        return self.cleaned_data
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What the gate is to change. A day that was left as it is keeps its time."""
+        found = {"content": self.cleaned_data["content"], "category": self.cleaned_data["category"] or None}
+        for name, at in (("valid_from", time.min), ("valid_to", time.max)):
+            if name in self.changed_data and self.add_prefix(name) in self.data:
+                day = self.cleaned_data[name]
+                found[name] = datetime.combine(day, at, UTC) if day else None
+        return found
 
     @property
     def seen(self) -> set[str] | None:

@@ -194,7 +194,6 @@ def edit(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
         return render(request, "memories/edit_form.html", context | {"form": EditForm.of(memory)})
     form = EditForm.of(memory, data=request.POST)
     if form.is_valid():
-        changes = {"content": form.cleaned_data["content"], "category": form.cleaned_data["category"] or None}
         try:
             edited = gate.edit_memory(
                 memory,
@@ -202,7 +201,7 @@ def edit(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
                 now=context["now"],
                 seen=form.seen,
                 confirmed=form.confirmed,
-                **changes,
+                **form.changes,
             )
         except Invalid as error:
             form.add_domain_errors(error)

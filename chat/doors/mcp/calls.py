@@ -105,6 +105,7 @@ class MemoryShape(BaseModel):
     imported_by: str | None = Field(None, description="The user name of who imported it.")
     valid_from: str | None = Field(None, description="From when on it holds.")
     valid_to: str | None = Field(None, description="Until when it holds or held.")
+    replaced_by: str | None = Field(None, description="The id of the newer memory that holds instead.")
     score: float | None = None
 
 
@@ -162,6 +163,7 @@ def shape_of(memory: Memory, score: float | None = None) -> MemoryShape:
         imported_by=_username(memory.imported_by),
         valid_from=memory.valid_from.isoformat() if memory.valid_from else None,
         valid_to=memory.valid_to.isoformat() if memory.valid_to else None,
+        replaced_by=memory.replaced_by.public_id if memory.replaced_by else None,
         score=None if score is None else round(score, 3),
     )
 
@@ -198,7 +200,7 @@ def page(
 ) -> tuple[list[Memory], str | None]:
     """Newest first. The cursor is the last id of the page before, which may be deleted since. Raises Invalid."""
     rows = rows.live(caller.now).order_by("-created_at", "-pk").defer("search", "source_excerpt")
-    rows = rows.select_related("author", "edited_by", "imported_by")
+    rows = rows.select_related("author", "edited_by", "imported_by", "replaced_by")
     if cursor:
         last = in_sight(caller).filter(public_id=cursor).first() if PATTERN.fullmatch(cursor) else None
         if last is None:

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from chat.doors.mcp.calls import caller, in_sight, page
 from chat.prompting.context import recalled_block
-from chat.prompting.labels import writer_label
+from chat.prompting.labels import held_label, writer_label
 from chat.prompting.text import escape
 from chat.tools.base import ToolCaller
 from chat.tools.documents import piece_of
@@ -91,6 +91,7 @@ def get_prompt(name: str) -> types.GetPromptResult:
     best = (
         in_sight(who)
         .live(who.now)
+        .not_over(who.now)
         .select_related("author", "edited_by", "imported_by")
         .order_by("-pinned", "-importance", "-updated_at", "-pk")[:INTRODUCED]
     )
@@ -131,13 +132,15 @@ def _of_memory(memory: Memory) -> types.Resource:
 
 
 def _words_of(memory: Memory, reader: User) -> str:
-    """Return the text of a memory; the reader's own words as they are, others' with whose they are."""
+    """Return the text of a memory: others' words with whose they are, and when it holds where that is known."""
     is_own = not memory.is_imported and memory.written_by == reader
-    return memory.content if is_own else f"[{_whose(memory)}]\n{memory.content}"
+    return memory.content if is_own and not held_label(memory) else f"[{_whose(memory)}]\n{memory.content}"
 
 
 def _whose(memory: Memory) -> str:
-    return writer_label(memory, is_edited=memory.edited_at is not None)
+    """Who wrote it, and when it holds."""
+    writer = writer_label(memory, is_edited=memory.edited_at is not None)
+    return ", ".join(filter(None, [writer, held_label(memory)]))
 
 
 def _of_document(document: Document) -> types.Resource:

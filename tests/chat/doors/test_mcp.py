@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx2
@@ -263,6 +264,21 @@ def test_pages_follow_one_another_while_memories_come_and_go(door: str, key: str
             await client.call_tool("save_memory", {"content": f"Came later, after {cursor}"})
 
     assert with_client(door, key, use) == made[::-1]
+
+
+def test_what_is_listed_says_when_it_holds(door: str, key: str, people: Cast) -> None:
+    until = datetime(2025, 6, 30, tzinfo=UTC)
+    newer = make_memory("The vault is at Bo", people.owner, people.workspace)
+    older = make_memory("The vault is at Ava", people.owner, people.workspace)
+    Memory.objects.filter(pk=older.pk).update(valid_to=until, replaced_by=newer)
+    [shown, _newer] = called(door, key, "list_memories").structured_content["memories"]
+    assert (shown["valid_to"], shown["replaced_by"]) == (until.isoformat(), newer.public_id)
+
+    async def use(client: Any) -> None:
+        listed = (await client.list_resources()).resources
+        assert [each.description.endswith("until 2025-06-30") for each in listed] == [True, False]
+
+    with_client(door, key, use)
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {

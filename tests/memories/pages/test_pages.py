@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -222,6 +222,41 @@ def test_editing_in_place(cast: Cast) -> None:
     assert refused.status_code == 422
     history = client.get(of("history", memory)).content.decode()
     assert "Edited" in history and "Old text" in history and "eddie" in history
+
+
+def test_days_of_validity_are_edited_in_place(cast: Cast) -> None:
+    since = datetime(2025, 3, 1, 15, 30, tzinfo=UTC)
+    memory = make_memory("The vault is at Ava", cast.owner, cast.workspace, valid_from=since)
+    client, at = signed_in(cast.editor), f"{memory.public_id}-"
+    assert 'value="2025-03-01"' in client.get(of("edit", memory)).content.decode()
+    data = {f"{at}content": memory.content, f"{at}valid_from": "2025-03-01", f"{at}valid_to": "2025-06-30"}
+    shown = client.post(of("edit", memory), data).content.decode()
+    assert "from March 1, 2025 until June 2025" in shown
+    assert "until June 2025" in client.get(url("all", cast.workspace.public_id)).content.decode()
+    memory.refresh_from_db()
+    assert (memory.valid_from, memory.valid_to) == (since, datetime(2025, 6, 30, 23, 59, 59, 999999, UTC))
+    for name, day in (("valid_to", "2025-02-28"), ("valid_from", "2025-02-30"), ("valid_to", "soon")):
+        refused = client.post(of("edit", memory), data | {at + name: day})
+        assert (refused.status_code, [*refused.context["form"].errors]) == (422, [name])
+    without = {name: text for name, text in data.items() if "valid" not in name}
+    client.post(of("edit", memory), without)
+    memory.refresh_from_db()
+    assert memory.valid_to is not None
+    seen = client.get(of("edit", memory)).context["form"]["version"].value()
+    client.post(of("edit", memory), data | {f"{at}valid_to": ""})
+    late = client.post(of("edit", memory), data | {f"{at}version": seen})
+    assert late.status_code == 409 and "from March 1, 2025" in late.content.decode()
+    memory.refresh_from_db()
+    assert memory.valid_to is None
+
+
+@pytest.mark.parametrize(("who", "code"), [("owner", 200), ("viewer", 403), ("stranger", 404)])
+def test_days_of_validity_are_set_by_who_may_write(cast: Cast, who: str, code: int) -> None:
+    memory = make_memory("The vault is at Ava", cast.editor, cast.workspace)
+    data = {f"{memory.public_id}-content": memory.content, f"{memory.public_id}-valid_to": "2025-06-30"}
+    assert signed_in(getattr(cast, who)).post(of("edit", memory), data).status_code == code
+    memory.refresh_from_db()
+    assert (memory.valid_to is not None) == (code == 200)
 
 
 def test_forgetting_can_be_undone_where_it_was_done(cast: Cast) -> None:

@@ -183,7 +183,7 @@ def form_of(client: Client, cast: Cast, memory: Memory) -> tuple[str, dict[str, 
     """Where the edit form goes, and what its fields hold as it was shown."""
     address = reverse("memories:edit", args=[cast.workspace.public_id, memory.public_id])
     form = client.get(address).context["form"]
-    return address, {form.add_prefix(field.name): field.value() for field in form}
+    return address, {form.add_prefix(field.name): field.value() or "" for field in form}
 
 
 def test_the_page_shows_both_texts_and_lets_its_person_decide(cast: Cast) -> None:
@@ -203,7 +203,7 @@ def test_the_page_shows_both_texts_and_lets_its_person_decide(cast: Cast) -> Non
     assert memory.content == f"{NEWER} <b>"
 
     form = refused.context["form"]
-    fields = {form.add_prefix(field.name): field.value() for field in form}
+    fields = {form.add_prefix(field.name): field.value() or "" for field in form}
     assert client.post(address, fields).status_code == 200
     memory.refresh_from_db()
     assert memory.content == TYPED
