@@ -20,7 +20,7 @@ class ChatConfig(AppConfig):
         from chat.turns.mining import load_message, load_turn
         from memories.forgetting.copies import register_elsewhere
         from memories.recalling.workspace_search import register_messages
-        from memories.writing.turn_text import register_loaders
+        from memories.writing.mined import register_loaders
         from workspaces.accounts.closing import on_closing
         from workspaces.actions.removal import register_room
         from workspaces.quotas import charged_to, register_quota

@@ -8,13 +8,13 @@ class MemoriesConfig(AppConfig):
     name = "memories"
 
     def ready(self) -> None:
-        from memories.assets.assets import ASSET_FILES
+        from memories.assets import ASSET_FILES
         from memories.forgetting.forget import empty_places
+        from memories.indexing import MEMORIES
         from memories.models import Asset, Memory
-        from memories.recalling.kind import MEMORIES
-        from memories.writing.ageing import MEMORIES as KEPT_MEMORIES
         from memories.writing.announcing import text_for_webhook
         from memories.writing.drafts import is_delicate
+        from memories.writing.eviction import MEMORIES as KEPT_MEMORIES
         from memoryhub.database.queries import count_or_estimate
         from memoryhub.http.metrics import register_count
         from workspaces.actions.removal import register_room

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
 
-from memories.assets.assets import ASSET_FILES
+from memories.assets import ASSET_FILES
 from memories.forgetting import clear, forget, secret_scan
 from memories.models import Clearing, Memory
 from memories.recalling import recall_test

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from django.urls import path
 
-from memories.assets import asset_views
 from memories.nodes import node_views
 from memories.pages import (
+    asset_views,
     clear_views,
     copy_views,
     forget_views,

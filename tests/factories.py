@@ -12,7 +12,7 @@ from django.utils import timezone
 from chat.chats.personal_memories import PromptPolicy
 from chat.models import Chat, Message, MessageRole, SavedPrompt
 from chat.saved_prompts.saved_prompts import save_prompt
-from memories.assets.assets import attach
+from memories.assets import attach
 from memories.models import Asset, Memory, MemoryNode
 from memories.nodes.nodes import create_node
 from memories.writing.gate import Draft, save_memory

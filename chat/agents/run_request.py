@@ -15,7 +15,7 @@ from chat.agents.plan import PlanTrouble, TaskPlan, read_plan
 from chat.agents.run_memory import MemoryEntry, MemoryKind, as_json_text
 from chat.models import Message
 from chat.models.runs import RunMode
-from memories.writing.field_rules import UNSTORABLE
+from memories.writing.drafts import UNSTORABLE
 from memoryhub.errors import Invalid
 from memoryhub.languages import grouped
 

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from chat.agents.run_progress import halt
 from chat.chats.personal_memories import use_personal
 from chat.models import TITLE_LENGTH, Chat, RunStatus, ShareLink
-from memories.writing.field_rules import UNSTORABLE
+from memories.writing.drafts import UNSTORABLE
 from memoryhub import events
 from memoryhub.errors import Forbidden, Invalid, NotFound
 from memoryhub.kept import kept

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from chat.models import AnswerRating, Message, MessageRole, MessageStatus
 from chat.models.ratings import COMMENT_LENGTH, REASONS, Rating
-from memories.writing.field_rules import UNSTORABLE
+from memories.writing.drafts import UNSTORABLE
 from memoryhub.errors import Invalid
 from workspaces.models import User
 

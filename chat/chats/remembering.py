@@ -12,8 +12,7 @@ from chat.chats.proposing import says_nothing, statement_in
 from chat.models import Chat, Message, MessageRole
 from chat.prompting.excerpts import excerpt_around
 from chat.turns.chosen_model import chosen_for_chat
-from memories.judging.extraction.model import Complete
-from memories.judging.extraction.synthesis import statement_of
+from memories.judging.extraction.model import Complete, statement_of
 from memories.models import Scope
 from memories.writing.drafts import cut_at_word
 from memories.writing.extracting import rerun

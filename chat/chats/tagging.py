@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from chat.models import Chat, ChatQuerySet, ChatTag
 from chat.models.marks import TAG_LENGTH
-from memories.writing.field_rules import UNSTORABLE
+from memories.writing.drafts import UNSTORABLE
 from memoryhub.errors import Invalid
 from workspaces.access import lock_to_count
 from workspaces.models import User, Workspace

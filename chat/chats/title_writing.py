@@ -13,7 +13,7 @@ from chat.chats.titles import title_from
 from chat.models import Chat, Message
 from chat.prompting.text import cut_to, escaped_lines, prompt_text
 from chat.turns.chosen_model import chosen_for_chat
-from memories.writing.field_rules import UNSTORABLE
+from memories.writing.drafts import UNSTORABLE
 from memoryhub.llm.base import Capabilities, Speaker
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelError

@@ -16,7 +16,7 @@ from chat.exchange.message_versions import link_versions
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, MessageRole, MessageStatus, PersonalUse
 from memories.models import Memory, Receipt, ReceiptItem
 from memories.models.receipt import Strength
-from memories.writing.field_rules import UNSTORABLE
+from memories.writing.drafts import UNSTORABLE
 from memories.writing.portable import import_marks, read_moment, refuse_hidden_secrets, storable
 from memoryhub.errors import DomainError, Invalid
 from memoryhub.kept import kept

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from chat.exchange.lines import SETTINGS, Record
 from chat.exchange.local_ids import resolve, taken_by_none
 from chat.models.imports import Import
-from memories.writing.field_rules import UNSTORABLE
+from memories.writing.drafts import UNSTORABLE
 from memories.writing.portable import read_moment
 from memoryhub.errors import Conflict, DomainError, Forbidden, Invalid, NotFound
 from memoryhub.kept import kept

@@ -21,7 +21,7 @@ from django.utils.translation import gettext as _
 from chat.exchange.document_lines import LARGEST
 from chat.exchange.export import export, in_pieces
 from chat.exchange.kept_about import kept_about
-from memories.assets.assets import open_file
+from memories.assets import open_file
 from memories.models import Asset, Memory
 from memoryhub.errors import NotFound
 from memoryhub.http.files import CHUNK, SHUT

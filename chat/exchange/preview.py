@@ -16,8 +16,7 @@ from chat.exchange.lines import MAX_LINE, parse_line
 from chat.models import Chat
 from chat.models.imports import Import, ImportRow, ImportStatus, Outcome
 from memories.models import Memory
-from memories.writing.drafts import cut_at_word, is_delicate
-from memories.writing.field_rules import UNSTORABLE
+from memories.writing.drafts import UNSTORABLE, cut_at_word, is_delicate
 from memoryhub.errors import Invalid
 from workspaces.models import Agent, Artifact, Document, User, Workspace
 

@@ -12,8 +12,7 @@ from chat.exchange.local_ids import derived_id
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH
 from memories.judging.extraction.candidates import Candidate
 from memories.judging.extraction.rules import extract_from_each
-from memories.writing.drafts import cut_at_word
-from memories.writing.field_rules import UNSTORABLE
+from memories.writing.drafts import UNSTORABLE, cut_at_word
 from memoryhub.llm.reader import get_reader
 from workspaces.models import User
 

@@ -20,7 +20,7 @@ from memories.models import Memory, ReceiptItem
 from memories.recalling.ranking import injection_threshold
 from memories.recalling.recall import recall
 from memories.usage import count_live
-from memories.writing.field_rules import UNSTORABLE
+from memories.writing.drafts import UNSTORABLE
 from memoryhub.llm.base import Capabilities, Speaker
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.output_parsing import MOST_REPAIRED, repaired_object

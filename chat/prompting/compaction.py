@@ -17,8 +17,8 @@ from chat.prompting.text import cut_to, escaped_lines, prompt_text, tokens
 from chat.turns.chosen_model import chosen_for_chat
 from memories.judging.extraction.candidates import render_conversation
 from memories.models import SourceType
+from memories.writing.drafts import UNSTORABLE
 from memories.writing.extracting import queue_distillation
-from memories.writing.field_rules import UNSTORABLE
 from memoryhub import events
 from memoryhub.llm.base import Capabilities, ChatModel, Speaker
 from memoryhub.llm.base import Message as PromptMessage

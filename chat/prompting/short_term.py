@@ -30,8 +30,7 @@ from chat.prompting.other_chats import recent
 from chat.prompting.text import BYTES_PER_TOKEN, escape, prompt_text
 from memories.judging.extraction.courtesy import says_nothing
 from memories.judging.secret_filter import find_secret
-from memories.writing.drafts import cut_at_word
-from memories.writing.field_rules import UNSTORABLE
+from memories.writing.drafts import UNSTORABLE, cut_at_word
 from memoryhub.errors import Conflict, Invalid, SecretRefused
 from memoryhub.languages import grouped
 from memoryhub.llm.base import Message as PromptMessage

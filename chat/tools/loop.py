@@ -19,7 +19,7 @@ from chat.prompting.prompt_parts import parts_of
 from chat.prompting.text import BYTES_PER_TOKEN, cut_to, loop_length, tokens
 from chat.tools.base import MOST_ARGUMENTS, ChatTool
 from chat.tools.running import run_calls
-from memories.writing.field_rules import UNSTORABLE
+from memories.writing.drafts import UNSTORABLE
 from memoryhub.llm.base import ChatModel, Delta, Message, Speaker, Tool, ToolCall
 from memoryhub.llm.errors import ModelBadReply, ModelContextOverflow
 from memoryhub.llm.metering import report_parts

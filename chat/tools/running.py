@@ -20,9 +20,8 @@ from chat.prompting.rests_on import note_tool_call
 from chat.tools.base import Arguments, ChatTool, InChat, Result, ToolCaller, ToolTrouble, read_arguments
 from chat.tools.shown_calls import event_of
 from memories.models import SourceType
-from memories.writing.drafts import is_delicate
+from memories.writing.drafts import UNSTORABLE, is_delicate
 from memories.writing.extracting import queue_distillation
-from memories.writing.field_rules import UNSTORABLE
 from memoryhub import events
 from memoryhub.errors import DomainError
 from memoryhub.llm.base import ToolCall as RequestedCall

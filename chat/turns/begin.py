@@ -21,7 +21,7 @@ from chat.turns.answer_sources import publish_drafts, require_documents
 from chat.turns.chosen_model import chosen_for_chat, require_paid
 from memories.consent import memory_on
 from memories.recalling.recall import expect
-from memories.writing.field_rules import UNSTORABLE
+from memories.writing.drafts import UNSTORABLE
 from memoryhub.errors import Conflict, Invalid, NotFound
 from memoryhub.languages import grouped
 from workspaces.models import User

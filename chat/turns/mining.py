@@ -23,7 +23,7 @@ from chat.prompting.provenance import provenance_until
 from chat.turns import program_turns
 from memories.judging.extraction.provenance import Source
 from memories.models import SourceType
-from memories.writing.turn_text import TurnText
+from memories.writing.mined import TurnText
 from memoryhub.llm.base import Speaker
 from workspaces.models import User
 

@@ -18,10 +18,9 @@ from memories.judging.extraction.provenance import Provenance, Source
 from memories.models import Extraction, Memory, SourceType
 from memories.models.extraction import ExtractionStatus
 from memories.models.memory import MemoryQuerySet
-from memories.writing.drafts import cut_at_word
+from memories.writing.drafts import UNSTORABLE, cut_at_word
 from memories.writing.extracting import queue_extraction
-from memories.writing.field_rules import UNSTORABLE
-from memories.writing.turn_text import TurnText
+from memories.writing.mined import TurnText
 from memoryhub.database.queries import Ready
 from memoryhub.ids import LENGTH
 from memoryhub.llm.base import Speaker

@@ -1,5 +1,5 @@
 """Moderation of what is remembered. Every write goes through the gate; nothing is deleted for good here."""
 
-from memories.admin import clearing, memory, nodes, queue, records, refusals
+from memories.admin import activity, clearing, memory, nodes, records
 
-__all__ = ["clearing", "memory", "nodes", "queue", "records", "refusals"]
+__all__ = ["activity", "clearing", "memory", "nodes", "records"]

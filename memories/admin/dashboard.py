@@ -18,10 +18,9 @@ from django_q.models import Failure
 
 from memories.admin import activity
 from memories.admin.choosing import chosen_workspace, may_choose, picker
-from memories.admin.overview import overview
+from memories.admin.overview import model_use, overview
 from memories.admin.private import readable
 from memories.admin.side_by_side import possible_updates, with_older
-from memories.admin.use import model_use
 from memories.models import Extraction, Memory, Review
 from memories.models.extraction import ExtractionStatus
 from memoryhub.database.queries import count_or_estimate

@@ -1,12 +1,14 @@
-"""Memories: look, forget, restore, correct. Writes go through the gate with the administrator as ``by``."""
+"""The admin of memories: search across workspaces, restore, correct, forget. Writes go through the gate."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import admin, messages
-from django.db.models import F, QuerySet
+from django.contrib.postgres.search import SearchQuery
+from django.db.models import F, Max, QuerySet
 from django.db.models.functions import Left
 from django.forms import CheckboxInput, Textarea
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -24,23 +26,28 @@ from memories.admin.filters import (
     StateFilter,
     VectorFilter,
 )
-from memories.admin.forgetting import ForgetForGood
 from memories.admin.private import readable
 from memories.admin.review import ReviewActions
-from memories.admin.search import HELP, ID_FIELDS, search_memories
 from memories.admin.side_by_side import Pairs
+from memories.forgetting.forget import forget_memories
+from memories.indexing import CONFIG
 from memories.models import Memory, Revision
 from memories.models.memory import MAY_REPLACE, MEMORY
 from memories.writing import extracting, gate, undoing
-from memories.writing.field_rules import CLEANERS
+from memories.writing.drafts import CLEANERS
 from memories.writing.late_vectors import reembed
+from memoryhub.database.queries import EXACT_COUNT_UP_TO
+from memoryhub.ids import PATTERN
+from workspaces.accounts.sign_in import ask_for_password
 from workspaces.admin_kit.base import (
     EXCERPT,
+    LeanAdmin,
     ReadOnlyInline,
     action,
     counted,
     offer_undo,
     one_by_one,
+    rows_by_id,
     with_rest,
 )
 from workspaces.admin_kit.filters import WorkspaceFilter
@@ -48,6 +55,74 @@ from workspaces.index import embedding
 from workspaces.index.embedding import active_model
 from workspaces.models import User
 from workspaces.models.index import has_vector
+
+
+class ForgetForGood(LeanAdmin):
+    """Adds the action. Unlike the others it cannot be undone."""
+
+    @action(
+        "Forget for good",
+        "delete",
+        asks="Everything about these memories is erased permanently. "
+        "A keyed hash stays, so that nothing notices them again by itself.",
+        danger=True,
+    )
+    def forget_for_good(self, request: HttpRequest, rows: QuerySet[Memory]) -> Iterator[tuple[str, int]]:
+        ask_for_password(request)
+        by = cast("User", request.user)
+        chosen = list(rows.select_related("workspace"))
+        report = forget_memories(chosen, by=by, now=timezone.now(), among=self.get_queryset(request))
+        number = report.removed["memories"]
+        rest = ", ".join(
+            f"{each:,} {name}" for name, each in report.removed.most_common() if name != "memories"
+        )
+        sentence = f"{counted(number, 'memory', 'memories')} forgotten for good."
+        yield f"{sentence} With them went {rest}." if rest else sentence, messages.SUCCESS
+
+
+PARTS_AMONG_NEWEST = 20_000
+HELP = (
+    "Words or their beginnings, or an id (mem_, ws_, chat_, msg_, usr_). What no word begins with is looked for "
+    f"inside the text of the newest {PARTS_AMONG_NEWEST:,}."
+)
+ID_FIELDS = {
+    "mem": "public_id",
+    "ws": "workspace__public_id",
+    "chat": "source_chat_id",
+    "msg": "source_message_id",
+    "usr": "author__public_id",
+}
+
+
+def search_memories(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
+    """The rows that match, in the order they had. An id is exact; all words match, by their beginnings.
+
+    Only these rows are asked: whether others have a word would show in which way is taken.
+    """
+    if not text or PATTERN.fullmatch(text):
+        return rows_by_id(rows, text, ID_FIELDS)
+    words = re.findall(r"\w+", text)[:12]
+    if words:
+        # Only word characters get between the quotes, so nothing in the text can be an operator.
+        query = SearchQuery(" & ".join(f"'{word}':*" for word in words), config=CONFIG, search_type="raw")
+        found = _some_keys(rows.filter(search=query))
+        if len(found) > EXACT_COUNT_UP_TO:
+            return rows.filter(search=query)
+        if found:
+            return rows.filter(pk__in=found)
+    newest = Memory.objects.aggregate(newest=Max("pk"))["newest"] or 0
+    parts = rows.filter(pk__gt=newest - PARTS_AMONG_NEWEST, content__icontains=text)
+    return rows.filter(pk__in=_some_keys(parts))
+
+
+def _some_keys(rows: QuerySet[Any]) -> list[int]:
+    """The keys of the first matches, without an order of dates.
+
+    The planner takes every beginning of a word for a common one and would walk all memories by date to find the
+    few that have it. Keys first, it asks the word index.
+    """
+    return list(rows.order_by().values_list("pk", flat=True)[: EXACT_COUNT_UP_TO + 1])
+
 
 Sentences = Iterator[tuple[str, int]]
 HEAVY = ("content", "summary", "source_excerpt", "source_details", "search", "tags", "key", "content_hash")

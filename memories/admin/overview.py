@@ -1,7 +1,7 @@
-"""The first screen of the admin: is anything waiting, is anything broken, what is growing.
+"""The numbers on the first page of the admin: what waits, what is broken, what grows, what models cost this month.
 
-Every number leads to the list behind it, is shown only to who may see that list, and costs an index lookup
-that stops counting at a bound.
+Each number links to the list behind it, is shown only to staff who may open that list, and costs an index lookup that
+stops counting at a limit.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 from django.db.models import Min, QuerySet, Sum
 from django.urls import reverse
@@ -24,9 +25,13 @@ from memories.models.extraction import ExtractionStatus
 from memories.models.memory import MEMORY
 from memoryhub.database.queries import EXACT_COUNT_UP_TO, count_or_estimate
 from memoryhub.languages import file_size
+from workspaces.admin.spending import OWN
 from workspaces.index.embedding import active_model
 from workspaces.models import Document, DocumentStatus, EmbeddingModel, User, Workspace
 from workspaces.models.index import has_vector
+from workspaces.spending.bill import Bill, amount
+from workspaces.spending.budgets import first_of_month
+from workspaces.spending.totals import Taker, Use, use_of_all
 
 GROWTH = timedelta(days=7)
 
@@ -187,3 +192,64 @@ def _figure(label: str, rows: QuerySet[Any], url: str, note: str = "", *, attent
 
 def _worded(number: int, estimate: bool) -> str:
     return f"about {number:,}" if estimate else f"{number:,}"
+
+
+@dataclass(frozen=True)
+class Ranked:
+    name: str
+    took: str
+    url: str
+
+
+@dataclass(frozen=True)
+class Ranking:
+    title: str
+    rows: list[Ranked]
+
+
+def model_use(user: Any, now: datetime, workspace_id: int | None) -> tuple[list[Group], list[Ranking]]:
+    """The numbers and who took most, within a workspace where one is chosen. One query, none for who may not look."""
+    if not user.has_perm("workspaces.view_modeluse"):
+        return [], []
+    first = first_of_month(now)
+    asked: dict[str, Any] = {"month": f"{first:%Y-%m}"}
+    if workspace_id is not None:
+        asked["workspace"] = workspace_id
+    found = use_of_all(first, workspace_id)
+    group = Group("Models this month", list(_figures(found.total, asked)))
+    return [group], [ranking for ranking in _rankings(found, asked, workspace_id) if ranking.rows]
+
+
+def _figures(total: Bill, asked: dict[str, Any]) -> Iterator[Figure]:
+    url = _list(asked)
+    said = f"{total.tokens_in:,} in, {total.tokens_out:,} out."
+    if total.is_estimate:
+        said += f" {total.estimated:,} of {total.calls:,} calls are estimated."
+    yield Figure("tokens", total.about + _short(total.tokens), url, said)
+    if total.has_cost:
+        note = f"{total.unpriced:,} calls have no price." if total.unpriced else "All calls have a price."
+        yield Figure("cost", total.about + amount(total.cost), url, note)
+    yield Figure("calls of models", f"{total.calls:,}", url)
+
+
+def _rankings(found: Use, asked: dict[str, Any], workspace_id: int | None) -> Iterator[Ranking]:
+    if workspace_id is None:
+        rows = [_ranked(each, asked | {"workspace": each.key}) for each in found.workspaces]
+        yield Ranking("Workspaces", rows)
+    yield Ranking("People", [_ranked(each, asked | {"user": each.key}) for each in found.people])
+    yield Ranking("Models", [_ranked(each, asked | {"model": each.name or OWN}) for each in found.models])
+
+
+def _short(number: int) -> str:
+    """With room in a tile for a great many: 57.4 M."""
+    return f"{number:,}" if number < 10_000_000 else f"{number / 1_000_000:,.1f} M"
+
+
+def _ranked(taker: Taker, asked: dict[str, Any]) -> Ranked:
+    bill = taker.bill
+    took = f"{bill.about}{bill.tokens:,}" + (f" · {bill.about}{amount(bill.cost)}" if bill.cost else "")
+    return Ranked(taker.name or "Own connections", took, _list(asked))
+
+
+def _list(asked: dict[str, Any]) -> str:
+    return f"{reverse('admin:workspaces_modeluse_changelist')}?{urlencode(asked)}"

@@ -1,14 +1,20 @@
-"""What the system notes about its own work: extractions and receipts. Nobody types into them."""
+"""Read-only pages of the system's own records: extractions, receipts and the queue.
+
+Schedules and jobs cannot be added here: one could call any function of the program.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
+import django_q.admin  # noqa: F401  registers its own pages, which ours replace
 from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
+from django_q.models import Failure, OrmQ, Schedule, Success
+from django_q.tasks import async_task
 
 from memories.admin.private import may_read_personal
 from memories.models import Extraction, Receipt, ReceiptItem
@@ -103,3 +109,56 @@ class ReceiptAdmin(ReadOnlyAdmin):
     @admin.display(description="fell back to words", boolean=True)
     def fell_back(self, receipt: Receipt) -> bool:
         return bool(receipt.degraded)
+
+
+class JobAdmin(ReadOnlyAdmin):
+    many = "jobs"
+    ordering = ()  # the queue's own
+    search_fields: ClassVar[tuple[str, ...]] = ("name", "func")
+
+
+class SuccessAdmin(JobAdmin):
+    list_display = ("name", "func", "started", "stopped", "time_taken")
+
+
+class FailureAdmin(JobAdmin):
+    list_display = ("name", "func", "started", "stopped", "reason")
+    actions = ("run_again",)
+
+    @admin.display(description="reason")
+    def reason(self, failure: Failure) -> str:
+        return str(failure.result or "").split("\n", 1)[0][:200]
+
+    @action(
+        "Run again",
+        "change",
+        asks="Each is queued once more, and leaves the list of failed ones. Jobs may run twice without harm.",
+    )
+    def run_again(self, request: HttpRequest, rows: QuerySet[Failure]) -> Iterator[tuple[str, int]]:
+        failed = list(rows)
+        for failure in failed:
+            async_task(failure.func, *(failure.args or ()), task_name=failure.name, **(failure.kwargs or {}))
+            failure.delete()
+        yield f"{counted(len(failed), 'job', 'jobs')} queued again.", messages.SUCCESS
+
+
+class ScheduleAdmin(JobAdmin):
+    list_display = ("name", "func", "schedule_type", "minutes", "next_run")
+
+
+class QueuedAdmin(JobAdmin):
+    list_display = ("id", "name", "func", "lock")
+    fields = ("key", "lock", "task_id", "name", "func", "args", "kwargs")
+    readonly_fields = fields
+    search_fields = ()
+
+
+PAGES: dict[Any, type[JobAdmin]] = {
+    Success: SuccessAdmin,
+    Failure: FailureAdmin,
+    Schedule: ScheduleAdmin,
+    OrmQ: QueuedAdmin,
+}
+admin.site.unregister(PAGES)
+for model, page in PAGES.items():
+    admin.site.register(model, page)

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memories.api.forgetting import ReportJson, report_json
-from memories.forgetting.copy_notes import forget_noted, get_noted, keep_noted, noted
+from memories.forgetting.forget import forget_noted, get_noted, keep_noted, noted
 from memories.models import CopyKind, Memory
 from workspaces.access import get_workspace
 from workspaces.models import Role

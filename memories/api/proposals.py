@@ -15,7 +15,7 @@ from memories.api.serializers import Confirmable, MemoryJson, SavedMemoryJson
 from memories.models import Memory
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from memories.writing import review
-from memories.writing.field_rules import TAG_LENGTH, TAGS
+from memories.writing.drafts import TAG_LENGTH, TAGS
 from memories.writing.gate import Draft
 from workspaces.access import get_workspace
 from workspaces.models import Role

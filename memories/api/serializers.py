@@ -12,7 +12,7 @@ from memories.models.receipt import Strength
 from memories.recalling.ranking import RANKINGS
 from memories.recalling.workspace_search import LIMIT as SEARCH_LIMIT
 from memories.recalling.workspace_search import TYPES, Found
-from memories.writing.field_rules import TAG_LENGTH, TAGS
+from memories.writing.drafts import TAG_LENGTH, TAGS
 from memoryhub.llm.registry import get_embedder
 from workspaces.api.serializers import PersonJson
 from workspaces.rest.docs import ID

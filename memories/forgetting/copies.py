@@ -1,7 +1,7 @@
 """Copies of a text beside the memory that says it: in excerpts, histories and receipts of other memories.
 
-Whoever forgets a text for good takes the copies along that are theirs to forget. Of the others they learn nothing:
-a note is left for those who may forget them (``KeptCopy``), with no word of the text in it.
+A person who forgets a text for good removes the copies that they may forget. They learn nothing about the others: a
+note without a word of the text (``KeptCopy``) is left for the people who may forget those.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from typing import Any, Protocol
 from django.db import connection
 from django.db.models import F, Q, QuerySet
 
+from memories.indexing import MEMORIES, index_lexemes, unindex_words
 from memories.models import CopyKind, KeptCopy, Memory, ReceiptItem, Revision
 from memories.models.memory import PLACE
-from memories.recalling.kind import MEMORIES
-from memories.writing.indexed import index_lexemes, unindex_words
 from memoryhub.database import queries
 from workspaces.actions.removal import Counts
 from workspaces.models import User

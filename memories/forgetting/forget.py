@@ -1,7 +1,8 @@
 """Forgetting for good: rows, vectors, words, history and every copy of a text go; a keyed hash of it stays.
 
-What is said in chats is the chats' own: ``chat.chats.forget_chat`` removes it, and calls ``forget_source``
-here. Whatever a background job still has in its hands finds its row gone, or is stopped at the gate by the tombstone.
+Messages belong to chats: ``chat.chats.forget_chat`` removes them and calls ``forget_source`` here. A background job
+that still holds the text finds its row gone, or is stopped at the gate by the tombstone. People decide here about the
+noted copies of others.
 """
 
 from __future__ import annotations
@@ -15,10 +16,14 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
+from memories.access import get_memory
 from memories.forgetting import copies
-from memories.forgetting.copies import BATCH, Wanted, drop_excerpts, named, own_items, parts
+from memories.forgetting.copies import BATCH, Wanted, drop_excerpts, drop_noted, named, own_items, parts
+from memories.indexing import MEMORIES
 from memories.models import (
+    CopyKind,
     Extraction,
+    KeptCopy,
     Memory,
     MemorySource,
     Receipt,
@@ -27,13 +32,12 @@ from memories.models import (
     Revision,
     Tombstone,
 )
-from memories.models.memory import place_of
-from memories.recalling.kind import MEMORIES
+from memories.models.memory import MemoryQuerySet, place_of
 from memories.recalling.recall import MAX_LIMIT, recall
 from memories.writing import tombstones
-from memories.writing.announcing import announce_many
-from memories.writing.doubles import one_writer_at_a_time
-from memoryhub.errors import Forbidden
+from memories.writing.announcing import announce, announce_many
+from memories.writing.similar import one_writer_at_a_time
+from memoryhub.errors import Forbidden, NotFound
 from workspaces.access import role_in
 from workspaces.actions.removal import Counts, counted, delete_rows, lines_of, purge_deleted
 from workspaces.audit import MOST_WORDS, Verb, Word, record
@@ -311,3 +315,42 @@ def _report(gone: Gone, by: User | None, now: datetime) -> Report:
         same = sum(tombstones.essence(memory.content) == tombstones.essence(text) for memory in recalled)
         found, others = found + same, others + len(recalled) - same
     return Report(gone.removed, gone.tombstones, found, others)
+
+
+def noted(workspace: Workspace, user: User) -> MemoryQuerySet:
+    """The memories here that have such copies and are this person's to forget, deleted ones too; oldest first."""
+    restored = Q(kind=CopyKind.MEMORY, memory__deleted_at=None)
+    notes = KeptCopy.objects.filter(memory=OuterRef("pk")).exclude(restored)
+    rows = Memory.objects.visible_to(user).forgettable_by(user).filter(Exists(notes), workspace=workspace)
+    return rows.prefetch_related("kept_copies").order_by("created_at", "pk")
+
+
+def get_noted(user: User, public_id: str, *, workspace: Workspace) -> Memory:
+    """NotFound outside what this person may see or without such copies, Forbidden if it is not theirs to forget."""
+    memory = get_memory(user, public_id, workspace=workspace, need=Role.EDITOR, include_deleted=True)
+    require_right(memory, user)
+    if not memory.kept_copies.exists():
+        raise NotFound(_("This memory has no noted copies, or someone has already decided about them."))
+    return memory
+
+
+def forget_noted(memory: Memory, *, by: User, now: datetime) -> Report:
+    """Remove the copies for good; of a deleted memory that says so itself, the memory. ``by`` has the right."""
+    with transaction.atomic():
+        locked = Memory.objects.select_for_update(of=("self",)).filter(pk=memory.pk).first()
+        if locked is None:
+            raise NotFound(_("This memory has since been forgotten."))
+        says_so = locked.kept_copies.filter(kind=CopyKind.MEMORY).exists() and locked.deleted_at is not None
+        if not says_so:
+            removed = drop_noted(locked, by)
+            place = memory.workspace if memory.owner_id is None else None
+            details = {name.replace(" ", "_"): number for name, number in removed.items()}
+            record(Verb.MEMORY_FORGOTTEN, by=by, workspace=place, target=memory.public_id, details=details)
+            announce(memory, "edit")
+            return Report(removed)
+    return forget_memories([memory], by=by, now=now)
+
+
+def keep_noted(memory: Memory) -> None:
+    """They stay, and nothing is noted of them any more. Twice does nothing more."""
+    KeptCopy.objects.filter(memory=memory).delete()

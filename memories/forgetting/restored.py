@@ -1,4 +1,4 @@
-"""A database that was restored or recovered forgets what was forgotten after the moment that it shows."""
+"""A restored database, which forgets again what was forgotten for good after its backup."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import psycopg
 from django.utils import timezone
 
 from memories.forgetting.forget import forget_memories
-from memories.models import Memory, Tombstone
+from memories.models import (
+    Memory,
+    Tombstone,
+)
 from memories.writing import tombstones
 
 BATCH = 1_000

@@ -1,9 +1,11 @@
-"""What judging asks of an encoder, which it is given: it loads none of its own."""
+"""The interface of the encoder that judging is given, and the small networks fitted on its states. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Protocol
+
+import numpy as np
 
 from memoryhub.llm.base import Vectors
 
@@ -39,3 +41,10 @@ class ReadOnce:
         if missing:
             self._read |= zip(missing, self._encoder.states(missing), strict=True)
         return [self._read[text] for text in texts]
+
+
+def logits(given: Vectors, fitted: dict[str, Vectors]) -> Vectors:
+    """What each net says of each row: (nets, rows)."""
+    hidden = np.maximum(given @ fitted["inner"] + fitted["inner_bias"][:, None], 0)
+    said: Vectors = np.einsum("mnh,mh->mn", hidden, fitted["outer"]) + fitted["outer_bias"][:, None]
+    return said

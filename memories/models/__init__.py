@@ -1,15 +1,12 @@
 from memories.models.asset import Asset
 from memories.models.clearing import Clearing, ClearingStatus
 from memories.models.extraction import Extraction
-from memories.models.kept import KeptAsIs
-from memories.models.kept_copy import CopyKind, KeptCopy
-from memories.models.memory import Memory, Review, Revision, Scope, SourceType
+from memories.models.kept_copy import CopyKind, KeptAsIs, KeptCopy
+from memories.models.memory import Memory, MemorySource, Review, Revision, Scope, SourceType, Tombstone
 from memories.models.node import MemoryNode, NodeMemory, NodeRelation
 from memories.models.recall_question import ExpectedMemory, RecallQuestion
 from memories.models.receipt import Receipt, ReceiptItem
 from memories.models.refusal import Refusal
-from memories.models.source import MemorySource
-from memories.models.tombstone import Tombstone
 
 __all__ = [
     "Asset",

@@ -1,4 +1,4 @@
-"""One durable statement, and what became of it. Written by ``memories.writing.gate`` only."""
+"""Memories, their sources and the tombstones of forgotten ones. Written by ``memories.writing.gate`` only."""
 
 from __future__ import annotations
 
@@ -12,25 +12,39 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Coalesce
+from django.db.models.lookups import Exact
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 
-from memories.models.same_workspace import KeyInSameWorkspace
 from memoryhub.ids import PublicIdField
 from memoryhub.llm.base import Speaker
 from workspaces.models import Agent, Membership, PassageVector, Role, User, Workspace
 from workspaces.models.index import has_vector
 from workspaces.models.kinds import AGENT_PLACES, place_of
 
+
+class KeyInSameWorkspace(models.ForeignKey[Any, Any]):
+    """A foreign key whose joins name the workspace too, the column that memories can be distributed by."""
+
+    def get_extra_restriction(self, alias: Any, related_alias: Any) -> Any:
+        workspace: Any = self.model._meta.get_field("workspace")
+        return Exact(workspace.get_col(alias), workspace.get_col(related_alias))
+
+    def deconstruct(self) -> tuple[str, str, list[Any], dict[str, Any]]:
+        """To the database it is a foreign key as any."""
+        name, _, args, given = super().deconstruct()
+        return name, "django.db.models.ForeignKey", list(args), dict(given)
+
+
 CONTENT_LENGTH = 2000
 KEY_LENGTH = 200
 KEY_IS_UNIQUE = "memory_key"  # the name of its index
 CATEGORY_LENGTH = 50
 CATEGORIES = ("preference", "fact", "instruction", "decision", "event")
-MEMORY = 1  # memories as a kind of passages (memories.recalling.kind)
+MEMORY = 1  # memories as a kind of passages (memories.indexing)
 PLACE = f"coalesce(-owner_id, {AGENT_PLACES} + agent_id, workspace_id)"  # Memory.place in SQL
 WRITTEN_BY = (
     "CASE WHEN m.edited_at IS NULL THEN m.author_id ELSE m.edited_by_id END"  # Memory.written_by in SQL
@@ -216,7 +230,7 @@ class Memory(models.Model):
     )  # of the normalised content: equal saves meet here
     search = SearchVectorField(
         editable=False, null=True
-    )  # words, with the place as a lexeme; see memories.writing.indexed
+    )  # words, with the place as a lexeme; see memories.indexing
     embedding_failed_at = models.DateTimeField(null=True, blank=True, editable=False)
     # Saved without a look for near-duplicates: none is looked for when its vector comes late (writing.late_vectors).
     own_row = models.BooleanField(default=False, db_default=False, editable=False)
@@ -447,3 +461,32 @@ class Revision(models.Model):
 
     def __str__(self) -> str:
         return f"{self.get_action_display()} {self.at:%Y-%m-%d %H:%M}"
+
+
+class MemorySource(models.Model):
+    """The public id of a chat or message. No foreign key: it outlives the chat, and memories know nothing of chats."""
+
+    memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="sources")
+    source_id = models.CharField(max_length=32)
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [models.Index(fields=["source_id"], name="memory_of_source")]
+        constraints = [models.UniqueConstraint(fields=["memory", "source_id"], name="one_source_once")]
+
+    def __str__(self) -> str:
+        return self.source_id
+
+
+class Tombstone(models.Model):
+    """A keyed hash of a text that nothing may remember again by itself. Written by ``writing.tombstones`` alone."""
+
+    place = models.BigIntegerField(help_text="Where the memory was looked for; see Memory.place.")
+    digest = models.CharField(max_length=64)  # HMAC-SHA256, hexadecimal
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["place", "digest"], name="one_tombstone_a_text")]
+
+    def __str__(self) -> str:
+        return f"something in place {self.place}"

@@ -13,8 +13,8 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
+from memories.judging.duplicates.alignment import is_date
 from memories.judging.duplicates.roles import determiners
-from memories.judging.duplicates.values import is_date
 from memories.models import MemoryNode, NodeMemory, NodeRelation
 from memories.nodes.linking import fold
 from memories.nodes.nodes import memories_in_sight

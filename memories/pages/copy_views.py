@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from memories.forgetting.copy_notes import forget_noted, get_noted, keep_noted
+from memories.forgetting.forget import forget_noted, get_noted, keep_noted
 from workspaces.access import get_workspace
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.models import Role

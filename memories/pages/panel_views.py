@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memories.access import get_memory
-from memories.forgetting.copy_notes import noted
+from memories.forgetting.forget import noted
 from memories.models import Memory
 from memories.models.memory import CATEGORIES, SOURCE_LABELS
 from memories.pages.memory_forms import AddForm, EditForm

@@ -16,10 +16,11 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models import Q, prefetch_related_objects
 from django.utils.text import Truncator
 
+from memories import indexing
+from memories.indexing import MEMORIES
 from memories.models import Memory
 from memories.models.memory import MEMORY, PLACE, WRITTEN_BY
-from memories.recalling import relevance, words
-from memories.recalling.kind import MEMORIES
+from memories.recalling import relevance
 from memories.recalling.loading import load_memories
 from memories.recalling.ranking import WORDS_AS_MEANING, Weights, hybrid_parts, longterm_parts, recency
 from memories.recalling.relevance import Relevance
@@ -148,7 +149,7 @@ class RankedSearch:
             "now": self.now,
             "held_at": self.as_of or self.now,
             "begun_by": self.as_of or ALWAYS,
-            "at": words.at(where.places),
+            "at": indexing.at(where.places),
             **_NO_VECTOR,
         }
         self.embedded: tuple[str, Vectors] | None = None
@@ -162,7 +163,7 @@ class RankedSearch:
         """The same asked of the person's own memories alone, best first. The query is not embedded once more."""
         search = copy(self)
         search.where = replace(self.where, personal_alone=True)
-        search.params = self.params | search.where.params | {"at": words.at(search.where.places)}
+        search.params = self.params | search.where.params | {"at": indexing.at(search.where.places)}
         if degraded:
             scored = search._without_vectors(ranking, read_question(self.query, self.now))
             return search.load(search.holding(scored)[:most])
@@ -403,7 +404,7 @@ class RankedSearch:
 
     def _lexical(self) -> list[Scored]:
         """Full text, then parts of words where it finds nothing; in the order Postgres gave."""
-        matched = words.match_words(self.query, self.params, self.depth) or words.match_contains(
+        matched = indexing.match_words(self.query, self.params, self.depth) or indexing.match_contains(
             self.query, self.params, self.depth
         )
         return [(pk, {"words": rank}) for pk, rank in matched]

@@ -6,7 +6,7 @@ from typing import Any
 
 from django import template
 
-from memories.forgetting.copy_notes import noted
+from memories.forgetting.forget import noted
 from memories.models.memory import MAY_REPLACE
 from memories.usage import live_in
 from memories.writing.review import proposals

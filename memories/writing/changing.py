@@ -13,13 +13,12 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
+from memories.indexing import index_words, put_in_index, unindex_words
 from memories.judging.validity import read_validity
 from memories.models import Memory, Revision
 from memories.models.memory import KEY_IS_UNIQUE, RevisionAction
 from memories.writing.announcing import announce
-from memories.writing.drafts import Draft, content_hash
-from memories.writing.field_rules import check_validity
-from memories.writing.indexed import index_words, put_in_index, unindex_words
+from memories.writing.drafts import Draft, check_validity, content_hash
 from memories.writing.versions import next_update
 from memoryhub.database.queries import Ready
 from memoryhub.errors import Conflict, Invalid, NotFound

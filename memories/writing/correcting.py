@@ -12,18 +12,16 @@ from datetime import datetime, timedelta
 from django.db.models import Exists, OuterRef
 from django.utils.translation import gettext as _
 
-from memories.judging.corrections import surest
+from memories.judging.corrections import only_takes_back, surest
 from memories.judging.extraction.sentences import sentence_with
-from memories.judging.extraction.taking_back import only_takes_back
 from memories.models import Extraction, Memory, Revision, Scope, SourceType
 from memories.models.extraction import ExtractionStatus
 from memories.models.memory import MemoryQuerySet
 from memories.writing import changing, gate
 from memories.writing.changing import locked_row
-from memories.writing.doubles import rows_beside
 from memories.writing.drafts import Draft
-from memories.writing.similar import nearest
-from memories.writing.turn_text import TurnText
+from memories.writing.mined import TurnText
+from memories.writing.similar import nearest, rows_beside
 from memoryhub.errors import Conflict, NotFound
 from memoryhub.llm.reader import get_reader
 from workspaces.access import role_in

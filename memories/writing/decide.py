@@ -15,10 +15,8 @@ from django.conf import settings
 from django.utils.translation import gettext_lazy as later
 
 from memories.models import Memory
-from memories.writing.doubles import find_equal, find_holder
-from memories.writing.drafts import Draft, refuse_delicate
-from memories.writing.similar import MOST_KEYS, Similar, find_similar
-from memories.writing.together import TEXTS
+from memories.writing.drafts import TEXTS, Draft, refuse_delicate
+from memories.writing.similar import MOST_KEYS, Similar, find_equal, find_holder, find_similar
 from memoryhub.errors import Conflict, DomainError, SecretRefused
 from workspaces.index.embedding import Embedded
 

@@ -1,12 +1,18 @@
-"""What a caller wants remembered, and what no text of it may hold."""
+"""Drafts of memories: the fields, the rules for each (docs/api.md), and the check for secrets in all of them.
+
+Fields are checked alone and in pairs, so that a secret cannot be split between two of them.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from itertools import permutations
 from typing import Any
 
 from django.utils.functional import Promise
@@ -16,15 +22,153 @@ from django.utils.translation import gettext_lazy as later
 from memories.judging.duplicates import normalise
 from memories.judging.extraction.provenance import Source
 from memories.judging.secret_filter import find_personal, find_secret
+from memories.judging.secret_filter.values import is_technical
 from memories.judging.validity import read_validity
 from memories.models import Memory, Scope, SourceType
-from memories.models.memory import CONTENT_LENGTH, RevisionAction, is_automatic, place_of
-from memories.writing.field_rules import CLEANERS, LABEL_LENGTH, UNSTORABLE, check_validity, clean_text
+from memories.models.memory import (
+    CATEGORY_LENGTH,
+    CONTENT_LENGTH,
+    KEY_LENGTH,
+    RevisionAction,
+    is_automatic,
+    place_of,
+)
 from memories.writing.sources import clean_sources
-from memories.writing.together import TEXTS, texts_of
 from memoryhub.errors import Invalid, SecretRefused, Sensitive
+from memoryhub.languages import grouped
 from memoryhub.llm.base import Speaker
 from workspaces.models import Agent, User, Workspace
+
+TAG_LENGTH = 50
+TAGS = 20
+LABEL_LENGTH = 50
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # Postgres stores neither
+
+
+def clean_text(name: str, value: Any, limit: int) -> str:
+    if not isinstance(value, str):
+        raise ValueError(_("must be text"))
+    if UNSTORABLE.search(value):
+        raise ValueError(_("has a character that cannot be stored (NUL or half of a surrogate pair)"))
+    value = value.strip()
+    if len(value) > limit:
+        numbers = grouped(limit), grouped(len(value))
+        raise ValueError(_("may have at most %s characters and has %s") % numbers)
+    return value
+
+
+def _content(name: str, value: Any) -> str:
+    text = clean_text(name, value, CONTENT_LENGTH)
+    if not text:
+        raise ValueError(_("is required: 1 to %s characters") % grouped(CONTENT_LENGTH))
+    return text
+
+
+def _label(limit: int) -> Any:
+    def clean(name: str, value: Any) -> str | None:
+        return None if value is None else clean_text(name, value, limit) or None
+
+    return clean
+
+
+def _tags(name: str, value: Any) -> list[str]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise ValueError(_("must be a list of short texts"))
+    tags = [clean_text(name, tag, TAG_LENGTH) for tag in value]
+    tags = list(dict.fromkeys(tag for tag in tags if tag))
+    if len(tags) > TAGS:
+        raise ValueError(_("may have at most %s entries") % TAGS)
+    return tags
+
+
+def _importance(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(_("must be a number from 0 to 1"))
+    if not 0 <= value <= 1:
+        raise ValueError(_("must be from 0 to 1"))
+    return float(value)
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(_("must be true or false"))
+    return value
+
+
+def _moment(name: str, value: Any) -> datetime | None:
+    if value is None:
+        return None
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise ValueError(_("must be a date and time with a time zone, or empty"))
+    return value
+
+
+CLEANERS: dict[str, Any] = {
+    "content": _content,
+    "summary": _label(CONTENT_LENGTH),
+    "key": _label(KEY_LENGTH),
+    "category": _label(CATEGORY_LENGTH),
+    "tags": _tags,
+    "importance": _importance,
+    "pinned": _flag,
+    "expires_at": _moment,
+    "valid_from": _moment,
+    "valid_to": _moment,
+}
+
+
+def check_validity(valid_from: datetime | None, valid_to: datetime | None) -> None:
+    """Raises Invalid where something would end before it begins."""
+    if valid_from is not None and valid_to is not None and valid_to < valid_from:
+        raise Invalid(fields={"valid_to": _("must not be before it begins to hold")})
+
+
+TEXTS = ("content", "summary", "key", "category", "tags")
+PIECE_LENGTH = 120  # characters of a field that are looked at together with another's
+_DIGIT = re.compile("[0-9]")
+
+
+def texts_of(values: Mapping[str, Any], beside: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What is looked through, with the field it is of."""
+    texts = [(name, values[name]) for name in ("content", "summary", "key", "category") if values.get(name)]
+    if values.get("tags"):
+        texts.append(("tags", "\n".join(values["tags"])))
+    every = {**beside, **values}
+    if every.get("key") and every.get("content") and values.keys() & {"key", "content"}:
+        texts.append(("content", f"{every['key']}={every['content']}"))
+    pieces = [(name, text) for name in TEXTS for text in _pieces(name, every.get(name))]
+    for name in TEXTS:
+        pairs = [
+            (label, value)
+            for (other, label), (own, value) in permutations(pieces, 2)
+            if own == name and (own in values or other in values)
+            if own != other or _DIGIT.search(label + value)  # words of a list make no statement
+        ]
+        if pairs:
+            joined = (each for label, value in pairs for each in _joined(label, value, name))
+            texts.append((name, "\n.\n".join(joined)))
+    return texts
+
+
+def _pieces(name: str, given: Any) -> list[str]:
+    return list(given or ()) if name == "tags" else [given] if given else []
+
+
+def _joined(label: str, value: str, name: str) -> Iterator[str]:
+    """Two fields as one statement, for what is cut in two by their boundary: "hunter2" beside "is the wifi password",
+    "password" beside "hunter2". Where the second is a sentence, or a label itself, a plain word is no value.
+    """
+    label, value = label[-PIECE_LENGTH:], value[:PIECE_LENGTH]
+    yield f"{label} {value}"
+    first, *more = value.split(maxsplit=1)
+    plain = first.rstrip(".,;:!?").replace("'", "").replace("-", "").isalpha()
+    if name in ("content", "summary"):
+        is_value = not (more and plain)
+    else:
+        is_value = any(char.isdigit() for char in value) and not is_technical(value)
+    if is_value:
+        yield f"{label}: {value}"
+
 
 EXCERPT_LENGTH = 6000
 # What a number of somebody's own looks like, by the kind that the filter says.

@@ -1,15 +1,18 @@
-"""Making room: above the cap the least valuable automatic memories go, softly and in the background."""
+"""Removal of automatic memories above the limit, and of memories past their retention (``workspaces.retention``)."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
 from django.db import connection, transaction
+from django.db.models import Q
+from django.db.models.functions import Greatest
 
 from memories.models import Memory
 from memories.models.memory import RevisionAction
 from memories.writing import cap
 from memories.writing.gate import delete_memory
+from workspaces.retention import BY_RULE, SHARED, Kept
 
 BATCH = 50  # rows locked at a time: nobody waits for more than these few deletes
 
@@ -54,3 +57,19 @@ def _evict_batch(workspace_id: int, owner_id: int | None, agent_id: int | None, 
         for memory in Memory.objects.filter(pk__in=ids).select_related("workspace", "owner"):
             delete_memory(memory, by=None, now=now, action=RevisionAction.EVICT)
     return len(ids)
+
+
+def _delete(memory: Memory, *, now: datetime) -> None:
+    delete_memory(memory, by=None, now=now)
+
+
+# Used or changed: Postgres's GREATEST leaves out what is null.
+MEMORIES = Kept(
+    name="memories",
+    rows=lambda: Memory.objects.filter(deleted_at=None, pinned=False).defer("search"),
+    since=Greatest("created_at", "updated_at", "last_accessed_at"),
+    shared=SHARED,
+    of=lambda user: Q(owner=user),
+    delete=_delete,
+    by_rule=BY_RULE,
+)

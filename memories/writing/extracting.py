@@ -21,10 +21,19 @@ from memories.models.extraction import ExtractionStatus
 from memories.writing import correcting, gate, refusal_counts
 from memories.writing.announcing import announce_auto_saved
 from memories.writing.drafts import Draft, cut_at_word
-from memories.writing.mined import candidates_of, completer_for, draft_of, place_for
-from memories.writing.same_turn import candidate_of, saved_in_turn, says_the_same
+from memories.writing.mined import (
+    TurnText,
+    candidate_of,
+    candidates_of,
+    completer_for,
+    draft_of,
+    load_message,
+    load_turn,
+    place_for,
+    saved_in_turn,
+    says_the_same,
+)
 from memories.writing.tombstones import WasForgotten
-from memories.writing.turn_text import TurnText, load_message, load_turn
 from memories.writing.versions import Stale, version_of
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused, UnreadReply
 from memoryhub.llm.errors import ModelError

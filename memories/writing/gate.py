@@ -11,6 +11,7 @@ from typing import Any
 from django.db import transaction
 from django.utils.translation import gettext as _
 
+from memories.indexing import index_words, put_in_index, unindex_words
 from memories.judging.secret_filter import RULES
 from memories.models import Memory, Review, Revision
 from memories.models.memory import RevisionAction
@@ -28,13 +29,9 @@ from memories.writing.changing import (
     update_in_place,
 )
 from memories.writing.decide import Forgotten, Known, New, Proposal, Refused, Stored, Update, decide
-from memories.writing.doubles import find_holder, one_writer_at_a_time
-from memories.writing.drafts import Draft, clean_fields, is_delicate, refuse_delicate
-from memories.writing.field_rules import CLEANERS
-from memories.writing.indexed import index_words, put_in_index, unindex_words
-from memories.writing.similar import MOST_KEYS
+from memories.writing.drafts import CLEANERS, TEXTS, Draft, clean_fields, is_delicate, refuse_delicate
+from memories.writing.similar import MOST_KEYS, find_holder, one_writer_at_a_time
 from memories.writing.sources import add_sources, set_sources
-from memories.writing.together import TEXTS
 from memories.writing.tombstones import WasForgotten
 from memories.writing.versions import next_update, require_version
 from memoryhub.errors import NotFound

@@ -7,14 +7,14 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import QuerySet
 
+from memories.indexing import queue_embedding
 from memories.models import Memory
 from memories.models.memory import RevisionAction
 from memories.writing.announcing import announce
 from memories.writing.changing import note_wordings
 from memories.writing.decide import Known, New, Stored, decide
-from memories.writing.doubles import one_writer_at_a_time
 from memories.writing.gate import delete_memory
-from memories.writing.indexed import queue_embedding
+from memories.writing.similar import one_writer_at_a_time
 from workspaces.index.embedding import Embedded
 from workspaces.index.vectors import put_vectors
 from workspaces.models import User

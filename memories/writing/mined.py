@@ -1,30 +1,123 @@
-"""What a turn's candidates become: who is asked for them, and the draft of each, which may have to wait for review."""
+"""Drafts made of the statements extracted from a turn, without what a tool already saved in it.
+
+The chat app registers how the text of a turn is loaded: memories know nothing of chats.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 from django.utils import timezone
 
+from memories.judging.duplicates import may_merge, normalise
 from memories.judging.extraction.candidates import Candidate
+from memories.judging.extraction.grounding import names_in, numbers_in
 from memories.judging.extraction.model import Around, Complete, distil_with_model, extract_with_model
-from memories.judging.extraction.provenance import Source
+from memories.judging.extraction.provenance import NOTHING, Provenance, Source, nearest_of
 from memories.judging.extraction.rules import extract_with_rules
-from memories.models import Extraction, Scope
+from memories.models import Extraction, Memory, Scope, SourceType
+from memories.writing.changing import note_wordings
 from memories.writing.drafts import Draft, cut_at_word
-from memories.writing.same_turn import saved_in_turn
-from memories.writing.turn_text import TurnText, load_message
 from memoryhub.errors import Conflict
 from memoryhub.llm.base import Message, Speaker
 from memoryhub.llm.errors import ModelBadReply
 from memoryhub.llm.reader import get_reader
 from workspaces.access import personal_place, role_in
 from workspaces.connections.choice import Chosen, chosen_for
+from workspaces.index.embedding import Embedded
 from workspaces.models import Purpose, User, Workspace
+from workspaces.models.connections import Connection
 from workspaces.spending.bill import Account, rate_of
 from workspaces.spending.budgets import has_budget
 from workspaces.spending.ledger import counted
+
+SAME = 0.5  # cosine, by the encoder, of a memory and what its message is mined for again
+CLOSE = 0.75  # cosine: of two wordings of one message in 16 pairs all but two, where the guard decides
+
+
+def saved_in_turn(message_id: str) -> list[Memory]:
+    """What tools saved of this message, also what waits for review or was taken back at once."""
+    rows = Memory.objects.filter(source_message_id=message_id, source_type=SourceType.MODEL)
+    return list(rows.select_related("workspace")) if message_id else []
+
+
+def says_the_same(
+    draft: Draft, embedded: Embedded | None, saved: Sequence[tuple[Memory, Embedded | None]], *, now: datetime
+) -> Memory | None:
+    """The one of ``saved`` that says it already, which keeps the other wording in its history.
+
+    Of one message, so less nearness is asked for than between any two memories; another number or name is another fact.
+    """
+    for memory, theirs in saved:
+        if memory.place != draft.place or not may_merge(memory.content, draft.content, get_reader()):
+            continue
+        if _marks(draft.content) - _marks(memory.content):
+            continue
+        both = embedded is not None and theirs is not None and embedded.model == theirs.model
+        if both and float(embedded.statement @ theirs.statement) >= CLOSE:  # type: ignore[union-attr]
+            note_wordings([(memory, draft.content)], by=None, now=now)
+            return memory
+    return None
+
+
+def candidate_of(memory: Memory, candidates: Sequence[Candidate], message: str) -> Candidate | None:
+    """The one that says what the memory says; of a memory of the whole message the nearest. Asks the encoder."""
+    if not candidates:
+        return None
+    at, cosine = nearest_of(memory.content, [each.text for each in candidates], get_reader())
+    is_whole = normalise(memory.content) == normalise(message) or memory.source_details.get("synthesize")
+    return candidates[at] if is_whole or cosine >= SAME else None
+
+
+def _marks(text: str) -> set[str]:
+    return names_in(text) | numbers_in(text)
+
+
+@dataclass(frozen=True)
+class TurnText:
+    """What one finished turn said: (role, text) of its user and assistant messages, in order, and its surroundings."""
+
+    messages: tuple[tuple[str, str], ...]
+    user_message_id: str
+    excerpt: str  # the messages around the user's: two before, one after
+    is_private: bool = False  # of a chat that only its creator sees: so is what is noticed in it
+    is_personal: bool = False  # its answer may rest on something of somebody's own, as what rests on it does
+    said_by: User | None = None  # who asked, whoever had it answered again
+    is_output: bool = False  # not said by anybody: what a tool, a summary or long thinking came to
+    earlier: tuple[
+        tuple[str, str], ...
+    ] = ()  # (role, text) of what was said before: never mined, only understood by
+    said_at: datetime | None = None
+    said_before: str = ""  # the message before, if the same person said it
+    provenance: Provenance = NOTHING  # all that the model had before it: never mined, only compared with
+    stays_here: bool = False  # it rests on text that never leaves this machine: no model elsewhere reads it
+    connection: Connection | None = None  # the one chosen for its chat
+    workspace: Workspace | None = None  # of its chat; None: the extraction's own
+
+
+TurnLoader = Callable[[str, str, User | None], TurnText | None]
+MessageLoader = Callable[[str, User | None], TurnText | None]
+_turn_loader: list[TurnLoader] = []
+_message_loader: list[MessageLoader] = []
+
+
+def register_loaders(*, turn: TurnLoader, message: MessageLoader) -> None:
+    """``turn`` loads what an extraction of some source type mines, by the public id it is noted under and whose turn
+    it was; ``message`` any message by its own, for a person who may see it. None where it is gone or off limits.
+    """
+    _turn_loader[:], _message_loader[:] = [turn], [message]
+
+
+def load_turn(public_id: str, source_type: str, by: User | None) -> TurnText | None:
+    return _turn_loader[0](public_id, source_type, by)
+
+
+def load_message(message_id: str, reader: User | None) -> TurnText | None:
+    return _message_loader[0](message_id, reader)
+
 
 _USER = re.compile(r"^(?:The user|User)(?=\b)")
 MOST_REPLY = 2000  # tokens: eight statements, and what a reasoning model thinks before them

@@ -15,8 +15,7 @@ from django.utils.translation import gettext as _
 from memories.judging.secret_filter import find_personal, find_secret
 from memories.models import Memory, Review, Scope
 from memories.models.memory import RevisionAction
-from memories.writing.drafts import Draft, clean_fields
-from memories.writing.field_rules import CLEANERS, LABEL_LENGTH, UNSTORABLE
+from memories.writing.drafts import CLEANERS, LABEL_LENGTH, UNSTORABLE, Draft, clean_fields
 from memoryhub.errors import Invalid, SecretRefused, Sensitive
 from memoryhub.languages import grouped
 from workspaces.models import Agent, User, Workspace

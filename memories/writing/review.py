@@ -12,14 +12,14 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
+from memories.indexing import put_in_index, unindex_words
 from memories.models import Memory, Review, Revision, Scope
 from memories.models.memory import MemoryQuerySet, RevisionAction
 from memories.writing import cap, changing, gate, tombstones
 from memories.writing.announcing import announce, tell_webhooks
 from memories.writing.decide import Forgotten, Known, New, Refused, Stored, Update, decide
-from memories.writing.doubles import one_writer_at_a_time
 from memories.writing.gate import Draft, Saved
-from memories.writing.indexed import put_in_index, unindex_words
+from memories.writing.similar import one_writer_at_a_time
 from memories.writing.versions import next_update
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from workspaces.access import require

@@ -8,14 +8,14 @@ from typing import Any
 from django.db import transaction
 from django.utils.translation import gettext as _
 
+from memories.indexing import index_words, queue_embedding
 from memories.models import Memory, Review, Revision
 from memories.models.memory import RevisionAction
 from memories.writing import tombstones
 from memories.writing.announcing import announce
 from memories.writing.changing import audit, give_key_up, gone_to, locked_row, one_holder_a_key, replace
 from memories.writing.decide import Forgotten, New, Refused, Stored, decide
-from memories.writing.doubles import one_writer_at_a_time
-from memories.writing.indexed import index_words, queue_embedding
+from memories.writing.similar import one_writer_at_a_time
 from memories.writing.tombstones import WasForgotten
 from memories.writing.versions import next_update
 from memoryhub.errors import Conflict

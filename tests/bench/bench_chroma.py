@@ -30,7 +30,7 @@ import django
 
 django.setup()
 
-from memories.recalling.evaluation import Conversation, load_conversation, milliseconds, read_conversations
+from memories.evaluation import Conversation, load_conversation, milliseconds, read_conversations
 from memories.recalling.recall import recall
 from memories.recalling.signals import read_question
 from memoryhub.database.startup import running_database

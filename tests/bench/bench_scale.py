@@ -24,8 +24,8 @@ from pgvector import HalfVector
 from psycopg import sql
 
 from memories.recalling.recall import recall
+from memories.writing.bulk import save_memories
 from memories.writing.drafts import Draft
-from memories.writing.many import save_memories
 from memoryhub.database.startup import psycopg_settings, running_database
 from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.registry import get_embedder

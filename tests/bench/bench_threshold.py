@@ -35,7 +35,7 @@ from django.conf import settings
 from django.db import transaction
 from django.test import override_settings
 
-from memories.recalling.evaluation import Conversation, cleaned_drafts, read_conversations
+from memories.evaluation import Conversation, cleaned_drafts, read_conversations
 from memories.recalling.ranking import injection_threshold
 from memories.recalling.recall import Recall, recall
 from memories.recalling.receipts import split_recall

@@ -15,9 +15,17 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from memories.judging.extraction import keeping, replying
-from memories.judging.extraction.clauses import TAGS, Passage, beside, read, tagged, texts_read, trim
-from memories.judging.extraction.sentences import sentences
+from memories.judging.extraction import keeping
+from memories.judging.extraction.sentences import (
+    TAGS,
+    Passage,
+    beside,
+    read,
+    sentences,
+    tagged,
+    texts_read,
+    trim,
+)
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.e5 import MultilingualEncoder
 from tests.bench.bench_keeping import Counts, found_of, shares
@@ -187,7 +195,7 @@ def reply_nets(known: list[Message], warm: Remembering, base: dict[str, Vectors]
     for each in pairs:
         of = [other.text for other in nothing if other.language == each.language]
         given += [(each.question, str(chance.choice(of)), False)] if of else []
-    rows = [replying.measure(question, answer, warm, base) for question, answer, _ in given]
+    rows = [keeping.measure_reply(question, answer, warm, base) for question, answer, _ in given]
     wanted = np.array([is_kept for *_, is_kept in given], np.float32)
     return {f"reply_{name}": value for name, value in small(np.stack(rows), wanted).items()}
 
@@ -208,7 +216,7 @@ def main() -> None:
     known = older() + [message for message in messages() if message.split in ("fit", "tune")]
     texts = [part for message in known for part in texts_read(message.text)]
     for reply in replies():
-        texts.append(replying.statement(reply.question, reply.answer))
+        texts.append(keeping.statement(reply.question, reply.answer))
     print(len(known), "messages,", len(set(texts)), "texts to read", flush=True)
     warm = Remembering(MultilingualEncoder(), texts)
     of = Fitted(known, warm)

@@ -35,8 +35,8 @@ django.setup()
 
 from django.utils import timezone
 
+from memories.evaluation import Conversation, load_conversation
 from memories.recalling import relevance
-from memories.recalling.evaluation import Conversation, load_conversation
 from memories.recalling.ranked_search import RankedSearch
 from memories.recalling.recall import recall
 from memoryhub.database.startup import running_database

@@ -15,14 +15,14 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from memories.judging.extraction import taking_back
-from memories.judging.nets import logits
+from memories.judging import corrections
+from memories.judging.encoder import logits
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.e5 import MultilingualEncoder
 from tests.bench.judging_data import bucket, messages, takings_back
 from tests.bench.nets import Remembering, fit_net, together
 
-TARGET = Path(taking_back.__file__).with_name("back.npz")
+TARGET = Path(corrections.__file__).with_name("back.npz")
 FOLDS, NETS, HIDDEN, STEPS, DROPPED = 5, 4, 16, 1000, 0.4
 OFTENER = 6  # what takes back is drawn this many times more
 WRONG = 0.0015  # share of the other messages that come through, where nothing was fitted
@@ -33,7 +33,7 @@ def known() -> Iterator[tuple[str, bool]]:
         if each.split == "fit":
             yield each.text, each.takes_back
     for message in messages():
-        if message.split in ("fit", "tune") and len(message.text) <= taking_back.LONGEST:
+        if message.split in ("fit", "tune") and len(message.text) <= corrections.LONGEST:
             if message.takes_back is None:
                 yield message.text, False
             elif not any(end > message.takes_back for _, end, _ in message.facts):
@@ -55,7 +55,7 @@ def main() -> None:
     own = np.stack([read.vectors.mean(axis=0) for read in reads])
     centre = own.mean(axis=0)
     fitted = {"centre": centre, "spread": np.linalg.norm(own - centre, axis=1).mean() / 12}
-    given, wanted = taking_back.given_of(reads, fitted), np.array([is_back for _, is_back in rows])
+    given, wanted = corrections.taking_back_given(reads, fitted), np.array([is_back for _, is_back in rows])
     fold = np.array([bucket(text) % FOLDS for text, _ in rows])
     drawn = np.concatenate([np.arange(len(rows)), np.repeat(np.flatnonzero(wanted), OFTENER)])
     nets = [
@@ -84,9 +84,9 @@ def main() -> None:
 def left_out(encoder: Remembering, fitted: dict[str, Vectors]) -> None:
     """By language: how many messages that take back are heard, and how many others are mistaken for one."""
     print("held back: heard, mistaken")
-    taking_back.head = lambda: fitted  # type: ignore[assignment]
+    corrections.taking_back_head = lambda: fitted  # type: ignore[assignment]
     held = [each for each in takings_back() if each.split == "held back"]
-    heard = {each: taking_back.only_takes_back(each.text, encoder) for each in held}
+    heard = {each: corrections.only_takes_back(each.text, encoder) for each in held}
     languages = sorted({each.language for each in held})
     for name, of in [*((language, {language}) for language in languages), ("all", set(languages))]:
         cells = [

@@ -1,4 +1,4 @@
-"""What heads are fitted with: many texts read, and the nets of memories/judging/nets.py."""
+"""What heads are fitted with: many texts read, and the nets of memories/judging/encoder.py."""
 
 from collections.abc import Iterable, Sequence
 

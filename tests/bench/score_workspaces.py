@@ -39,8 +39,8 @@ django.setup()
 from django.utils import timezone
 
 from chat.prompting.injecting import find_for_prompt
+from memories.evaluation import Conversation, load_conversation
 from memories.models import Memory
-from memories.recalling.evaluation import Conversation, load_conversation
 from memories.recalling.workspace_search import search_workspace
 from memoryhub.database.startup import running_database
 from tests.bench.bench_threshold import scratch_user

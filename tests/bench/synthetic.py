@@ -15,9 +15,8 @@ import numpy as np
 from django.db import connection, transaction
 from numpy.typing import NDArray
 
+from memories.indexing import MEMORIES, SEARCH
 from memories.judging.secret_filter import RULES
-from memories.recalling.kind import MEMORIES
-from memories.writing.indexed import SEARCH
 from memoryhub.llm.base import Embedder, Vectors
 from workspaces.index.vectors import copy_vectors
 from workspaces.index.words import index_words

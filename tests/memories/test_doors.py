@@ -46,10 +46,10 @@ WRITES = {
     ("memories/writing/changing.py", "change"): {"save"},
     ("memories/writing/gate.py", "delete_memory"): {"save"},
     ("memories/writing/undoing.py", "restore_memory"): {"save"},
-    ("memories/writing/batch.py", "_note_replaced"): {"update"},
+    ("memories/writing/bulk.py", "_note_replaced"): {"update"},
     ("memories/writing/undoing.py", "_point"): {"save"},
     ("memories/writing/review.py", "_decide"): {"save"},
-    ("memories/writing/copy_rows.py", "-"): {"INSERT INTO"},
+    ("memories/writing/bulk.py", "-"): {"INSERT INTO"},
     # What no text is: times, links, sources, words, the rules it was checked by, and what goes for good.
     ("memories/writing/late_vectors.py", "reembed"): {"update"},
     ("memories/writing/late_vectors.py", "store_late_vector"): {"update"},
@@ -60,7 +60,7 @@ WRITES = {
     ("memories/forgetting/copies.py", "drop_noted"): {"update"},
     ("memories/writing/sources.py", "set_sources"): {"save"},
     ("memories/writing/correcting.py", "supersede"): {"save"},
-    ("memories/writing/indexed.py", "-"): {"UPDATE"},
+    ("memories/indexing.py", "-"): {"UPDATE"},
     ("memories/recalling/loading.py", "-"): {"UPDATE"},
     ("memories/forgetting/secret_scan.py", "-"): {"UPDATE"},
     # A table's name is put in: rows that go for good with their workspace or person.
@@ -72,7 +72,7 @@ WRITES = {
     ("tests/bench/bench_admin.py", "_measure"): {"UPDATE"},
     ("tests/bench/bench_admin.py", "test_growth"): {"TRUNCATE"},
 }
-ASKING = {"gate.py", "undoing.py", "batch.py", "review.py", "late_vectors.py"}
+ASKING = {"gate.py", "undoing.py", "bulk.py", "review.py", "late_vectors.py"}
 
 
 def sources() -> list[Path]:

@@ -15,8 +15,8 @@ from memories.forgetting import secret_scan
 from memories.judging.secret_filter import RULES
 from memories.models import Memory, Refusal, SourceType
 from memories.writing import gate, undoing
+from memories.writing.bulk import save_memories
 from memories.writing.drafts import Draft, without_secrets
-from memories.writing.many import save_memories
 from memories.writing.portable import read_memory
 from memoryhub.errors import SecretRefused, Sensitive
 from tests.api import V1, Api, error_of

@@ -14,8 +14,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone, translation
 
 from chat.chats.actions import delete_chat, restore_chat
+from memories.writing.bulk import save_memories
 from memories.writing.gate import Draft, delete_memory, edit_memory
-from memories.writing.many import save_memories
 from memories.writing.undoing import restore_memory
 from memoryhub.monitoring import origin
 from tests.admin_pages import run_action

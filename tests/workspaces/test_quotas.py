@@ -16,12 +16,11 @@ from chat.models import Chat, ToolCall, ToolOutcome
 from chat.models.imports import Import, ImportStatus
 from chat.turns import runner
 from chat.turns.begin import begin_turn
-from memories import tasks
-from memories.assets import assets
+from memories import assets, tasks
 from memories.models import Asset, Memory
 from memories.writing import gate, undoing
+from memories.writing.bulk import save_memories
 from memories.writing.extracting import queue_extraction
-from memories.writing.many import save_memories
 from memoryhub.languages import NUMBER, SENTENCES_END
 from tests.conftest import Cast
 from tests.factories import (

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from chat.prompting import prompt_parts
 from chat.prompting.text import tokens
-from memories.writing.field_rules import UNSTORABLE
+from memories.writing.drafts import UNSTORABLE
 from memoryhub.errors import Invalid
 from memoryhub.languages import grouped
 from memoryhub.llm.base import INSERTED

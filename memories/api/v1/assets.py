@@ -16,8 +16,8 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from memories import assets
 from memories.api.v1.views import OrganisationView
-from memories.assets import assets
 from memories.models import Asset
 from memoryhub.errors import NotFound
 from memoryhub.http.files import require_fitting

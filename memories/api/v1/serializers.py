@@ -26,7 +26,7 @@ from memories.api.serializers import (
 )
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH
-from memories.writing.field_rules import LABEL_LENGTH, TAG_LENGTH
+from memories.writing.drafts import LABEL_LENGTH, TAG_LENGTH
 from memories.writing.sources import FORM, MOST_SOURCES, TYPES, sources_of
 from workspaces.api.serializers import PersonJson
 from workspaces.rest.docs import ID

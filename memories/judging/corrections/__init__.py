@@ -1,8 +1,9 @@
-"""Whether what somebody says now takes the place of a statement that was kept: a job left for another, a meeting
-moved, a value said wrong.
+"""Small networks that decide whether a message replaces a stored statement, or only takes back what was said.
 
-Two things must come together, that a change or a mistake is told and that it is this statement's, so small nets are
-given both texts beside each other and what is said now as a whole. Pure; there is no list of words of any language.
+A replacement (a job left for another, a meeting moved, a wrong value) needs two things: the message tells of a change
+or a mistake, and it is about this statement. So the networks read both texts beside each other, and the message as a
+whole. They were fitted by tests/bench/fit_corrections.py and tests/bench/fit_taking_back.py; there is no list of words
+of any language. Pure.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from memories.judging.duplicates.alignment import MEASURES, Words, measure, words_of
-from memories.judging.encoder import Encoder
-from memories.judging.nets import logits
+from memories.judging.encoder import Encoder, Read, logits
+from memories.judging.extraction.sentences import own_part
 from memoryhub.llm.base import Vectors
 
 __all__ = ["given_of", "head", "surest"]
@@ -54,4 +55,31 @@ def _own(words: Words, other: Words) -> float:
 def head() -> dict[str, Vectors]:
     """What was fitted, by tests/bench/fit_corrections.py."""
     with np.load(Path(__file__).with_name("head.npz")) as stored:
+        return {name: stored[name].astype(np.float32) for name in stored.files}
+
+
+LONGEST = 100  # characters of such a message
+
+
+def only_takes_back(text: str, encoder: Encoder) -> bool:
+    """One reading, some milliseconds. Raises EmbedderError."""
+    text = own_part(text).strip()
+    if not text or len(text) > LONGEST:
+        return False
+    [read] = encoder.states([text])
+    fitted = taking_back_head()
+    return bool(
+        len(read.pieces) and logits(taking_back_given([read], fitted), fitted).mean() > fitted["floor"]
+    )
+
+
+def taking_back_given(reads: list[Read], fitted: dict[str, Vectors]) -> Vectors:
+    own = np.stack([read.vectors.mean(axis=0) for read in reads])
+    scaled: Vectors = ((own - fitted["centre"]) / fitted["spread"]).astype(np.float32)
+    return scaled
+
+
+@cache
+def taking_back_head() -> dict[str, Vectors]:
+    with np.load(Path(__file__).with_name("back.npz")) as stored:
         return {name: stored[name].astype(np.float32) for name in stored.files}

@@ -8,16 +8,22 @@ says no, and two statements are kept where one would have done.
 import re
 import unicodedata
 
-from memories.judging.duplicates.alignment import cosine, head, measure, same_words, words_of
+from memories.judging.duplicates.alignment import (
+    cosine,
+    head,
+    measure,
+    same_words,
+    values_differ,
+    values_of,
+    words_of,
+)
 from memories.judging.duplicates.roles import (
     roles_differ,
     states_differ,
     with_parties_in_order,
     without_speaker,
 )
-from memories.judging.duplicates.values import values_differ, values_of
-from memories.judging.encoder import Encoder
-from memories.judging.nets import logits
+from memories.judging.encoder import Encoder, logits
 
 __all__ = ["may_merge", "normalise"]
 

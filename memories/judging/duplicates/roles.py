@@ -14,8 +14,7 @@ from functools import cache
 from itertools import combinations, pairwise
 from pathlib import Path
 
-from memories.judging.duplicates.alignment import Words, count_turned, is_moved
-from memories.judging.duplicates.values import is_date
+from memories.judging.duplicates.alignment import Words, count_turned, is_date, is_moved
 
 _FEW = 3  # words of one side only, up to which a change of voice or person is taken for a change of roles
 _SHORT = 3  # letters of a word, such as "do" and "da", of which one is enough

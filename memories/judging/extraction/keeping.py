@@ -1,8 +1,8 @@
-"""Which clauses of a message say something that lasts, by a small head over the encoder's states.
+"""Small networks that decide which clauses of a message, and which short replies, state something that lasts.
 
-The message is read as a whole, so that a clause is judged where it stands: in role play, in a text to translate, behind
-"I never said that". The head was fitted by tests/bench/fit_keeping.py on messages in eleven languages; there is no list
-of words here.
+The message is read as a whole, so that a clause is judged in its context: in role play, in a text to translate, after
+"I never said that". A short reply is read together with the question before it. The networks were fitted by
+tests/bench/fit_keeping.py on messages in eleven languages; there is no list of words here.
 """
 
 from __future__ import annotations
@@ -15,10 +15,17 @@ from pathlib import Path
 
 import numpy as np
 
-from memories.judging.encoder import Encoder, ReadOnce
-from memories.judging.extraction.clauses import Passage, Span, read, spans, tagged, texts_read, topic_before
-from memories.judging.extraction.sentences import sentences
-from memories.judging.nets import logits
+from memories.judging.encoder import Encoder, ReadOnce, logits
+from memories.judging.extraction.sentences import (
+    Passage,
+    Span,
+    read,
+    sentences,
+    spans,
+    tagged,
+    texts_read,
+    topic_before,
+)
 from memoryhub.llm.base import Vectors
 
 KINDS = ("fact", "preference", "instruction", "decision", "event")
@@ -179,3 +186,41 @@ def chosen(judged: Sequence[Judged], least: float, *, beside: float = BESIDE) ->
 def head() -> dict[str, Vectors]:
     with np.load(Path(__file__).with_name("head.npz")) as stored:
         return {name: stored[name].astype(np.float32) for name in stored.files}
+
+
+LEAST = 0.6
+LONGEST = 120  # characters of a question, and of a reply, that are looked at
+_ASKS_FOR_REPLY = ("?", "\uff1f", "\u061f")
+
+
+def question_of(before: str) -> str:
+    """The question that the assistant's message ends with; empty where it ends otherwise."""
+    asked = list(sentences(before))
+    if not asked:
+        return ""
+    start, end, quotes = asked[-1]
+    question = before[start:end].strip()
+    is_last = not before[end:].strip() and not quotes
+    return question if is_last and question.endswith(_ASKS_FOR_REPLY) and len(question) <= LONGEST else ""
+
+
+def states_fact(question: str, answer: str, encoder: Encoder) -> float:
+    """The chance of it. One reading, some milliseconds. Raises EmbedderError."""
+    fitted = head()
+    row = measure_reply(question, answer, encoder, fitted)
+    nets = {name: fitted[f"reply_{name}"] for name in NETS}
+    return float((1 / (1 + np.exp(-logits(row[None], nets)))).mean())
+
+
+def statement(question: str, answer: str) -> str:
+    return f"{question} {answer}"
+
+
+def measure_reply(question: str, answer: str, encoder: Encoder, fitted: dict[str, Vectors]) -> Vectors:
+    """The means of the question and of the reply, which are read together, and the reply's first and last state."""
+    passage = read(statement(question, answer), encoder)
+    own = scaled(passage.vectors, fitted)
+    asked = sum(a < len(question) for a, _b in passage.places)
+    said = own[asked:] if asked < len(own) else own[-1:]
+    row: Vectors = np.concatenate([own[:asked].mean(axis=0), said.mean(axis=0), said[0], said[-1]])
+    return row

@@ -1,8 +1,12 @@
-"""Extraction and rewriting by a language model. The model is a plain function here: messages in, text out."""
+"""Extraction of statements, and rewriting of a text into one, by a language model.
+
+The model is a plain function here: messages in, text out.
+"""
 
 from __future__ import annotations
 
 import functools
+import logging
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +23,7 @@ from memories.judging.extraction.candidates import (
 )
 from memories.judging.extraction.courtesy import says_nothing
 from memories.judging.extraction.grounding import names_in
+from memoryhub.llm.errors import ModelError
 
 Complete = Callable[[list[dict[str, str]]], str]
 
@@ -146,3 +151,21 @@ def _rewritten(complete: Complete, prompt: str, messages: Sequence[tuple[str, st
 @functools.cache
 def _prompt(name: str) -> str:
     return (_PROMPTS / f"{name}.md").read_text(encoding="utf-8").strip()
+
+
+logger = logging.getLogger(__name__)
+
+
+def statement_of(text: str, complete: Complete | None) -> str | None:
+    """What the model makes of the text: one statement. May wait for it.
+
+    None where there is none able enough for that, or it fails or says nothing usable: then the text is kept as it is.
+    """
+    if complete is None:
+        return None
+    try:
+        statement = synthesize(complete, text)
+    except ModelError as error:
+        logger.warning("A text to remember was not rewritten: %s", error.code)
+        return None
+    return None if statement == text else statement

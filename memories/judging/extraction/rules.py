@@ -16,11 +16,17 @@ from memories.judging.corrections import surest
 from memories.judging.duplicates import normalise
 from memories.judging.encoder import Encoder, ReadOnce
 from memories.judging.extraction.candidates import MAX_TEXT, MAX_WORDS, Candidate, keep_best
-from memories.judging.extraction.clauses import JOINED
-from memories.judging.extraction.keeping import Judged, chosen, judge
-from memories.judging.extraction.replying import LEAST as LEAST_REPLY
-from memories.judging.extraction.replying import LONGEST, question_of, statement, states_fact
-from memories.judging.extraction.sentences import own_part
+from memories.judging.extraction.keeping import LEAST as LEAST_REPLY
+from memories.judging.extraction.keeping import (
+    LONGEST,
+    Judged,
+    chosen,
+    judge,
+    question_of,
+    statement,
+    states_fact,
+)
+from memories.judging.extraction.sentences import JOINED, own_part
 from memories.judging.secret_filter import find_personal, find_secret
 
 LEAST = 0.5  # chance from which a clause is kept; docs/figures.md has what others would give

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from memories.judging.secret_filter import personal
 from memories.judging.secret_filter.assignments import find_assignment
-from memories.judging.secret_filter.matching import Finding, fold, original_span
 from memories.judging.secret_filter.shapes import find_shape
+from memories.judging.secret_filter.terms import Finding, fold, original_span
 
 __all__ = ["RULES", "Finding", "find_personal", "find_secret"]
 

@@ -13,7 +13,7 @@ from functools import cache
 
 from memories.judging.secret_filter import terms, values
 from memories.judging.secret_filter.layouts import find_command_secret, find_placed, find_seed_words
-from memories.judging.secret_filter.matching import Finding
+from memories.judging.secret_filter.terms import Finding
 
 _QUOTE = r"(?:\\{0,3}[\"'`]{1,3}|%22|&quot;|&#39;)"
 _ABOUT = (

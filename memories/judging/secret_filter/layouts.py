@@ -8,8 +8,7 @@ from functools import cache
 from mnemonic import Mnemonic
 
 from memories.judging.secret_filter import terms, values
-from memories.judging.secret_filter.matching import Finding, fold
-from memories.judging.secret_filter.terms import any_of, column
+from memories.judging.secret_filter.terms import Finding, any_of, column, fold
 
 _LOGIN = "|".join(column("login"))
 _SECRET_WORD = rf"(?:pass|{terms.PASSWORD})"

@@ -44,8 +44,7 @@ from stdnum.tr import tckimlik
 from stdnum.us import itin, ssn
 from stdnum.za import idnr as za_idnr
 
-from memories.judging.secret_filter.matching import Finding, choice_of, spell_out
-from memories.judging.secret_filter.terms import column, folded
+from memories.judging.secret_filter.terms import Finding, choice_of, column, folded, spell_out
 
 # Which numbers a state gives a person: their words, their form, and python-stdnum's check of them. Data alone.
 #

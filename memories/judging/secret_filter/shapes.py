@@ -12,8 +12,7 @@ import re
 from functools import cache
 
 from memories.judging.secret_filter import values
-from memories.judging.secret_filter.matching import Finding, choice_of, spell_out
-from memories.judging.secret_filter.terms import any_of
+from memories.judging.secret_filter.terms import Finding, any_of, choice_of, spell_out
 
 _RANGES = ("[A-Z", "[a-z0-9]", "[0-9]", "[0-9a-f]")
 _BASIC = re.compile(r"(?<![A-Za-z0-9])[Bb](?:asic|ASIC) {1,3}[\"']?([A-Za-z0-9+/_-]{8,400}={0,2})")

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from memories.recalling.evaluation import (
+from memories.evaluation import (
     Conversation,
     Line,
     Malformed,

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from memories.admin.charts import HEIGHT, nice_top, stacked
+from memories.admin.activity import HEIGHT, nice_top, stacked
 
 DAYS = [date(2026, 3, 1) + timedelta(days=n) for n in range(10)]
 

@@ -229,7 +229,7 @@ def test_no_list_reads_the_whole_table(
     boss: Client, many: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A scan that stops at the bound of a count is fine; one that goes through every row is not."""
-    monkeypatch.setattr("memories.admin.search.PARTS_AMONG_NEWEST", MANY // 10)
+    monkeypatch.setattr("memories.admin.memory.PARTS_AMONG_NEWEST", MANY // 10)
     for query in PLANNED:
         with CaptureQueriesContext(connection) as captured:
             assert boss.get(f"{LIST}?{query.format(**many)}").status_code == 200

@@ -21,9 +21,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
-from memories import tasks
-from memories.assets import assets
-from memories.assets.assets import download
+from memories import assets, tasks
+from memories.assets import download
 from memories.forgetting.forget import forget_memories
 from memories.models import Asset, Memory, Scope
 from memories.writing.gate import delete_memory

@@ -19,9 +19,9 @@ from memories.recalling.recall import recall
 from memories.recalling.receipts import split_recall, store_receipt
 from memories.writing import extracting as run
 from memories.writing import gate, undoing
-from memories.writing.doubles import one_writer_at_a_time
+from memories.writing.bulk import save_memories
 from memories.writing.gate import Draft
-from memories.writing.many import save_memories
+from memories.writing.similar import one_writer_at_a_time
 from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import NotFound
 from memoryhub.llm.base import Embedder
@@ -149,7 +149,7 @@ def test_an_import_whose_vectors_are_being_made(
 ) -> None:
     drafts = [Draft(text, cast.workspace, cast.owner) for text in (SAID, "I am vegetarian")]
     pause = Pause()
-    monkeypatch.setattr("memories.writing.many.embed_texts", pause.after(embedding.embed_texts))
+    monkeypatch.setattr("memories.writing.bulk.embed_texts", pause.after(embedding.embed_texts))
     saved = meanwhile(pause, lambda: save_memories(drafts, by=cast.owner, now=timezone.now()), forget)
     assert [(each.created, each.forgotten) for each in saved] == [(False, True), (True, False)]
     assert places_with(SAID) == []

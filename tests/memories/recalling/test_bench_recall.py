@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from memories import evaluation
 from memories.models import Memory
-from memories.recalling import evaluation
 from memories.recalling.ranking import RANKINGS, SIGNALS
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.terminal import Terminal

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from memories.models import Memory
-from memories.recalling import evaluation
-from memories.recalling.evaluation import (
+from memories import evaluation
+from memories.evaluation import (
     Conversation,
     Line,
     Malformed,
@@ -19,6 +18,7 @@ from memories.recalling.evaluation import (
     milliseconds,
     read_conversations,
 )
+from memories.models import Memory
 from tests.conftest import Cast
 from tests.fakes.embedder import FakeEmbedder
 

@@ -12,9 +12,8 @@ from django.core.management.sql import emit_post_migrate_signal
 from django.db import connection, transaction
 from django_q.models import Schedule
 
+from memories.indexing import MEMORIES, index_words
 from memories.models import Memory
-from memories.recalling.kind import MEMORIES
-from memories.writing.indexed import index_words
 from memoryhub.llm.base import Vectors
 from tests.factories import make_user, make_workspace
 from workspaces import tasks

@@ -12,10 +12,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from memories.indexing import index_words
 from memories.judging.secret_filter import RULES
 from memories.models import Memory
 from memories.recalling.recall import recall
-from memories.writing.indexed import index_words
 from tests.conftest import Cast
 from tests.factories import HERE, make_workspace
 from tests.fakes.embedder import FakeEmbedder

@@ -21,8 +21,8 @@ from memories import tasks
 from memories.models import Memory, Scope, SourceType
 from memories.recalling.recall import recall
 from memories.writing import extracting as run
+from memories.writing.bulk import save_memories
 from memories.writing.gate import Draft, edit_memory, save_memory
-from memories.writing.many import save_memories
 from memories.writing.review import approve
 from memoryhub.errors import Conflict
 from tests.conftest import Cast

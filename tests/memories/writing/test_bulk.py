@@ -9,9 +9,9 @@ import pytest
 
 from memories.models import Memory, Revision, Scope
 from memories.recalling.recall import recall
+from memories.writing.bulk import save_memories
 from memories.writing.drafts import Draft
 from memories.writing.gate import delete_memory, save_memory
-from memories.writing.many import save_memories
 from memoryhub.errors import Invalid, SecretRefused
 from memoryhub.llm.base import Embedder
 from tests.conftest import Cast

@@ -17,8 +17,7 @@ from chat.exchange.transcripts import Said, Transcript, lines_of
 from memories import tasks
 from memories.recalling.recall import recall
 from memories.writing.gate import Draft, save_memory
-from memories.writing.mined import candidates_of
-from memories.writing.turn_text import TurnText
+from memories.writing.mined import TurnText, candidates_of
 from memoryhub.llm import openai_embedder, reader, registry
 from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.openai_embedder import OpenAIEmbedder

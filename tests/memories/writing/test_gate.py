@@ -15,8 +15,8 @@ from memories import tasks
 from memories.models import Memory, Scope
 from memories.recalling.recall import recall
 from memories.usage import count_live
+from memories.writing.bulk import save_memories
 from memories.writing.gate import Draft, delete_memory, edit_memory, save_memory
-from memories.writing.many import save_memories
 from memories.writing.undoing import keep_both, replace_older, restore_memory
 from memoryhub.database import queries
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
@@ -305,7 +305,7 @@ def test_a_double_that_is_forgotten_for_good_at_that_moment_is_none(
             Memory.objects.filter(pk=double.pk).delete()
         return found
 
-    monkeypatch.setattr("memories.writing.doubles.queries.rows", forgotten_after)
+    monkeypatch.setattr("memories.writing.similar.queries.rows", forgotten_after)
     draft = Draft("Cats purr", cast.workspace, cast.owner)
     saved = save_memory(draft, by=cast.owner, now=timezone.now())
     assert saved.created

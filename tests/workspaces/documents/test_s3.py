@@ -19,7 +19,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from chat.exchange import personal_copy
-from memories.assets.assets import ASSET_FILES, open_file
+from memories.assets import ASSET_FILES, open_file
 from memories.forgetting.forget import forget_memories
 from memories.models import Asset
 from memoryhub import events

@@ -1,4 +1,4 @@
-"""Files attached to memories: a row says what each is, the bytes lie in ``STORAGES["assets"]`` under a random name."""
+"""Files attached to memories. A row describes each; the bytes are in ``STORAGES["assets"]`` under a random name."""
 
 from __future__ import annotations
 

@@ -17,12 +17,12 @@ from django.db import connection, transaction
 from django.utils.translation import gettext as _
 from pgvector import HalfVector
 
-from memories.recalling.kind import MEMORIES
+from memories.indexing import MEMORIES
 from memories.recalling.ranking import WEIGHTS, Weights
 from memories.recalling.recall import recall
 from memories.recalling.signals import read_question
+from memories.writing.bulk import save_memories
 from memories.writing.drafts import Draft, cut_at_word
-from memories.writing.many import save_memories
 from memoryhub.errors import Invalid
 from memoryhub.llm.base import embed_question
 from memoryhub.llm.errors import EmbedderError

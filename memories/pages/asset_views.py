@@ -11,8 +11,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from memories import assets
 from memories.access import get_memory
-from memories.assets import assets
 from memories.models import Asset, Memory
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.http.files import require_fitting

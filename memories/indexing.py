@@ -1,0 +1,140 @@
+"""Memories as passages of the index, and the search of their words.
+
+``Memory.search`` is a tsvector of the memory's own text with its scope as a lexeme, for full-text search (the
+``lexical`` ranking, panel, admin): a GIN index over the text alone would grow with the whole table. No text can forge
+that lexeme: the parser splits at the colon. The index holds a row for each lexeme of a memory, its excerpt and its
+date, with its BM25 weight (docs/decisions/0003).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import connection
+from django_q.tasks import async_task
+
+from memories.models import Memory
+from memories.models.memory import MEMORY, PLACE
+from memories.nodes.linking import link_to_named_topics
+from memoryhub.database import queries
+from workspaces.index import vectors, words
+from workspaces.index.embedding import Embedded
+from workspaces.index.vectors import store_vector
+from workspaces.models.kinds import Kind
+
+MEMORIES = Kind(
+    number=MEMORY,
+    name="memory",
+    model=Memory,
+    place=PLACE,
+    words="memories_counted_words",
+    here="workspace_id = %(workspace)s::bigint",
+    own="owner_id = %(user)s::bigint AND workspace_id <> %(workspace)s::bigint "
+    "AND -(%(user)s::bigint) = ANY(%(places)s::bigint[]) AND workspace_id = ANY(%(workspaces)s::bigint[])",
+    excerpt="source_excerpt",
+    queue=lambda ids: async_task("memories.tasks.embed_memories", memory_ids=ids, task_name="embed memories"),
+)
+
+
+CONFIG = "english"
+# Memory.search as an expression over the row's own columns.
+SEARCH = f"""
+    to_tsvector('{CONFIG}', concat_ws(' ', key, summary, content, category, array_to_string(tags, ' ')))
+    || array_to_tsvector(ARRAY['at:' || {PLACE}])
+"""
+_INDEX = f"""
+UPDATE memories_memory SET search = {SEARCH}
+WHERE id = ANY(%(ids)s::bigint[]) AND workspace_id = ANY(%(within)s::bigint[])
+"""  # noqa: S608  constants only
+
+
+def put_in_index(memory: Memory, embedded: Embedded | None, *, is_new: bool = False) -> None:
+    """Its words, and the vector of its text, which is made in the background where there is none yet."""
+    index_words([memory])
+    if embedded is not None:
+        store_vector(memory, embedded, is_new=is_new)
+        return
+    if not is_new:
+        memory.embeddings.all().delete()
+    queue_embedding([memory.pk])
+
+
+def index_words(memories: Sequence[Memory]) -> None:
+    """Index the words of these memories; part of every write that changes their text or brings them back."""
+    ids, within = _of(memories)
+    queries.rows(_INDEX, {"ids": queries.bigints(ids), "within": queries.bigints(within)})
+    index_lexemes(memories)
+
+
+def index_lexemes(memories: Sequence[Memory]) -> None:
+    """The rows of BM25 alone, for new memories whose ``search`` was stored with them, and the links to topics named."""
+    ids, within = _of(memories)
+    words.index_words(MEMORIES, ids, within=within)
+    link_to_named_topics(memories)
+
+
+def unindex_words(memories: Sequence[Memory]) -> int:
+    """Take the words of these memories out: before their text changes, and when they are deleted; how many."""
+    ids, within = _of(memories)
+    return words.unindex_words(MEMORIES, ids, within=within)
+
+
+def _of(memories: Sequence[Memory]) -> tuple[list[int], set[int]]:
+    """Their keys, and the workspaces that they lie in."""
+    return [memory.pk for memory in memories], {memory.workspace_id for memory in memories}
+
+
+def queue_embedding(memory_ids: Sequence[int]) -> None:
+    """Embed these in the background, once the running transaction has committed."""
+    vectors.queue_embedding(MEMORIES, memory_ids)
+
+
+HOLDS = """
+  AND (m.valid_to IS NULL OR m.valid_to > %(held_at)s) AND (m.valid_from IS NULL OR m.valid_from <= %(begun_by)s)
+"""
+# Any of the query's words in any of the places. plainto_tsquery makes every input safe.
+_MATCH = f"""
+SELECT m.id, ts_rank_cd(m.search, q.words, 1) AS rank
+FROM memories_memory m,
+     (SELECT regexp_replace(plainto_tsquery('{CONFIG}', %(query)s)::text, ' (&|<->|<[0-9]+>) ', ' | ', 'g')::tsquery
+      AS words) q
+WHERE q.words <> ''::tsquery
+  AND m.search @@ (%(at)s::tsquery && q.words) AND m.workspace_id = ANY(%(workspaces)s::bigint[])
+  AND m.deleted_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > %(now)s){HOLDS}
+ORDER BY rank DESC, m.pinned DESC, m.importance DESC, m.updated_at DESC, m.id DESC
+LIMIT %(limit)s
+"""  # noqa: S608
+_CONTAINS = f"""
+SELECT m.id, 0.0 AS rank
+FROM memories_memory m
+WHERE m.deleted_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > %(now)s){HOLDS}
+  AND ((m.workspace_id = %(workspace)s AND m.owner_id IS NULL AND (m.agent_id IS NULL OR m.agent_id = %(agent)s))
+       OR m.owner_id = %(user)s) AND m.workspace_id = ANY(%(workspaces)s::bigint[])
+  AND concat_ws(' ', m.key, m.summary, m.content, m.category, array_to_string(m.tags, ' ')) ILIKE %(pattern)s
+ORDER BY m.pinned DESC, m.importance DESC, m.updated_at DESC, m.id DESC
+LIMIT %(limit)s
+"""  # noqa: S608
+
+
+def match_words(query: str, params: dict[str, Any], limit: int) -> list[tuple[int, float]]:
+    """(memory id, ts_rank_cd) of the live memories with any of the query's words, best first.
+
+    ``params``: ``now`` and ``at`` (see ``at``).
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_MATCH, {**params, "query": query, "limit": limit})
+        return [(row[0], float(row[1])) for row in cursor.fetchall()]
+
+
+def match_contains(query: str, params: dict[str, Any], limit: int) -> list[tuple[int, float]]:
+    """Like ``match_words`` for parts of words; ``%``, ``_`` and ``\\`` are literal."""
+    escaped = query.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    with connection.cursor() as cursor:
+        cursor.execute(_CONTAINS, {**params, "pattern": f"%{escaped}%", "limit": limit})
+        return [(row[0], 0.0) for row in cursor.fetchall()]
+
+
+def at(places: Sequence[int]) -> str:
+    """The tsquery text that confines a match to these places."""
+    return " | ".join(f"'at:{place}'" for place in places)
