@@ -2,13 +2,11 @@ from __future__ import annotations
 
 from django.urls import path
 
-from memories.nodes import node_views
 from memories.pages import (
     asset_views,
-    clear_views,
-    copy_views,
     forget_views,
     memory_page_views,
+    node_views,
     proposal_views,
     recall_test_views,
     tidy_views,
@@ -44,11 +42,11 @@ urlpatterns = [
     path(f"{PROPOSAL}approve/", proposal_views.approve, name="approve"),
     path(f"{PROPOSAL}reject/", proposal_views.reject, name="reject"),
     path(f"{PROPOSAL}reconsider/", proposal_views.reconsider, name="reconsider"),
-    path(f"{WORKSPACE}clear/", clear_views.page, name="clear"),
-    path(f"{WORKSPACE}clear/for-good/", clear_views.for_good, name="clear_for_good"),
-    path(f"{WORKSPACE}clear/<str:clearing_id>/undo/", clear_views.undo, name="clear_undo"),
-    path(f"{WORKSPACE}copies/<str:mem_id>/forget/", copy_views.forget, name="copies_forget"),
-    path(f"{WORKSPACE}copies/<str:mem_id>/keep/", copy_views.keep, name="copies_keep"),
+    path(f"{WORKSPACE}clear/", forget_views.page, name="clear"),
+    path(f"{WORKSPACE}clear/for-good/", forget_views.for_good, name="clear_for_good"),
+    path(f"{WORKSPACE}clear/<str:clearing_id>/undo/", forget_views.undo, name="clear_undo"),
+    path(f"{WORKSPACE}copies/<str:mem_id>/forget/", forget_views.forget_copies, name="copies_forget"),
+    path(f"{WORKSPACE}copies/<str:mem_id>/keep/", forget_views.keep_copies, name="copies_keep"),
     path(RECALL_TEST, recall_test_views.page, name="recall_test"),
     path(f"{RECALL_TEST}offered/", recall_test_views.offered, name="recall_test_offered"),
     path(f"{RECALL_TEST}run/", recall_test_views.run, name="recall_test_run"),

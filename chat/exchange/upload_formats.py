@@ -32,7 +32,7 @@ from chat.exchange.transcripts import Line, Transcript, own_words, statements_in
 from chat.exchange.transcripts import lines_of as transcript_lines
 from chat.exchange.upload_files import lines_of, upload_of
 from chat.models.imports import Import, ImportKind, Searched
-from memories.judging.extraction.sentences import own_part
+from memories.judging.sentences import own_part
 from memoryhub.errors import Invalid
 from workspaces.documents.reading.kinds import utf_16
 from workspaces.documents.reading.plain import LOOKED_AT, guessed

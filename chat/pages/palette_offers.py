@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from chat.models import Chat, ChatMark
-from memories.nodes.node_page import has_nodes
+from memories.pages.node_views import has_nodes
 from workspaces.access import workspaces_of
 from workspaces.connections.actions import may_connect
 from workspaces.models import Role, Workspace

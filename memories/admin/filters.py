@@ -131,3 +131,12 @@ class ReviewFilter(ChoiceFilter):
         "extraction-failed": Q(source_chat_id__in=_failed) & ~Q(source_chat_id=""),
         "pinned": Q(pinned=True),
     }
+
+
+def may_read_personal(user: Any) -> bool:
+    return bool(user.has_perm("memories.read_personal_memory"))
+
+
+def readable(rows: QuerySet[Any], user: Any) -> QuerySet[Any]:
+    """Those of these memories that this member of staff may read, given that they may look at memories at all."""
+    return rows if may_read_personal(user) else rows.filter(owner=None)

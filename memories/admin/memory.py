@@ -25,15 +25,15 @@ from memories.admin.filters import (
     SourceFilter,
     StateFilter,
     VectorFilter,
+    readable,
 )
-from memories.admin.private import readable
 from memories.admin.review import ReviewActions
 from memories.admin.side_by_side import Pairs
 from memories.forgetting.forget import forget_memories
 from memories.indexing import CONFIG
 from memories.models import Memory, Revision
 from memories.models.memory import MAY_REPLACE, MEMORY
-from memories.writing import extracting, gate, undoing
+from memories.writing import changing, extracting, gate
 from memories.writing.drafts import CLEANERS
 from memories.writing.late_vectors import reembed
 from memoryhub.database.queries import EXACT_COUNT_UP_TO
@@ -385,7 +385,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         in_use = rows.count() - len(gone)
         keyless = 0
         for memory in gone:
-            restored = undoing.restore_memory(memory, by=request.user, now=timezone.now())  # type: ignore[arg-type]
+            restored = changing.restore_memory(memory, by=request.user, now=timezone.now())  # type: ignore[arg-type]
             keyless += restored.key != memory.key
         offer_undo(self, request, "forget", [memory.pk for memory in gone])
         sentence = f"{counted(len(gone), 'memory', 'memories')} restored"
@@ -423,7 +423,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
     def replace_older(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
         linked = rows.filter(MAY_REPLACE)
         keys = list(linked.values_list("pk", flat=True))
-        said = list(self._each(request, linked, undoing.replace_older, "replaced an older one"))
+        said = list(self._each(request, linked, changing.replace_older, "replaced an older one"))
         done = Memory.objects.filter(pk__in=keys, may_replace__replaced_by=F("pk"))
         offer_undo(self, request, "hold_again", list(done.values_list("pk", flat=True)))
         yield from said
@@ -436,7 +436,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
     def hold_again(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
         replacing = rows.filter(may_replace__replaced_by=F("pk"))
         keys = list(replacing.values_list("pk", flat=True))
-        yield from self._each(request, replacing, undoing.hold_again, "no longer replaces an older one")
+        yield from self._each(request, replacing, changing.hold_again, "no longer replaces an older one")
         offer_undo(self, request, "replace_older", keys)
 
     @action(
@@ -446,7 +446,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
     )
     def keep_both(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
         linked = rows.filter(MAY_REPLACE)
-        yield from self._each(request, linked, undoing.keep_both, "kept beside the older one")
+        yield from self._each(request, linked, changing.keep_both, "kept beside the older one")
 
     def _each(self, request: HttpRequest, rows: QuerySet[Memory], function: Any, done: str) -> Sentences:
         keys, refused = one_by_one(rows, function, request)

@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from memories.admin.private import may_read_personal
+from memories.admin.filters import may_read_personal
 from memories.models import Asset, MemoryNode, NodeRelation
 from memories.nodes.nodes import number_of
 from memoryhub.languages import file_size

@@ -16,7 +16,7 @@ from django.utils import timezone
 from django_q.models import Failure, OrmQ, Schedule, Success
 from django_q.tasks import async_task
 
-from memories.admin.private import may_read_personal
+from memories.admin.filters import may_read_personal
 from memories.models import Extraction, Receipt, ReceiptItem
 from memories.models.extraction import ExtractionStatus
 from memories.writing import extracting

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Any
 
+from django import forms
+from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Page, Paginator
 from django.db.models import Count, Q, QuerySet, Window
@@ -15,13 +17,40 @@ from django.db.models.functions import FirstValue, RowNumber
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.safestring import SafeString
 
-from memories.admin.choosing import chosen_workspace, may_choose, picker, picker_media
-from memories.admin.private import readable
+from memories.admin.filters import readable
 from memories.models import Memory
 from memories.models.memory import MAY_REPLACE
 from memoryhub.database.queries import EXACT_COUNT_UP_TO
 from workspaces.admin_kit.base import BoundedPaginator, LeanAdmin
+from workspaces.admin_kit.filters import WorkspaceFilter
+from workspaces.models import Workspace
+
+
+def chosen_workspace(request: HttpRequest) -> Workspace | None:
+    """None means all of them: nothing or nonsense was asked for, or this person may not look at workspaces."""
+    asked = request.GET.get("workspace", "")
+    if not (asked.isascii() and asked.isdigit() and len(asked) < 18 and may_choose(request)):
+        return None
+    return Workspace.objects.filter(pk=int(asked)).first()
+
+
+def may_choose(request: HttpRequest) -> bool:
+    return request.user.has_perm("workspaces.view_workspace")
+
+
+def picker(workspace: Workspace | None) -> SafeString:
+    """A search box over all workspaces. Its files are those of ``picker_media``."""
+    widget = WorkspaceFilter.widget_of(Memory, admin.site)
+    field = forms.ModelChoiceField(Workspace.objects.all(), required=False, widget=widget)
+    chosen: Any = workspace.pk if workspace else ""
+    return field.widget.render("workspace", str(chosen), {"id": "choose-workspace"})
+
+
+def picker_media() -> forms.Media:
+    return WorkspaceFilter.widget_of(Memory, admin.site).media
+
 
 PER_PAGE = 20
 UPDATES, EQUAL = "updates", "equal"

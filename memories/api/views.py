@@ -24,7 +24,7 @@ from memories.api.serializers import (
 )
 from memories.models import Memory
 from memories.recalling.workspace_search import search_workspace
-from memories.writing import undoing
+from memories.writing import changing
 from workspaces.access import get_workspace
 from workspaces.audit import note_bulk_read
 from workspaces.leaving_machine import Reach
@@ -119,7 +119,7 @@ class MemoryRestore(WorkspaceMemoryView):
         comes back without one (`lost_key`).
         """
         memory = self.memory(workspace_id, memory_id, Role.EDITOR, include_deleted=True)
-        restored = undoing.restore_memory(memory, by=self.person, now=timezone.now())
+        restored = changing.restore_memory(memory, by=self.person, now=timezone.now())
         return memory_response(restored, lost_key=None if restored.key == memory.key else memory.key)
 
 

@@ -22,8 +22,8 @@ from memories.forgetting.forget import forget_memories
 from memories.models import Clearing, ClearingStatus, Memory, Scope
 from memories.models.clearing import AT_WORK, in_scope
 from memories.models.memory import MemoryQuerySet, place_of
+from memories.writing.changing import restore_memory
 from memories.writing.gate import delete_memory
-from memories.writing.undoing import restore_memory
 from memoryhub.errors import Conflict, DomainError, Invalid, NotFound
 from workspaces.access import get_workspace, require, role_in
 from workspaces.actions.agents import choose_agent

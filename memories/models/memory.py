@@ -271,7 +271,7 @@ class Memory(models.Model):
             models.Index(
                 fields=["source_message_id"], name="memory_message", condition=~Q(source_message_id="")
             ),
-            # What counts towards the cap; counted after every automatic save (memories.writing.cap).
+            # What counts towards the cap; counted after every automatic save (memories.writing.gate).
             models.Index(
                 fields=["workspace", "owner"],
                 name="memory_automatic",

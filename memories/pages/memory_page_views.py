@@ -17,7 +17,7 @@ from memories.access import get_memory
 from memories.models import Memory
 from memories.models.memory import SOURCE_LABELS
 from memories.pages.panel_page import PanelFilters, choices, is_shared, search_panel
-from memories.writing import gate, undoing
+from memories.writing import changing, gate
 from memoryhub.errors import Conflict, Invalid, NotFound
 from workspaces.access import get_workspace
 from workspaces.models import Role, User
@@ -93,7 +93,7 @@ def _forget(memory: Memory, _category: str | None, by: User) -> None:
 
 
 def _restore(memory: Memory, _category: str | None, by: User) -> None:
-    undoing.restore_memory(memory, by=by, now=timezone.now())
+    changing.restore_memory(memory, by=by, now=timezone.now())
 
 
 def _categorise(memory: Memory, category: str | None, by: User) -> None:

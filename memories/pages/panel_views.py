@@ -29,7 +29,7 @@ from memories.pages.panel_page import (
 )
 from memories.recalling.receipts import mark_not_relevant, receipt_for
 from memories.usage import count_listed, usage
-from memories.writing import gate, review, undoing
+from memories.writing import changing, gate, review
 from memories.writing.versions import Stale
 from memoryhub.errors import Invalid, NotFound
 from workspaces.access import get_workspace
@@ -225,7 +225,7 @@ def delete(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 @require_POST
 def restore(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     memory, context = _memory(request, ws_id, mem_id, include_deleted=True)
-    restored = undoing.restore_memory(memory, by=request.user, now=context["now"])
+    restored = changing.restore_memory(memory, by=request.user, now=context["now"])
     response = _show(request, restored, context, changed=True)
     if memory.key != restored.key:
         text = _("Restored without its key “{key}”, which another memory has by now.").format(key=memory.key)
@@ -248,10 +248,10 @@ def pin(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 def replace(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     """“May replace”: the older one no longer holds; ``keep=older`` undoes that, ``keep=both`` drops the question."""
     memory, context = _memory(request, ws_id, mem_id)
-    ways = {"both": undoing.keep_both, "older": undoing.hold_again}
-    act = ways.get(request.POST.get("keep", ""), undoing.replace_older)
+    ways = {"both": changing.keep_both, "older": changing.hold_again}
+    act = ways.get(request.POST.get("keep", ""), changing.replace_older)
     decided = act(memory, by=request.user, now=context["now"])
-    return _show(request, decided, context, changed=act is not undoing.keep_both)
+    return _show(request, decided, context, changed=act is not changing.keep_both)
 
 
 @require_GET

@@ -7,8 +7,8 @@ from typing import Any
 from django import forms, template
 from django.utils import timezone
 
-from memories.admin.choosing import may_choose, picker_media
 from memories.admin.dashboard import dashboard
+from memories.admin.side_by_side import may_choose, picker_media
 
 register = template.Library()
 

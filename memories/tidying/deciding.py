@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from memories.models import KeptAsIs, Memory
 from memories.tidying.pairs import texts_of
-from memories.writing import gate, undoing
+from memories.writing import changing, gate
 from memories.writing.changing import note_wordings
 from memoryhub.errors import Invalid, NotFound
 from workspaces.access import require
@@ -39,7 +39,7 @@ def keep(memory: Memory, *, beside: Memory | None = None, by: User, now: datetim
     with transaction.atomic():
         linked = beside is not None and memory.may_replace_id == beside.pk
         if linked:
-            undoing.keep_both(memory, by=by, now=now)
+            changing.keep_both(memory, by=by, now=now)
         values = {"texts": texts_of(memory, beside), "was_linked": linked, "by": by, "at": now}
         return KeptAsIs.objects.update_or_create(memory=memory, other=beside, defaults=values)[0]
 
@@ -60,5 +60,5 @@ def take_back(kept: KeptAsIs) -> None:
     """Undo of ``keep``: it is brought up again, and two that were linked are."""
     with transaction.atomic():
         if kept.was_linked and kept.other is not None:
-            undoing.link(kept.memory, to=kept.other)
+            changing.link(kept.memory, to=kept.other)
         kept.delete()

@@ -18,8 +18,9 @@ from psycopg import sql
 from memories.indexing import SEARCH, index_lexemes, queue_embedding
 from memories.models import Memory, MemorySource, Revision
 from memories.models.memory import MEMORY, RevisionAction
-from memories.writing import cap, changing, gate, tombstones
+from memories.writing import changing, gate, tombstones
 from memories.writing.announcing import announce_many
+from memories.writing.cap import keep_to_cap
 from memories.writing.decide import Forgotten, Known, New, Proposal, Refused, Update, decide
 from memories.writing.drafts import Draft
 from memories.writing.gate import Saved
@@ -273,7 +274,7 @@ class Batch:
             transaction.on_commit(partial(metrics.count_saves, source, number))
         announce_many(memories, "create")
         if any(memory.is_automatic for memory in memories):
-            cap.keep_to_cap(memories[0].workspace_id, memories[0].owner_id, memories[0].agent_id)
+            keep_to_cap(memories[0].workspace_id, memories[0].owner_id, memories[0].agent_id)
 
     def _move_keys(self, by: User | None) -> list[Revision]:
         """Before the rows are stored, since a key has one holder at every moment; the history of those among them."""

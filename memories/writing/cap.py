@@ -1,9 +1,6 @@
-"""How many automatic memories one place may keep: ``MEMORYHUB_MAX_MEMORIES`` for each workspace and scope owner.
+"""The limit of automatic memories: ``MEMORYHUB_MAX_MEMORIES`` for each workspace, owner and assistant.
 
-An assistant's own memories are a place of their own.
-
-Counted after every automatic save, so it reads a small index and stops at the cap.
-``memories.writing.eviction`` makes room.
+Counted after every automatic save on a small index, up to the limit; ``memories.writing.eviction`` makes room.
 """
 
 from __future__ import annotations
@@ -23,6 +20,8 @@ COUNTED = """
     AND (expires_at IS NULL OR expires_at > %(now)s)
     AND (source_type = 'model' OR source_type::text LIKE 'auto\\_%%')
 """
+
+
 _COUNT = f"SELECT count(*) FROM (SELECT 1 FROM memories_memory WHERE {COUNTED} LIMIT %(most)s) counted"  # noqa: S608
 
 

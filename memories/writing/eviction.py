@@ -10,7 +10,7 @@ from django.db.models.functions import Greatest
 
 from memories.models import Memory
 from memories.models.memory import RevisionAction
-from memories.writing import cap
+from memories.writing.cap import COUNTED, excess
 from memories.writing.gate import delete_memory
 from workspaces.retention import BY_RULE, SHARED, Kept
 
@@ -22,7 +22,7 @@ _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext('memories.writing.evicti
 # What a person saved or imported, and what is pinned, is not among them. Locked rows are in use: they stay this time.
 _LEAST = f"""
 SELECT id FROM memories_memory
-WHERE {cap.COUNTED} AND NOT pinned
+WHERE {COUNTED} AND NOT pinned
 ORDER BY 0.2 * power(0.5::float8, greatest(0, date_part('epoch',
              %(now)s - greatest(created_at, last_accessed_at))) / 2592000.0)
          + 0.1 * importance, id
@@ -42,7 +42,7 @@ def evict(workspace_id: int, owner_id: int | None, agent_id: int | None = None, 
 def _evict_batch(workspace_id: int, owner_id: int | None, agent_id: int | None, now: datetime) -> int:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_ONE_AT_A_TIME, [workspace_id % 2**31])
-        above = cap.excess(workspace_id, owner_id, agent_id, now=now, most=BATCH)
+        above = excess(workspace_id, owner_id, agent_id, now=now, most=BATCH)
         if not above:
             return 0
         params = {

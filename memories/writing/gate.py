@@ -15,8 +15,9 @@ from memories.indexing import index_words, put_in_index, unindex_words
 from memories.judging.secret_filter import RULES
 from memories.models import Memory, Review, Revision
 from memories.models.memory import RevisionAction
-from memories.writing import cap, refusal_counts, tombstones
+from memories.writing import refusal_counts, tombstones
 from memories.writing.announcing import announce
+from memories.writing.cap import keep_to_cap
 from memories.writing.changing import (
     audit,
     change,
@@ -276,7 +277,7 @@ def _insert(
     transaction.on_commit(partial(metrics.count_saves, memory.source_type))
     announce(memory, "create")
     if memory.is_automatic:
-        cap.keep_to_cap(memory.workspace_id, memory.owner_id, memory.agent_id)
+        keep_to_cap(memory.workspace_id, memory.owner_id, memory.agent_id)
     return memory
 
 

@@ -15,8 +15,9 @@ from django.utils.translation import gettext as _
 from memories.indexing import put_in_index, unindex_words
 from memories.models import Memory, Review, Revision, Scope
 from memories.models.memory import MemoryQuerySet, RevisionAction
-from memories.writing import cap, changing, gate, tombstones
+from memories.writing import changing, gate, tombstones
 from memories.writing.announcing import announce, tell_webhooks
+from memories.writing.cap import keep_to_cap
 from memories.writing.decide import Forgotten, Known, New, Refused, Stored, Update, decide
 from memories.writing.gate import Draft, Saved
 from memories.writing.similar import one_writer_at_a_time
@@ -106,7 +107,7 @@ def approve(memory: Memory, *, by: User, now: datetime) -> Saved:
         _decide(locked, RevisionAction.APPROVE, Review.NONE, by, now)
         put_in_index(locked, embedded)
         if locked.is_automatic:
-            cap.keep_to_cap(locked.workspace_id, locked.owner_id, locked.agent_id)
+            keep_to_cap(locked.workspace_id, locked.owner_id, locked.agent_id)
     return Saved(locked, created=True)
 
 

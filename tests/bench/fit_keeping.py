@@ -16,7 +16,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from memories.judging.extraction import keeping
-from memories.judging.extraction.sentences import (
+from memories.judging.sentences import (
     TAGS,
     Passage,
     beside,

@@ -12,7 +12,7 @@ from django.utils import timezone
 from memories.forgetting.copies import LOOKED_FOR
 from memories.forgetting.forget import forget_memories, forget_noted, get_noted, noted
 from memories.models import CopyKind, KeptCopy, Memory
-from memories.writing import gate, undoing
+from memories.writing import changing, gate
 from memories.writing.gate import Draft
 from tests.api import Api, error_of, type_password_again
 from tests.conftest import Cast
@@ -106,7 +106,7 @@ def test_a_deleted_one_that_says_so_goes_whole_and_a_restored_one_is_left(cast: 
         gate.delete_memory(memory, by=cast.owner, now=timezone.now())
     forget(SECRET, cast.editor, cast.workspace)
     assert seen_by(cast.owner, cast.workspace) == {deleted, restored}
-    undoing.restore_memory(restored, by=cast.owner, now=timezone.now())
+    changing.restore_memory(restored, by=cast.owner, now=timezone.now())
     assert seen_by(cast.owner, cast.workspace) == {deleted}
     forget_noted(restored, by=cast.owner, now=timezone.now())
     assert set(Memory.objects.all()) == {deleted, restored}

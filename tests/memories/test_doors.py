@@ -45,9 +45,9 @@ WRITES = {
     ("memories/writing/gate.py", "_propose"): {"save"},
     ("memories/writing/changing.py", "change"): {"save"},
     ("memories/writing/gate.py", "delete_memory"): {"save"},
-    ("memories/writing/undoing.py", "restore_memory"): {"save"},
+    ("memories/writing/changing.py", "restore_memory"): {"save"},
     ("memories/writing/bulk.py", "_note_replaced"): {"update"},
-    ("memories/writing/undoing.py", "_point"): {"save"},
+    ("memories/writing/changing.py", "_point"): {"save"},
     ("memories/writing/review.py", "_decide"): {"save"},
     ("memories/writing/bulk.py", "-"): {"INSERT INTO"},
     # What no text is: times, links, sources, words, the rules it was checked by, and what goes for good.
@@ -59,7 +59,7 @@ WRITES = {
     ("memories/forgetting/copies.py", "drop_excerpts"): {"update"},
     ("memories/forgetting/copies.py", "drop_noted"): {"update"},
     ("memories/writing/sources.py", "set_sources"): {"save"},
-    ("memories/writing/correcting.py", "supersede"): {"save"},
+    ("memories/writing/extracting.py", "supersede"): {"save"},
     ("memories/indexing.py", "-"): {"UPDATE"},
     ("memories/recalling/loading.py", "-"): {"UPDATE"},
     ("memories/forgetting/secret_scan.py", "-"): {"UPDATE"},
@@ -72,7 +72,7 @@ WRITES = {
     ("tests/bench/bench_admin.py", "_measure"): {"UPDATE"},
     ("tests/bench/bench_admin.py", "test_growth"): {"TRUNCATE"},
 }
-ASKING = {"gate.py", "undoing.py", "bulk.py", "review.py", "late_vectors.py"}
+ASKING = {"gate.py", "changing.py", "bulk.py", "review.py", "late_vectors.py"}
 
 
 def sources() -> list[Path]:

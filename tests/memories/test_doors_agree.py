@@ -17,6 +17,7 @@ from memories.forgetting.forget import forget_memories
 from memories.models import Memory, Review
 from memories.writing import review
 from memories.writing.bulk import save_memories
+from memories.writing.changing import restore_memory
 from memories.writing.decide import (
     Known,
     New,
@@ -26,7 +27,6 @@ from memories.writing.decide import (
 )
 from memories.writing.drafts import Draft
 from memories.writing.gate import delete_memory, save_memory
-from memories.writing.undoing import restore_memory
 from memoryhub.errors import DomainError
 from memoryhub.llm.registry import get_embedder
 from tests.api import V1, Api

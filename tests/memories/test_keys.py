@@ -16,11 +16,11 @@ from django.utils import timezone
 from memories.forgetting.forget import forget_memories
 from memories.models import Memory, Scope
 from memories.writing import similar
+from memories.writing.changing import restore_memory
 from memories.writing.drafts import Draft
 from memories.writing.gate import delete_memory, edit_memory, save_memory
 from memories.writing.portable import read_memory
 from memories.writing.tombstones import WasForgotten
-from memories.writing.undoing import restore_memory
 from memoryhub.errors import Conflict, Invalid
 from tests.api import V1, Api
 from tests.chat.exchange.test_exchange import exported, imported_whole, lines_of

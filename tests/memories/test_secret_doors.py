@@ -14,7 +14,7 @@ from chat.models import MessageRole
 from memories.forgetting import secret_scan
 from memories.judging.secret_filter import RULES
 from memories.models import Memory, Refusal, SourceType
-from memories.writing import gate, undoing
+from memories.writing import changing, gate
 from memories.writing.bulk import save_memories
 from memories.writing.drafts import Draft, without_secrets
 from memories.writing.portable import read_memory
@@ -188,7 +188,7 @@ def test_what_a_program_makes_of_a_confirmed_memory_is_not_confirmed(cast: Cast)
 def test_a_confirmed_memory_can_be_deleted_and_restored(cast: Cast) -> None:
     memory = save(cast, confirmed=True)
     gate.delete_memory(memory, by=cast.owner, now=timezone.now())
-    assert undoing.restore_memory(memory, by=cast.owner, now=timezone.now()).deleted_at is None
+    assert changing.restore_memory(memory, by=cast.owner, now=timezone.now()).deleted_at is None
 
 
 def test_an_excerpt_goes_without_the_lines_that_hold_one() -> None:
@@ -229,7 +229,7 @@ def test_a_scan_hides_what_something_automatic_stored_and_leaves_what_a_person_w
     *_, scanned = secret_scan.scan(now=timezone.now())
     assert scanned.hidden == [(noticed.public_id, "card")]
     noticed.refresh_from_db()
-    restored = undoing.restore_memory(noticed, by=cast.owner, now=timezone.now())
+    restored = changing.restore_memory(noticed, by=cast.owner, now=timezone.now())
     Memory.objects.filter(pk=restored.pk).update(secret_rules=RULES - 1)
     *_, scanned = secret_scan.scan(now=timezone.now())
     assert scanned.hidden == []

@@ -15,8 +15,8 @@ from django.utils import timezone, translation
 
 from chat.chats.actions import delete_chat, restore_chat
 from memories.writing.bulk import save_memories
+from memories.writing.changing import restore_memory
 from memories.writing.gate import Draft, delete_memory, edit_memory
-from memories.writing.undoing import restore_memory
 from memoryhub.monitoring import origin
 from tests.admin_pages import run_action
 from tests.conftest import Cast

@@ -18,7 +18,7 @@ from chat.turns import runner
 from chat.turns.begin import begin_turn
 from memories import assets, tasks
 from memories.models import Asset, Memory
-from memories.writing import gate, undoing
+from memories.writing import changing, gate
 from memories.writing.bulk import save_memories
 from memories.writing.extracting import queue_extraction
 from memoryhub.languages import NUMBER, SENTENCES_END
@@ -126,7 +126,7 @@ def test_what_is_deleted_counts_until_it_is_gone(cast: Cast) -> None:
     for what in ("chats", "memories"):
         with pytest.raises(QuotaReached):
             require_room(what, cast.editor)
-    undoing.restore_memory(memory, by=cast.editor, now=NOW())
+    changing.restore_memory(memory, by=cast.editor, now=NOW())
     chat.delete()
     memory.delete()
     create_chat(workspace=cast.workspace, by=cast.editor, now=NOW())

@@ -16,7 +16,7 @@ import numpy as np
 
 from memories.judging.duplicates.alignment import MEASURES, Words, measure, words_of
 from memories.judging.encoder import Encoder, Read, logits
-from memories.judging.extraction.sentences import own_part
+from memories.judging.sentences import own_part
 from memoryhub.llm.base import Vectors
 
 __all__ = ["given_of", "head", "surest"]

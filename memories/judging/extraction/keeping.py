@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from memories.judging.encoder import Encoder, ReadOnce, logits
-from memories.judging.extraction.sentences import (
+from memories.judging.sentences import (
     Passage,
     Span,
     read,

@@ -26,8 +26,8 @@ from memories.judging.extraction.keeping import (
     statement,
     states_fact,
 )
-from memories.judging.extraction.sentences import JOINED, own_part
 from memories.judging.secret_filter import find_personal, find_secret
+from memories.judging.sentences import JOINED, own_part
 
 LEAST = 0.5  # chance from which a clause is kept; docs/figures.md has what others would give
 MORE_IN_SHORT = 0.2  # asked of messages that have little beside the clause to judge it by

@@ -23,8 +23,8 @@ from chat.pages import share_views
 from chat.turns.earlier_versions import bring_back, set_aside
 from memories.forgetting.forget import forget_memories
 from memories.models import Memory, Receipt, ReceiptItem
+from memories.writing.changing import restore_memory
 from memories.writing.gate import delete_memory
-from memories.writing.undoing import restore_memory
 from memoryhub.backup import dump
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.monitoring.logs import without_keys

@@ -20,6 +20,7 @@ from chat.models import Chat, Message, MessageRole, MessageStatus
 from chat.models.imports import Import, ImportStatus
 from memories.models import Memory, MemorySource, Receipt, ReceiptItem, Revision, Scope
 from memories.recalling.recall import recall
+from memories.writing.changing import restore_memory
 from memories.writing.gate import Draft, delete_memory, edit_memory, save_memory
 from memories.writing.portable import (
     DATES,
@@ -27,7 +28,6 @@ from memories.writing.portable import (
     PLAIN,
     SOURCE,
 )
-from memories.writing.undoing import restore_memory
 from tests.conftest import Cast
 from tests.factories import (
     HERE,

@@ -19,7 +19,7 @@ from django_q.models import Failure
 
 from chat.models import Chat
 from memories.models import Clearing, ClearingStatus, Extraction, Memory, Scope
-from memories.writing import gate, review, undoing
+from memories.writing import changing, gate, review
 from tests.admin_pages import run_action
 from tests.api import type_password_again
 from tests.conftest import Cast, make_cast
@@ -114,7 +114,7 @@ def make_rows(cast: Cast) -> Rows:
     Memory.objects.filter(pk=newer.pk).update(may_replace=memory)
     newest = make_memory("The kettle is blue", owner, place)
     Memory.objects.filter(pk=newest.pk).update(may_replace=make_memory("The kettle is black", owner, place))
-    newest = undoing.replace_older(newest, by=owner, now=now)
+    newest = changing.replace_older(newest, by=owner, now=now)
     gone = gate.delete_memory(make_memory("Cats purr", owner, place), by=owner, now=now)
     draft = gate.Draft("Dogs bark", place, cast.viewer).to_review()
     proposal = gate.save_memory(draft, by=cast.viewer, now=now).memory

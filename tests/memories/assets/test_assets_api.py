@@ -25,8 +25,8 @@ from memories import assets, tasks
 from memories.assets import download
 from memories.forgetting.forget import forget_memories
 from memories.models import Asset, Memory, Scope
+from memories.writing.changing import restore_memory
 from memories.writing.gate import delete_memory
-from memories.writing.undoing import restore_memory
 from memoryhub.errors import Invalid, NotFound, TooLarge
 from memoryhub.files import stored_files
 from memoryhub.files.file_stores import Folder

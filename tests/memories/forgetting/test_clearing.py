@@ -12,9 +12,9 @@ from django.utils import timezone
 from memories import tasks
 from memories.forgetting import clear
 from memories.models import Clearing, Memory, Scope
+from memories.writing.changing import restore_memory
 from memories.writing.gate import Draft, delete_memory, save_memory
 from memories.writing.tombstones import WasForgotten
-from memories.writing.undoing import restore_memory
 from tests.admin_pages import run_action, staff
 from tests.api import Api, type_password_again
 from tests.conftest import Cast

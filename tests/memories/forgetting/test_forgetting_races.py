@@ -17,8 +17,9 @@ from memories.models import Extraction, Memory, Receipt, ReceiptItem
 from memories.recalling.loading import note_use
 from memories.recalling.recall import recall
 from memories.recalling.receipts import split_recall, store_receipt
+from memories.writing import changing as undoing
 from memories.writing import extracting as run
-from memories.writing import gate, undoing
+from memories.writing import gate
 from memories.writing.bulk import save_memories
 from memories.writing.gate import Draft
 from memories.writing.similar import one_writer_at_a_time

@@ -21,7 +21,7 @@ from memories.judging import secret_filter
 from memories.judging.secret_filter import RULES
 from memories.models import Memory
 from memories.recalling.loading import load_memories
-from memories.writing import undoing
+from memories.writing import changing
 from memoryhub.database import queries
 from memoryhub.errors import SecretRefused
 from tests.conftest import Cast
@@ -89,7 +89,7 @@ def test_what_newer_rules_refuse_is_dropped_by_a_read_and_hidden_by_a_job(cast: 
     assert bad.revisions.first().action == "hide"  # type: ignore[union-attr]
     assert good.secret_rules == RULES
     with pytest.raises(SecretRefused):
-        undoing.restore_memory(bad, by=cast.owner, now=timezone.now())
+        changing.restore_memory(bad, by=cast.owner, now=timezone.now())
 
 
 @pytest.mark.parametrize("field", ["summary", "key", "category"])

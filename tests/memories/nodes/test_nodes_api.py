@@ -13,8 +13,8 @@ from django.utils import timezone
 
 from memories.models import Memory, MemoryNode, NodeMemory, NodeRelation, Scope
 from memories.nodes import nodes
+from memories.writing.changing import restore_memory
 from memories.writing.gate import delete_memory
-from memories.writing.undoing import restore_memory
 from tests.api import V1, Api, error_of, type_password_again
 from tests.conftest import Cast
 from tests.factories import make_key_text, make_memory, make_node, make_user, make_workspace

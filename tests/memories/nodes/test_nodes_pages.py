@@ -14,8 +14,8 @@ from django.utils import timezone
 
 from memories.models import Memory, MemoryNode, NodeMemory, NodeRelation, Scope
 from memories.nodes import nodes
-from memories.nodes.node_views import MEMORIES_SHOWN, NODES_SHOWN
 from memories.nodes.suggestions import DIFFERS_FROM, suggest_merges, suggest_topics
+from memories.pages.node_views import MEMORIES_SHOWN, NODES_SHOWN
 from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import make_memory, make_node, make_workspace

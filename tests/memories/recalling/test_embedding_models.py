@@ -18,8 +18,8 @@ from django_q.models import OrmQ
 from memories import tasks
 from memories.models import Memory
 from memories.recalling.recall import Recall, recall
+from memories.writing.changing import restore_memory
 from memories.writing.gate import Draft, delete_memory, edit_memory, save_memory
-from memories.writing.undoing import restore_memory
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import EmbedderBadRequest, EmbedderError, EmbedderUnavailable
 from tests.conftest import Cast

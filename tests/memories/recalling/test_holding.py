@@ -13,7 +13,7 @@ from memories.models import Memory
 from memories.recalling.recall import recall
 from memories.recalling.receipts import NO_LONGER_HOLDS, REPLACED
 from memories.recalling.workspace_search import search_workspace
-from memories.writing.undoing import hold_again, replace_older
+from memories.writing.changing import hold_again, replace_older
 from tests.conftest import Cast
 from tests.factories import HERE, make_memory
 

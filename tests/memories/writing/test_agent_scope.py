@@ -17,7 +17,7 @@ from memories import tasks
 from memories.models import Memory, Scope
 from memories.models.memory import AGENT_PLACES
 from memories.recalling.recall import recall
-from memories.writing import gate, undoing
+from memories.writing import changing, gate
 from memories.writing.bulk import save_memories
 from memories.writing.drafts import Draft
 from memories.writing.eviction import evict
@@ -83,7 +83,7 @@ def test_words_go_with_the_memory_however_it_goes(cast: Cast, planner: Agent) ->
     memory = of_agent(planner, TEXT, cast.editor)
     gate.delete_memory(memory, by=cast.editor, now=NOW)
     assert not PassageWord.objects.exists()
-    undoing.restore_memory(memory, by=cast.editor, now=NOW)
+    changing.restore_memory(memory, by=cast.editor, now=NOW)
     words = set(PassageWord.objects.values_list("lexeme", flat=True))
     gate.edit_memory(memory, content="The newsletter goes out on Fridays", by=cast.editor, now=NOW)
     changed = set(PassageWord.objects.values_list("lexeme", flat=True))

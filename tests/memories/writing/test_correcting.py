@@ -15,8 +15,8 @@ from chat.models import Chat
 from memories import tasks
 from memories.models import Memory
 from memories.writing import extracting
+from memories.writing.changing import hold_again, restore_memory
 from memories.writing.gate import Draft, edit_memory, save_memory
-from memories.writing.undoing import hold_again, restore_memory
 from tests.factories import make_chat, make_message, make_user, make_workspace
 from workspaces.models import Membership, Role, User, Workspace
 

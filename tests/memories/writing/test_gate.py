@@ -16,8 +16,8 @@ from memories.models import Memory, Scope
 from memories.recalling.recall import recall
 from memories.usage import count_live
 from memories.writing.bulk import save_memories
+from memories.writing.changing import keep_both, replace_older, restore_memory
 from memories.writing.gate import Draft, delete_memory, edit_memory, save_memory
-from memories.writing.undoing import keep_both, replace_older, restore_memory
 from memoryhub.database import queries
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from memoryhub.llm.base import Embedder

@@ -13,7 +13,7 @@ from memories.forgetting.forget import forget_memories
 from memories.models import Memory, Review, Tombstone
 from memories.recalling.recall import recall
 from memories.usage import count_live
-from memories.writing import gate, review, undoing
+from memories.writing import changing, gate, review
 from memories.writing.gate import Draft, save_memory
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from tests.conftest import Cast
@@ -146,7 +146,7 @@ def test_a_proposal_with_a_key_changes_nothing_in_place(cast: Cast) -> None:
 
 def test_restoring_is_no_way_around_the_review(cast: Cast) -> None:
     with pytest.raises(Conflict) as refused:
-        undoing.restore_memory(propose(cast), by=cast.editor, now=timezone.now())
+        changing.restore_memory(propose(cast), by=cast.editor, now=timezone.now())
     assert refused.value.code == "in_review"
 
 

@@ -27,8 +27,8 @@ from memories.tidying.lists import without_vector
 from memories.tidying.pairs import pairs_in
 from memories.usage import live_in
 from memories.writing.bulk import save_memories
+from memories.writing.changing import restore_memory
 from memories.writing.gate import Draft, delete_memory, edit_memory, save_memory
-from memories.writing.undoing import restore_memory
 from tests.factories import HERE, make_artifact, make_document, make_memory
 from tests.routes import ROWS
 from tests.test_access_matrix import ask

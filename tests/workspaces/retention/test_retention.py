@@ -16,7 +16,7 @@ from chat.models import Chat
 from memories.forgetting import forget
 from memories.models import Memory, Receipt, ReceiptItem
 from memories.recalling.recall import recall
-from memories.writing.undoing import restore_memory
+from memories.writing.changing import restore_memory
 from memoryhub.errors import Forbidden, Invalid
 from tests.api import Api
 from tests.conftest import Cast

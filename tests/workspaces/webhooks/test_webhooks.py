@@ -17,9 +17,9 @@ from chat.agents.run_progress import _end as end_run
 from chat.models.runs import Run
 from memories.forgetting.forget import forget_memories
 from memories.writing.bulk import save_memories
+from memories.writing.changing import restore_memory
 from memories.writing.gate import delete_memory, edit_memory, save_memory
 from memories.writing.review import approve, reconsider
-from memories.writing.undoing import restore_memory
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from tests.conftest import Cast
 from tests.factories import make_document, make_memory, make_webhook

@@ -7,22 +7,123 @@ from collections.abc import Sequence
 from typing import Any
 
 from allauth.account.decorators import reauthentication_required
+from django import forms
 from django.contrib import messages as notices
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memories.models import Memory, MemoryNode, NodeRelation
-from memories.nodes import node_page, nodes, suggestions
-from memories.nodes.node_forms import NodeForm, RelationForm
+from memories.models.node import (
+    KIND_LENGTH,
+    NODE_DESCRIPTION_LENGTH,
+    NODE_NAME_LENGTH,
+    RELATION_LENGTH,
+    MemoryNodeQuerySet,
+)
+from memories.nodes import nodes, suggestions
+from memories.nodes.nodes import fold, number_of, relations_among, with_counts
 from memories.pages.panel_page import PanelFilters, filtered
 from workspaces.access import get_workspace
-from workspaces.models import Role, Workspace
+from workspaces.models import Role, User, Workspace
 from workspaces.views import PageRequest
+from workspaces.views.forms import DomainForm
+
+
+def _offering(names: str) -> forms.TextInput:
+    """A field of one line with suggestions: those of the page's ``<datalist>`` of this id."""
+    return forms.TextInput(attrs={"list": names, "autocomplete": "off"})
+
+
+class NodeForm(DomainForm):
+    name = forms.CharField(
+        label=later("Name"),
+        max_length=NODE_NAME_LENGTH,
+        widget=forms.TextInput(attrs={"autocomplete": "off", "placeholder": later("For example: Apollo")}),
+    )
+    kind = forms.CharField(
+        label=later("Kind"), max_length=KIND_LENGTH, required=False, widget=_offering("usual-kinds")
+    )
+    description = forms.CharField(
+        label=later("What it is"),
+        max_length=NODE_DESCRIPTION_LENGTH,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2}),
+    )
+    gathers_by_name = forms.BooleanField(
+        label=later("Gather memories that name it"), required=False, initial=True
+    )
+
+    @classmethod
+    def of(cls, node: MemoryNode) -> NodeForm:
+        return cls(initial={name: getattr(node, name) for name in cls.base_fields}, auto_id="node-%s")
+
+
+class RelationForm(DomainForm):
+    """ "… works on Apollo": the other node is asked for by its name."""
+
+    relation = forms.CharField(
+        label=later("Relation"), max_length=RELATION_LENGTH, widget=_offering("usual-relations")
+    )
+    other = forms.CharField(
+        label=later("The other topic"), max_length=NODE_NAME_LENGTH, widget=_offering("node-names")
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("auto_id", "relation-%s")
+        super().__init__(*args, **kwargs)
+        self.fields["relation"].widget.attrs["placeholder"] = later("works on")
+
+
+MOST_DRAWN = 60
+MOST_OFFERED = 50
+
+
+def has_nodes(workspace: Workspace) -> bool:
+    """Whether there is a topic to go to. One query."""
+    return MemoryNode.objects.filter(workspace=workspace).exists()
+
+
+def search_nodes(workspace: Workspace, user: User, query: str = "", *, after: str = "") -> MemoryNodeQuerySet:
+    """By name, with counts: those whose name or kind holds the query, that follow the one with the id ``after``."""
+    found = MemoryNode.objects.filter(workspace=workspace).order_by("folded", "pk")
+    if query:
+        found = found.filter(Q(folded__contains=fold(" ".join(query.split()))) | Q(kind__icontains=query))
+    if after:
+        last = MemoryNode.objects.filter(workspace=workspace, public_id=after).first()
+        if last is None:
+            return found.none()
+        found = found.filter(folded__gt=last.folded)
+    return with_counts(found, workspace, user)
+
+
+def best_related(workspace: Workspace, user: User) -> tuple[list[MemoryNode], list[NodeRelation]]:
+    """The nodes with most relations, at most MOST_DRAWN, with counts, and the relations among them."""
+    most = MemoryNode.objects.filter(workspace=workspace).annotate(
+        relation_count=number_of(NodeRelation.objects.all(), "source")
+        + number_of(NodeRelation.objects.all(), "target")
+    )
+    keys = list(most.order_by("-relation_count", "folded").values_list("pk", flat=True)[:MOST_DRAWN])
+    drawn = list(with_counts(MemoryNode.objects.filter(pk__in=keys), workspace, user))
+    return drawn, relations_among(drawn)
+
+
+def kinds(workspace: Workspace) -> list[str]:
+    """Those in use, to choose from."""
+    used = MemoryNode.objects.filter(workspace=workspace).exclude(kind="").order_by("kind")
+    return list(used.values_list("kind", flat=True).distinct()[:MOST_OFFERED])
+
+
+def relation_types(workspace: Workspace) -> list[str]:
+    """Those in use, to choose from."""
+    used = NodeRelation.objects.filter(source__workspace=workspace).order_by("relation")
+    return list(used.values_list("relation", flat=True).distinct()[:MOST_OFFERED])
+
 
 NODES_SHOWN = 50
 NAMES_OFFERED = 200
@@ -83,10 +184,10 @@ def node_list(request: PageRequest, ws_id: str) -> HttpResponse:
         notices.success(request, _("“%(name)s” has been created.") % {"name": made.name})
         return _to(made)
     query, after = request.GET.get("q", "").strip(), request.GET.get("after", "")
-    listed = node_page.search_nodes(workspace, request.user, query, after=after)[: NODES_SHOWN + 1]
+    listed = search_nodes(workspace, request.user, query, after=after)[: NODES_SHOWN + 1]
     shown = list(listed)
     more = shown[NODES_SHOWN - 1].public_id if len(shown) > NODES_SHOWN else ""
-    drawn, relations = ([], []) if query or after else node_page.best_related(workspace, request.user)
+    drawn, relations = ([], []) if query or after else best_related(workspace, request.user)
     context |= {
         "form": form,
         "nodes": shown[:NODES_SHOWN],
@@ -97,7 +198,7 @@ def node_list(request: PageRequest, ws_id: str) -> HttpResponse:
         "relations": relations,
         "drawing": _drawing(drawn, relations, ws_id),
         "total": MemoryNode.objects.filter(workspace=workspace).count(),
-        "kinds": node_page.kinds(workspace),
+        "kinds": kinds(workspace),
         "suggested": [] if query or after else suggestions.suggest_topics(workspace, request.user),
         "merges": [] if query or after else suggestions.suggest_merges(workspace),
         "differs_from": suggestions.DIFFERS_FROM,
@@ -123,8 +224,8 @@ def _page(request: PageRequest, node: MemoryNode, context: dict[str, Any], **for
         "form": NodeForm.of(node),
         "relation_form": RelationForm(),
         "names": MemoryNode.objects.filter(workspace=workspace).exclude(pk=node.pk)[:NAMES_OFFERED],
-        "relation_types": node_page.relation_types(workspace),
-        "kinds": node_page.kinds(workspace),
+        "relation_types": relation_types(workspace),
+        "kinds": kinds(workspace),
     } | forms
     failed = any(form.errors for form in forms.values())
     return render(request, "memories/nodes/node.html", context, status=422 if failed else 200)
