@@ -57,9 +57,9 @@ def get_asset(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Asset:
 def attach(memory: Memory, *, name: str, content: Iterable[bytes], by: User | None, now: datetime) -> Asset:
     """Store a file with a memory. Reads ``content`` once, never all of it into memory.
 
-    Raises TooManyRequests, TooLarge over MEMORYHUB_ASSET_MAX_BYTES, Invalid when it is empty, SecretRefused for its
-    name, Conflict when the memory has MOST_ASSETS, QuotaReached, NotFound when it was deleted meanwhile, Forbidden
-    where it must stay on this machine and files do not, Unavailable when nothing more is taken there.
+    Raises TooManyRequests, TooLarge over MEMORYHUB_ASSET_MAX_BYTES, Invalid if it is empty, SecretRefused for its name,
+    Conflict if the memory has MOST_ASSETS, QuotaReached, NotFound if the memory has been deleted, Forbidden if it must
+    stay on this machine and files do not, Unavailable if the store takes nothing more.
     """
     name = clean_name(name)
     if find_secret(name):

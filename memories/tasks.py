@@ -81,14 +81,14 @@ def rerun_extraction(*, memory_id: int, by_id: int | None, version: str = "") ->
 
 @job
 def recheck_memories(*, memory_ids: Sequence[int]) -> int:
-    """These were recalled although newer rules for credentials have not seen them; how many are hidden now."""
+    """Check recalled memories against newer rules for credentials. Return how many are hidden now."""
     rows = Memory.objects.filter(pk__in=memory_ids, deleted_at=None).defer("search")
     return secret_scan.recheck(list(rows), now=timezone.now())
 
 
 @job
 def sweep() -> str:
-    """Every minute: take up what no job is doing. The queue only hurries work; the tables know what is left."""
+    """Every minute, take up work that no job is doing. The queue only starts work; the tables say what is left."""
     extracted = extracting.sweep(now=timezone.now())
     if reembedding.has_work():
         reembedding.queue()

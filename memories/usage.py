@@ -1,4 +1,4 @@
-"""What the memory panel counts and lists."""
+"""The counts and lists of the memory panel."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Day:
 @dataclass(frozen=True)
 class Chart:
     title: str
-    empty: str  # what is said where there is nothing to draw
+    empty: str  # the sentence in place of an empty chart
     series: tuple[Series, ...]
     days: tuple[Day, ...]
     top: int
@@ -165,7 +165,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Kind:
-    """How often a sort of credential was refused; ``share`` of the most frequent one, 0 to 100."""
+    """The number of refusals of one kind of credential; ``share`` of the most frequent one, 0 to 100."""
 
     name: str
     number: int

@@ -61,7 +61,7 @@ class Group:
 
 
 def overview(user: Any, now: datetime, workspace_id: int | None = None) -> list[Group]:
-    """What this member of staff may see, in the order in which they would ask. Of one workspace, what lies in it."""
+    """Return the groups of figures that this member of staff may see, of one workspace or of all."""
     within = Within(user, now, workspace_id)
     groups = [
         Group("Needs attention", list(_waiting(within))),
@@ -74,7 +74,7 @@ def overview(user: Any, now: datetime, workspace_id: int | None = None) -> list[
 
 @dataclass(frozen=True)
 class Within:
-    """Who looks, when, and at which workspace: all figures are narrowed to that."""
+    """The viewer, the moment and the workspace to which all figures are narrowed."""
 
     user: Any
     now: datetime
@@ -311,7 +311,7 @@ def dashboard(request: HttpRequest, now: datetime) -> dict[str, Any]:
 
 
 def _proposals(user: Any, workspace_id: int | None) -> QuerySet[Memory]:
-    """What waits for review, the longest first."""
+    """Return the proposals that wait for review, oldest first."""
     rows = readable(Memory.objects.filter(review=Review.PENDING), user)
     rows = rows if workspace_id is None else rows.filter(workspace=workspace_id)
     rows = rows.select_related("workspace", "author", "edited_by").defer(

@@ -1,4 +1,4 @@
-"""What the list of memories can be narrowed by. Each narrows by an index or walks the newest rows first."""
+"""Filters of the list of memories. Each uses an index or reads the newest rows first."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class VectorFilter(ChoiceFilter):
 
 
 class RecalledFilter(ChoiceFilter):
-    """What nobody was reminded of for long. No index: one over the moment of recall would make each recall dearer."""
+    """Memories that no recall has returned for long. Without an index, which would make each recall more expensive."""
 
     parameter_name = "recalled"
     offered = [
@@ -138,5 +138,5 @@ def may_read_personal(user: Any) -> bool:
 
 
 def readable(rows: QuerySet[Any], user: Any) -> QuerySet[Any]:
-    """Those of these memories that this member of staff may read, given that they may look at memories at all."""
+    """Filter to memories that this member of staff may read, given that they may open the list at all."""
     return rows if may_read_personal(user) else rows.filter(owner=None)

@@ -95,9 +95,9 @@ ID_FIELDS = {
 
 
 def search_memories(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
-    """The rows that match, in the order they had. An id is exact; all words match, by their beginnings.
+    """Return the matching rows in their order. An id is exact; all words must match, by their beginnings.
 
-    Only these rows are asked: whether others have a word would show in which way is taken.
+    Only these rows are searched, so that the result does not reveal whether others have a word.
     """
     if not text or PATTERN.fullmatch(text):
         return rows_by_id(rows, text, ID_FIELDS)

@@ -29,7 +29,9 @@ from workspaces.models import Workspace
 
 
 def chosen_workspace(request: HttpRequest) -> Workspace | None:
-    """None means all of them: nothing or nonsense was asked for, or this person may not look at workspaces."""
+    """Return the workspace in the address. None means all: none or an unknown one is named, or this person may not see
+    workspaces.
+    """
     asked = request.GET.get("workspace", "")
     if not (asked.isascii() and asked.isdigit() and len(asked) < 18 and may_choose(request)):
         return None
@@ -77,7 +79,7 @@ def possible_updates(user: Any, workspace_id: int | None) -> QuerySet[Memory]:
 
 
 def with_older(rows: QuerySet[Memory]) -> list[Pair]:
-    """One query."""
+    """Load each memory with the older one that it may replace. One query."""
     people = (
         "workspace",
         "author",
@@ -105,9 +107,9 @@ def equal_texts(workspace_id: int | None) -> list[Copy]:
 
 
 def copies(wanted: Sequence[Copy], user: Any) -> list[Pair]:
-    """These copies, each beside the first of its place. Two queries.
+    """Return these copies, each beside the first of its scope. Two queries.
 
-    Fewer than were asked for where some are not this person's to read, or are the first of another place.
+    There are fewer if this person may not read some, or some are the first of another scope.
     """
     these = Q()
     for workspace, text in dict.fromkeys((workspace, text) for workspace, text, _ in wanted):

@@ -51,7 +51,9 @@ def scope_of(
 
 
 def count_in(workspace: Workspace, scope: str, agent: Agent | None, *, by: User) -> tuple[int, int]:
-    """How many memories a soft clearing deletes, and how many one for good removes (deleted and proposed ones too)."""
+    """Return how many memories a soft clearing deletes, and how many one for good removes (with deleted and proposed
+    ones).
+    """
     rows = in_scope(workspace, scope, by, agent)
     return rows.filter(deleted_at=None).count(), rows.count()
 

@@ -79,7 +79,7 @@ def register_elsewhere(room: Elsewhere) -> None:
 
 
 def drop_elsewhere(wanted: Wanted, by: User) -> Counts:
-    """After the commit, so that whatever comes later meets the tombstones."""
+    """Remove copies after the commit, so that later writes find the tombstones."""
     return sum((room(wanted, by) for room in _elsewhere), Counter()) if wanted.texts else Counter()
 
 
@@ -150,7 +150,7 @@ def drop_noted(memory: Memory, by: User) -> Counts:
 
 
 def own_items(items: QuerySet[ReceiptItem], by: User | None) -> int:
-    """How many of these stand under answers to this person; how often others recalled something is theirs to know."""
+    """Count the items under answers to this person; how often others recalled something is not reported."""
     return (items if by is None else items.filter(receipt__user=by)).count()
 
 
@@ -176,7 +176,7 @@ def drop_excerpts(ids: Sequence[int]) -> int:
 
 
 def drop_earlier_excerpts(ids: Sequence[int]) -> None:
-    """Those in the histories of these memories."""
+    """Remove excerpts from the histories of these memories."""
     rows = Revision.objects.filter(memory_id__in=ids, before__has_key="source_excerpt")
     for revision in rows:
         revision.before.pop("source_excerpt")

@@ -46,12 +46,12 @@ from workspaces.index.words import unindex_words
 from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, CommonWord, Membership, PlaceStatistics, Role, User, Workspace
 
-LOOKED_UP = 5  # texts that are asked for again afterwards
+LOOKED_UP = 5  # texts that are searched for again afterwards
 
 
 @dataclass(frozen=True)
 class Report:
-    """What an act removed for good, and what asking again brings: ``found`` memories that say the same still."""
+    """The rows removed for good, and the memories that a new search still finds saying the same (``found``)."""
 
     removed: Counts = field(default_factory=Counter)
     tombstones: int = 0
@@ -73,7 +73,9 @@ class Gone:
 
 
 def require_right(memory: Memory, by: User) -> None:
-    """What cannot be undone takes more than writing: its author, the owner of a personal one, or a workspace owner."""
+    """Require the right to forget for good, which takes more than writing: being author, owner of a personal memory, or
+    workspace owner.
+    """
     if not may_forget(memory, by, role_in(by, memory.workspace)):
         raise Forbidden(_("Only its author or an owner of the workspace can forget a memory for good."))
 
@@ -190,7 +192,7 @@ def _forget(
 
 
 def _texts(memories: Sequence[Memory]) -> list[tuple[int, str]]:
-    """What these say and said, with their place."""
+    """Return the present and past texts of these memories, with their scope."""
     texts = [(memory.place, text) for memory in memories for text in (memory.content, memory.summary) if text]
     places = {memory.pk: memory.place for memory in memories}
     for pk, before in Revision.objects.filter(memory_id__in=places).values_list("memory_id", "before"):
@@ -204,7 +206,9 @@ def _is_among(among: QuerySet[Memory]) -> Exists:
 
 
 def _beside(memories: Sequence[Memory], by: User | None) -> QuerySet[Memory]:
-    """Where copies may lie: in their workspaces, and in what is ``by``'s alone, which may come from chats there."""
+    """Return the memories that may hold copies: in the same workspaces, and ``by``'s personal ones, which may come from
+    chats there.
+    """
     return Memory.objects.filter(
         Q(workspace__in={memory.workspace_id for memory in memories}) | Q(owner=by, owner__isnull=False)
     )
@@ -265,7 +269,9 @@ def _note(gone: Gone, by: User | None) -> None:
 
 
 def _lock(rows: QuerySet[Memory]) -> list[Memory]:
-    """These rows, locked until commit, and before them their workspaces' writers: nobody saves the same meanwhile."""
+    """Lock these rows until commit, after the writers of their workspaces, so that nobody saves the same text in
+    between.
+    """
     for workspace in Workspace.objects.filter(pk__in=rows.order_by().values("workspace")).order_by("pk"):
         one_writer_at_a_time(workspace)
     locked = rows.order_by("pk").select_for_update(of=("self",)).select_related("workspace", "owner")
@@ -273,7 +279,7 @@ def _lock(rows: QuerySet[Memory]) -> list[Memory]:
 
 
 def _equals(memories: Sequence[Memory]) -> list[int]:
-    """What says the same in the same place: forgotten softly before, or saved twice by the same person."""
+    """Return memories with an equal text in the same scope: softly forgotten, or saved twice by the same person."""
     said = {(memory.place, memory.content_hash) for memory in memories}
     equals = Memory.objects.filter(
         Q(deleted_at__isnull=False) | Q(author_id__in={memory.author_id for memory in memories}),
@@ -294,7 +300,7 @@ def _remove(ids: Sequence[int], by: User | None = None) -> Counts:
 
 
 def _counting(by_label: dict[str, int], own: int) -> Counts:
-    """What ``delete()`` says, without what was noted under the answers of others, nor the notes left for them."""
+    """Return the counts of ``delete()``, without receipts under answers to others and notes left for them."""
     removed = counted(by_label)
     for name in ("receipt items", "kept copies"):
         removed.pop(name, None)
@@ -302,7 +308,7 @@ def _counting(by_label: dict[str, int], own: int) -> Counts:
 
 
 def _report(gone: Gone, by: User | None, now: datetime) -> Report:
-    """After the commit. What the rooms above keep in files goes now."""
+    """Report after the commit, and remove what other apps keep in files."""
     if by is not None:
         gone.removed += copies.drop_elsewhere(gone.wanted, by)
     found = others = 0

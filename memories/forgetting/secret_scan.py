@@ -30,7 +30,7 @@ UPDATE memories_memory SET secret_rules = %s WHERE id IN (
 
 @dataclass
 class Scan:
-    """How far it is. ``hidden``: (id, kind of credential); never a text."""
+    """The progress of a scan. ``hidden``: (id, kind of credential), never a text."""
 
     total: int
     checked: int = 0
@@ -49,13 +49,13 @@ def recheck(memories: Sequence[Memory], *, now: datetime) -> int:
     return len(found)
 
 
-def scan(*, now: datetime, anew: bool = False, hide: bool = True) -> Generator[Scan, None, None]:
-    """Check the live memories that today's rules have not seen, in batches; yields after each.
+def scan(*, now: datetime, check_all: bool = False, hide: bool = True) -> Generator[Scan, None, None]:
+    """Check the live memories that today's rules have not checked, in batches; yield after each.
 
-    ``anew``: all of them. Without ``hide`` nothing is changed, and nothing is marked as checked.
+    ``check_all``: check the others too. Without ``hide`` nothing is changed or marked as checked.
     """
     rows = Memory.objects.filter(deleted_at=None)
-    rows = rows if anew else rows.exclude(secret_rules=RULES)
+    rows = rows if check_all else rows.exclude(secret_rules=RULES)
     progress, after = Scan(rows.count()), 0
     while batch := list(rows.filter(pk__gt=after).order_by("pk").defer("search")[:BATCH]):
         after = batch[-1].pk

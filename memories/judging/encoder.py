@@ -44,7 +44,7 @@ class ReadOnce:
 
 
 def logits(given: Vectors, fitted: dict[str, Vectors]) -> Vectors:
-    """What each net says of each row: (nets, rows)."""
+    """Return the logit of each network for each row: (networks, rows)."""
     hidden = np.maximum(given @ fitted["inner"] + fitted["inner_bias"][:, None], 0)
     said: Vectors = np.einsum("mnh,mh->mn", hidden, fitted["outer"]) + fitted["outer_bias"][:, None]
     return said

@@ -57,7 +57,7 @@ def sentences(text: str) -> Iterator[tuple[int, int, bool]]:
 
 
 def own_part(text: str) -> str:
-    """What of a message is read: of one that is mostly pasted its beginning."""
+    """Return the part of a message that is read: only the beginning if most of it is pasted."""
     text = text[:MAX_READ].replace("\u2019", "'")
     if len(text) <= LONG:
         return text

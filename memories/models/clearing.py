@@ -79,7 +79,7 @@ class Clearing(models.Model):
         return ended and not self.for_good and self.deleted().exists()
 
     def deleted(self) -> MemoryQuerySet:
-        """Those that it deleted, unless they were restored or forgotten since."""
+        """Return the memories that it deleted, unless they have been restored or forgotten since."""
         return self.memories().filter(deleted_at=self.started_at, review=Review.NONE)
 
     def memories(self) -> MemoryQuerySet:

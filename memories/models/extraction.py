@@ -1,4 +1,4 @@
-"""The record of mining one finished turn. It is the truth about that work; the queue only hurries it."""
+"""The record of extracting one finished turn. This row says what is done; the queue only starts the work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes without a word of a text: where a forgotten one is still quoted, and what Tidy was told to leave as it is."""
+"""Notes without a word of a text: where a forgotten one is still quoted, and what Tidy should leave as it is."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ class CopyKind(models.TextChoices):
 
 
 class KeptCopy(models.Model):
-    """A copy that whoever forgot the text may not forget: a note for those who may. By ``forgetting.copies``."""
+    """A copy of a forgotten text that the person who forgot it may not remove: a note for those who may. See
+    ``forgetting.copies``.
+    """
 
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="kept_copies")
     kind = models.CharField(max_length=10, choices=CopyKind.choices)

@@ -105,7 +105,7 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         return self.filter(Q(valid_to=None) | Q(valid_to__gt=at))
 
     def visible_to(self, user: User) -> MemoryQuerySet:
-        """What this person's memberships allow: all but the personal memories of others in their workspaces."""
+        """Filter by this person's memberships: everything but the personal memories of others in their workspaces."""
         return self.filter(workspace__memberships__user=user).nobody_elses(user)
 
     def nobody_elses(self, user: User) -> MemoryQuerySet:
@@ -113,16 +113,16 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         return self.filter(Q(owner=None) | Q(owner=user))
 
     def forgettable_by(self, user: User) -> MemoryQuerySet:
-        """What this person may remove for good, deleted ones included; ``forget.may_forget`` of many."""
+        """Filter to what this person may remove for good, deleted ones included; ``forget.may_forget`` for many."""
         places = Membership.objects.filter(user=user)
         shared = Q(workspace__in=places.filter(role=Role.OWNER).values("workspace"))
         shared |= Q(author=user, workspace__in=places.filter(role=Role.EDITOR).values("workspace"))
         return self.filter(Q(owner=user) | Q(shared, owner=None))
 
     def recallable_in(self, workspace: Workspace, user: User, agent: Agent | None = None) -> MemoryQuerySet:
-        """What belongs to a conversation of this person in this workspace, their personal memories included.
+        """Filter to what belongs to this person's conversations in this workspace, their personal memories included.
 
-        Those of an assistant belong to the chats with it alone.
+        Memories of an assistant belong to the chats with it alone.
         """
         here = Q(workspace=workspace, scope=Scope.WORKSPACE) | Q(scope=Scope.USER, owner=user)
         if agent is not None:
@@ -238,7 +238,7 @@ class Memory(models.Model):
     updated_at = models.DateTimeField(default=timezone.now)
     last_accessed_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
-    # A proposal has a deleted_at as well, so that whatever knows of deleting knows of proposals (writing.review).
+    # A proposal has a deleted_at as well, so all code that skips deleted rows skips it (writing.review).
     review = models.CharField(max_length=10, choices=Review.choices, default=Review.NONE, blank=True)
     # By which rules for credentials it was checked (memories.forgetting.secret_scan).
     secret_rules = models.IntegerField(default=0, editable=False)
@@ -316,7 +316,7 @@ class Memory(models.Model):
             models.CheckConstraint(
                 condition=Q(review="") | Q(deleted_at__isnull=False), name="proposals_are_not_in_use"
             ),
-            # The same place, whatever the scope: that follows from whose it is (scope_says_whose). An expired one keeps
+            # Any scope: it follows from the owner (scope_says_whose). An expired one keeps
             # its key until another takes it, since an index knows no time.
             models.UniqueConstraint(
                 "workspace",
@@ -343,8 +343,9 @@ class Memory(models.Model):
 
     @property
     def place(self) -> int:
-        """Where recall looks for it, as a number: the workspace's key; for a personal memory its owner's, negated; for
-        an assistant's ``AGENT_PLACES`` and its key (docs/decisions/0011). The same in SQL is ``PLACE``.
+        """Return the number of the scope in which recall searches: the workspace's key; for a personal memory its
+        owner's, negated; for an assistant's ``AGENT_PLACES`` plus its key (docs/decisions/0011). ``PLACE`` is the same
+        in SQL.
         """
         return place_of(self.workspace_id, owner_id=self.owner_id, agent_id=self.agent_id)
 
@@ -372,14 +373,14 @@ class Memory(models.Model):
 
     @property
     def written_by(self) -> User | None:
-        """Who wrote the words as they are now: the last person who changed them, else the author."""
+        """Return the author of the present text: the last person who changed it, else the author."""
         return self.author if self.edited_at is None else self.edited_by
 
     @property
     def rests_on(self) -> dict[str, str] | None:
-        """Who said what it rests on (a ``Speaker``) and the public id of that; None where it is a person's own words.
+        """Return the ``Speaker`` and the public id of the source that it rests on; None for a person's own words.
 
-        An import brings ``source_details`` as the file has them, so these may hold anything.
+        An import brings ``source_details`` as they are in the file, so they may hold anything.
         """
         named = self.source_details.get("rests_on")
         if not isinstance(named, dict) or named.get("speaker") not in tuple(Speaker):
@@ -442,9 +443,10 @@ class RevisionAction(models.TextChoices):
 
 
 class Revision(models.Model):
-    """What changed, when, by whom (empty: by the system). ``before`` holds the old values of the changed fields.
+    """A change of a memory: its time and author (empty: the system). ``before`` holds the old values of the changed
+    fields.
 
-    Where a key went, ``key_went_to`` beside it is the other memory's id. Of what was also said it holds those words.
+    If a key moved, ``key_went_to`` beside it is the other memory's id. For another wording ``before`` holds that text.
     """
 
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="revisions")

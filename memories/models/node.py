@@ -25,8 +25,8 @@ class MemoryNodeQuerySet(models.QuerySet["MemoryNode"]):
 
 
 class MemoryNode(models.Model):
-    """Somebody or something that memories are about. Shared with the workspace; which of its memories a person
-    sees is asked of the memories, never of the links.
+    """A person, project or thing that memories are about. It is shared with the workspace; a person sees only those of
+    its memories that they may see.
     """
 
     role: str  # the reader's, where ``visible_to`` has annotated it

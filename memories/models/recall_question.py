@@ -15,7 +15,7 @@ QUESTION_LENGTH = 500
 
 class RecallQuestionQuerySet(models.QuerySet["RecallQuestion"]):
     def visible_to(self, user: User) -> RecallQuestionQuerySet:
-        """Those of this person's workspaces: all but the personal ones of others, as with memories."""
+        """Filter by this person's workspaces: everything but the personal questions of others."""
         return self.filter(workspace__memberships__user=user).filter(Q(owner=None) | Q(owner=user))
 
 
@@ -46,7 +46,9 @@ class RecallQuestion(models.Model):
 
 
 class ExpectedMemory(models.Model):
-    """One that should be found. ``rank``: at which place it was, empty: not at all; ``reason``: why it is not used."""
+    """A memory that a question should find. ``rank``: its last rank, empty if it was not found; ``reason``: why it is
+    not used.
+    """
 
     question = models.ForeignKey(
         RecallQuestion, on_delete=models.CASCADE, db_index=False, related_name="expected"

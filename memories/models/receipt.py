@@ -1,4 +1,4 @@
-"""What a turn recalled, with scores, what it used and what it left out."""
+"""Receipts of turns: the recalled memories with scores, those used and those left out."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class Receipt(models.Model):
 
 
 class Strength(models.TextChoices):
-    """How sure it was that a memory was wanted."""
+    """The strength with which a memory was wanted."""
 
     STRONG = "strong", gettext_lazy("Strong")
     RELATED = "related", gettext_lazy("Related")
 
 
 class ReceiptItem(models.Model):
-    """One recalled memory as it read at that moment. ``reason`` says why it was left out; empty: it was used."""
+    """A recalled memory as it read at that moment. ``reason`` says why it was left out; empty: it was used."""
 
     receipt = models.ForeignKey(Receipt, on_delete=models.CASCADE, related_name="items")
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="receipt_items")

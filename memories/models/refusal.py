@@ -1,4 +1,4 @@
-"""How often something was not stored, and why. Never what it was."""
+"""Counts of refused memories by reason, without the text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ KIND_LENGTH = 40
 
 
 class Refusal(models.Model):
-    """One row a day, workspace, origin and kind. Written by ``memories.writing.refusal_counts`` alone."""
+    """A row for each day, workspace, origin and reason. Written by ``memories.writing.refusal_counts`` alone."""
 
     day = models.DateField()
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, db_index=False, related_name="+")

@@ -39,7 +39,7 @@ def announce_many(memories: Sequence[Memory], action: str) -> None:
 
 
 def tell_webhooks(memories: Sequence[Memory], action: str) -> None:
-    """Of what everybody in the workspace may see: never of personal memories, nor of proposals."""
+    """Queue webhook events for memories that all members may see: never personal ones or proposals."""
     if action not in _TOLD:
         return
     event, by_workspace = _TOLD[action], defaultdict[int, list[str]](list)
@@ -52,7 +52,7 @@ def tell_webhooks(memories: Sequence[Memory], action: str) -> None:
 
 
 def text_for_webhook(workspace: Workspace, public_id: str) -> Mapping[str, Any] | None:
-    """What it says now, where it is in use, no person's own, and nothing that newer rules for credentials refuse."""
+    """Return a live, shared memory's fields for a webhook; None if it is gone or today's rules refuse it."""
     found = Memory.objects.live().filter(workspace=workspace, owner=None, public_id=public_id).first()
     if found is None or (found.secret_rules != RULES and kind_in(found)):
         return None

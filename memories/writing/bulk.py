@@ -31,8 +31,8 @@ from memories.writing.similar import (
     NEAREST,
     Similar,
     fits,
-    holders_beside,
     judge,
+    key_owners_beside,
     one_writer_at_a_time,
     rows_beside,
 )
@@ -93,7 +93,7 @@ class _There:
     known: dict[int, Memory]
     up_to: int | None
     equals: dict[str, list[Memory]] = field(default_factory=dict)  # the oldest first
-    holders: dict[str | None, Memory] = field(default_factory=dict)
+    key_owners: dict[str | None, Memory] = field(default_factory=dict)
 
     def beside(self, memory: Memory, now: datetime) -> _Beside:
         return _Beside(self, memory, now)
@@ -105,7 +105,7 @@ class _There:
         if self.up_to is None:
             self.equals.setdefault(memory.content_hash, []).append(memory)
         if memory.key:
-            self.holders[memory.key] = memory
+            self.key_owners[memory.key] = memory
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,8 @@ class _Beside:
     memory: Memory
     now: datetime
 
-    def holder(self) -> Memory | None:
-        return self.there.holders.get(self.memory.key) if self.memory.key else None
+    def key_owner(self) -> Memory | None:
+        return self.there.key_owners.get(self.memory.key) if self.memory.key else None
 
     def same(self) -> Similar[Memory]:
         key, known = self.memory.key, self.there.known
@@ -137,7 +137,7 @@ class _Beside:
 
 
 class Batch:
-    """The drafts of one place: which are new, which are known, and which the gate is to be asked about singly."""
+    """Drafts of one scope, sorted into new ones, known ones, and ones that the gate must handle one by one."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class Batch:
         self.saved: dict[int, Saved] = {}
         self.new: list[tuple[Memory, Embedded | None]] = []
         self.one_by_one: dict[int, Saved] = {}  # what the gate will say of each of these
-        self.givers: list[tuple[Memory, Memory]] = []  # a key goes from the one to the other
+        self.moved_keys: list[tuple[Memory, Memory]] = []  # a key goes from the one to the other
         self.wordings: list[tuple[Memory, str]] = []
 
     def sort_out(self, dedupe: str, *, by: User | None, near: bool, kept_up_to: int | None = None) -> None:
@@ -181,9 +181,9 @@ class Batch:
             if kept_up_to is None:
                 forced, unchanged = dedupe == "create", False
             else:
-                holder = beside.holder()
-                unchanged = holder is not None and holder.pk <= kept_up_to
-                forced = memory.deleted_at is not None or (holder is not None and not unchanged)
+                key_owner = beside.key_owner()
+                unchanged = key_owner is not None and key_owner.pk <= kept_up_to
+                forced = memory.deleted_at is not None or (key_owner is not None and not unchanged)
             verdict = decide(draft, beside, now=self.now, forgotten=gone, forced=forced)
             match verdict:
                 case Forgotten():
@@ -197,15 +197,17 @@ class Batch:
                     self.saved[number] = Saved(known, created=False, duplicate=True)
                 case Update(known):
                     self.one_by_one[number] = Saved(known, created=False)
-                    there.holders[draft.key] = known  # what follows under this key comes after it, singly too
+                    there.key_owners[draft.key] = (
+                        known  # what follows under this key comes after it, singly too
+                    )
                 case Proposal():
                     self.one_by_one[number] = Saved(memory, created=False, pending=True)
-                case New(may_replace, giver):
+                case New(may_replace, previous_key_owner):
                     memory.may_replace = may_replace
                     self.saved[number] = Saved(memory, created=True)
                     self.new.append((memory, embedded))
-                    if giver is not None and memory.deleted_at is None:
-                        self.givers.append((giver, memory))
+                    if previous_key_owner is not None and memory.deleted_at is None:
+                        self.moved_keys.append((previous_key_owner, memory))
                     there.add(memory)
 
     def _load(self, memories: list[Memory], *, near: bool, up_to: int | None) -> _There:
@@ -218,7 +220,7 @@ class Batch:
         for memory in older.filter(content_hash__in=hashes).order_by("created_at", "pk"):
             there.equals.setdefault(memory.content_hash, []).append(memory)
         keys = {memory.key for memory in memories if memory.key}
-        there.holders = {memory.key: memory for memory in holders_beside(self.rows[0][1], keys)}
+        there.key_owners = {memory.key: memory for memory in key_owners_beside(self.rows[0][1], keys)}
         return there
 
     def _neighbours(self, memories: list[Memory]) -> dict[int, list[tuple[int, float]]]:
@@ -277,17 +279,21 @@ class Batch:
             keep_to_cap(memories[0].workspace_id, memories[0].owner_id, memories[0].agent_id)
 
     def _move_keys(self, by: User | None) -> list[Revision]:
-        """Before the rows are stored, since a key has one holder at every moment; the history of those among them."""
+        """Move keys to the new memories before they are inserted, since a key belongs to one memory at every moment.
+        Return the history entries of those that are new themselves.
+        """
         moved = []
-        for giver, memory in self.givers:
-            if giver.pk in self.past_of:
-                note = changing.gone_to(memory, giver)
+        for previous_key_owner, memory in self.moved_keys:
+            if previous_key_owner.pk in self.past_of:
+                note = changing.gone_to(memory, previous_key_owner)
                 moved.append(
-                    Revision(memory=giver, action=RevisionAction.KEY, by=by, at=self.now, before=note)
+                    Revision(
+                        memory=previous_key_owner, action=RevisionAction.KEY, by=by, at=self.now, before=note
+                    )
                 )
-                giver.key = None
+                previous_key_owner.key = None
             else:
-                changing.give_key_up(giver, to=memory, by=by, now=self.now)
+                changing.move_key(previous_key_owner, to=memory, by=by, now=self.now)
         return moved
 
     def _link(self, memories: Sequence[Memory]) -> None:
@@ -338,7 +344,7 @@ class Batch:
                     (memory, embedded)
                 )
         for (model, _, alone), pairs in by_model.items():
-            if not put_vectors(model, []):  # recall went over to another model meanwhile
+            if not put_vectors(model, []):  # recall changed to another model in between
                 later += [memory.pk for memory, _ in pairs]
                 continue
             copy_vectors(
@@ -368,7 +374,7 @@ BATCH = 500  # rows of one transaction: other writers of the workspace wait for 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where drafts may find their doubles: one workspace, scope, owner and assistant."""
+    """The scope in which drafts may have duplicates: one workspace, owner and assistant."""
 
     workspace_id: int
     scope: str
@@ -422,9 +428,9 @@ def foresee(
     near: bool = True,
     kept_up_to: int | None = None,
 ) -> list[Saved]:
-    """What ``save_memories`` would answer for these cleaned drafts, and nothing stored.
+    """Return what ``save_memories`` would answer for these cleaned drafts, without storing anything.
 
-    A memory that has no row yet is one of the drafts'. A key that is known would change its memory in place.
+    A memory without a row is one of the drafts'. A known key would change its memory in place.
     """
     drafts = _at_home(drafts)
     results: dict[int, Saved] = {}
@@ -465,7 +471,7 @@ def save_cleaned(
     Asks no model, so it may be part of a transaction. ``kept_up_to``: see ``Batch.sort_out``.
     """
     results: dict[int, Saved] = {}
-    with changing.one_holder_a_key():
+    with changing.one_owner_per_key():
         for workspace in sorted({draft.workspace for draft in drafts}, key=lambda found: found.pk):
             one_writer_at_a_time(workspace)
         for numbers in _by_place(drafts).values():

@@ -51,7 +51,7 @@ _LOCKED = {
 
 
 def locked_row(memory: Memory, *, deleted: bool | None = None) -> Memory:
-    """The row as it is now, locked until commit. NotFound if it was deleted meanwhile, or is none such any more."""
+    """Return the current row, locked until commit. NotFound if it has been deleted or no longer matches ``deleted``."""
     locked = _LOCKED[deleted].first(pk=memory.pk, workspace=memory.workspace_id)
     if locked is None:
         raise NotFound(_("This memory has since been forgotten."))
@@ -147,15 +147,15 @@ def update_in_place(
     changes: Mapping[str, Any],
     embedded: Embedded | None,
     *,
-    giver: Memory | None,
+    previous_key_owner: Memory | None,
     by: User | None,
     words: Draft | Memory,
     now: datetime,
 ) -> Memory:
     """Same id, with these changes: the content and key of ``words``, and what else its caller named."""
     locked = locked_row(memory, deleted=False)
-    if giver is not None:
-        give_key_up(giver, to=locked, by=by, now=now)
+    if previous_key_owner is not None:
+        move_key(previous_key_owner, to=locked, by=by, now=now)
     changes = {name: value for name, value in changes.items() if getattr(locked, name) != value}
     if changes:
         change(
@@ -172,9 +172,9 @@ def update_in_place(
     return locked
 
 
-def give_key_up(holder: Memory, *, to: Memory, by: User | None, now: datetime) -> None:
-    """``holder``'s key goes to another, as its history says. The row stays as it is otherwise."""
-    locked = locked_row(holder)
+def move_key(key_owner: Memory, *, to: Memory, by: User | None, now: datetime) -> None:
+    """Move a memory's key to another memory and record this in its history. Nothing else of the row changes."""
+    locked = locked_row(key_owner)
     if locked.key is not None:
         note = gone_to(to, locked)
         change(locked, {"key": None}, by=by, now=now, action=RevisionAction.KEY, note=note)
@@ -187,7 +187,7 @@ def gone_to(other: Memory, memory: Memory) -> dict[str, Any]:
 
 
 def note_wordings(said: Iterable[tuple[Memory, str]], *, by: User | None, now: datetime) -> None:
-    """Keep what was said in other words in the history of the memory that says it, each wording once."""
+    """Add other wordings of a memory to its history, each once."""
     new = {(memory.pk, text): memory for memory, text in said if content_hash(text) != memory.content_hash}
     if not new:
         return
@@ -204,7 +204,7 @@ def note_wordings(said: Iterable[tuple[Memory, str]], *, by: User | None, now: d
 
 
 @contextmanager
-def one_holder_a_key() -> Iterator[None]:
+def one_owner_per_key() -> Iterator[None]:
     """A transaction in which a key that somebody else took at this very moment is a Conflict.
 
     Writers queue up before they ask, so it takes one that passed by the queue.
@@ -223,7 +223,7 @@ def key_is_taken() -> Conflict:
 
 
 def audit(verb: Verb, memory: Memory, by: User | None, **details: Any) -> None:
-    """What a person did. A personal memory concerns nobody else, whoever may look at the workspace it lies in."""
+    """Record a person's act in the audit log, unless the memory is personal: other members must not learn of it."""
     if by is not None:
         workspace = memory.workspace if memory.owner_id is None else None
         record(verb, by=by, workspace=workspace, target=memory.public_id, details=details)
@@ -235,7 +235,7 @@ def _plain(value: Any) -> Any:
 
 def restore_memory(memory: Memory, *, by: User | None, now: datetime) -> Memory:
     """Undo a soft delete. Twice does nothing more. It comes back without its key where another has that by now."""
-    with one_holder_a_key():
+    with one_owner_per_key():
         one_writer_at_a_time(memory.workspace)
         locked = locked_row(memory)
         if locked.review != Review.NONE:
@@ -269,8 +269,8 @@ def _bring_back(memory: Memory, *, by: User | None, now: datetime) -> dict[str, 
             before = gone_to(other, memory)
             memory.key = None
             return before
-        case New(giver=Memory() as giver):
-            give_key_up(giver, to=memory, by=by, now=now)
+        case New(previous_key_owner=Memory() as previous_key_owner):
+            move_key(previous_key_owner, to=memory, by=by, now=now)
     return {}
 
 

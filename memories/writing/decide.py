@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as later
 
 from memories.models import Memory
 from memories.writing.drafts import TEXTS, Draft, refuse_delicate
-from memories.writing.similar import MOST_KEYS, Similar, find_equal, find_holder, find_similar
+from memories.writing.similar import MOST_KEYS, Similar, find_equal, find_key_owner, find_similar
 from memoryhub.errors import Conflict, DomainError, SecretRefused
 from workspaces.index.embedding import Embedded
 
@@ -25,20 +25,20 @@ KEY_TAKEN = later("Another memory now has this key. Reject this one, or edit the
 
 @dataclass(frozen=True)
 class Known:
-    """``memory`` says it already: nothing is stored, but for what was said in other words."""
+    """Verdict: ``memory`` says the same. Nothing is stored but the other wording."""
 
     memory: Memory
 
 
 @dataclass(frozen=True)
 class Update:
-    """``memory`` changes in place: its key was named, or it says the same, has no key and gets this one.
+    """Verdict: ``memory`` changes in place, because the draft has its key, or says the same and brings a key.
 
-    ``giver`` has expired, or is over, and has the key still: it gives it up first. So below.
+    ``previous_key_owner`` is an expired or ended memory that still has the key and loses it first.
     """
 
     memory: Memory
-    giver: Memory | None = None
+    previous_key_owner: Memory | None = None
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class New:
     """A row of its own, without its key where that is ``taken_by`` another, which a row that comes back respects."""
 
     may_replace: Memory | None = None
-    giver: Memory | None = None
+    previous_key_owner: Memory | None = None
     taken_by: Memory | None = None
 
 
@@ -71,10 +71,10 @@ Verdict = Known | Update | New | Proposal | Forgotten | Refused
 
 
 class Beside(Protocol):
-    """What is in the table where a text goes: same workspace, scope, owner and assistant."""
+    """Interface to the stored memories of a draft's scope."""
 
-    def holder(self) -> Memory | None:
-        """Who has its key, though expired; a key has one at most."""
+    def key_owner(self) -> Memory | None:
+        """Return the memory with the draft's key, expired or not. A key belongs to one memory at most."""
 
     def same(self) -> Similar[Memory]:
         """The live one that says it already, or says nearly the same with another value.
@@ -85,7 +85,7 @@ class Beside(Protocol):
 
 @dataclass(frozen=True)
 class Stored:
-    """``Beside`` one text, looked up when it is asked for; of rows of keys below ``before`` where that is given."""
+    """``Beside`` for one draft, read from the database when needed; only rows with keys below ``before``, if given."""
 
     said: Draft | Memory
     embedded: Embedded | None
@@ -93,9 +93,9 @@ class Stored:
     near: bool = True
     before: int = MOST_KEYS
 
-    def holder(self) -> Memory | None:
-        holder = find_holder(self.said)
-        return None if holder == self.said else holder
+    def key_owner(self) -> Memory | None:
+        key_owner = find_key_owner(self.said)
+        return None if key_owner == self.said else key_owner
 
     def same(self) -> Similar[Memory]:
         if equal := find_equal(self.said, self.now, before=self.before):
@@ -116,37 +116,43 @@ class Stored:
 def decide(
     said: Draft | Memory, beside: Beside, *, now: datetime, forgotten: bool, forced: bool = False
 ) -> Verdict:
-    """``forced``: a row of its own whatever is there, and a draft's key moves to it. Costs what ``beside`` asks."""
+    """Decide what becomes of a draft. ``forced`` stores a row of its own and moves the key to it. Costs the reads of
+    ``beside``.
+    """
     if forgotten:
         return Forgotten()
     comes_back = isinstance(said, Memory) and said.deleted_at is not None
     waits = isinstance(said, Draft) and said.waits_for_review
     if comes_back and (error := _secret_in(said)):
         return Refused(error)
-    holder = beside.holder() if said.key else None
-    namesake = holder if holder is not None and not _gave_up(holder, said, now) else None
+    key_owner = beside.key_owner() if said.key else None
+    namesake = key_owner if key_owner is not None and not _gave_up(key_owner, said, now) else None
     if forced and not waits:
-        return New(taken_by=namesake) if comes_back and namesake else New(giver=holder)
+        return New(taken_by=namesake) if comes_back and namesake else New(previous_key_owner=key_owner)
     if namesake is not None and not waits and not comes_back:
         return Update(namesake)
     found = beside.same()
     known = found.duplicate
-    if known is not None and (said.key is None or known == holder):
+    if known is not None and (said.key is None or known == key_owner):
         return Known(known)
     if comes_back and namesake is not None:
         return Refused(Conflict(KEY_TAKEN))
     if waits:
         return Proposal(found.possible_update)
-    return Update(known, giver=holder) if known is not None else New(found.possible_update, giver=holder)
+    return (
+        Update(known, previous_key_owner=key_owner)
+        if known is not None
+        else New(found.possible_update, previous_key_owner=key_owner)
+    )
 
 
-def _gave_up(holder: Memory, said: Draft | Memory, now: datetime) -> bool:
+def _gave_up(key_owner: Memory, said: Draft | Memory, now: datetime) -> bool:
     """Whether its key is free for this: it has expired, or holds no more where this does."""
-    return holder.has_expired(now) or (holder.is_over(now) and not said.is_over(now))
+    return key_owner.has_expired(now) or (key_owner.is_over(now) and not said.is_over(now))
 
 
 def _secret_in(said: Draft | Memory) -> SecretRefused | None:
-    """What was stored under older rules meets today's."""
+    """Return the refusal if today's rules find a secret in a text that was stored under older rules."""
     try:
         refuse_delicate({name: getattr(said, name) for name in TEXTS}, personal=False)
     except SecretRefused as error:

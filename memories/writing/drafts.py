@@ -129,7 +129,7 @@ _DIGIT = re.compile("[0-9]")
 
 
 def texts_of(values: Mapping[str, Any], beside: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What is looked through, with the field it is of."""
+    """Return the texts to check for secrets, each with the name of its field."""
     texts = [(name, values[name]) for name in ("content", "summary", "key", "category") if values.get(name)]
     if values.get("tags"):
         texts.append(("tags", "\n".join(values["tags"])))
@@ -216,7 +216,7 @@ class Draft:
     sources: Sequence[str] = ()  # more chats and messages that it comes from, by public id
     for_review: bool = False  # it waits for a person with the right to write
     was_in_use: bool = False  # elsewhere: it comes as it was, and waits for nobody
-    confirmed: bool = False  # its person was asked about a number of their own, and wants it stored
+    confirmed: bool = False  # the person confirmed a number of their own
     owned_by: User | None = None
     edited_by: User | None = None
     edited_at: datetime | None = None
@@ -238,7 +238,7 @@ class Draft:
 
     @cached_property
     def place(self) -> int:
-        """Where the memory will be looked for; see ``Memory.place``."""
+        """Return the scope number of the memory to be made; see ``Memory.place``."""
         owner, agent = self.owner, self.agent
         return place_of(
             self.workspace.pk, owner_id=owner.pk if owner else None, agent_id=agent.pk if agent else None
@@ -250,12 +250,12 @@ class Draft:
 
     @property
     def owner(self) -> User | None:
-        """Whose alone it will be."""
+        """Return the person to whom the memory will belong, None if it will be shared."""
         return (self.owned_by or self.author) if self.scope == Scope.USER else None
 
     @property
     def written_by(self) -> User | None:
-        """Whose words they are; see ``Memory.written_by``."""
+        """Return the person who wrote the text; see ``Memory.written_by``."""
         return self.author if self.edited_at is None else self.edited_by
 
     def dated(self, said_at: datetime) -> Draft:
@@ -407,7 +407,7 @@ def content_hash(content: str) -> str:
 
 
 def _origin(label: str) -> str:
-    """The label of a source; in whatever case a caller writes it, an automatic one is automatic."""
+    """Normalize a source label, so that an automatic one counts as automatic in any letter case."""
     small = label.lower()
     return small if small in SourceType.values or small.startswith("auto_") else label
 

@@ -57,7 +57,7 @@ from workspaces.models import Role, User, Workspace
 from workspaces.quotas import QuotaReached
 
 RECENT = 5  # of the same chat are looked at beside the nearest
-MINED_WITHIN = timedelta(minutes=10)  # what was said before it is kept by then, though it was mined later
+MINED_WITHIN = timedelta(minutes=10)  # older messages have been extracted by then
 FAR = 0.2  # cosine: "We moved to Leipzig" and "I live in Hamburg" are not near
 
 
@@ -69,11 +69,11 @@ def replaced_by(
     said_at: datetime,
     now: datetime,
 ) -> dict[int, Memory]:
-    """Which older memory each of these cleaned drafts takes the place of, by the draft's number.
+    """Return which older memory each of these cleaned drafts replaces, by the draft's number.
 
-    Only what the same person, who may write here, said in the same place before the messages ``said`` correct it: an
-    old message that is mined anew corrects nothing newer. Reads some fifteen texts a draft; the last draft of a
-    sentence has it.
+    Only a memory of the same person and scope, from before the messages ``said``, is replaced: extracting an old
+    message again corrects nothing newer. If several drafts of a sentence match, the last one does. Embeds some fifteen
+    texts a draft.
     """
     encoder = get_reader()
     found: dict[int, tuple[int, Memory]] = {}
@@ -89,10 +89,11 @@ def replaced_by(
 
 
 def taken_back(turn: TurnText, extraction: Extraction, *, now: datetime) -> Memory | None:
-    """What "Scratch that." alone takes back: the last that was noticed in the same turn, or in the message before if
-    the same person said it, and that nobody else changed, pinned or gave a key. Asks the encoder.
+    """Return the memory that a message like "Scratch that." takes back: the last one extracted from the same turn, or
+    from the message before if the same person wrote it, unless someone else changed, pinned or gave it a key.
 
-    Raises Conflict while an earlier turn of the chat is still mined: what is meant may not be kept yet.
+    Uses the encoder. Raises Conflict while an earlier turn of the chat is still being extracted, since its memory may
+    not be stored yet.
     """
     encoder, person = get_reader(), turn.said_by
     said = [text for role, text in turn.messages if role == "user"]
@@ -123,7 +124,7 @@ def take_back(memory: Memory, *, said_by: User, now: datetime) -> None:
 
 
 def _nobody_elses(memories: MemoryQuerySet, person: User, now: datetime) -> MemoryQuerySet:
-    """Of these what this person said and sees, and nobody else changed, pinned or gave a key."""
+    """Filter to memories that this person wrote and may see, and that nobody else changed, pinned or gave a key."""
     others = Revision.objects.filter(memory=OuterRef("pk"), by__isnull=False).exclude(by=person)
     own = memories.live(now).visible_to(person).filter(author=person, pinned=False, key=None)
     return own.exclude(Exists(others))
@@ -155,8 +156,8 @@ def _may_write_at(person: User, workspace: Workspace, scope: str) -> bool:
 
 
 def _beside(draft: Draft, embedded: Embedded | None, *, said_at: datetime, now: datetime) -> list[Memory]:
-    """What may be meant: the latest of the chat, then the nearest; of the same person, whose words nobody else has
-    changed, and of no part of this turn.
+    """Return the memories that a correction may be about: the latest of the chat, then the nearest. They are the same
+    person's, unchanged by others, and not from this turn.
     """
     others = Revision.objects.filter(memory=OuterRef("pk"), by__isnull=False).exclude(by=draft.author)
     own = (
@@ -188,7 +189,7 @@ LEAST_OUTPUT = 200  # characters of an output that is worth mining
 def queue_extraction(
     *, workspace: Workspace, user: User, chat_id: str, message_id: str, source_type: str, now: datetime
 ) -> Extraction:
-    """Record that this turn is to be mined and hurry a worker to it; saying so twice records it once."""
+    """Record that this turn is to be extracted, and enqueue it. A second call for the same turn does nothing."""
     extraction, made = Extraction.objects.get_or_create(
         message_id=message_id,
         source_type=source_type,
@@ -231,7 +232,7 @@ def hurry(extraction: Extraction) -> None:
 
 
 def retry(extraction: Extraction, *, now: datetime) -> None:
-    """A failed extraction begins anew, with all its attempts."""
+    """Start a failed extraction again, with all its attempts."""
     Extraction.objects.filter(pk=extraction.pk).update(
         status=ExtractionStatus.PENDING, attempts=0, next_attempt_at=now, error="", finished_at=None
     )
@@ -263,7 +264,7 @@ def extract(extraction_id: int, *, now: datetime) -> str:
         name, candidates = candidates_of(turn, complete, faint=True, unread=unread)
         drafts = [draft_of(extraction, turn, name, candidate) for candidate in candidates]
         return _store(extraction, name, [each for each in drafts if each is not None], turn, now=now)
-    except Exception as error:  # a failed extraction is seen in the admin and tried again, whatever failed
+    except Exception as error:  # any failure is shown in the admin and tried again
         _failed(extraction, error, now)
         return f"failed: {type(error).__name__}"
 
@@ -290,7 +291,7 @@ def _claim(extraction_id: int, now: datetime) -> Extraction | None:
 
 @dataclass(frozen=True)
 class _Read:
-    """What there is to store, with all that needed a model: in the transaction nobody waits for one."""
+    """The drafts to store and everything that needed a model, so that the transaction waits for none."""
 
     said: list[tuple[Draft, Embedded | None, Memory | None]]  # with what it takes the place of
     by_tool: list[tuple[Memory, Embedded | None]]
@@ -351,7 +352,7 @@ def _store(
 
 
 def _saved(read: _Read, now: datetime) -> list[gate.Saved]:
-    """What became of each that the gate did not refuse."""
+    """Store the drafts. Return the results of those that the gate accepted."""
     saved = []
     for draft, vectors, replaced in read.said:
         with suppress(WasForgotten, QuotaReached):
@@ -400,10 +401,9 @@ def _give_up(extraction: Extraction, reason: str, now: datetime) -> None:
 
 
 def rerun(memory: Memory, *, by: User | None, now: datetime) -> None:
-    """Have one memory's summary, and its content where that was synthesised, made anew from its source message.
+    """Queue making a memory's summary, and its content if that was synthesized, again from its source message.
 
-    Runs in the background, and not at all if somebody edits the memory before that. Conflict when it has no source
-    message.
+    Nothing happens if somebody edits the memory before that. Conflict if it has no source message.
     """
     if not memory.source_message_id:
         raise Conflict(_("This memory has no source message to extract from."), code="no_source")

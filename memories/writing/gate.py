@@ -1,4 +1,4 @@
-"""The one gate: every write of a memory, from whatever door, passes here. Nothing else inserts or edits one."""
+"""The one writer of memories. Pages, API, tools and jobs store and edit through it, and nothing else does."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from memories.writing.cap import keep_to_cap
 from memories.writing.changing import (
     audit,
     change,
-    give_key_up,
     key_is_taken,
     locked_row,
+    move_key,
     note_wordings,
-    one_holder_a_key,
+    one_owner_per_key,
     replacement,
     update_in_place,
 )
 from memories.writing.decide import Forgotten, Known, New, Proposal, Refused, Stored, Update, decide
 from memories.writing.drafts import CLEANERS, TEXTS, Draft, clean_fields, is_delicate, refuse_delicate
-from memories.writing.similar import MOST_KEYS, find_holder, one_writer_at_a_time
+from memories.writing.similar import MOST_KEYS, find_key_owner, one_writer_at_a_time
 from memories.writing.sources import add_sources, set_sources
 from memories.writing.tombstones import WasForgotten
 from memories.writing.versions import next_update, require_version
@@ -47,11 +47,11 @@ from workspaces.quotas import take_room
 
 @dataclass(frozen=True)
 class Saved:
-    """What became of a draft. ``duplicate``: nothing was stored, ``memory`` is the one that said it already.
+    """The result of saving a draft. ``duplicate``: nothing was stored, because ``memory`` says the same.
 
-    ``forgotten``: nothing was stored, since it was forgotten for good; ``memory`` has no row. Of many at once only:
-    a single one raises WasForgotten. ``pending``: it waits for review (``memories.writing.review``) and is in
-    no list yet.
+    ``forgotten``: nothing was stored, because the text was forgotten for good; ``memory`` has no row. Only when many
+    are saved at once: a single save raises WasForgotten. ``pending``: it waits for review (``memories.writing.review``)
+    and is in no list yet.
     """
 
     memory: Memory
@@ -99,7 +99,7 @@ def save_embedded(
     ``near=False``: only equal texts are known, those of keys below ``before``.
     """
     draft = draft.dated(now)
-    with one_holder_a_key():
+    with one_owner_per_key():
         one_writer_at_a_time(draft.workspace)
         verdict = decide(
             draft,
@@ -117,10 +117,16 @@ def save_embedded(
                 if not draft.waits_for_review:
                     note_wordings([(memory, draft.content)], by=by, now=now)
                 return Saved(memory, created=False, duplicate=True)
-            case Update(memory, giver):
+            case Update(memory, previous_key_owner):
                 try:
                     changed = update_in_place(
-                        memory, draft.changes, embedded, giver=giver, by=by, words=draft, now=now
+                        memory,
+                        draft.changes,
+                        embedded,
+                        previous_key_owner=previous_key_owner,
+                        by=by,
+                        words=draft,
+                        now=now,
                     )
                 except NotFound:  # deleted at this very moment: without it there is another answer
                     return save_embedded(
@@ -131,11 +137,11 @@ def save_embedded(
                 return Saved(changed, created=False)
             case Proposal(may_replace):
                 return _propose(draft, may_replace, by=by, now=now)
-            case New(may_replace, giver):
+            case New(may_replace, previous_key_owner):
                 payer = take_room("memories", by, draft.author)
                 own_row = dedupe == "create" or not near
                 row = new_row(draft, may_replace, brought_by=payer, now=now, own_row=own_row)
-                return Saved(_insert(row, draft, embedded, giver, by=by, now=now), created=True)
+                return Saved(_insert(row, draft, embedded, previous_key_owner, by=by, now=now), created=True)
 
 
 def edit_memory(
@@ -148,14 +154,14 @@ def edit_memory(
     confirmed: bool = False,
     **changes: Any,
 ) -> Memory:
-    """Change the given fields (of ``CLEANERS``). New content is embedded anew and recalled by nothing older.
+    """Change the given fields (of ``CLEANERS``). New content is embedded again, and recall finds the old text no
+    longer.
 
-    ``made_from`` is the message that a program made the new text from: it counts only while that is the memory's
-    source, and never brings back what was forgotten. ``replaced_by`` among the changes is the memory that holds
-    instead, None that this one holds again. ``seen`` are the versions its editor may have in mind.
-    ``confirmed``: its person was asked about a number of their own that the new text holds, and wants it stored. Raises
-    Invalid, SecretRefused, Sensitive, WasForgotten, Stale if it is in none of those, or NotFound if the memory, or the
-    source of its new text, was deleted meanwhile.
+    ``made_from`` is the message from which a program made the new text: the edit applies only while that is the
+    memory's source, and never brings back a forgotten text. ``replaced_by`` among the changes is the memory that holds
+    instead, None if this one holds again. ``seen`` are the versions that the editor may have loaded. ``confirmed``: the
+    person confirmed a number of their own in the new text. Raises Invalid, SecretRefused, Sensitive, WasForgotten,
+    Stale if the memory has another version, or NotFound if the memory or the source of its new text has been deleted.
     """
     unknown = set(changes) - {*CLEANERS, "replaced_by"}
     if unknown:
@@ -166,7 +172,7 @@ def edit_memory(
         _check_change(memory, changes, confirmed=confirmed and not made_from)
         reach = Reach.here(memory.workspace)
         embedded = embed_one(changes["content"], "", reach) if "content" in changes else None
-        with one_holder_a_key():
+        with one_owner_per_key():
             if changes.get("key"):
                 one_writer_at_a_time(memory.workspace)
             locked = locked_row(memory, deleted=False)
@@ -181,10 +187,10 @@ def edit_memory(
             if made_from and locked.source_message_id != made_from:
                 raise NotFound(_("What this memory came from has since been forgotten."))
             tombstones.check_edit(locked, changes, by=None if made_from else by)
-            if changes.get("key") and (holder := find_holder(locked, key=changes["key"])):
-                if not (holder.has_expired(now) or holder.is_over(now)):
+            if changes.get("key") and (key_owner := find_key_owner(locked, key=changes["key"])):
+                if not (key_owner.has_expired(now) or key_owner.is_over(now)):
                     raise key_is_taken()
-                give_key_up(holder, to=locked, by=by, now=now)
+                move_key(key_owner, to=locked, by=by, now=now)
             writer = by
             if made_from:
                 writer = locked.author if "content" in changes else locked.written_by
@@ -223,7 +229,7 @@ def delete_memory(
 def new_row(
     draft: Draft, may_replace: Memory | None, *, brought_by: int | None, now: datetime, own_row: bool = False
 ) -> Memory:
-    """What a cleaned draft becomes, not saved yet. ``brought_by``: see ``quotas``."""
+    """Return the unsaved row of a cleaned draft. ``brought_by``: see ``quotas``."""
     return Memory(
         workspace=draft.workspace,
         scope=draft.scope,
@@ -263,13 +269,13 @@ def _insert(
     memory: Memory,
     draft: Draft,
     embedded: Embedded | None,
-    giver: Memory | None,
+    previous_key_owner: Memory | None,
     *,
     by: User | None,
     now: datetime,
 ) -> Memory:
-    if giver is not None:
-        give_key_up(giver, to=memory, by=by, now=now)
+    if previous_key_owner is not None:
+        move_key(previous_key_owner, to=memory, by=by, now=now)
     memory.save(force_insert=True)
     add_sources(memory, draft.sources)
     put_in_index(memory, embedded, is_new=True)

@@ -21,7 +21,7 @@ from workspaces.models import User
 
 
 def reembed(memories: QuerySet[Memory], *, by: User | None) -> int:
-    """Have these embedded anew in the background; their count."""
+    """Queue embedding these memories again. Return their number."""
     ids = list(memories.filter(deleted_at=None).values_list("pk", flat=True))
     Memory.objects.filter(pk__in=ids).update(embedding_failed_at=None)
     queue_embedding(ids)
@@ -42,7 +42,7 @@ def store_late_vector(memory: Memory, embedded: Embedded, *, now: datetime) -> N
             return
         is_as_saved = locked.updated_at == locked.created_at and not locked.embeddings.exists()
         if not put_vectors(embedded.model, [(locked, embedded)]):
-            queue_embedding([locked.pk])  # recall went over to another model meanwhile
+            queue_embedding([locked.pk])  # recall changed to another model in between
             return
         Memory.objects.filter(pk=locked.pk).update(embedding_failed_at=None)
         if is_as_saved and not locked.own_row:

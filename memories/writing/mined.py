@@ -39,7 +39,7 @@ CLOSE = 0.75  # cosine: of two wordings of one message in 16 pairs all but two, 
 
 
 def saved_in_turn(message_id: str) -> list[Memory]:
-    """What tools saved of this message, also what waits for review or was taken back at once."""
+    """Return the memories that tools saved for this message, including those that wait for review or were undone."""
     rows = Memory.objects.filter(source_message_id=message_id, source_type=SourceType.MODEL)
     return list(rows.select_related("workspace")) if message_id else []
 
@@ -47,9 +47,10 @@ def saved_in_turn(message_id: str) -> list[Memory]:
 def says_the_same(
     draft: Draft, embedded: Embedded | None, saved: Sequence[tuple[Memory, Embedded | None]], *, now: datetime
 ) -> Memory | None:
-    """The one of ``saved`` that says it already, which keeps the other wording in its history.
+    """Return the one of ``saved`` that says the same as the candidate, and add the other wording to its history.
 
-    Of one message, so less nearness is asked for than between any two memories; another number or name is another fact.
+    Both come from one message, so a lower similarity is enough than between any two memories; a different number or
+    name makes it another fact.
     """
     for memory, theirs in saved:
         if memory.place != draft.place or not may_merge(memory.content, draft.content, get_reader()):
@@ -78,18 +79,18 @@ def _marks(text: str) -> set[str]:
 
 @dataclass(frozen=True)
 class TurnText:
-    """What one finished turn said: (role, text) of its user and assistant messages, in order, and its surroundings."""
+    """The messages of a finished turn as (role, text), in order, with their context."""
 
     messages: tuple[tuple[str, str], ...]
     user_message_id: str
     excerpt: str  # the messages around the user's: two before, one after
     is_private: bool = False  # of a chat that only its creator sees: so is what is noticed in it
     is_personal: bool = False  # its answer may rest on something of somebody's own, as what rests on it does
-    said_by: User | None = None  # who asked, whoever had it answered again
+    said_by: User | None = None  # the author of the question, also if someone else had it answered again
     is_output: bool = False  # not said by anybody: what a tool, a summary or long thinking came to
     earlier: tuple[
         tuple[str, str], ...
-    ] = ()  # (role, text) of what was said before: never mined, only understood by
+    ] = ()  # (role, text) of earlier messages: context only, never extracted from
     said_at: datetime | None = None
     said_before: str = ""  # the message before, if the same person said it
     provenance: Provenance = NOTHING  # all that the model had before it: never mined, only compared with
@@ -131,11 +132,11 @@ def completer(
     json: bool = False,
     stays_here: bool = False,
 ) -> Complete | None:
-    """The chosen model as a plain function, or None where it is too small to extract, or may not be asked here, or the
-    month's budget is used up. What it takes is put on this person in this workspace.
+    """Return the chosen model as a function, or None if it is too small to extract, may not be used here, or the
+    month's budget is used up. Its cost is charged to this person in this workspace.
 
-    ``json``: it is held to JSON where its connection can do that; one that says nothing then is asked without.
-    ``stays_here``: what it is to read never leaves this machine.
+    ``json``: require JSON output where the connection supports it; if such a request returns nothing, repeat it
+    without. ``stays_here``: the text must not leave this machine.
     """
     model = chosen.model
     if stays_here and not model.capabilities.local:
@@ -162,7 +163,7 @@ def completer(
 def completer_for(
     turn: TurnText, workspace: Workspace, user: User | None, *, json: bool = False
 ) -> Complete | None:
-    """The model that answers this person where the turn was taken: what is said in a chat goes to no other."""
+    """Return the model that answers this person in the turn's chat: its messages go to no other model."""
     said_in = turn.workspace or workspace
     chosen = chosen_for(said_in, user, first=turn.connection)
     return completer(chosen, said_in, user, json=json, stays_here=turn.stays_here)
@@ -175,7 +176,9 @@ def candidates_of(
     faint: bool = False,
     unread: Callable[[], None] | None = None,
 ) -> tuple[str, list[Candidate]]:
-    """Who found them, and what; ``faint`` as ``extract_with_rules`` has it, ``unread`` as ``parse_candidates``."""
+    """Return the extractor's name and the candidates; ``faint`` as in ``extract_with_rules``, ``unread`` as in
+    ``parse_candidates``.
+    """
     if turn.is_output:  # rules read what people say of themselves, which an output is not
         text = turn.messages[0][1]
         return ("model", distil_with_model(complete, text, unread)) if complete else ("none", [])
@@ -215,10 +218,11 @@ def _is_alone(turn: TurnText, own_words: bool) -> bool:
 
 
 def draft_of(extraction: Extraction, turn: TurnText, extractor: str, candidate: Candidate) -> Draft | None:
-    """What is said in a private chat becomes a personal memory: nobody but its creator sees the one or the other. So
-    does what rests on an answer that was shown something personal.
+    """Return the draft of a candidate, or None if it may be stored nowhere.
 
-    What rests on anything but a person's own words waits for review. None where it may be kept nowhere.
+    A message in a private chat becomes a personal memory, which only the chat's creator sees. So does text that rests
+    on an answer that was given something personal. Text that rests on anything but a person's own words waits for
+    review.
     """
     today = turn.said_at.date() if turn.said_at else None
     asker = extraction.user if turn.is_output else turn.said_by
@@ -261,7 +265,7 @@ def named_for_team(text: str, said_by: User | None, workspace: Workspace) -> str
 
 
 def _author(extraction: Extraction, turn: TurnText, source: Source, *, is_alone: bool) -> User | None:
-    """Who said it, while they are a member; nobody where they are gone. Of an output: who had it made."""
+    """Return the author of the source if they are a member, else None. For an output, the person who requested it."""
     said_by = extraction.user if is_alone or turn.is_output else turn.said_by
     if source.author and source.author != (said_by.pk if said_by else 0):
         said_by = User.objects.filter(pk=source.author).first()

@@ -41,7 +41,7 @@ DERIVED = (
     "brought_by",
     "own_row",
     "embedding_failed_at",
-)  # made anew where it is imported
+)  # made again by the import
 _MOMENTS = ("expires_at", "valid_from", "valid_to", "edited_at", "imported_at")  # of a draft
 ID_LENGTH = 32
 DETAILS_LENGTH = 10_000  # characters of source details, as JSON
@@ -62,7 +62,7 @@ class PastRevision:
 
 @dataclass(frozen=True)
 class Past:
-    """What a memory from elsewhere brings along beside its draft. Where something is missing it is as of a new one."""
+    """The history that an imported memory brings along with its draft. Missing parts are as for a new memory."""
 
     public_id: str = ""
     created_at: datetime | None = None
@@ -77,7 +77,7 @@ class Past:
 
 
 def memory_line(memory: Memory) -> dict[str, Any]:
-    """What an export says of a memory. Its workspace, people, assistant, sources and revisions must be loaded."""
+    """Return a memory as a line of an export. Its workspace, people, assistant, sources, revisions must be loaded."""
     line: dict[str, Any] = {"type": "memory", "id": memory.public_id, "workspace": memory.workspace.public_id}
     line |= {name: getattr(memory, name) for name in (*PLAIN, *SOURCE)}
     line |= {name: _written(getattr(memory, name)) for name in DATES}

@@ -1,4 +1,4 @@
-"""How often something was not stored, and why: a number a day, workspace, origin and kind. Never what it was."""
+"""Counts of refused memories by day, workspace, origin and reason, without the text."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def note(refusal: DomainError, workspace_id: int, source_type: str, now: datetim
 
 
 def note_all(refusals: Iterable[DomainError], workspace_id: int, source_type: str, now: datetime) -> None:
-    """Count them. Never raises and hardly waits: the number may be missing, what the caller does may not.
+    """Count refusals. Never raises and hardly waits: a count may be lost, the caller's work may not.
 
-    Within a transaction it is counted after the commit, so that no lock is held until then; without one, so that the
-    number of what is refused survives whatever comes of the request.
+    Within a transaction they are counted after the commit, so that no lock is held until then; without one at once, so
+    that the count stays if the request fails.
     """
     kinds: Counter[str] = Counter()
     for refusal in refusals:

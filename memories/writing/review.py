@@ -31,7 +31,7 @@ from workspaces.models import Role, User, Workspace
 
 
 def may_propose(workspace: Workspace, role: str) -> bool:
-    """Who may not write may propose, where the workspace reviews proposals."""
+    """Return whether a role that may not write may propose: where the workspace reviews proposals."""
     return not Role(role).allows(Role.EDITOR) and workspace.reviews_proposals
 
 
@@ -53,7 +53,7 @@ def save_or_propose(draft: Draft, *, by: User, now: datetime, dedupe: str = "key
 
 
 def proposals(workspace: Workspace, user: User) -> MemoryQuerySet:
-    """What waits here, oldest first; of personal ones only their owner's."""
+    """Return the waiting proposals, oldest first; personal ones to their owner only."""
     waiting = Memory.objects.visible_to(user).filter(workspace=workspace, review=Review.PENDING)
     return waiting.select_related("author", "edited_by", "imported_by", "workspace", "agent").order_by(
         "created_at", "pk"
@@ -61,7 +61,9 @@ def proposals(workspace: Workspace, user: User) -> MemoryQuerySet:
 
 
 def get_proposal(user: User, public_id: str, *, workspace: Workspace, need: Role = Role.EDITOR) -> Memory:
-    """One that waits, or was rejected. NotFound outside what this person may see, Forbidden below ``need``."""
+    """Return a waiting or rejected proposal. NotFound if this person may not see it, Forbidden if their role is below
+    ``need``.
+    """
     rows = Memory.objects.visible_to(user).exclude(review=Review.NONE).filter(workspace=workspace)
     rows = rows.select_related("author", "edited_by", "imported_by", "workspace", "agent", "owner")
     found = rows.filter(public_id=public_id).first()
@@ -72,13 +74,13 @@ def get_proposal(user: User, public_id: str, *, workspace: Workspace, need: Role
 
 
 def approve(memory: Memory, *, by: User, now: datetime) -> Saved:
-    """Bring a proposal into use, a rejected one too. Known meanwhile: that one is returned, and this one goes; its key
-    goes to that one, if it has none.
+    """Bring a proposal, also a rejected one, into use. If a memory says the same by now, return that one and delete the
+    proposal; its key moves there if that one has none.
 
-    Costs one embedding. NotFound if somebody decided in the meantime.
+    Costs one embedding. NotFound if somebody else has decided in between.
     """
     embedded = embed_one(memory.content, memory.source_excerpt, Reach.here(memory.workspace))
-    with changing.one_holder_a_key():
+    with changing.one_owner_per_key():
         one_writer_at_a_time(memory.workspace)
         locked = _locked(memory)
         forgotten = tombstones.stand_against_row(locked, by=by)
@@ -92,17 +94,23 @@ def approve(memory: Memory, *, by: User, now: datetime) -> Saved:
                 changing.note_wordings([(known, locked.content)], by=by, now=now)
                 _decide(locked, RevisionAction.REJECT, Review.REJECTED, by, now)
                 return Saved(known, created=False, duplicate=True)
-            case Update(known, giver):
+            case Update(known, previous_key_owner):
                 changes = {"content": locked.content, "key": locked.key}
                 known = changing.update_in_place(
-                    known, changes, embedded, giver=giver, by=by, words=locked, now=now
+                    known,
+                    changes,
+                    embedded,
+                    previous_key_owner=previous_key_owner,
+                    by=by,
+                    words=locked,
+                    now=now,
                 )
                 _decide(locked, RevisionAction.REJECT, Review.REJECTED, by, now)
                 return Saved(known, created=False, duplicate=True)
-            case New(may_replace, giver):
+            case New(may_replace, previous_key_owner):
                 locked.may_replace = may_replace
-                if giver is not None:
-                    changing.give_key_up(giver, to=locked, by=by, now=now)
+                if previous_key_owner is not None:
+                    changing.move_key(previous_key_owner, to=locked, by=by, now=now)
         locked.deleted_at = None
         _decide(locked, RevisionAction.APPROVE, Review.NONE, by, now)
         put_in_index(locked, embedded)
@@ -121,9 +129,9 @@ def reject(memory: Memory, *, by: User, now: datetime) -> Memory:
 
 
 def reconsider(memory: Memory, *, by: User, now: datetime) -> Memory:
-    """Undo of either decision: it waits again, out of use. Twice does nothing more.
+    """Undo either decision: the proposal waits again, out of use. A second call does nothing.
 
-    Raises NotFound if it was forgotten meanwhile, Conflict if nobody ever decided about it.
+    Raises NotFound if it has been forgotten, Conflict if nobody ever decided about it.
     """
     with transaction.atomic():
         locked = _locked(memory, proposals_only=False)
@@ -140,7 +148,7 @@ def reconsider(memory: Memory, *, by: User, now: datetime) -> Memory:
 
 
 def decided(rows: QuerySet[Memory]) -> QuerySet[Memory]:
-    """Those of these that somebody rejected, or approved and that are in use."""
+    """Filter to memories that somebody rejected, or approved and that are in use."""
     approved = Revision.objects.filter(memory=OuterRef("pk"), action=RevisionAction.APPROVE)
     return rows.filter(Q(review=Review.REJECTED) | Q(Exists(approved), review=Review.NONE, deleted_at=None))
 

@@ -60,7 +60,7 @@ class Similar(Generic[M]):
 
 
 class Stored(NamedTuple):
-    """What is looked at of a memory."""
+    """The columns of a memory that are compared."""
 
     pk: int
     content: str
@@ -108,7 +108,7 @@ def nearest(
 
 
 def fits(memory: Stored | Memory, key: str | None) -> bool:
-    """Whether a text of this key may be merged into it: with another key it is another memory, whatever it says."""
+    """Return whether a text with this key may be merged into the memory: one with another key is another memory."""
     return key is None or memory.key in (None, key)
 
 
@@ -119,9 +119,9 @@ def _loaded(stored: Stored | None, said: Draft | Memory) -> Memory | None:
 def judge(
     content: str, near: Sequence[tuple[M, float]], *, threshold: float, key: str | None = None
 ) -> Similar[M]:
-    """What a text is to its nearest live memories, given with their cosines, best first.
+    """Return how a text relates to its nearest live memories, given with their cosines, best first.
 
-    To one with a key those of other keys are no duplicates.
+    For a text with a key, memories with other keys are no duplicates.
     """
     possible_update: M | None = None
     for memory, cosine in near[:MOST_READ]:
@@ -172,7 +172,7 @@ def rows_beside(draft: Draft, now: datetime) -> MemoryQuerySet:
     )
 
 
-def holders_beside(draft: Draft, keys: Collection[str]) -> QuerySet[Memory]:
+def key_owners_beside(draft: Draft, keys: Collection[str]) -> QuerySet[Memory]:
     """Return the memories with these keys in the draft's place, expired ones too."""
     owner, agent = draft.owner, draft.agent
     return Memory.objects.filter(
@@ -180,10 +180,10 @@ def holders_beside(draft: Draft, keys: Collection[str]) -> QuerySet[Memory]:
     )
 
 
-def find_holder(said: Draft | Memory, *, key: str | None = None) -> Memory | None:
-    """Who has this key (left out: its own) in its place, though expired.
+def find_key_owner(said: Draft | Memory, *, key: str | None = None) -> Memory | None:
+    """Return the memory with this key (default: its own) in its scope, expired or not.
 
-    Locked until commit, so that nobody deletes it meanwhile.
+    Locked until commit, so that nobody deletes it in between.
     """
     found = queries.rows(
         _HOLDER, {"workspace": said.workspace_id, "place": said.place, "key": key or said.key}

@@ -1,7 +1,7 @@
-"""Where memories come from: the public ids of chats and messages. Nothing here knows a chat.
+"""Sources of memories: the public ids of chats and messages. This module knows nothing of chats.
 
-What a memory says of its origin its readers see, so an id alone must tell nothing: no id is ever looked up for the one
-who asks, given or filtered by, and an id opens a chat only to those who may open it anyway.
+Readers of a memory see its sources, so an id alone must reveal nothing: an id is never looked up, returned or filtered
+by for the person who sends it, and it opens a chat only to those who may open it anyway.
 """
 
 from __future__ import annotations

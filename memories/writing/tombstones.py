@@ -25,7 +25,7 @@ from memoryhub.errors import Conflict
 from workspaces.models import User
 
 _LIFT = "DELETE FROM memories_tombstone WHERE digest = %(digest)s AND place = ANY(%(places)s::bigint[])"
-MEANT = frozenset("%#")  # signs that punctuation counts among its own and that change what is said: 5 %, C#
+MEANT = frozenset("%#")  # punctuation that changes the meaning: 5 %, C#
 
 
 class WasForgotten(Conflict):
@@ -68,7 +68,9 @@ def put_up(texts: Iterable[tuple[int, str]], *, now: datetime) -> int:
 
 
 def forgotten(drafts: Sequence[Draft], *, by: User | None) -> list[bool]:
-    """Which of these the gate must not store by itself. ``by`` saves them, None: a job of their author's. One query."""
+    """Return which of these drafts the gate must not store automatically. ``by`` saves them; None: a job for their
+    author. One query.
+    """
     return forgotten_texts([(draft, draft.content) for draft in drafts], by=by)
 
 
@@ -91,7 +93,7 @@ def stands_against(draft: Draft, *, by: User | None) -> bool:
     """
     if not is_said_by_a_person(draft, by):
         return forgotten([draft], by=by)[0]
-    if not draft.waits_for_review:  # else whoever approves it lifts the tombstone
+    if not draft.waits_for_review:  # otherwise approving it lifts the tombstone
         _lift(_places(draft, by), draft.content)
     return False
 
@@ -118,9 +120,9 @@ def _lift(places: Iterable[int], text: str) -> None:
 
 
 def _places(draft: Draft, by: User | None) -> set[int]:
-    """Where a forgotten one keeps this out: its own place, its workspace, and what is its author's alone.
+    """Return the scopes whose tombstones keep this draft out: its own, its workspace's, and its author's personal one.
 
-    The last only for the author themselves: who names somebody else must not learn what those forgot.
+    The last counts only if the author saves it: others must not learn what the author has forgotten.
     """
     author = draft.author if by in (None, draft.author) else None
     return {draft.place, draft.workspace.pk} | ({-author.pk} if author else set())

@@ -1,4 +1,4 @@
-"""Which state of a memory somebody has seen, so that two editors cannot overwrite each other unseen."""
+"""Versions of memories, so that two editors cannot overwrite each other unseen."""
 
 from __future__ import annotations
 
@@ -36,16 +36,18 @@ def version_of(memory: Memory) -> str:
 
 
 def etag(memory: Memory) -> str:
-    """The version as the header ``ETag`` has it, the same at every door."""
+    """Return the version as the ``ETag`` header has it, the same in every API."""
     return f'"{version_of(memory)}"'
 
 
 def next_update(memory: Memory, now: datetime) -> datetime:
-    """What a locked memory's ``updated_at`` becomes: later than it was, whatever clocks say, so no version returns."""
+    """Return a locked memory's next ``updated_at``: always later than the last, even if the clock went back, so that no
+    version returns.
+    """
     return max(now, memory.updated_at + TICK)
 
 
 def require_version(memory: Memory, seen: Collection[str] | None) -> None:
-    """Raises Stale unless the locked memory is still in one of the versions seen. None: whatever it is."""
+    """Raise Stale unless the locked memory has one of the versions ``seen``. None allows any."""
     if seen is not None and version_of(memory) not in seen:
         raise Stale(memory)

@@ -1,4 +1,4 @@
-"""Small networks that decide whether a message replaces a stored statement, or only takes back what was said.
+"""Small networks that decide whether a message replaces a stored statement, or only takes an earlier message back.
 
 A replacement (a job left for another, a meeting moved, a wrong value) needs two things: the message tells of a change
 or a mistake, and it is about this statement. So the networks read both texts beside each other, and the message as a
@@ -23,8 +23,8 @@ __all__ = ["given_of", "head", "surest"]
 
 
 def surest(olds: Sequence[str], said: str, encoder: Encoder) -> int | None:
-    """Which of the statements ``said`` replaces, None for none of them. Reads each, some milliseconds; Raises
-    EmbedderError.
+    """Return the index of the statement that ``said`` replaces, None if it replaces none. Encodes each text, some
+    milliseconds. Raises EmbedderError.
     """
     read_said, *read = map(words_of, encoder.states([said, *olds]))
     there = [at for at, words in enumerate(read) if words.words]
@@ -38,7 +38,9 @@ def surest(olds: Sequence[str], said: str, encoder: Encoder) -> int | None:
 
 
 def given_of(old: Words, said: Words) -> Vectors:
-    """How the two lie beside each other, what is said as a whole, and in which dimensions both point the same way."""
+    """Return the input of the networks: how the texts align, the message as a whole, and the dimensions in which both
+    agree.
+    """
     width = old.vectors.shape[1]
     whole_old, whole = old.direction, said.direction
     shares = [_own(old, said), _own(said, old), 4 * float(whole_old @ whole)]
@@ -53,7 +55,7 @@ def _own(words: Words, other: Words) -> float:
 
 @cache
 def head() -> dict[str, Vectors]:
-    """What was fitted, by tests/bench/fit_corrections.py."""
+    """Return the networks fitted by tests/bench/fit_corrections.py."""
     with np.load(Path(__file__).with_name("head.npz")) as stored:
         return {name: stored[name].astype(np.float32) for name in stored.files}
 
@@ -62,7 +64,7 @@ LONGEST = 100  # characters of such a message
 
 
 def only_takes_back(text: str, encoder: Encoder) -> bool:
-    """One reading, some milliseconds. Raises EmbedderError."""
+    """Return whether the message only takes back an earlier one. Takes some milliseconds. Raises EmbedderError."""
     text = own_part(text).strip()
     if not text or len(text) > LONGEST:
         return False

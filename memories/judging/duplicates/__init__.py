@@ -29,7 +29,7 @@ __all__ = ["may_merge", "normalise"]
 
 _BLANKS = re.compile(r"\s+")
 _TRAILING = ".!;,:… \u3002"
-_USER = re.compile(  # whom extraction names, in the language of what was said, and a tool's save may not
+_USER = re.compile(  # the subject that extraction adds, in the message's language, and a tool may not
     r"(?:(?:the )?user(?:['\u2019]s)?|(?:der|die) (?:be)?nutzer(?:in)?|el usuario|la usuaria|l['\u2019]utente"
     r"|l['\u2019]utilisat(?:eur|rice)|[oa] usuári[oa]|o utilizador|de gebruiker|пользователь(?:ница)?|المستخدم) "
     r"|(?:用户|使用者|ユーザー[はが]?)\s*|사용자[는가]? ",
@@ -38,8 +38,8 @@ _USER = re.compile(  # whom extraction names, in the language of what was said, 
 
 
 def normalise(text: str) -> str:
-    """Return the form in which two texts are compared for equality and hashed: NFKC, case folded, single
-    blanks, no punctuation at the end. A question mark stays, since it changes what is said.
+    """Return the form in which two texts are compared for equality and hashed: NFKC, case folded, single blanks, no
+    punctuation at the end. A question mark stays, since it changes the meaning.
     """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return _BLANKS.sub(" ", folded).strip().rstrip(_TRAILING)

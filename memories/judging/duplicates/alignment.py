@@ -192,8 +192,8 @@ def same_words(a: Words, b: Words) -> bool:
 
 
 def measure(a: Words, b: Words) -> Vectors:
-    """What the head weighs of a pair, the same both ways around: ``MEASURES``, then in each dimension how far apart
-    lie the words that only one of them has, and their product. Neither may be without words.
+    """Return the measures of a pair, the same in both directions: ``MEASURES``, then for each dimension the distance of
+    the words that only one of them has, and their product. Neither may be without words.
     """
     if a.words > b.words:
         a, b = b, a
@@ -243,13 +243,15 @@ def measure(a: Words, b: Words) -> Vectors:
 
 
 def _alike_where_they_stand(equal: Vectors, likeness: Vectors) -> list[float]:
-    """Of the common words (who acts, who is acted upon): the two that are least alike, and the mean."""
+    """Return the lowest two similarities of the common words in their context (who acts, who is acted upon), and the
+    mean.
+    """
     kept = np.sort(np.where(equal, likeness, -1.0).max(axis=1)[equal.any(axis=1)])
     return [*[*kept.tolist(), 1.0, 1.0][:2], float(kept.mean()) if len(kept) else 0.0]
 
 
 def _order(a: list[str], b: list[str], *, same: bool) -> list[float]:
-    """How far the common words stand in another order; ``same``: they are all that is there."""
+    """Measure how differently the common words are ordered; ``same``: neither text has other words."""
     turned, moved = count_turned(a, b), is_moved(a, b)
     return [min(turned, 8) / 8, turned > 0, turned > 0 and same and not moved, moved]
 
@@ -277,13 +279,13 @@ def cosine(a: Vectors, b: Vectors) -> float:
 
 
 def _slots(a: list[str], b: list[str]) -> tuple[int, int]:
-    """How many places differ, and the words of the longest."""
+    """Return the number of places that differ, and the number of words of the longest."""
     found = [code for code in SequenceMatcher(None, a, b, autojunk=False).get_opcodes() if code[0] != "equal"]
     return len(found), max((max(a2 - a1, b2 - b1) for _, a1, a2, b1, b2 in found), default=0)
 
 
 def count_turned(a: list[str], b: list[str]) -> int:
-    """How many pairs of common words stand in another order; numbers have been compared before."""
+    """Count the pairs of common words in another order. Numbers have been compared before."""
     places = [b.index(word) for word in a if a.count(word) == b.count(word) == 1 and not word.isdigit()]
     return sum(earlier > later for at, later in enumerate(places) for earlier in places[:at])
 
@@ -305,6 +307,8 @@ def _counted(a: list[str], b: list[str], likeness: Vectors) -> float:
 
 @cache
 def head() -> dict[str, Vectors]:
-    """What was fitted, by tests/bench/fit_duplicates.py: the states' common centre, and nets over the measures."""
+    """Return what tests/bench/fit_duplicates.py fitted: the common centre of the states, and networks over the
+    measures.
+    """
     with np.load(Path(__file__).with_name("head.npz")) as stored:
         return {name: stored[name].astype(np.float32) for name in stored.files}

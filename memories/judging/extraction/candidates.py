@@ -1,4 +1,4 @@
-"""What extraction proposes to the write gate, and how a model's reply and a conversation are read safely."""
+"""Candidates that extraction proposes to the gate, and safe parsing of a model's reply and of a conversation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BETWEEN = re.compile(r"[\s,]*")  # objects on lines of their own
 
 @dataclass(frozen=True)
 class Candidate:
-    """One durable statement that may become a memory. `details` says how it was found, for the memory's source."""
+    """A lasting statement that may become a memory. `details` says how it was found, for the memory's source."""
 
     text: str
     kind: str = "fact"

@@ -1,8 +1,8 @@
-"""Messages that say nothing worth asking a model about: "ok thanks", "Guten Morgen!", "👍". Pure.
+"""Messages that no model need read: "ok thanks", "Guten Morgen!", "👍". Pure.
 
-``courtesies.txt`` has the words of the languages of SPEC: first thanks, greetings and small noises; then those that may
-confirm what was asked before, and say nothing otherwise; then those by which a question asks whether what was just said
-is so, or is to be remembered, and last those that may stand beside them.
+``courtesies.txt`` has the words of SPEC's languages: first thanks, greetings and interjections; then words that may
+confirm a question and mean nothing else; then words by which a question asks for confirmation or for something to be
+remembered; last words that may stand beside them.
 """
 
 from __future__ import annotations

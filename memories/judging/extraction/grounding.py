@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterable
 from datetime import date, timedelta
 
-MOST_SAID = 200_000  # characters of what was said that are looked at, the newest
+MOST_SAID = 200_000  # characters of the messages that are read, the newest
 _STEM = 4  # letters of a name that have to agree: languages decline them
 _BEFORE, _AFTER = timedelta(days=62), timedelta(days=400)  # today, for dates that were reckoned
 _NUMBER = re.compile(r"\d+(?:[.,:'\u2019\u00a0\u202f/-]\d+)*")
@@ -67,7 +67,7 @@ def is_grounded(statement: str, *, said: Iterable[str], today: date | None = Non
 
 @functools.lru_cache(maxsize=4)
 def _read(said: str) -> tuple[frozenset[str], frozenset[str], str, bool]:
-    """The numbers, the beginnings of words and the words of what was said, and whether it names a time from now."""
+    """Return the numbers, word beginnings and words of a text, and whether it names a time relative to now."""
     text = _plain(said)
     words = [word.casefold() for word in _WORD.findall(text)]
     stems = frozenset(word[:_STEM] for word in words)

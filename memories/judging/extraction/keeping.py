@@ -31,7 +31,7 @@ from memoryhub.llm.base import Vectors
 KINDS = ("fact", "preference", "instruction", "decision", "event")
 NETS = ("inner", "inner_bias", "outer", "outer_bias")
 MOST_CLAUSES = 160  # of a message are judged
-BESIDE = 0.17  # less than otherwise is asked of a clause whose sentence has another that is kept
+BESIDE = 0.17  # the lower threshold of a clause whose sentence has another one kept
 LACKING = 0.35  # chance from which a clause does not name what it is about
 ALONE = slice(6 * 384, 7 * 384)  # of what is measured: the clause read alone
 _ASKS = ("?", "\uff1f")
@@ -57,7 +57,7 @@ class Judged:
     sentence: Span
     chance: float
     kind: str
-    takes_back: float  # the chance that its sentence takes back what was said before
+    takes_back: float  # the chance that its sentence takes back an earlier one
     topic: Span | None = None
     lacks_topic: bool = False
 
@@ -98,8 +98,8 @@ def scaled(vectors: Vectors, fitted: dict[str, Vectors]) -> Vectors:
 def measure(
     passage: Passage, own: Vectors, found: Sequence[Clause], encoder: Encoder, fitted: dict[str, Vectors]
 ) -> Vectors:
-    """Of each clause the mean of its states where it stands, its first and last, those before and after it, the mean of
-    all others; the mean of its states where it is read alone; and its marks.
+    """Return a row for each clause: the mean of its states in context, its first and last, those before and after it,
+    the mean of all others; the mean of its states when read alone; and its marks.
     """
     alone = encoder.states([passage.text[each.start : each.end] for each in found])
     edge = np.zeros((1, own.shape[1]), np.float32)
@@ -167,7 +167,7 @@ def _chances(rows: Vectors, nets: dict[str, Vectors]) -> Vectors:
 
 
 def chosen(judged: Sequence[Judged], least: float, *, beside: float = BESIDE) -> list[Judged]:
-    """Of clauses that overlap those that together are the surest: two facts joined by "and" are two."""
+    """Choose among overlapping clauses those that together are the most certain: two facts joined by "and" are two."""
     sure = {each.sentence for each in judged if each.chance >= least}
     least -= beside
     likely = sorted(

@@ -45,7 +45,7 @@ _WORD = re.compile(r"\w{3,}")
 
 @dataclass(frozen=True)
 class Around:
-    """What a turn is understood by: the messages before it, when it was said and by whom, what is stored of it."""
+    """The context of a turn: the messages before it, its time and author, and the memories stored from it."""
 
     earlier: Sequence[tuple[str, str]] = ()
     said_on: date | None = None
@@ -59,11 +59,10 @@ def extract_with_model(
     around: Around | None = None,
     unread: Callable[[], None] | None = None,
 ) -> list[Candidate]:
-    """Ask a model for what the user said about themselves in the (role, text) messages.
+    """Ask a model what the user states about themselves in the (role, text) messages.
 
-    A reply that is not the JSON asked for gives an empty list and calls ``unread``; what it repeats of the prompt's
-    examples is dropped. Where the user said nothing but a courtesy nobody is asked. What `complete` raises is the
-    caller's to handle.
+    A reply that is not the required JSON gives an empty list and calls ``unread``; what repeats the prompt's examples
+    is dropped. Messages that are only a courtesy are not sent. Exceptions of ``complete`` pass through.
     """
     around = around or Around()
     said = [text for role, text in messages if role == "user" and text.strip()]
@@ -124,8 +123,8 @@ def synthesize(complete: Complete, text: str) -> str:
 
 
 def propose(complete: Complete, messages: Sequence[tuple[str, str]]) -> str:
-    """One statement that a question and its answer, as (role, text), leave to remember; empty where the model has none
-    that can be taken.
+    """Return one statement to remember from a question and its answer, as (role, text); empty if the model gives no
+    usable one.
     """
     return _rewritten(complete, "propose", messages)
 
@@ -157,9 +156,9 @@ logger = logging.getLogger(__name__)
 
 
 def statement_of(text: str, complete: Complete | None) -> str | None:
-    """What the model makes of the text: one statement. May wait for it.
+    """Return the text rewritten by the model into one statement. May wait for the model.
 
-    None where there is none able enough for that, or it fails or says nothing usable: then the text is kept as it is.
+    None if no model is able enough, or it fails or returns nothing usable: the text is then stored as it is.
     """
     if complete is None:
         return None

@@ -1,8 +1,8 @@
-"""Whose words a statement rests on: a person's, or those of something else that the model was shown.
+"""The source of a statement: a person's own words, or something else that the model was shown.
 
-Pure. Each sentence that stood before the model is compared with the statement, by the cosine of their vectors. The
+Pure. Each sentence that the model was given is compared with the statement, by the cosine of their vectors. The
 statement is a person's if their nearest sentence is near enough, no other source is nearer, and all its names and
-numbers stand in their words. In doubt it waits for review, which costs a click; the other mistake lets a document
+numbers are in their words. In doubt it waits for review, which costs a click; the opposite mistake lets a document
 write into somebody's memory. Measured in docs/figures.md; thresholds chosen on half of the cases of
 ``tests/memories/writing/resting_cases.py``.
 """
@@ -205,7 +205,9 @@ class _Compared:
         return len(self._words) > 1 and self._words <= words_of(sentence)
 
     def support_of(self, own: Sequence[tuple[str, Source]]) -> tuple[float, Source | None]:
-        """How near the nearest of people's sentences is, and whose. A question counts with ``ASKED`` of that."""
+        """Return the similarity of the nearest sentence of a person, and its source. A question counts ``ASKED`` times
+        that.
+        """
         own = self._likeliest(own, text_of=lambda pair: pair[0])
         texts = [text for text, _source in own]
         best: tuple[float, Source | None] = (0.0, None)
@@ -261,7 +263,7 @@ class _Compared:
         return len(self._words & words_of(text)) / len(self._words) if self._words else 0.0
 
     def _share_of_bag(self, bag: str, own: Sequence[str]) -> float:
-        """Of the words that nobody here said, where these are many, how many the bag has."""
+        """Return the share of the words that nobody here used, if these are many, which the bag has."""
         foreign = self._words - words_of(" ".join(own))
         if len(foreign) <= (1 - OWN_WORDS) * len(self._words):
             return 0.0
@@ -278,8 +280,9 @@ class _Compared:
 
 
 def confirmed(message: str, before: str) -> str:
-    """What a person's short "Yes, exactly" confirms: what the question before it states. The sentence before that only
-    where the question is no more than whether that is so, or to be remembered: what an offer follows nobody confirms.
+    """Return the text that a short "Yes, exactly" confirms: the statement in the question before it. The sentence
+    before that counts only if the question merely asks whether it is true or to be remembered: nobody confirms what an
+    offer follows.
     """
     if not agrees(message):
         return ""
@@ -292,7 +295,7 @@ def confirmed(message: str, before: str) -> str:
 
 
 def clauses_of(statement: str) -> list[str]:
-    """What a statement says, clause by clause, where it says several things. Short ones stay with the one before."""
+    """Split a statement that makes several into its clauses. Short ones stay with the one before."""
     found: list[str] = []
     for sentence in _STOPS.split(statement):
         start = len(found)

@@ -32,7 +32,7 @@ from memories.judging.sentences import JOINED, own_part
 LEAST = 0.5  # chance from which a clause is kept; docs/figures.md has what others would give
 MORE_IN_SHORT = 0.2  # asked of messages that have little beside the clause to judge it by
 SHORT = 30  # characters of such a message
-FAINT = 0.05  # less is asked of a clause that takes the place of a memory
+FAINT = 0.05  # the lower threshold of a clause that replaces a memory
 LEAST_FAINT = 0.2  # and whose sentence takes back something besides
 TAKEN_BACK = 0.5
 AT_ONCE = 32  # messages that are read together: some 10 MB of states
@@ -49,11 +49,11 @@ def extract_with_rules(
     least: float = LEAST,
     faint: bool = False,
 ) -> list[Candidate]:
-    """Return up to eight candidates from the user's messages among (role, text), in the order they were said.
+    """Return up to eight candidates from the user's messages among (role, text), in their order.
 
-    A short reply to the question that the last message ``before`` ends with is kept with that question.
-    With ``faint`` up to eight more, which say so in their details: too little sure to be kept but where they take the
-    place of what was kept before. Without an encoder none. Raises EmbedderError.
+    A short reply to the question that ends the last message ``before`` is kept with that question. ``faint`` adds up to
+    eight more, marked in their details: they are stored only if they replace a memory. Returns none without an encoder.
+    Raises EmbedderError.
     """
     texts = [text for role, text in messages if role == "user"]
     found = [each for of_message in _from_messages(texts, encoder, least) for each in of_message]
@@ -134,7 +134,7 @@ def _is_delicate(sentence: str) -> bool:
 
 
 def _without_taking_back(judged: list[Judged]) -> list[Judged]:
-    """Of "Scratch that, deploy on Friday" the second clause, as sure as the two together."""
+    """Keep only the second clause of "Scratch that, deploy on Friday", with the certainty of both together."""
     backs = [each for each in judged if each.takes_back >= TAKEN_BACK and each.start == each.sentence[0]]
     holding = [each for each in judged if any(_holds(each, back) for back in backs)]
     rest = [each for each in judged if each not in holding]

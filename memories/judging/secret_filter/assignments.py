@@ -47,7 +47,7 @@ _SIGN = (
     rf"|(?P<foreign>(?:,? {{1,3}}+(?:{terms.EQUALS}) ?:?\s{{1,10}}+|\s?(?:{terms.ATTACHED}):?\s?))"
 )
 _ASSIGNMENT = (
-    r"(?=[^\W\d_])"  # passes over whatever is no letter at little cost
+    r"(?=[^\W\d_])"  # skips everything that is no letter at little cost
     rf"(?:(?P<password>{terms.PASSWORD})|(?P<token>{terms.TOKEN})|(?P<issuer>{terms.ISSUER})"
     r"|(?P<pass>(?<![a-z])pass(?![a-z]))|(?P<some_key>(?<=[a-z0-9][_-])key(?![a-z])))"
     rf"(?P<suffix>[a-z0-9_.-]{{0,24}}+(?=_{{0,3}}[\s=:?|><(,%&\"'`\\\])*]|{terms.ATTACHED})"  # else nothing can follow
@@ -79,7 +79,7 @@ def _assignment() -> re.Pattern[str]:
 
 
 class _Sign(Enum):
-    """How formal the statement is, most formal first."""
+    """The formality of an assignment, most formal first."""
 
     EQUALS = 1
     COLON = 2

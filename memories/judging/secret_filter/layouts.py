@@ -349,7 +349,7 @@ def find_seed_words(lower: str) -> Finding | None:
 
 
 def _run(words: list[str], at: int) -> int:
-    """How many different words are in the row about this one that stands in any list; of a row too short, none."""
+    """Count the different words around this one in a row that is in any word list; 0 if the row is too short."""
     listed, first, last = _any(), at, at
     while first and at - first < _LEAST and words[first - 1] in listed:
         first -= 1

@@ -1,12 +1,11 @@
-"""Find numbers that are a person's own: cards, PINs, accounts, identities, recovery codes, keys of wallets.
+"""Personal numbers: cards, PINs, accounts, identity numbers, recovery codes, keys of wallets.
 
-They are no credentials that nobody should store anywhere, so whoever wants one kept is asked, and nothing automatic
-keeps one. Pure and linear, as the package promises: each place of a text is looked at a bounded number of times, and a
-text that holds more candidates than talk can is called one rather than read on.
+They are no credentials, so a person who wants one stored confirms it, and nothing automatic stores one. Pure and
+linear, as the package promises: each position of a text is read a bounded number of times, and a text with more
+candidates than talk can have counts as one without being read further.
 
-A number of a form that no other has, with its check digits right, is one wherever it stands. Others need a word for
-them shortly before ("SSN", "PESEL", "my PIN is"), and must be said to be it where their check
-digits are wrong, or they have none.
+A number of a unique form with correct check digits is found anywhere. Others need a word shortly before them ("SSN",
+"PESEL", "my PIN is"), and without correct check digits the text must state that this is the number.
 """
 
 from __future__ import annotations
@@ -138,7 +137,7 @@ _LETTERED = (
     r"(?:[./-][0-9A-Z]{1,12}| (?=[A-Z]{0,2}[0-9])[0-9A-Z]{1,12}){0,5}(?![0-9A-Za-z_€$%]|,[0-9])"
 )
 
-# (words, as above; the forms of its numbers). The number must be said to be it: nothing else tells.
+# (words, as above; the forms of its numbers). The text must state that this is the number: no check digits tell.
 SAID: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         r"ssn social_security_(?:number|no\.?) sozialversicherungsnummer seguridad_social seguro_social"
@@ -224,7 +223,7 @@ _OF = "|".join([*column("of"), *column("whose"), *column("card"), "bancomat"])
 _EQUALS = "|".join(column("equals"))
 _ARTICLE = "el|la|le|il|a|o|die|the"
 _ATTACHED = "|".join(column("attached"))
-# What may stand between a word and the number that is said to be it: what it is for and then "is", or a sign.
+# Text between a word and its number: the purpose and then "is", or a sign.
 _SAYS_SO = re.compile(
     rf"[\"'`*_)\]]{{0,3}}(?:(?: (?:{_OF})(?![^\W\d_])(?: [^\s0-9:=]{{1,20}}){{0,4}}?| \u0644[^\W\d_]{{1,20}})?"
     rf"(?:\s?[:=|]\s{{0,3}}|\s{{1,2}}(?:-{{1,2}}>?|[\u2192\u21d2])\s{{1,2}}"
@@ -257,7 +256,9 @@ def _luhn(number: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """Numbers that a word announces, in their forms. ``said``: they must be said to be it, since nothing else tells."""
+    """Numbers that a word announces, in their forms. ``said``: the text must state that this is the number, without
+    check digits.
+    """
 
     kind: str
     words: list[str]
@@ -265,7 +266,7 @@ class _Named:
     said: bool = False
     near: re.Pattern[str] | None = None  # the word means such a number only beside another
     loosely: bool = False  # anything but another sentence may stand between
-    states: bool = False  # of a state: said to be it, a number counts whatever its check digits are
+    states: bool = False  # of a state: with such a statement a number counts with any check digits
 
 
 def _form(expression: str, check: Check = any_number) -> tuple[tuple[re.Pattern[str], Check], ...]:
@@ -362,7 +363,7 @@ def _find_named(lower: str, upper: str) -> Finding | None:
 
 
 def _is_said(word: re.Match[str], number: re.Match[str], lower: str) -> bool:
-    """Whether the number is said to be the one of identity that the word names."""
+    """Return whether the text states that this is the identity number which the word names."""
     if word.group() in AMBIGUOUS and _ALMOST_NOTHING.fullmatch(lower, word.end(), number.start()):
         return bool(_ENDS.match(lower, number.end()))
     return bool(_SAYS_ID.fullmatch(lower, word.end(), number.start()))
@@ -371,7 +372,7 @@ def _is_said(word: re.Match[str], number: re.Match[str], lower: str) -> bool:
 # "4711 is my PIN": the number stands before its word.
 @cache
 def _backwards() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Of a code, and of identity. Compiled late, as ``_word`` is."""
+    """Return the expressions for a code and for an identity number before their word. Compiled late, like ``_word``."""
     codes = _any_of(column("pin") + column("door"))
     states = _any_of([word for rule in _RULES if rule.states for word in rule.words])
     return (
@@ -452,7 +453,7 @@ def _card(match: re.Match[str]) -> int:
 
 
 def _iban(match: re.Match[str]) -> int:
-    """What follows the account's number may look as if it went on: the country says how long it is."""
+    """Return the end of the account number: the country gives its length, and text may follow without a gap."""
     given, wanted = match[1], _iban_length(match[1][:2])
     end = 0
     while wanted and end < len(given):
@@ -480,7 +481,7 @@ def _recovery_key(match: re.Match[str]) -> int:
 
 
 def _wallet_key(match: re.Match[str]) -> int:
-    """As long as any hash: what is said around it tells."""
+    """Return the end of a wallet's key. It is as long as any hash, so the words around it decide."""
     around = match.string[max(match.start() - AROUND, 0) : match.end() + AROUND].lower()
     return len(match.group()) if _OF_A_WALLET.search(around) and not _PUBLIC_HASH.search(around) else 0
 

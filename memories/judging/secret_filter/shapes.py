@@ -1,7 +1,7 @@
-"""Credentials that can be told by their own shape, wherever they stand.
+"""Credentials with a shape of their own, found anywhere in a text.
 
-All rules of `issuers` are compiled into one expression, grouped by first character, so that each position of a text
-is looked at once however many rules there are.
+All rules of `issuers` are compiled into one expression, grouped by first character, so that each position of a text is
+read once for any number of rules.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _BASIC = re.compile(r"(?<![A-Za-z0-9])[Bb](?:asic|ASIC) {1,3}[\"']?([A-Za-z0-9+/
 
 
 def _compile(rules: tuple[tuple[str, str], ...], before: str) -> re.Pattern[str]:
-    """One expression for all rules. Rules that any letter may begin are looked at last, and only where six letters or
-    digits stand in a row.
+    """Compile all rules into one expression. Rules that may begin with any letter come last, and only before six
+    letters or digits in a row.
     """
     spelled = [variant for _, rule in rules for variant in spell_out(rule)]
     wide = [rule for rule in spelled if rule.startswith(_RANGES)]

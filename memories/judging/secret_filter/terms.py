@@ -119,7 +119,7 @@ def spell_out(rule: str) -> list[str]:
 # where its bank's number stands beside it.
 # login: what stands before a password that is the other half of a pair. password: what is called one. equals: "is",
 # "reads", … between it and its value, apart by blanks. attached: the same where no blank stands before it. of: what
-# leads to what the thing is for ("password for the wifi"). pin, door: a short number that opens something. card, cvv,
+# leads to what the thing is for ("password for the wifi"). pin: a short code that opens something. card, cvv,
 # check: payment cards; a check is one only near a card. recovery: codes that stand in for a second factor.
 # number, own: what a word for a number of identity may go on with. after: what
 # may close a statement behind its value, as a verb does in Hindi.
@@ -413,7 +413,7 @@ PASSWORD = (
     + rf"|(?=[^\x00-\x7f]|[{_initials(_OTHERS)}])"
     + f"(?:{'|'.join(_OTHERS)})"
 )
-EQUALS = "|".join(column("equals"))  # of any language; English ones are told apart where that matters
+EQUALS = "|".join(column("equals"))  # of any language; English ones are distinguished where that matters
 ATTACHED = "|".join(column("attached"))
 OF = "|".join(column("of"))
 

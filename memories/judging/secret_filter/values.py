@@ -1,4 +1,4 @@
-"""How a value looks: like a credential, a word, a placeholder or a piece of code."""
+"""The look of a value: a credential, a word, a placeholder or a piece of code."""
 
 import math
 import re

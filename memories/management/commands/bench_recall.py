@@ -89,7 +89,7 @@ class Command(BaseCommand):
     def _measure(
         self, conversations: list[Conversation], depth: int, scores: dict[Line, Score]
     ) -> list[float]:
-        # A person and workspaces of their own, gone afterwards whatever happens.
+        # A person and workspaces of their own, which are deleted afterwards in any case.
         user = User.objects.create_user(f"bench-{secrets.token_hex(6)}")
         embedding = []
         try:

@@ -27,7 +27,7 @@ class Command(BaseCommand):
         with running_database():
             found, listed, progress = Scan(0), 0, Progress(self.stderr)
             try:
-                for found in scan(now=timezone.now(), anew=options["all"], hide=not dry_run):
+                for found in scan(now=timezone.now(), check_all=options["all"], hide=not dry_run):
                     for public_id, kind in found.hidden[listed:]:
                         progress.end()
                         self.stdout.write(f"{public_id} {kind}")
