@@ -628,6 +628,9 @@ PAGE_ROWS = [
     ),
     Row("GET", TIDY, PAGE_MEMBERS),
     Row("POST", f"{TIDY}forget/", PAGE_EDITORS, {"memory": "{mem}"}),
+    # A memory does not replace itself.
+    Row("POST", f"{TIDY}replace/", answering(422, PAGE_EDITORS), {"memory": "{mem}", "into": "{mem}"}),
+    Row("POST", f"{TIDY}replaced/<str:mem_id>/undo/", PAGE_EDITORS),
     Row("POST", f"{TIDY}keep/", PAGE_EDITORS, {"memory": "{mem}"}),
     Row("POST", f"{TIDY}kept/<int:kept_id>/undo/", PAGE_EDITORS),
     Row("POST", f"{TIDY}index/", PAGE_EDITORS),

@@ -20,7 +20,7 @@ from memories.writing.gate import Draft
 from workspaces.access import get_workspace
 from workspaces.models import Role
 from workspaces.rest.docs import documented_under, page_of
-from workspaces.rest.fields import Text, Words
+from workspaces.rest.fields import Body, Flag, Text, Words
 from workspaces.rest.idempotency import ONCE
 from workspaces.rest.keys import KeyedView
 
@@ -66,6 +66,14 @@ class ProposalList(KeyedView):
         return saved_response(saved)
 
 
+class ApproveBody(Body):
+    example = {"replacing": True}
+    replacing = Flag(
+        default=False,
+        help_text="true: the older memory of `may_replace` no longer holds, as with `replaced_by` of a memory.",
+    )
+
+
 class ProposalView(KeyedView):
     session_only = True
 
@@ -75,7 +83,7 @@ class ProposalView(KeyedView):
 
 
 class ProposalApprove(ProposalView):
-    @documented("proposals_approve", SavedMemoryJson, errors=[409])
+    @documented("proposals_approve", SavedMemoryJson, body=ApproveBody, errors=[409])
     def post(self, request: Request, workspace_id: str, memory_id: str) -> Response:
         """Approve a proposal.
 
@@ -83,7 +91,7 @@ class ProposalApprove(ProposalView):
         so this one is dropped.
         """
         memory = self.proposal(workspace_id, memory_id)
-        saved = review.approve(memory, by=self.person, now=timezone.now())
+        saved = review.approve(memory, by=self.person, now=timezone.now(), **self.body(ApproveBody))
         return memory_response(saved.memory, status=status.HTTP_200_OK, duplicate=saved.duplicate)
 
 

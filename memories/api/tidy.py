@@ -75,7 +75,8 @@ class TidyPairs(KeyedView):
     def get(self, request: Request, workspace_id: str) -> Response:
         """List pairs of memories that say the same or contradict each other.
 
-        Without pairs that somebody said may both stay. To settle one, delete the memory that goes, or keep both.
+        Without pairs that somebody said may both stay. To settle one, set `replaced_by` of the older,
+        delete the memory that goes, or keep both.
         """
         workspace = get_workspace(self.person, workspace_id)
         found = pairs_in(workspace, self.person)

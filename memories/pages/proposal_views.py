@@ -17,8 +17,11 @@ from workspaces.views import PageRequest
 
 @require_POST
 def approve(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
-    saved = review.approve(_proposal(request, ws_id, mem_id), by=request.user, now=timezone.now())
-    return _decided(request, saved.memory, "known" if saved.duplicate else "approved")
+    """With ``replacing`` the older memory that the proposal shows no longer holds."""
+    proposal, replacing = _proposal(request, ws_id, mem_id), request.POST.get("replacing") == "on"
+    saved = review.approve(proposal, by=request.user, now=timezone.now(), replacing=replacing)
+    outcome = "replaced" if replacing and saved.memory.replaced else "approved"
+    return _decided(request, saved.memory, "known" if saved.duplicate else outcome)
 
 
 @require_POST

@@ -84,6 +84,26 @@ def forget(request: PageRequest, ws_id: str) -> HttpResponse:
 
 
 @require_POST
+def replace(request: PageRequest, ws_id: str) -> HttpResponse:
+    """Keep the newer of two that differ: the older no longer holds, and stays for questions about the past."""
+    workspace = _workspace(request, ws_id, Role.EDITOR)
+    older, newer = _memory(request, workspace), _memory(request, workspace, "into")
+    gate.edit_memory(older, by=request.user, now=timezone.now(), replaced_by=newer)
+    undo_url = reverse("memories:tidy_undo_replace", args=[workspace.public_id, older.public_id])
+    return _said(
+        request, workspace, _("Replaced. The older one is kept for questions about the past."), undo_url
+    )
+
+
+@require_POST
+def undo_replace(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
+    workspace = _workspace(request, ws_id, Role.EDITOR)
+    older = get_memory(request.user, mem_id, workspace=workspace, need=Role.EDITOR)
+    gate.edit_memory(older, by=request.user, now=timezone.now(), replaced_by=None)
+    return _said(request, workspace, _("It is listed again."))
+
+
+@require_POST
 def keep(request: PageRequest, ws_id: str) -> HttpResponse:
     workspace = _workspace(request, ws_id, Role.EDITOR)
     beside = _memory(request, workspace, "beside") if request.POST.get("beside") else None

@@ -24,8 +24,10 @@ SHOWN = 50  # of a list
 def stale(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
     """Recalled or used once, but neither changed nor recalled for half a year; longest ago first."""
     before = now - STALE_AFTER
-    rows = live_in(workspace, user, now).filter(
-        pinned=False, last_accessed_at__lt=before, updated_at__lt=before
+    rows = (
+        live_in(workspace, user, now)
+        .not_over(now)
+        .filter(pinned=False, last_accessed_at__lt=before, updated_at__lt=before)
     )
     return _undecided(rows, since=before).order_by("last_accessed_at", "pk")
 
@@ -34,7 +36,9 @@ def never_used(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySe
     """A month old at least, and in no answer of a chat; oldest first."""
     before = now - UNUSED_AFTER
     used = ReceiptItem.objects.filter(memory=OuterRef("pk"), used=True)
-    rows = live_in(workspace, user, now).filter(~Exists(used), pinned=False, created_at__lt=before)
+    rows = (
+        live_in(workspace, user, now).not_over(now).filter(~Exists(used), pinned=False, created_at__lt=before)
+    )
     return _undecided(rows, since=now - STALE_AFTER).order_by("created_at", "pk")
 
 

@@ -12,11 +12,12 @@ from itertools import islice
 import numpy as np
 from django.core.cache import caches
 from django.db.models import Q
+from django.utils import timezone
 
 from memories.judging.contradiction import about_the_same
 from memories.judging.duplicates import may_merge
 from memories.models import KeptAsIs, Memory
-from memories.models.memory import MEMORY
+from memories.models.memory import MEMORY, MemoryQuerySet
 from memories.recalling.recall_test import state_of
 from memories.usage import live_in
 from memoryhub.database import queries
@@ -82,13 +83,14 @@ def texts_of(memory: Memory, other: Memory | None) -> str:
 
 def _compared(workspace: Workspace, user: User) -> tuple[list[tuple[int, int]], list[tuple[int, int]], bool]:
     """The keys (older, newer) of duplicates and of contradictions, and whether there are more than were compared."""
-    found = live_in(workspace, user).order_by("-pk")
+    holding = _holding(workspace, user)
+    found = holding.order_by("-pk")
     rows = list(found.only("content", "content_hash", "workspace", "owner", "agent")[: COMPARED + 1])
     texts = {memory.pk: memory.content for memory in rows}
     hashes = {memory.pk: memory.content_hash for memory in rows}
     kept = _kept(hashes)
     partly = len(texts) > COMPARED
-    linked = live_in(workspace, user).filter(may_replace__in=live_in(workspace, user)).order_by("-pk")
+    linked = holding.filter(may_replace__in=holding).order_by("-pk")
     said = {
         (min(older, newer), max(older, newer)): (before, after)
         for older, newer, before, after in linked.values_list(
@@ -134,10 +136,15 @@ def _halves(raw: bytes | memoryview) -> Vectors:
     return np.frombuffer(bytes(raw), dtype=">f2", offset=4).astype(np.float32)
 
 
+def _holding(workspace: Workspace, user: User) -> MemoryQuerySet:
+    """Return what may contradict anything: what is live and not over."""
+    return live_in(workspace, user).not_over(timezone.now())
+
+
 def _loaded(workspace: Workspace, user: User, keys: list[tuple[int, int]]) -> list[Memory]:
     ids = {pk for pair in keys for pk in pair}
     return list(
-        live_in(workspace, user)
+        _holding(workspace, user)
         .filter(pk__in=ids)
         .select_related("author", "edited_by", "imported_by", "workspace", "agent")
     )

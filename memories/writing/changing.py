@@ -58,6 +58,12 @@ def locked_row(memory: Memory, *, deleted: bool | None = None) -> Memory:
     return locked
 
 
+def locked_pair(older: Memory, newer: Memory) -> tuple[Memory, Memory]:
+    """Lock two rows, the later one first, so that two such writers never wait for each other. Raises NotFound."""
+    rows = {row.pk: locked_row(row, deleted=False) for row in sorted((older, newer), key=lambda row: -row.pk)}
+    return rows[older.pk], rows[newer.pk]
+
+
 def change(
     memory: Memory,
     changes: dict[str, Any],
@@ -113,7 +119,7 @@ def _is_of_another(memory: Memory, writer: User | None) -> bool:
     return writer is not None and writer != memory.written_by and not memory.is_imported
 
 
-def replacement(older: Memory, newer: Memory | None, *, now: datetime) -> dict[str, Any]:
+def _replacement(older: Memory, newer: Memory | None, *, now: datetime) -> dict[str, Any]:
     """Return the changes that let ``newer`` replace a memory, from when the newer one holds, or from now.
 
     None for ``newer`` lets the memory hold again, until its earlier end if it had one.
@@ -136,10 +142,19 @@ def replacement(older: Memory, newer: Memory | None, *, now: datetime) -> dict[s
 
 
 def replace(older: Memory, *, newer: Memory | None, by: User | None, now: datetime) -> None:
-    """Have a locked row replaced by ``newer``, or hold again without it. Part of a transaction."""
-    action = RevisionAction.RESTORE if newer is None else RevisionAction.REPLACE
-    change(older, replacement(older, newer, now=now), by=by, now=now, action=action)
-    announce(older, "edit")
+    """Have a locked row replaced by ``newer``, or hold again without it: the only place where that is written.
+
+    The newer one is linked to the older if to none yet, so that its card shows it, with Undo. Part of a transaction.
+    """
+    changes = _replacement(older, newer, now=now)
+    changes = {name: value for name, value in changes.items() if getattr(older, name) != value}
+    if changes:
+        action = RevisionAction.RESTORE if newer is None else RevisionAction.REPLACE
+        change(older, changes, by=by, now=now, action=action)
+        announce(older, "edit")
+    if newer is not None and newer.may_replace_id is None:
+        newer.may_replace = older
+        newer.save(update_fields=["may_replace"])
 
 
 def update_in_place(

@@ -22,20 +22,21 @@ from memories.writing.changing import (
     audit,
     change,
     key_is_taken,
+    locked_pair,
     locked_row,
     move_key,
     note_wordings,
     one_owner_per_key,
-    replacement,
     update_in_place,
 )
+from memories.writing.changing import replace as replace_memory
 from memories.writing.decide import Forgotten, Known, New, Proposal, Refused, Stored, Update, decide
 from memories.writing.drafts import CLEANERS, TEXTS, Draft, clean_fields, is_delicate, refuse_delicate
 from memories.writing.similar import MOST_KEYS, find_key_owner, one_writer_at_a_time
 from memories.writing.sources import add_sources, set_sources
 from memories.writing.tombstones import WasForgotten
 from memories.writing.versions import next_update, require_version
-from memoryhub.errors import NotFound
+from memoryhub.errors import Invalid, NotFound
 from memoryhub.monitoring import metrics
 from workspaces.access import default_workspace
 from workspaces.audit import Verb
@@ -166,7 +167,7 @@ def edit_memory(
     unknown = set(changes) - {*CLEANERS, "replaced_by"}
     if unknown:
         raise TypeError(f"not fields of a memory: {sorted(unknown)}")
-    link = {"newer": changes.pop("replaced_by")} if "replaced_by" in changes else {}
+    is_link, newer = "replaced_by" in changes, changes.pop("replaced_by", None)
     with refusal_counts.counted(memory.workspace_id, memory.source_type, now):
         changes = clean_fields(changes, personal=False)
         _check_change(memory, changes, confirmed=confirmed and not made_from)
@@ -175,11 +176,18 @@ def edit_memory(
         with one_owner_per_key():
             if changes.get("key"):
                 one_writer_at_a_time(memory.workspace)
-            locked = locked_row(memory, deleted=False)
+            if newer is None:
+                locked = locked_row(memory, deleted=False)
+            else:
+                locked, newer = locked_pair(memory, newer)
             require_version(locked, seen)
-            if link:
-                changes = replacement(locked, **link, now=now) | changes
-            elif changes.get("valid_to", now) is None:  # it holds: nothing has replaced it
+            if is_link:
+                replace_memory(locked, newer=newer, by=by, now=now)
+            if changes.get("valid_to", now) is None:  # it holds: nothing has replaced it
+                if newer is not None:
+                    raise Invalid(
+                        fields={"valid_to": _("must not be empty where another memory replaces it")}
+                    )
                 changes["replaced_by"] = None
             changes = {name: value for name, value in changes.items() if getattr(locked, name) != value}
             if not changes:
@@ -194,8 +202,7 @@ def edit_memory(
             writer = by
             if made_from:
                 writer = locked.author if "content" in changes else locked.written_by
-            action = RevisionAction.REPLACE if changes.get("replaced_by") else RevisionAction.EDIT
-            change(locked, changes, by=by, now=now, writer=writer, embedded=embedded, action=action)
+            change(locked, changes, by=by, now=now, writer=writer, embedded=embedded)
             announce(locked, "edit")
         return locked
 

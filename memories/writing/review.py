@@ -55,9 +55,9 @@ def save_or_propose(draft: Draft, *, by: User, now: datetime, dedupe: str = "key
 def proposals(workspace: Workspace, user: User) -> MemoryQuerySet:
     """Return the waiting proposals, oldest first; personal ones to their owner only."""
     waiting = Memory.objects.visible_to(user).filter(workspace=workspace, review=Review.PENDING)
-    return waiting.select_related("author", "edited_by", "imported_by", "workspace", "agent").order_by(
-        "created_at", "pk"
-    )
+    return waiting.select_related(
+        "author", "edited_by", "imported_by", "workspace", "agent", "may_replace"
+    ).order_by("created_at", "pk")
 
 
 def get_proposal(user: User, public_id: str, *, workspace: Workspace, need: Role = Role.EDITOR) -> Memory:
@@ -73,9 +73,9 @@ def get_proposal(user: User, public_id: str, *, workspace: Workspace, need: Role
     return found
 
 
-def approve(memory: Memory, *, by: User, now: datetime) -> Saved:
+def approve(memory: Memory, *, by: User, now: datetime, replacing: bool = False) -> Saved:
     """Bring a proposal, also a rejected one, into use. If a memory says the same by now, return that one and delete the
-    proposal; its key moves there if that one has none.
+    proposal; its key moves there if that one has none. ``replacing``: the older memory it is linked to no longer holds.
 
     Costs one embedding. NotFound if somebody else has decided in between.
     """
@@ -108,12 +108,16 @@ def approve(memory: Memory, *, by: User, now: datetime) -> Saved:
                 _decide(locked, RevisionAction.REJECT, Review.REJECTED, by, now)
                 return Saved(known, created=False, duplicate=True)
             case New(may_replace, previous_key_owner):
-                locked.may_replace = may_replace
+                older = locked.possibly_replaced if replacing else None
+                older = older and changing.locked_row(older, deleted=False)
+                locked.may_replace = older or may_replace
                 if previous_key_owner is not None:
                     changing.move_key(previous_key_owner, to=locked, by=by, now=now)
         locked.deleted_at = None
         _decide(locked, RevisionAction.APPROVE, Review.NONE, by, now)
         put_in_index(locked, embedded)
+        if older is not None:
+            changing.replace(older, newer=locked, by=by, now=now)
         if locked.is_automatic:
             keep_to_cap(locked.workspace_id, locked.owner_id, locked.agent_id)
     return Saved(locked, created=True)
@@ -129,7 +133,8 @@ def reject(memory: Memory, *, by: User, now: datetime) -> Memory:
 
 
 def reconsider(memory: Memory, *, by: User, now: datetime) -> Memory:
-    """Undo either decision: the proposal waits again, out of use. A second call does nothing.
+    """Undo either decision: the proposal waits again, out of use, and what it replaced holds again. A second call does
+    nothing.
 
     Raises NotFound if it has been forgotten, Conflict if nobody ever decided about it.
     """
@@ -141,6 +146,8 @@ def reconsider(memory: Memory, *, by: User, now: datetime) -> Memory:
             raise Conflict(_("Nobody has decided about this memory yet."), code="no_proposal")
         if locked.review == Review.NONE:
             tell_webhooks([locked], "reconsider")
+            if (older := locked.replaced) is not None:
+                changing.replace(changing.locked_row(older), newer=None, by=by, now=now)
             locked.embeddings.all().delete()
             unindex_words([locked])
         _decide(locked, RevisionAction.PROPOSE, Review.PENDING, by, now)

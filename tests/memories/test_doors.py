@@ -44,6 +44,7 @@ WRITES = {
     ("memories/writing/gate.py", "_insert"): {"save"},
     ("memories/writing/gate.py", "_propose"): {"save"},
     ("memories/writing/changing.py", "change"): {"save"},
+    ("memories/writing/changing.py", "replace"): {"save"},
     ("memories/writing/gate.py", "delete_memory"): {"save"},
     ("memories/writing/changing.py", "restore_memory"): {"save"},
     ("memories/writing/bulk.py", "_note_replaced"): {"update"},

@@ -89,6 +89,51 @@ def test_one_click_keeps_one_with_the_words_of_the_other_and_undo_brings_it_back
     assert said(pairs_in(cast.workspace, cast.editor).duplicates) == [(older.content, newer.content)]
 
 
+@pytest.mark.parametrize(
+    ("who", "code"), [("owner", 200), ("editor", 200), ("viewer", 403), ("stranger", 404)]
+)
+def test_the_older_of_two_that_differ_is_kept_as_replaced(cast: Cast, who: str, code: int) -> None:
+    older = make_memory("Our office is on the third floor", cast.owner, cast.workspace)
+    newer = make_memory("Our office is on the fifth floor", cast.owner, cast.workspace)
+
+    def contradictions() -> list[tuple[str, str]]:
+        return said(pairs_in(cast.workspace, cast.owner).contradictions)
+
+    assert contradictions() == [(older.content, newer.content)]
+    person = getattr(cast, who)
+    answer = post(person, cast.workspace, "replace", memory=older.public_id, into=newer.public_id)
+    assert answer.status_code == code
+    older.refresh_from_db()
+    if code != 200:
+        assert older.replaced_by is None
+        return
+    assert (older.replaced_by, older.deleted_at, older.is_over(timezone.now())) == (newer, None, True)
+    assert "kept for questions about the past" in answer.content.decode()
+    newer.refresh_from_db()
+    assert (newer.replaced, contradictions()) == (older, [])
+    assert [find(cast.workspace, person, NOW + timedelta(days=400)).count() for find in LISTS.values()][
+        :2
+    ] == [0, 1]
+    assert post(person, cast.workspace, f"replaced/{older.public_id}/undo").status_code == 200
+    older.refresh_from_db()
+    assert (older.replaced_by, older.valid_to) == (None, None)
+    assert contradictions() == [(older.content, newer.content)]
+
+
+def test_one_is_not_replaced_by_what_it_replaces_or_by_another_place(cast: Cast) -> None:
+    older, newer = (
+        make_memory(f"The vault is at {bank}", cast.owner, cast.workspace) for bank in ("Ava", "Bo")
+    )
+    own = make_memory("The vault is at Cy", cast.owner)
+    edit_memory(older, by=cast.owner, now=NOW, replaced_by=newer)
+    for one, other in ((newer, older), (newer, newer), (newer, own)):
+        with pytest.raises(Invalid):
+            edit_memory(one, by=cast.owner, now=NOW, replaced_by=other)
+    with pytest.raises(Invalid) as refused:
+        edit_memory(older, by=cast.owner, now=NOW, replaced_by=newer, valid_to=None)
+    assert [*refused.value.fields] == ["valid_to"]
+
+
 def test_both_stay_until_one_reads_otherwise_and_undo_links_them_again(cast: Cast) -> None:
     older = make_memory("The launch is on March 15", cast.owner, cast.workspace)
     newer = save_memory(

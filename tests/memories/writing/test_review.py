@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from memories import tasks
@@ -16,6 +17,7 @@ from memories.usage import count_live
 from memories.writing import changing, gate, review
 from memories.writing.gate import Draft, save_memory
 from memoryhub.errors import Conflict, Forbidden, NotFound
+from tests.api import Api
 from tests.conftest import Cast
 from tests.factories import HERE, make_memory
 from workspaces.access import get_workspace
@@ -105,6 +107,35 @@ def test_either_decision_can_be_taken_back_and_then_it_waits_again(cast: Cast, d
         item.memory
         for item in recall(TEXT, cast.workspace, cast.viewer, reach=HERE, now=timezone.now()).items
     ] == [memory]
+
+
+def test_approving_replaces_the_older_one_if_it_is_asked_to_and_undo_lets_it_hold(cast: Cast) -> None:
+    older = make_memory("The launch is on March 1", cast.owner, cast.workspace)
+    memory = propose(cast)
+    Memory.objects.filter(pk=memory.pk).update(may_replace=older)
+    page = Client()
+    page.force_login(cast.editor)
+    shown = page.get(f"/workspaces/{cast.workspace.public_id}/tidy/?show=waiting").content.decode()
+    assert "Approve and replace" in shown and older.content in shown
+    at = f"workspaces/{cast.workspace.public_id}/proposals/{memory.public_id}/approve"
+    for person, code in ((cast.viewer, 403), (cast.stranger, 404), (cast.editor, 200)):
+        assert Api(person).post(at, {"replacing": True}).status_code == code
+        older.refresh_from_db()
+        assert (older.replaced_by == memory) == (code == 200)
+    assert older.is_over(timezone.now())
+    review.reconsider(memory, by=cast.owner, now=timezone.now())
+    older.refresh_from_db()
+    assert (older.replaced_by, older.valid_to) == (None, None)
+    answer = page.post(
+        f"/workspaces/{cast.workspace.public_id}/proposals/{memory.public_id}/approve/", {"replacing": "on"}
+    )
+    older.refresh_from_db()
+    assert older.replaced_by == memory and "kept for questions about the past" in answer.content.decode()
+    open_still = propose(cast, "The launch is on March 29")
+    Memory.objects.filter(pk=open_still.pk).update(may_replace=memory)
+    review.approve(open_still, by=cast.owner, now=timezone.now())
+    memory.refresh_from_db()
+    assert memory.replaced_by is None
 
 
 def test_what_nobody_decided_about_cannot_be_put_to_review(cast: Cast) -> None:

@@ -17,6 +17,7 @@ from memories.models import Memory
 from memories.writing.changing import restore_memory
 from memories.writing.gate import delete_memory, edit_memory
 from memories.writing.versions import Stale, etag, version_of
+from memoryhub.errors import Invalid
 from tests.api import V1, Api, error_of, type_password_again
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message
@@ -177,6 +178,26 @@ def test_of_two_editors_at_once_exactly_one_wins(cast: Cast) -> None:
     assert outcomes[memory.content] == (200, etag(memory))
     assert {version for _, version in outcomes.values()} == {etag(memory)}
     assert memory.revisions.filter(action="edit").count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_that_replace_each_other_at_once_exactly_one_does(cast: Cast) -> None:
+    both = [make_memory(f"The vault is at {bank}", cast.owner, cast.workspace) for bank in ("Ava", "Bo")]
+    start = Barrier(2)
+
+    def replace(pair: tuple[Memory, Memory]) -> bool:
+        start.wait()
+        try:
+            edit_memory(pair[0], by=cast.owner, now=timezone.now(), replaced_by=pair[1])
+        except Invalid:
+            return False
+        finally:
+            connection.close()
+        return True
+
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(replace, [(both[0], both[1]), (both[1], both[0])])) == [False, True]
+    assert Memory.objects.exclude(replaced_by=None).count() == 1
 
 
 def form_of(client: Client, cast: Cast, memory: Memory) -> tuple[str, dict[str, str]]:
