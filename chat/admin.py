@@ -18,8 +18,8 @@ from chat.models import AnswerRating, Chat, Message, MessageRole, MessageStatus,
 from chat.models.ratings import Rating, RatingReason
 from memoryhub.database.queries import EXACT_COUNT_UP_TO
 from memoryhub.ids import PATTERN
-from workspaces.admin_kit.base import EXCERPT, ReadOnlyAdmin, action, counted, offer_undo, with_rest
-from workspaces.admin_kit.filters import AutocompleteFilter, ChoiceFilter, WorkspaceFilter
+from workspaces.admin.base import EXCERPT, ReadOnlyAdmin, action, counted, offer_undo, with_rest
+from workspaces.admin.filters import AutocompleteFilter, ChoiceFilter, WorkspaceFilter
 from workspaces.audit import Verb, record
 from workspaces.models import User
 

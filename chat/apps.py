@@ -26,7 +26,7 @@ class ChatConfig(AppConfig):
         from workspaces.quotas import charged_to, register_quota
         from workspaces.retention import register_kept
         from workspaces.spending.totals import register_chats
-        from workspaces.webhooks.outbox import register_text
+        from workspaces.webhooks.hooks import register_text
 
         register_loaders(turn=load_turn, message=load_message)
         register_messages(find_messages)

@@ -18,11 +18,11 @@ class MemoriesConfig(AppConfig):
         from memoryhub.database.queries import count_or_estimate
         from memoryhub.http.metrics import register_count
         from workspaces.actions.removal import register_room
-        from workspaces.artifacts.artifacts import register_judge
-        from workspaces.models.kinds import register_kind
+        from workspaces.artifacts import register_judge
+        from workspaces.models.index import register_kind
         from workspaces.quotas import charged_to, register_quota
         from workspaces.retention import register_kept
-        from workspaces.webhooks.outbox import register_text
+        from workspaces.webhooks.hooks import register_text
 
         register_kind(MEMORIES)
         register_judge(is_delicate)

@@ -19,13 +19,11 @@ from memories.models import Asset, Memory
 from memories.models.asset import ASSET_NAME_LENGTH
 from memories.writing.announcing import announce
 from memoryhub.errors import Conflict, Forbidden, NotFound, SecretRefused
-from memoryhub.files.stored_files import StoredFiles
-from memoryhub.http.files import file_response
+from memoryhub.files.stored_files import StoredFiles, file_response
 from workspaces.audit import Verb, record
 from workspaces.documents.files import require_it_may_lie_there
 from workspaces.models import Role, User
-from workspaces.quotas import require_room
-from workspaces.throttles import spend
+from workspaces.quotas import require_room, spend
 
 ASSET_FILES = StoredFiles("assets", {Asset: "memory__workspace"})
 MOST_ASSETS = 20  # of one memory

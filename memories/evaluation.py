@@ -30,8 +30,8 @@ from memoryhub.llm.registry import get_embedder
 from workspaces.index.candidates import search_area
 from workspaces.index.embedding import embed_query, embed_texts
 from workspaces.index.words import bm25
-from workspaces.leaving_machine import Reach
 from workspaces.models import User, Workspace
+from workspaces.policy import Reach
 
 BEFORE, AFTER = 2, 1  # the neighbours a remembered message is stored with
 BATCH = 64  # memories embedded and stored at a time

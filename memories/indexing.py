@@ -21,7 +21,7 @@ from memoryhub.database import queries
 from workspaces.index import vectors, words
 from workspaces.index.embedding import Embedded
 from workspaces.index.vectors import store_vector
-from workspaces.models.kinds import Kind
+from workspaces.models.index import Kind
 
 MEMORIES = Kind(
     number=MEMORY,

@@ -1,25 +1,55 @@
+"""The Django app of the base, and its system checks: faults that would otherwise be noticed later."""
+
+from __future__ import annotations
+
 import sys
+from typing import Any
 
 from django.apps import AppConfig
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning, register
 from django.db.models.signals import post_migrate, pre_migrate
+
+from memoryhub.monitoring import tracing
 
 
 class MemoryHubConfig(AppConfig):
     name = "memoryhub"
 
     def ready(self) -> None:
-        from memoryhub import checks  # noqa: F401  the checks register themselves
         from memoryhub.database.startup import note_what_older_may_run_with, refuse_to_serve_other_version
         from memoryhub.jobs import follow_traces
-        from memoryhub.monitoring import tracing
 
         if tracing.is_wanted():
             follow_traces()
         for migrates in (pre_migrate, post_migrate):
             migrates.connect(note_what_older_may_run_with)  # sent for apps with models, so not for this one
 
-        if sys.argv[1:2] in (
-            ["qcluster"],
-            ["migrate"],
-        ):  # libraries' commands, which ask nothing of themselves
+        if sys.argv[1:2] in (["qcluster"], ["migrate"]):  # libraries' commands do not check this themselves
             refuse_to_serve_other_version()
+
+
+ENGINES = {"django.db.backends.postgresql", "memoryhub.database"}
+
+
+@register()
+def queue_times(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """A job must time out before it is handed to another worker, or it would run twice at once."""
+    cluster: dict[str, Any] = settings.Q_CLUSTER
+    if cluster["timeout"] >= cluster["retry"]:
+        return [Error("Q_CLUSTER's timeout must be shorter than its retry.", id="memoryhub.E001")]
+    return []
+
+
+@register()
+def postgres_only(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    if settings.DATABASES["default"]["ENGINE"] not in ENGINES:
+        return [Error("MemoryHub needs PostgreSQL with pgvector.", id="memoryhub.E002")]
+    return []
+
+
+@register()
+def traces_are_sent(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    if tracing.is_wanted() and not tracing.is_installed():
+        return [Warning(tracing.NOT_INSTALLED, id="memoryhub.W001")]
+    return []

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from memoryhub.llm.usage import MOST_PRICE, Price
+from memoryhub.llm.metering import MOST_PRICE, Price
 
 T = TypeVar("T")
 TRUE = frozenset({"1", "true", "yes", "on"})

@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
 
-from memoryhub.http import installing
+from memoryhub.http import static_files
 
 handler500 = "memoryhub.http.middleware.server_error"
 # Frequent addresses come first, and what has a word of its own before what has none: each pattern is tried.
@@ -17,9 +17,9 @@ urlpatterns = [
     path("chat/api/", include("chat.api.urls")),
     path("api/v1/", include("memories.api.v1.urls")),
     path("v1/", include("chat.doors.openai_api.urls")),
-    path("manifest.webmanifest", installing.manifest, name="manifest"),
-    path("service-worker.js", installing.service_worker, name="service_worker"),
-    path("offline/", installing.offline, name="offline"),
+    path("manifest.webmanifest", static_files.manifest, name="manifest"),
+    path("service-worker.js", static_files.service_worker, name="service_worker"),
+    path("offline/", static_files.offline, name="offline"),
     path("", include("memories.urls")),
     path("", include("chat.urls")),
     path("", include("chat.exchange.urls")),
@@ -29,7 +29,7 @@ urlpatterns = [
     path("accounts/", include("allauth.account.urls")),
     path("accounts/two-factor/", include("allauth.mfa.urls")),
     path("", include("chat.doors.urls")),
-    path("api/", include("workspaces.rest.urls")),
+    path("api/", include("workspaces.api.schema_urls")),
     path("scim/v2/", include("workspaces.views.scim_urls")),
     path("admin/password_change/", RedirectView.as_view(pattern_name="account_change_password")),
     path("admin/", admin.site.urls),

@@ -16,18 +16,15 @@ from memories.assets import attach
 from memories.models import Asset, Memory, MemoryNode
 from memories.nodes.nodes import create_node
 from memories.writing.gate import Draft, save_memory
-from workspaces import tasks
+from workspaces import artifacts, tasks
 from workspaces.access import default_workspace
 from workspaces.accounts import oauth
 from workspaces.accounts.invitations import accept_invited, create_invitation, invite
 from workspaces.accounts.keys import make_key
 from workspaces.actions.agents import create_agent
-from workspaces.artifacts import artifacts
-from workspaces.artifacts.artifacts import Written
-from workspaces.artifacts.finding import ARTIFACTS
+from workspaces.artifacts import ARTIFACTS, Written
 from workspaces.documents import documents, reading_jobs
 from workspaces.index.reembedding import embed_passages
-from workspaces.leaving_machine import Reach
 from workspaces.models import (
     Agent,
     Artifact,
@@ -44,7 +41,8 @@ from workspaces.models import (
 )
 from workspaces.models.connections import Connection
 from workspaces.models.documents import DOCUMENT
-from workspaces.models.usernames import looks_of
+from workspaces.models.people import looks_of
+from workspaces.policy import Reach
 from workspaces.webhooks.hooks import create_webhook
 
 PASSWORD = "correct horse battery"

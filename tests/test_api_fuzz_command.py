@@ -22,7 +22,7 @@ from tests.factories import make_key_text
 from tests.fakes.openai_server import ScriptedOpenAI
 from tests.test_api_fuzz import UPLOADS, session_of
 from tests.world import World, make_world
-from workspaces.rest import SessionAuthentication
+from workspaces.api.exceptions import SessionAuthentication
 
 EVERY = 1 if os.environ.get("FUZZ_EVERY_ROUTE") else 8
 # What deletes gets things of its own, so that the others find theirs.

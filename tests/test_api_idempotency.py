@@ -26,9 +26,9 @@ from tests.conftest import Cast
 from tests.factories import make_chat, make_key_text, make_memory, make_user
 from tests.fakes.openai_server import HOLD, Answer, ScriptedOpenAI
 from workspaces import tasks
+from workspaces.api import idempotency
 from workspaces.models import Agent, Artifact, DoneRequest, Membership, Workspace
 from workspaces.models.connections import Connection
-from workspaces.rest import idempotency
 
 KEY = "8e03978e-40d5-43e8-bc93-6894a57f9324"
 

@@ -39,9 +39,9 @@ from tests.factories import (
     make_webhook,
 )
 from tests.routes import Row
+from workspaces import artifacts
 from workspaces.accounts import oauth
 from workspaces.accounts.invitations import link_token
-from workspaces.artifacts import artifacts
 from workspaces.documents import documents
 from workspaces.models import ApiKey, DocumentPicture, Membership, PersonPicture, Role, SignIn
 

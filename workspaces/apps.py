@@ -20,15 +20,15 @@ class WorkspacesConfig(AppConfig):
         from memoryhub.http import health
         from memoryhub.llm.metering import on_embeddings
         from workspaces.accounts import sign_in
-        from workspaces.artifacts.finding import ARTIFACTS
+        from workspaces.artifacts import ARTIFACTS
         from workspaces.documents.files import DOCUMENT_FILES
-        from workspaces.documents.finding import DOCUMENTS
+        from workspaces.documents.passages import DOCUMENTS
         from workspaces.documents.reading_jobs import STUCK, text_for_webhook
         from workspaces.models import ArtifactVersion, Document, DocumentVersion
-        from workspaces.models.kinds import register_kind
+        from workspaces.models.index import register_kind
         from workspaces.quotas import register_quota
-        from workspaces.spending.ledger import record_embedding
-        from workspaces.webhooks.outbox import register_text
+        from workspaces.spending.bill import record_embedding
+        from workspaces.webhooks.hooks import register_text
 
         sign_in.connect()
         on_embeddings(record_embedding)

@@ -9,9 +9,9 @@ import psycopg
 from django.db import transaction
 from psycopg.rows import dict_row
 
-from workspaces.artifacts.artifacts import remove as remove_artifacts
+from workspaces.artifacts import remove as remove_artifacts
 from workspaces.audit import Verb
-from workspaces.documents import forgetting
+from workspaces.documents import documents
 from workspaces.models import Artifact, AuditEvent, Document
 
 BATCH = 1_000
@@ -42,7 +42,7 @@ def _documents(ids: list[str]) -> int:
     found = Document.objects.filter(public_id__in=ids)
     for document in found:
         with transaction.atomic():
-            forgetting.remove(document)
+            documents.remove(document)
     return len(found)
 
 

@@ -17,8 +17,8 @@ from django.db.models.functions import Greatest
 from django.utils.translation import gettext as _
 
 from memoryhub.errors import Invalid
+from workspaces import artifacts
 from workspaces.access import lock_to_count, require, role_in
-from workspaces.artifacts import artifacts
 from workspaces.audit import KEPT_ANYWAY, RULES_HOLD_AFTER, Verb, Word, record
 from workspaces.documents import documents
 from workspaces.models import Artifact, AuditEvent, Document, Retention, Role, User, Workspace

@@ -11,14 +11,14 @@ from django_q.tasks import async_task
 from memoryhub import mail
 from memoryhub.jobs import job
 from workspaces import audit, retention
-from workspaces.accounts import invitations, mailing, oauth, sessions
-from workspaces.artifacts.artifacts import purge as purge_artifacts
-from workspaces.documents import documents, files, forgetting, reading_jobs
+from workspaces.accounts import email_backend, invitations, oauth, sessions
+from workspaces.api import idempotency
+from workspaces.artifacts import purge as purge_artifacts
+from workspaces.documents import documents, files, reading_jobs
 from workspaces.index import indexes, reembedding
-from workspaces.models import kinds
+from workspaces.models import index
 from workspaces.models.documents import DOCUMENT
-from workspaces.rest import idempotency
-from workspaces.webhooks import outbox, sending
+from workspaces.webhooks import hooks, sending
 
 
 @job
@@ -30,7 +30,7 @@ def sweep() -> str:
     reading_jobs.complete_all()
     documents.sweep(now=now, seconds=settings.JOB_TIMEOUT / 6)
     files.sweep(now=now)
-    forgetting.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
+    documents.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
     purge_artifacts(now=now, seconds=settings.JOB_TIMEOUT / 6)
     oauth.sweep_tokens(now=now)
     invitations.sweep(now=now)
@@ -51,7 +51,7 @@ def keep_for_a_time() -> str:
 @job
 def retry_mail() -> str:
     """Every minute, where there is a server for mail: what it did not take before."""
-    number = mailing.retry(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 3) if mail.is_set() else 0
+    number = email_backend.retry(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 3) if mail.is_set() else 0
     return f"{number} mails sent"
 
 
@@ -73,7 +73,7 @@ def keep_indexes() -> str:
 
 @job
 def embed_passages(*, kind: int, refs: Sequence[int]) -> int:
-    done = reembedding.embed_passages(kinds.kind(kind), refs)
+    done = reembedding.embed_passages(index.kind_numbered(kind), refs)
     if kind == DOCUMENT:
         reading_jobs.complete_those_of(refs)
     return done
@@ -99,4 +99,4 @@ def tell_webhooks() -> str:
 @job
 def send_webhooks() -> None:
     """Every minute: retry what failed, and continue what a dead process left behind."""
-    outbox.queue_one()
+    hooks.queue_one()

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from django.urls import path
 
-from workspaces.views import accounts, agents, artifacts, documents, settings, spending, webhooks, workspaces
+from workspaces.views import accounts, agents, artifacts, documents, settings, webhooks, workspaces
 from workspaces.views import connections as connections
-from workspaces.views import invitations as invitations
+from workspaces.views import workspaces as invitations
 
 WORKSPACE = "workspaces/<str:ws_id>/"
 MEMBER = "workspaces/<str:ws_id>/members/<str:user_id>/"
@@ -21,9 +21,9 @@ urlpatterns = [
     path("workspaces/", workspaces.workspace_list, name="list"),
     path(f"{WORKSPACE}settings/", workspaces.settings, name="settings"),
     path(f"{WORKSPACE}activity/", accounts.activity, name="activity"),
-    path(f"{WORKSPACE}usage/", spending.workspace_usage, name="usage"),
+    path(f"{WORKSPACE}usage/", settings.workspace_usage, name="usage"),
     path(f"{WORKSPACE}retention/", settings.retention, name="retention"),
-    path("profile/usage/", spending.own_usage, name="own_usage"),
+    path("profile/usage/", settings.own_usage, name="own_usage"),
     path(f"{WORKSPACE}delete/", workspaces.delete, name="delete"),
     path(f"{WORKSPACE}members/", workspaces.add_member, name="add_member"),
     path(f"{MEMBER}role/", workspaces.change_role, name="change_role"),

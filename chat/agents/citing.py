@@ -11,8 +11,8 @@ from django.urls import reverse
 from chat.models import Chat, Message
 from chat.models.runs import Run
 from memories.models import Memory
-from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Document, DocumentPassage, User
+from workspaces.policy import Reach, in_reach
 
 ID = r"\b(?:mem|msg|doc)_[A-Za-z0-9]{24}(?:#\d{1,5})?\b"  # of a document with its page
 ADDRESS = r"(?<!\()https?://[^\s<>()\[\]\"'`]*[^\s<>()\[\]\"'`.,;:!?]"

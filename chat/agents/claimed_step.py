@@ -12,8 +12,7 @@ from chat.agents.step import Transcript
 from chat.agents.stored_run import Lost, Stopped, StoredBudget, StoredMemory, note_all
 from chat.models.runs import Run, RunEvent, RunStatus, RunStep, RunStepStatus
 from memoryhub.llm.metering import Meter, Metered
-from workspaces.spending.bill import Account, Bill
-from workspaces.spending.ledger import put
+from workspaces.spending.bill import Account, Bill, put
 
 
 class ClaimedStep:

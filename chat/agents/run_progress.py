@@ -31,7 +31,7 @@ from chat.models.runs import Run, RunMode, RunStatus, RunStep, RunStepStatus, Ru
 from memoryhub.database.queries import Ready
 from memoryhub.kept import kept
 from workspaces.models import User, WebhookEvent
-from workspaces.webhooks.outbox import emit
+from workspaces.webhooks.hooks import emit
 
 WHOLE, PLAN = kept("The whole objective"), kept("Plan")  # titles that no plan gave
 PLANNING = ":plan"  # the ref of the step that plans; no plan can call one of its own so

@@ -25,8 +25,8 @@ from memories.judging.extraction.provenance import Provenance
 from memories.models import Memory
 from memoryhub.llm.base import Speaker
 from workspaces.access import get_workspace
-from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Document, DocumentQuerySet, Role, Workspace
+from workspaces.policy import Reach, in_reach
 
 OFFERED: dict[str, ChatTool] = {
     tool.name: tool for tool in (X_RECALL_MEMORY, X_WORKSPACE_SEARCH, READ_DOCUMENT, X_SAVE_MEMORY)

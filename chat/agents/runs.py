@@ -22,9 +22,9 @@ from memoryhub.errors import Conflict, Invalid, NotFound
 from workspaces.access import get_workspace, lock_to_count, require
 from workspaces.connections.choice import Chosen, chosen_for
 from workspaces.models import Role, User, Workspace
+from workspaces.quotas import spend
 from workspaces.spending.bill import rate_of
 from workspaces.spending.budgets import require_budget
-from workspaces.throttles import spend
 
 MOST_ACTIVE = 50  # runs of one person that are not over
 

@@ -12,8 +12,8 @@ from chat.models.steps import Step, StepKind
 from chat.modes.shown_steps import line_of as step_line
 from chat.modes.shown_steps import outcome_of
 from chat.tools.shown_calls import count_of
-from workspaces.rest.docs import ID
-from workspaces.rest.fields import Moment
+from workspaces.api.fields import Moment
+from workspaces.api.schema import ID
 
 
 class MessageErrorJson(serializers.Serializer[Any]):

@@ -11,7 +11,7 @@ from chat.models.steps import Mode
 from chat.turns.answer_sources import MOST_CHOSEN
 from memories.api.serializers import Confirmable
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
-from workspaces.rest.fields import Body, Choice, Flag, Text
+from workspaces.api.fields import Body, Choice, Flag, Text
 
 MODES = [mode.value for mode in Mode]
 

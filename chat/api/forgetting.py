@@ -10,10 +10,10 @@ from chat.access import get_chat
 from chat.chats.actions import require_own
 from chat.chats.forget_chat import forget_chat
 from memories.api.forgetting import ReportJson, report_json
+from workspaces.api.base import ApiView
+from workspaces.api.fields import Body, Flag
+from workspaces.api.schema import documented_under
 from workspaces.models import Role
-from workspaces.rest.docs import documented_under
-from workspaces.rest.fields import Body, Flag
-from workspaces.rest.views import ApiView
 
 documented = documented_under("chats")
 

@@ -22,10 +22,10 @@ from memories.api.serializers import MemoryJson, MemoryUpdate
 from memories.models import Memory
 from memories.writing.extracting import rerun
 from memoryhub.errors import NotFound
+from workspaces.api.base import ETAG, IF_MATCH, ApiView
+from workspaces.api.idempotency import ONCE
+from workspaces.api.schema import documented_under
 from workspaces.models import Role
-from workspaces.rest.docs import documented_under
-from workspaces.rest.idempotency import ONCE
-from workspaces.rest.views import ETAG, IF_MATCH, ApiView
 
 documented = documented_under("chat memories")
 

@@ -16,9 +16,9 @@ from chat.models import AnswerRating
 from chat.models.marks import TAG_LENGTH
 from chat.models.ratings import COMMENT_LENGTH, Rating, RatingReason
 from workspaces.access import get_workspace
-from workspaces.rest.docs import documented_under
-from workspaces.rest.fields import Body, Choice, Moment, Text
-from workspaces.rest.views import ApiView
+from workspaces.api.base import ApiView
+from workspaces.api.fields import Body, Choice, Moment, Text
+from workspaces.api.schema import documented_under
 
 of_messages = documented_under("messages")
 of_chats = documented_under("chats")

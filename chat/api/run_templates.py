@@ -23,10 +23,10 @@ from chat.agents.templates import (
 from chat.api.runs import Json, RunJson, accepted, documented, json_object
 from chat.models.runs import RunMode, RunTemplate
 from workspaces.access import get_workspace
-from workspaces.rest.docs import ID, page_of
-from workspaces.rest.fields import Body, Flag, Moment, Text
-from workspaces.rest.idempotency import ONCE
-from workspaces.rest.views import ApiView
+from workspaces.api.base import ApiView
+from workspaces.api.fields import Body, Flag, Moment, Text
+from workspaces.api.idempotency import ONCE
+from workspaces.api.schema import ID, page_of
 
 
 class RunTemplateJson(serializers.Serializer[Any]):

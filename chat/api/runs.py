@@ -22,13 +22,13 @@ from chat.agents.stored_run import limits_of
 from chat.models.runs import Run, RunEntry, RunMode, RunStatus
 from chat.turns.planned import go_on_with
 from workspaces.access import get_workspace
+from workspaces.api.base import ApiView
+from workspaces.api.fields import Body, Choice, Flag, Moment, StoredSentence, Text
+from workspaces.api.idempotency import ONCE
+from workspaces.api.pagination import PageQuery
+from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.event_streams import EventStream, Place
 from workspaces.models import Workspace
-from workspaces.rest.docs import ID, documented_under, page_of
-from workspaces.rest.fields import Body, Choice, Flag, Moment, StoredSentence, Text
-from workspaces.rest.idempotency import ONCE
-from workspaces.rest.paging import PageQuery
-from workspaces.rest.views import ApiView
 
 documented = documented_under("runs")
 KINDS = [str(kind) for kind in MemoryKind]

@@ -13,11 +13,11 @@ from chat.models import SavedPrompt
 from chat.saved_prompts import saved_prompts
 from chat.saved_prompts.saved_prompts import NAME_LENGTH, TEXT_LENGTH, variables_of
 from workspaces.access import get_workspace
+from workspaces.api.base import ApiView
+from workspaces.api.fields import Body, Flag, Moment, Text
+from workspaces.api.idempotency import ONCE
+from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.models import Workspace
-from workspaces.rest.docs import ID, documented_under, page_of
-from workspaces.rest.fields import Body, Flag, Moment, Text
-from workspaces.rest.idempotency import ONCE
-from workspaces.rest.views import ApiView
 
 documented = documented_under("prompts")
 

@@ -17,11 +17,11 @@ from memories.api.serializers import MemoryJson, ReceiptJson, SavedMemoryJson
 from memories.consent import vetoed
 from memories.models import Receipt
 from memoryhub.languages import translated
+from workspaces.api.fields import Moment
+from workspaces.api.schema import ID
 from workspaces.api.serializers import PersonJson, shown_id
 from workspaces.api.spending import BillJson, bill_json
 from workspaces.models import User
-from workspaces.rest.docs import ID
-from workspaces.rest.fields import Moment
 from workspaces.spending.bill import Bill
 
 

@@ -15,11 +15,11 @@ from chat.chats import sharing
 from chat.models import ShareLink
 from chat.pages.share_views import address_of
 from workspaces.access import get_workspace
+from workspaces.api.base import ApiView
+from workspaces.api.fields import Body, Moment, WholeNumber
+from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.api.serializers import PersonJson
 from workspaces.models import Role
-from workspaces.rest.docs import ID, documented_under, page_of
-from workspaces.rest.fields import Body, Moment, WholeNumber
-from workspaces.rest.views import ApiView
 
 documented = documented_under("chats")
 

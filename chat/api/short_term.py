@@ -13,11 +13,11 @@ from chat.access import get_chat
 from chat.models import SUMMARY_LENGTH, ShortTermMemory
 from chat.prompting.other_chats import live_memory
 from chat.prompting.short_term import set_summary
+from workspaces.api.base import ApiView
+from workspaces.api.fields import Body, Moment, Text
+from workspaces.api.schema import documented_under
 from workspaces.api.serializers import PersonJson
 from workspaces.models import Role
-from workspaces.rest.docs import documented_under
-from workspaces.rest.fields import Body, Moment, Text
-from workspaces.rest.views import ApiView
 
 documented = documented_under("chats")
 

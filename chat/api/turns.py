@@ -26,10 +26,10 @@ from chat.turns.stream import follow_for
 from memories.recalling.receipts import receipts_for
 from memoryhub.database.locks import release_connection
 from memoryhub.errors import NotFound
+from workspaces.api.base import ApiView
+from workspaces.api.idempotency import StillRunning
 from workspaces.event_streams import EventStream, Place
 from workspaces.models import User
-from workspaces.rest.idempotency import StillRunning
-from workspaces.rest.views import ApiView
 
 
 def messages_json(messages: list[Message], user: User) -> list[Any]:

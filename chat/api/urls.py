@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path, re_path
 
-import workspaces.rest.ids  # noqa: F401  registers the path converters
+import workspaces.api.converters  # noqa: F401  registers the path converters
 from chat.api import (
     forgetting,
     memory_views,
@@ -18,7 +18,7 @@ from chat.api import (
 )
 from chat.api.short_term import ShortTermView
 from chat.exchange import api as exchange
-from workspaces.rest.views import NoSuchRoute
+from workspaces.api.base import NoSuchRoute
 
 CHAT = "<chat_id:chat_id>"
 MESSAGE = f"{CHAT}/messages/<msg_id:message_id>"

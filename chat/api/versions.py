@@ -14,9 +14,9 @@ from chat.api.turns import load, messages_json, turn_once
 from chat.api.views import MESSAGE_PAGE, TURN_ANSWERS, MessageView
 from chat.turns.earlier_versions import bring_back
 from chat.turns.retry import edit_message
+from workspaces.api.idempotency import ONCE
+from workspaces.api.schema import documented_under
 from workspaces.models import Role
-from workspaces.rest.docs import documented_under
-from workspaces.rest.idempotency import ONCE
 
 documented = documented_under("messages")
 

@@ -41,13 +41,13 @@ from memories.recalling.receipts import receipt_for
 from memoryhub.errors import NotFound
 from workspaces.access import default_workspace, named_workspace
 from workspaces.actions.agents import choose_agent
+from workspaces.api.base import ApiView
+from workspaces.api.idempotency import ONCE
+from workspaces.api.pagination import PageQuery, ReadyList
+from workspaces.api.schema import documented_under, page_of
 from workspaces.connections.choice import choose_connection
 from workspaces.event_streams import Place
 from workspaces.models import Role, User, Workspace
-from workspaces.rest.docs import documented_under, page_of
-from workspaces.rest.idempotency import ONCE
-from workspaces.rest.paging import PageQuery, ReadyList
-from workspaces.rest.views import ApiView
 
 of_chats = documented_under("chats")
 of_messages = documented_under("messages")

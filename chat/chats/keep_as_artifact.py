@@ -12,7 +12,7 @@ from chat.rendering.blocks import Block, blocks_of
 from chat.rendering.markdown import Budget, TooHeavy
 from chat.rendering.rendered import MESSAGE_STEPS
 from memoryhub.errors import Conflict, Invalid, NotFound
-from workspaces.artifacts.artifacts import Source, Written, keep
+from workspaces.artifacts import Source, Written, keep
 from workspaces.models import Artifact, ArtifactKind, User
 from workspaces.models.artifacts import LANGUAGE_LENGTH, TITLE_LENGTH
 

@@ -15,8 +15,8 @@ from chat.models import Chat, Message, MessageStatus, PersonalUse
 from memories.recalling.workspace_search import Found
 from memoryhub.llm.errors import ModelNotLocal
 from workspaces.index.scores import FLOOR, excerpt, score_of
-from workspaces.leaving_machine import Reach
 from workspaces.models import User, Workspace
+from workspaces.policy import Reach
 
 LONGEST = 400  # characters of a query that are looked at
 NEWEST = 2_000  # of the messages with any of the words, these are looked at

@@ -13,7 +13,7 @@ from memories.judging.extraction.rules import extract_with_rules
 from memories.writing.drafts import cut_at_word
 from memories.writing.mined import completer
 from memoryhub.llm.errors import ModelError
-from memoryhub.llm.reader import get_reader
+from memoryhub.llm.registry import get_reader
 from workspaces.models import User
 
 logger = logging.getLogger(__name__)

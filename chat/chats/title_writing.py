@@ -18,9 +18,8 @@ from memoryhub.llm.base import Capabilities, Speaker
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelError
 from workspaces.models import Purpose, User
-from workspaces.spending.bill import Account, rate_of
+from workspaces.spending.bill import Account, counted, rate_of
 from workspaces.spending.budgets import has_budget
-from workspaces.spending.ledger import counted
 
 logger = logging.getLogger(__name__)
 READ_TOKENS = 500  # of the message

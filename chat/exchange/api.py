@@ -23,12 +23,12 @@ from chat.exchange.preview import with_texts
 from chat.exchange.upload import refuse_too_large
 from chat.models.imports import Import, ImportKind, ImportStatus, Outcome
 from workspaces.access import get_workspace, named_workspace
+from workspaces.api.base import ApiView
+from workspaces.api.fields import Body, Flag, Moment, StoredSentence, Text
+from workspaces.api.idempotency import ONCE
+from workspaces.api.pagination import PageQuery
+from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.models import Role
-from workspaces.rest.docs import ID, documented_under, page_of
-from workspaces.rest.fields import Body, Flag, Moment, StoredSentence, Text
-from workspaces.rest.idempotency import ONCE
-from workspaces.rest.paging import PageQuery
-from workspaces.rest.views import ApiView
 
 documented = documented_under("exchange")
 

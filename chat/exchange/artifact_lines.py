@@ -17,7 +17,7 @@ from chat.exchange.local_ids import resolve, taken_by_none
 from memories.writing.portable import read_moment
 from memoryhub.errors import DomainError, Invalid
 from memoryhub.languages import grouped
-from workspaces.artifacts.artifacts import Past, Written, bring, checked
+from workspaces.artifacts import Past, Written, bring, checked
 from workspaces.models import Artifact, ArtifactKind, ArtifactVersion, Workspace
 from workspaces.models.artifacts import CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
 from workspaces.quotas import QuotaReached

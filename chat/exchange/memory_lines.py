@@ -26,8 +26,8 @@ from memoryhub.ids import PATTERN
 from memoryhub.kept import kept
 from memoryhub.llm.registry import get_embedder
 from workspaces.index.embedding import Embedded, embed_texts
-from workspaces.leaving_machine import Reach
 from workspaces.models import User, Workspace
+from workspaces.policy import Reach
 
 KEY_TAKEN = kept("another memory has this key")
 

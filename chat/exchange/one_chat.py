@@ -15,9 +15,9 @@ from chat.chats.attribution import imported, withheld
 from chat.chats.personal_memories import withheld_answers
 from chat.exchange.export import in_pieces
 from chat.models import Chat, Message, MessageRole, MessageStatus
+from workspaces.api.fields import iso
 from workspaces.audit import Verb, record
 from workspaces.models import User
-from workspaces.rest.fields import iso
 
 AT_ONCE = 100  # messages read at a time
 MEDIA_TYPES = {"md": "text/markdown; charset=utf-8", "json": "application/json"}

@@ -24,7 +24,7 @@ from chat.exchange.kept_about import kept_about
 from memories.assets import open_file
 from memories.models import Asset, Memory
 from memoryhub.errors import NotFound
-from memoryhub.http.files import CHUNK, SHUT
+from memoryhub.files.stored_files import CHUNK, SHUT
 from memoryhub.languages import speaking_to
 from workspaces.audit import Verb
 from workspaces.audit import record as audit

@@ -32,8 +32,7 @@ from memoryhub.languages import grouped
 from workspaces.access import get_workspace
 from workspaces.audit import Verb, record
 from workspaces.models import Role, User, Workspace
-from workspaces.quotas import QuotaReached, require_room
-from workspaces.throttles import spend
+from workspaces.quotas import QuotaReached, require_room, spend
 
 logger = logging.getLogger(__name__)
 LOCK = "chat.exchange"

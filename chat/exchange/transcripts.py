@@ -13,7 +13,7 @@ from chat.models import MESSAGE_LENGTH, TITLE_LENGTH
 from memories.judging.extraction.candidates import Candidate
 from memories.judging.extraction.rules import extract_from_each
 from memories.writing.drafts import UNSTORABLE, cut_at_word
-from memoryhub.llm.reader import get_reader
+from memoryhub.llm.registry import get_reader
 from workspaces.models import User
 
 Line = dict[str, Any]

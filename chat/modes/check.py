@@ -24,8 +24,8 @@ from memories.writing.drafts import UNSTORABLE
 from memoryhub.llm.base import Capabilities, Speaker
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.output_parsing import MOST_REPAIRED, repaired_object
-from workspaces.leaving_machine import Reach
 from workspaces.models import User
+from workspaces.policy import Reach
 
 MOST_MEMORIES = 12
 PORTIONS, PORTION_LENGTH = 6, 120  # of the answer, each looked up on its own; the least characters of one

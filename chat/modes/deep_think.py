@@ -30,8 +30,8 @@ from memoryhub.kept import kept
 from memoryhub.llm.base import Capabilities, ChatModel, Speaker, Tool
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelError
-from workspaces.leaving_machine import Reach
 from workspaces.models import User
+from workspaces.policy import Reach
 
 logger = logging.getLogger(__name__)
 PLAN_TOKENS = 400  # of a plan that are kept; a model may spend more on thoughts that it does not show

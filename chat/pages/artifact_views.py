@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST
 from chat.access import get_message
 from chat.chats.keep_as_artifact import keep_answer
 from memoryhub.errors import NotFound
-from workspaces.artifacts.artifacts import LooksDelicate
+from workspaces.artifacts import LooksDelicate
 from workspaces.models import Role
 from workspaces.views import PageRequest
 from workspaces.views.artifacts import beside_chat, show

@@ -29,13 +29,13 @@ from chat.turns.chosen_model import model_context
 from memories.consent import memory_on, must_ask, vetoed
 from memories.usage import count_live, own_elsewhere
 from workspaces.access import default_workspace, get_workspace
-from workspaces.accounts import sign_up
+from workspaces.accounts import sign_in
 from workspaces.actions.agents import agents_in_use, choose_agent
 from workspaces.actions.connecting import may_find
 from workspaces.connections.actions import may_connect
 from workspaces.connections.choice import choose_connection, options_for
-from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Document, Role, Workspace
+from workspaces.policy import Reach, in_reach
 from workspaces.views import PageRequest
 from workspaces.views.connections import larger_model_status
 
@@ -76,7 +76,7 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
             lambda: example_questions(workspace, user, alone=readers == 1, now=now) if memories_here else []
         ),
         "dismissed": request.COOKIES.get("dismissed", "").split("."),  # notices; written by controls.js
-        "is_first_account": request.session.get(sign_up.TOLD, False),
+        "is_first_account": request.session.get(sign_in.TOLD, False),
         "embedded_model": settings.EMBEDDED_MODEL,
         "larger_model": larger_model_status,
         "may_find_here": may_find(user),

@@ -23,8 +23,8 @@ from memories.models import Memory
 from memories.pages.panel_page import PanelFilters, search_panel
 from memoryhub.errors import NotFound
 from workspaces.access import get_workspace
-from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Artifact, Document, OwnedQuerySet, Workspace
+from workspaces.policy import Reach, in_reach
 from workspaces.views import PageRequest
 
 MOST = 6  # of each sort

@@ -20,8 +20,8 @@ from django.views.decorators.http import require_GET
 from chat.rendering.markdown import Budget, TooHeavy, render_markdown
 from memories.recalling.workspace_search import TYPES, Found, search_workspace
 from workspaces.access import get_workspace
-from workspaces.leaving_machine import Reach
 from workspaces.models import Workspace
+from workspaces.policy import Reach
 from workspaces.views import PageRequest
 
 LONGEST = 400  # characters of a query

@@ -25,8 +25,8 @@ from chat.turns.earlier_versions import count_versions, standing_for
 from chat.turns.growing import html_so_far
 from memories.models import Memory, Receipt, SourceType
 from memories.recalling.receipts import OTHERS_READ, receipts_for
-from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Document, DocumentPicture, User
+from workspaces.policy import Reach, in_reach
 
 WINDOW = 60
 PAGE_TEXT = (

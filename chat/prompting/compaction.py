@@ -24,9 +24,8 @@ from memoryhub.llm.base import Capabilities, ChatModel, Speaker
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelError
 from workspaces.models import Purpose, User
-from workspaces.spending.bill import Account, rate_of
+from workspaces.spending.bill import Account, counted, rate_of
 from workspaces.spending.budgets import has_budget
-from workspaces.spending.ledger import counted
 
 logger = logging.getLogger(__name__)
 KEPT_SHARE = 0.4  # of the history's room: the newest messages, which stay as they are

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chat.prompting.text import escape, prompt_text, tokens
-from workspaces.documents.finding import FoundPassage
+from workspaces.documents.passages import FoundPassage
 
 
 def documents_block(found: Sequence[FoundPassage], unread: Sequence[str] = ()) -> str:

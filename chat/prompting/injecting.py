@@ -16,8 +16,8 @@ from memories.recalling.recall import Recall, recall
 from memories.recalling.receipts import split_recall
 from memories.recalling.replaced import with_newer
 from memories.usage import count_live
-from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, User, Workspace
+from workspaces.policy import Reach
 
 LEFT_OUT = 5  # how many recalled but unused memories a receipt keeps
 

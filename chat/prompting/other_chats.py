@@ -9,8 +9,8 @@ from django.db.models import BooleanField, ExpressionWrapper, Q
 
 from chat.chats.personal_memories import personal_in
 from chat.models import Chat, ShortTermMemory, was_reader
-from workspaces.leaving_machine import Reach
 from workspaces.models import User
+from workspaces.policy import Reach
 
 
 def live_memory(chat: Chat, reader: User, *, now: datetime) -> ShortTermMemory | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from chat.prompting.context import tokens_of_tools
 from chat.prompting.text import tokens
 from memoryhub.llm.base import Message, Tool
-from memoryhub.llm.usage import Parts
+from memoryhub.llm.metering import Parts
 
 # Blocks of ours come from nobody but us: what a person writes is never a system message.
 MEMORY, DOCUMENTS = "<recalled-memories>", "<documents>"

@@ -22,8 +22,8 @@ from chat.prompting.other_chats import recent
 from memories.judging.extraction.provenance import Provenance, Source, confirmed
 from memories.models import Memory, ReceiptItem
 from memoryhub.llm.base import Speaker
-from workspaces.leaving_machine import Reach
 from workspaces.models import Artifact, Document, DocumentPassage, DocumentPicture, User
+from workspaces.policy import Reach
 
 MESSAGES, ANSWERS = 60, 10  # looked back at
 MOST_ENTRIES = 100  # of a run's memory

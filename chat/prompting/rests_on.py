@@ -9,7 +9,7 @@ from chat.models import Chat, Compaction, Message, PersonalUse, ToolCall
 from chat.prompting.other_chats import is_personal, stays_here
 from chat.prompting.short_term import ShortTerm
 from memories.models import Memory
-from workspaces.documents.finding import FoundPassage
+from workspaces.documents.passages import FoundPassage
 from workspaces.models import Document, Workspace
 
 

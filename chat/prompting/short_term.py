@@ -36,8 +36,8 @@ from memoryhub.languages import grouped
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.base import Speaker
 from workspaces.access import require
-from workspaces.leaving_machine import Reach
 from workspaces.models import Role, User
+from workspaces.policy import Reach
 
 logger = logging.getLogger(__name__)
 TOOL_NAME = "update_short_term_memory"

@@ -9,8 +9,8 @@ from chat.models import Compaction, Message, MessageRole
 from chat.prompting.conversation import LOOKED_AT, Conversation, Line
 from chat.prompting.labels import said_by_several, text_of, with_labels
 from chat.prompting.prompt_pictures import ByMessage, pictures_of
-from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Document
+from workspaces.policy import Reach, in_reach
 
 
 def conversation_of(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from memoryhub.llm.usage import BYTES_PER_TOKEN
-from memoryhub.llm.usage import estimated_tokens as tokens
+from memoryhub.llm.metering import BYTES_PER_TOKEN
+from memoryhub.llm.metering import estimated_tokens as tokens
 
 __all__ = [
     "BYTES_PER_TOKEN",

@@ -15,7 +15,7 @@ from memoryhub.errors import Invalid, NotFound
 from memoryhub.ids import PATTERN
 from memoryhub.llm.base import Speaker
 from workspaces.access import require
-from workspaces.artifacts.artifacts import Source, Stale, Written, change, get_artifact, keep, version_of
+from workspaces.artifacts import Source, Stale, Written, change, get_artifact, keep, version_of
 from workspaces.models import Artifact, Role
 from workspaces.models.artifacts import LANGUAGE_LENGTH, TITLE_LENGTH, ArtifactKind
 from workspaces.quotas import QuotaReached

@@ -25,8 +25,8 @@ from chat.prompting.provenance import Shown
 from memories.judging.extraction.provenance import Provenance
 from memoryhub.llm.base import Speaker, Tool
 from workspaces.access import personal_place
-from workspaces.leaving_machine import Caller
 from workspaces.models import Workspace
+from workspaces.policy import Caller
 
 MOST_ARGUMENTS = 20_000  # characters of one call
 

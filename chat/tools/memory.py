@@ -29,10 +29,10 @@ from memories.writing.gate import Draft, save_memory
 from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import Invalid, SecretRefused
 from memoryhub.llm.base import Speaker
-from memoryhub.llm.reader import get_reader
+from memoryhub.llm.registry import get_reader
 from workspaces.access import require, role_in
-from workspaces.leaving_machine import stays_elsewhere
 from workspaces.models import Agent, Role, User, Workspace
+from workspaces.policy import stays_elsewhere
 from workspaces.quotas import QuotaReached
 
 RECALLED, MOST_RECALLED = 5, 20

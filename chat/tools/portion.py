@@ -12,8 +12,8 @@ from chat.prompting.text import escape
 from chat.tools.base import Arguments, Result, ToolCaller, at_most, within
 from memoryhub.errors import NotFound
 from memoryhub.llm.errors import ModelNotLocal
-from workspaces.leaving_machine import stays_elsewhere
 from workspaces.models import Artifact, Document
+from workspaces.policy import stays_elsewhere
 
 READ_AT_ONCE = 6000  # characters
 

@@ -27,8 +27,8 @@ from memoryhub.errors import DomainError
 from memoryhub.llm.base import ToolCall as RequestedCall
 from memoryhub.llm.errors import ModelNotLocal
 from memoryhub.monitoring import tracing
-from workspaces.leaving_machine import Reach
 from workspaces.models import User
+from workspaces.policy import Reach
 
 logger = logging.getLogger(__name__)
 CALL_SECONDS = 15.0

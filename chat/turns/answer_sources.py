@@ -17,11 +17,11 @@ from memories.recalling.relevance import silence_of
 from memoryhub.errors import Invalid
 from memoryhub.ids import PATTERN
 from workspaces.documents.documents import drafts_of, publish
-from workspaces.documents.finding import DOCUMENTS, FoundPassage, find_in, find_passages
+from workspaces.documents.passages import DOCUMENTS, FoundPassage, find_in, find_passages
 from workspaces.index.reembedding import embed_passages
-from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Document, DocumentPassage, DocumentQuerySet, DocumentStatus, User
 from workspaces.models.documents import READ
+from workspaces.policy import Reach, in_reach
 
 logger = logging.getLogger(__name__)
 MOST = 8

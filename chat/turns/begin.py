@@ -25,7 +25,7 @@ from memories.writing.drafts import UNSTORABLE
 from memoryhub.errors import Conflict, Invalid, NotFound
 from memoryhub.languages import grouped
 from workspaces.models import User
-from workspaces.throttles import spend
+from workspaces.quotas import spend
 
 
 @dataclass(frozen=True)

@@ -38,9 +38,9 @@ from memoryhub.llm.base import Capabilities, Speaker
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelNotLocal
 from workspaces.connections.choice import Chosen, find_out
-from workspaces.leaving_machine import Reach
 from workspaces.models import User
 from workspaces.models.connections import Purpose
+from workspaces.policy import Reach
 from workspaces.spending.bill import Account, rate_of
 
 logger = logging.getLogger(__name__)

@@ -24,9 +24,9 @@ from memories.writing.mined import TurnText
 from memoryhub.database.queries import Ready
 from memoryhub.ids import LENGTH
 from memoryhub.llm.base import Speaker
-from workspaces.leaving_machine import Caller
 from workspaces.models import Membership, User
 from workspaces.models.connections import Connection
+from workspaces.policy import Caller
 
 PREFIX = "turn_"
 SAID = 5  # messages that are kept, the question among them

@@ -24,7 +24,7 @@ from chat.turns.chosen_model import chosen_for_chat, require_paid
 from memories.consent import memory_on
 from memoryhub.errors import Conflict
 from workspaces.models import User
-from workspaces.throttles import spend
+from workspaces.quotas import spend
 
 
 def edit_message(

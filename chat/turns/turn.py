@@ -37,8 +37,7 @@ from memoryhub.llm.metering import metered
 from memoryhub.monitoring import metrics, tracing
 from workspaces.connections.choice import remember
 from workspaces.models import User
-from workspaces.spending.bill import Bill
-from workspaces.spending.ledger import record
+from workspaces.spending.bill import Bill, record
 
 logger = logging.getLogger(__name__)
 KEEP_EVERY = 0.3  # seconds between saves of a growing answer: what a crash can lose

@@ -18,8 +18,8 @@ from django.db.models.functions import TruncDate
 
 from memories.models import Memory, Refusal, SourceType
 from memories.models.memory import SOURCE_LABELS
-from workspaces.admin_kit.base import ReadOnlyAdmin
-from workspaces.admin_kit.filters import ChoiceFilter, WorkspaceFilter
+from workspaces.admin.base import ReadOnlyAdmin
+from workspaces.admin.filters import ChoiceFilter, WorkspaceFilter
 
 COLUMN, BAR, HEIGHT = 10, 8, 100  # of the drawing, which a page stretches to its width
 

@@ -15,8 +15,8 @@ from memories.forgetting import clear
 from memories.models import Clearing, Scope
 from memoryhub.errors import Conflict
 from workspaces.accounts.sign_in import ask_for_password
-from workspaces.admin_kit.base import ReadOnlyAdmin, action, counted
-from workspaces.admin_kit.filters import WorkspaceFilter
+from workspaces.admin.base import ReadOnlyAdmin, action, counted
+from workspaces.admin.filters import WorkspaceFilter
 from workspaces.models import User
 
 

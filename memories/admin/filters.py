@@ -12,7 +12,7 @@ from django.utils import timezone
 from memories.models import Extraction, Review, SourceType
 from memories.models.extraction import ExtractionStatus
 from memories.models.memory import CATEGORIES, MAY_REPLACE, MEMORY
-from workspaces.admin_kit.filters import AutocompleteFilter, ChoiceFilter
+from workspaces.admin.filters import AutocompleteFilter, ChoiceFilter
 from workspaces.index.embedding import active_model
 from workspaces.models.index import has_vector
 

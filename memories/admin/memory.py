@@ -39,7 +39,7 @@ from memories.writing.late_vectors import reembed
 from memoryhub.database.queries import EXACT_COUNT_UP_TO
 from memoryhub.ids import PATTERN
 from workspaces.accounts.sign_in import ask_for_password
-from workspaces.admin_kit.base import (
+from workspaces.admin.base import (
     EXCERPT,
     LeanAdmin,
     ReadOnlyInline,
@@ -50,7 +50,7 @@ from workspaces.admin_kit.base import (
     rows_by_id,
     with_rest,
 )
-from workspaces.admin_kit.filters import WorkspaceFilter
+from workspaces.admin.filters import WorkspaceFilter
 from workspaces.index import embedding
 from workspaces.index.embedding import active_model
 from workspaces.models import User

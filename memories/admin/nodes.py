@@ -12,8 +12,8 @@ from memories.admin.filters import may_read_personal
 from memories.models import Asset, MemoryNode, NodeRelation
 from memories.nodes.nodes import number_of
 from memoryhub.languages import file_size
-from workspaces.admin_kit.base import ReadOnlyAdmin, ReadOnlyInline
-from workspaces.admin_kit.filters import WorkspaceFilter
+from workspaces.admin.base import ReadOnlyAdmin, ReadOnlyInline
+from workspaces.admin.filters import WorkspaceFilter
 
 
 class RelationInline(ReadOnlyInline):

@@ -20,8 +20,8 @@ from memories.admin.filters import may_read_personal
 from memories.models import Extraction, Receipt, ReceiptItem
 from memories.models.extraction import ExtractionStatus
 from memories.writing import extracting
-from workspaces.admin_kit.base import ReadOnlyAdmin, ReadOnlyInline, action, counted
-from workspaces.admin_kit.filters import ChoiceFilter, WorkspaceFilter
+from workspaces.admin.base import ReadOnlyAdmin, ReadOnlyInline, action, counted
+from workspaces.admin.filters import ChoiceFilter, WorkspaceFilter
 
 
 class StatusFilter(ChoiceFilter):

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 
 from memories.models import Memory, Review
 from memories.writing import review
-from workspaces.admin_kit.base import LeanAdmin, action, counted, offer_undo, one_by_one, with_rest
+from workspaces.admin.base import LeanAdmin, action, counted, offer_undo, one_by_one, with_rest
 
 Sentences = Iterator[tuple[str, int]]
 

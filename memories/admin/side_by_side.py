@@ -23,8 +23,8 @@ from memories.admin.filters import readable
 from memories.models import Memory
 from memories.models.memory import MAY_REPLACE
 from memoryhub.database.queries import EXACT_COUNT_UP_TO
-from workspaces.admin_kit.base import BoundedPaginator, LeanAdmin
-from workspaces.admin_kit.filters import WorkspaceFilter
+from workspaces.admin.base import BoundedPaginator, LeanAdmin
+from workspaces.admin.filters import WorkspaceFilter
 from workspaces.models import Workspace
 
 

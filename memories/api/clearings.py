@@ -12,9 +12,9 @@ from rest_framework.response import Response
 from memories.forgetting import clear
 from memories.models import Clearing, ClearingStatus, Scope
 from workspaces.access import get_workspace
-from workspaces.rest.docs import ID, documented_under
-from workspaces.rest.fields import Body, Choice, Flag, Text
-from workspaces.rest.keys import KeyedView
+from workspaces.api.authentication import KeyedView
+from workspaces.api.fields import Body, Choice, Flag, Text
+from workspaces.api.schema import ID, documented_under
 
 documented = documented_under("memories")
 WHICH = (

@@ -13,9 +13,9 @@ from memories.api.forgetting import ReportJson, report_json
 from memories.forgetting.forget import forget_noted, get_noted, keep_noted, noted
 from memories.models import CopyKind, Memory
 from workspaces.access import get_workspace
+from workspaces.api.authentication import KeyedView
+from workspaces.api.schema import documented_under, page_of
 from workspaces.models import Role
-from workspaces.rest.docs import documented_under, page_of
-from workspaces.rest.keys import KeyedView
 
 documented = documented_under("memories")
 

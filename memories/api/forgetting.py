@@ -11,8 +11,8 @@ from rest_framework.response import Response
 
 from memories.api.views import WorkspaceMemoryView
 from memories.forgetting.forget import Report, forget_memories, require_right
+from workspaces.api.schema import documented_under
 from workspaces.models import Role
-from workspaces.rest.docs import documented_under
 
 documented = documented_under("memories")
 

@@ -18,11 +18,11 @@ from memories.writing import review
 from memories.writing.drafts import TAG_LENGTH, TAGS
 from memories.writing.gate import Draft
 from workspaces.access import get_workspace
+from workspaces.api.authentication import KeyedView
+from workspaces.api.fields import Body, Flag, Text, Words
+from workspaces.api.idempotency import ONCE
+from workspaces.api.schema import documented_under, page_of
 from workspaces.models import Role
-from workspaces.rest.docs import documented_under, page_of
-from workspaces.rest.fields import Body, Flag, Text, Words
-from workspaces.rest.idempotency import ONCE
-from workspaces.rest.keys import KeyedView
 
 documented = documented_under("memories")
 

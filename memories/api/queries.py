@@ -18,10 +18,10 @@ from memories.writing.versions import etag
 from memoryhub.database.queries import Ready
 from memoryhub.errors import NotFound
 from workspaces.actions.agents import choose_agent
+from workspaces.api.pagination import ReadyList
 from workspaces.index.embedding import searchable
-from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, User, Workspace
-from workspaces.rest.paging import ReadyList
+from workspaces.policy import Reach
 
 # fmt: off
 _SHOWN = (

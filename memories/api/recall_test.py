@@ -15,11 +15,11 @@ from memories.models.recall_question import QUESTION_LENGTH
 from memories.recalling import recall_test
 from memories.recalling.recall_test import MOST_EXPECTED
 from workspaces.access import get_workspace
+from workspaces.api.authentication import KeyedView
+from workspaces.api.fields import Body, Moment, Text, Words
+from workspaces.api.idempotency import ONCE
+from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.models import Role
-from workspaces.rest.docs import ID, documented_under, page_of
-from workspaces.rest.fields import Body, Moment, Text, Words
-from workspaces.rest.idempotency import ONCE
-from workspaces.rest.keys import KeyedView
 
 documented = documented_under("memories")
 RUN_SECONDS = 20.0

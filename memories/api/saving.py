@@ -17,8 +17,8 @@ from memories.models.memory import Review
 from memories.writing import gate
 from memories.writing.gate import Saved
 from memories.writing.sources import set_sources
+from workspaces.api.base import ApiView, versions_seen
 from workspaces.models import User, Workspace
-from workspaces.rest.views import ApiView, versions_seen
 
 
 def save(view: ApiView, workspace: Workspace, values: dict[str, Any], *, default_category: str = "") -> Saved:

@@ -14,9 +14,9 @@ from memories.recalling.workspace_search import LIMIT as SEARCH_LIMIT
 from memories.recalling.workspace_search import TYPES, Found
 from memories.writing.drafts import TAG_LENGTH, TAGS
 from memoryhub.llm.registry import get_embedder
+from workspaces.api.fields import Body, Choice, Flag, Moment, Number, Text, WholeNumber, Words
+from workspaces.api.schema import ID
 from workspaces.api.serializers import PersonJson
-from workspaces.rest.docs import ID
-from workspaces.rest.fields import Body, Choice, Flag, Moment, Number, Text, WholeNumber, Words
 
 QUERY_LENGTH = 32_000
 MAX_OFFSET = 10_000

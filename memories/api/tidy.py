@@ -17,11 +17,11 @@ from memories.tidying import deciding
 from memories.tidying.lists import LISTS
 from memories.tidying.pairs import Pair, pairs_in
 from workspaces.access import get_workspace
+from workspaces.api.authentication import KeyedView
+from workspaces.api.fields import Body, Choice, Text
+from workspaces.api.pagination import PageQuery
+from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.models import Role
-from workspaces.rest.docs import ID, documented_under, page_of
-from workspaces.rest.fields import Body, Choice, Text
-from workspaces.rest.keys import KeyedView
-from workspaces.rest.paging import PageQuery
 
 documented = documented_under("memories")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-import workspaces.rest.ids  # noqa: F401  registers the path converters
+import workspaces.api.converters  # noqa: F401  registers the path converters
 from memories.api import clearings, copies, forgetting, proposals, recall_test, tidy, views
 
 MEMORIES = "workspaces/<ws_id:workspace_id>/memories"

@@ -26,13 +26,13 @@ from memories.models import Memory
 from memories.recalling.workspace_search import search_workspace
 from memories.writing import changing
 from workspaces.access import get_workspace
+from workspaces.api.authentication import KeyedView
+from workspaces.api.base import ETAG, IF_MATCH
+from workspaces.api.idempotency import ONCE
+from workspaces.api.schema import documented_under, page_of
 from workspaces.audit import note_bulk_read
-from workspaces.leaving_machine import Reach
 from workspaces.models import Role
-from workspaces.rest.docs import documented_under, page_of
-from workspaces.rest.idempotency import ONCE
-from workspaces.rest.keys import KeyedView
-from workspaces.rest.views import ETAG, IF_MATCH
+from workspaces.policy import Reach
 
 documented = documented_under("memories")
 

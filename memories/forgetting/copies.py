@@ -22,7 +22,7 @@ from memories.models.memory import PLACE
 from memoryhub.database import queries
 from workspaces.actions.removal import Counts
 from workspaces.models import User
-from workspaces.models.kinds import WITHIN, of_places
+from workspaces.models.index import WITHIN, of_places
 
 BATCH = 500
 LOOKED_FOR = (

@@ -43,8 +43,8 @@ from workspaces.actions.removal import Counts, counted, delete_rows, lines_of, p
 from workspaces.audit import MOST_WORDS, Verb, Word, record
 from workspaces.index.vectors import drop_vectors
 from workspaces.index.words import unindex_words
-from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, CommonWord, Membership, PlaceStatistics, Role, User, Workspace
+from workspaces.policy import Reach
 
 LOOKED_UP = 5  # texts that are searched for again afterwards
 

@@ -22,8 +22,7 @@ from django.utils.translation import gettext_lazy as later
 from memoryhub.ids import PublicIdField
 from memoryhub.llm.base import Speaker
 from workspaces.models import Agent, Membership, PassageVector, Role, User, Workspace
-from workspaces.models.index import has_vector
-from workspaces.models.kinds import AGENT_PLACES, place_of
+from workspaces.models.index import AGENT_PLACES, has_vector, place_of
 
 
 class KeyInSameWorkspace(models.ForeignKey[Any, Any]):

@@ -15,7 +15,7 @@ from memories import assets
 from memories.access import get_memory
 from memories.models import Asset, Memory
 from memoryhub.errors import Invalid, NotFound
-from memoryhub.http.files import require_fitting
+from memoryhub.files.stored_files import require_fitting
 from workspaces.access import get_workspace
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.models import Role

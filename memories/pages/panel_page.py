@@ -20,8 +20,8 @@ from memoryhub.database.replicas import read
 from memoryhub.llm.base import Speaker
 from memoryhub.llm.registry import embedder_is_local, get_embedder
 from workspaces.index.embedding import searchable
-from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, Artifact, Document, User, Workspace
+from workspaces.policy import Reach
 
 PAGE_SIZE = 8  # what a window shows; more come as somebody gets there
 PROPOSALS_SHOWN = 20

@@ -33,7 +33,7 @@ from memoryhub.llm.two_encoders import LENGTH, MULTILINGUAL, TwoEncoders
 from workspaces.index import embedding
 from workspaces.index.candidates import Candidate, SearchArea, find_candidates
 from workspaces.index.gist import with_gist
-from workspaces.index.nearness import PRODUCTS
+from workspaces.index.scores import PRODUCTS
 from workspaces.index.words import bm25
 from workspaces.models import Agent, User, Workspace
 

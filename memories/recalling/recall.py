@@ -25,8 +25,8 @@ from memoryhub.llm.two_encoders import MULTILINGUAL
 from memoryhub.monitoring import metrics, tracing
 from workspaces.index import embedding
 from workspaces.index.candidates import area_within
-from workspaces.leaving_machine import Caller, Reach
 from workspaces.models import Agent, User, Workspace
+from workspaces.policy import Caller, Reach
 
 logger = logging.getLogger(__name__)
 MAX_LIMIT = 50

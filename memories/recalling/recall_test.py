@@ -28,8 +28,8 @@ from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from workspaces.access import lock_to_count, require
 from workspaces.actions.workspaces import clean_text
 from workspaces.index.embedding import active_model
-from workspaces.leaving_machine import Reach
 from workspaces.models import PassageVector, Role, User, Workspace
+from workspaces.policy import Reach
 
 MOST_QUESTIONS = 200  # of a workspace
 MOST_EXPECTED = 10  # of a question

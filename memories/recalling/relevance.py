@@ -26,7 +26,7 @@ from memories.judging.validity import says_over, speaks_of_before
 from memories.recalling.mentions import content_keys
 from memories.recalling.ranking import WEIGHTS
 from memoryhub.llm.two_encoders import E5_WEIGHS, MULTILINGUAL
-from workspaces.index.nearness import Asked, cosines, read_asked
+from workspaces.index.scores import Asked, cosines, read_asked
 
 Array = NDArray[Any]
 FILE = Path(__file__).with_suffix(".npz")

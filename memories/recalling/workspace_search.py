@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 from memories.recalling.recall import MAX_LIMIT, recall
 from memoryhub.database.replicas import read
-from workspaces.artifacts.finding import find_artifacts
-from workspaces.documents.finding import find_passages
-from workspaces.leaving_machine import Reach, stays_elsewhere
+from workspaces.artifacts import find_artifacts
+from workspaces.documents.passages import find_passages
 from workspaces.models import Agent, User, Workspace
+from workspaces.policy import Reach, stays_elsewhere
 
 TYPES = ("memory", "document", "artifact", "message")
 LIMIT = 10  # unless the caller says another; recall's cap of 50 holds here too

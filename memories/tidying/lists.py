@@ -13,8 +13,7 @@ from memories.usage import live_in
 from memories.writing import review
 from workspaces.index.embedding import active_model, embeddable
 from workspaces.models import EmbeddingModel, User, Workspace
-from workspaces.models.index import has_vector
-from workspaces.models.kinds import place_of
+from workspaces.models.index import has_vector, place_of
 
 STALE_AFTER = timedelta(days=180)
 UNUSED_AFTER = timedelta(days=30)

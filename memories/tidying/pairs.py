@@ -22,7 +22,7 @@ from memories.recalling.recall_test import state_of
 from memories.usage import live_in
 from memoryhub.database import queries
 from memoryhub.llm.base import Vectors
-from memoryhub.llm.reader import get_reader
+from memoryhub.llm.registry import get_reader
 from workspaces.index.embedding import active_model
 from workspaces.models import User, Workspace
 

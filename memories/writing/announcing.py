@@ -11,7 +11,7 @@ from memories.models import Memory, Review
 from memories.writing.drafts import kind_in
 from memoryhub import events
 from workspaces.models import WebhookEvent, Workspace
-from workspaces.webhooks.outbox import emit
+from workspaces.webhooks.hooks import emit
 
 # What a webhook hears of; the rest (a vector, a file, a proposal that waits) changes nothing that it could read.
 _TOLD = {

@@ -41,8 +41,8 @@ from memoryhub.monitoring import metrics
 from workspaces.access import default_workspace
 from workspaces.index.embedding import Embedded, embed_texts
 from workspaces.index.vectors import copy_vectors, put_vectors, stored_vectors
-from workspaces.leaving_machine import Reach
 from workspaces.models import User
+from workspaces.policy import Reach
 from workspaces.quotas import brought_by, require_room
 
 _COLUMNS = [column for column in Memory._meta.concrete_fields if column.name != "search"]

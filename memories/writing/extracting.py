@@ -48,12 +48,12 @@ from memories.writing.tombstones import WasForgotten
 from memories.writing.versions import Stale, version_of
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused, UnreadReply
 from memoryhub.llm.errors import ModelError
-from memoryhub.llm.reader import get_reader
+from memoryhub.llm.registry import get_reader
 from memoryhub.monitoring import tracing
 from workspaces.access import role_in
 from workspaces.index.embedding import Embedded, embed_texts
-from workspaces.leaving_machine import Reach
 from workspaces.models import Role, User, Workspace
+from workspaces.policy import Reach
 from workspaces.quotas import QuotaReached
 
 RECENT = 5  # of the same chat are looked at beside the nearest

@@ -41,8 +41,8 @@ from memoryhub.monitoring import metrics
 from workspaces.access import default_workspace
 from workspaces.audit import Verb
 from workspaces.index.embedding import Embedded, embed_one
-from workspaces.leaving_machine import Reach
 from workspaces.models import User
+from workspaces.policy import Reach
 from workspaces.quotas import take_room
 
 

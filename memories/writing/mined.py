@@ -24,15 +24,14 @@ from memories.writing.drafts import Draft, cut_at_word
 from memoryhub.errors import Conflict
 from memoryhub.llm.base import Message, Speaker
 from memoryhub.llm.errors import ModelBadReply
-from memoryhub.llm.reader import get_reader
+from memoryhub.llm.registry import get_reader
 from workspaces.access import personal_place, role_in
 from workspaces.connections.choice import Chosen, chosen_for
 from workspaces.index.embedding import Embedded
 from workspaces.models import Purpose, User, Workspace
 from workspaces.models.connections import Connection
-from workspaces.spending.bill import Account, rate_of
+from workspaces.spending.bill import Account, counted, rate_of
 from workspaces.spending.budgets import has_budget
-from workspaces.spending.ledger import counted
 
 SAME = 0.5  # cosine, by the encoder, of a memory and what its message is mined for again
 CLOSE = 0.75  # cosine: of two wordings of one message in 16 pairs all but two, where the guard decides

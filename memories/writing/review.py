@@ -26,8 +26,8 @@ from memoryhub.errors import Conflict, Forbidden, NotFound
 from workspaces.access import require
 from workspaces.audit import Verb, record
 from workspaces.index.embedding import embed_one
-from workspaces.leaving_machine import Reach
 from workspaces.models import Role, User, Workspace
+from workspaces.policy import Reach
 
 
 def may_propose(workspace: Workspace, role: str) -> bool:

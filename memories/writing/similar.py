@@ -17,7 +17,7 @@ from memories.models import Memory
 from memories.models.memory import PLACE, MemoryQuerySet
 from memories.writing.drafts import Draft
 from memoryhub.database import queries
-from memoryhub.llm.reader import get_reader
+from memoryhub.llm.registry import get_reader
 from memoryhub.llm.two_encoders import ENGLISH, TwoEncoders
 from workspaces.index.embedding import Embedded
 from workspaces.models import Workspace

@@ -16,8 +16,7 @@ from django.utils.module_loading import import_string
 from psycopg import sql
 
 from memoryhub.backup import dump
-from memoryhub.backup.archive import DUMP, FORGOTTEN, Reader
-from memoryhub.backup.create import forgotten_in, installation, present_keys
+from memoryhub.backup.archive import DUMP, FORGOTTEN, Reader, forgotten_in, installation, present_keys
 from memoryhub.backup.dump import rows_of, which_differ
 from memoryhub.backup.storage import BackupError, Place
 from memoryhub.database.startup import close_connections, is_from_before, newer_migrations

@@ -7,11 +7,13 @@ what still lies in the folder is read there, until ``move_files`` or a restore p
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import logging
 import re
 import secrets
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,12 +24,14 @@ from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import FileSystemStorage, Storage, storages
 from django.db import models, transaction
+from django.http import HttpRequest, StreamingHttpResponse
+from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
 
 from memoryhub.database.failures import trouble_of
-from memoryhub.errors import NotFound, Unavailable
+from memoryhub.errors import Invalid, NotFound, TooLarge, Unavailable
 from memoryhub.files.file_stores import IN_MEMORY, Folder
-from memoryhub.http.files import copied
+from memoryhub.languages import file_size
 
 logger = logging.getLogger(__name__)
 ORPHAN_AGE = timedelta(days=1)  # a younger file without a row may be an upload that has not ended yet
@@ -205,3 +209,62 @@ def _listed(place: Storage, folder: str) -> tuple[list[str], list[str]]:
         return place.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
         return [], []
+
+
+ENVELOPE = 64 * 1024  # bytes that a form may have beside its files
+HEAD = 512  # bytes by which a file is known for what it is
+
+
+def says_too_long(request: HttpRequest, most: int) -> bool:
+    """More than files of ``most`` bytes need. Asked before the CSRF token, whose check reads the whole form."""
+    length = request.META.get("CONTENT_LENGTH") or "0"
+    return length.isdecimal() and int(length) > most + ENVELOPE
+
+
+def too_long(most: int) -> TooLarge:
+    return TooLarge(_("A file may be at most %s.") % file_size(most))
+
+
+def copied(content: Iterable[bytes], file: IO[bytes], most: int) -> tuple[int, str, bytes]:
+    """Its size, SHA-256 and first bytes, once it is written. Raises TooLarge, or Invalid where it is empty."""
+    size, digest, head = 0, hashlib.sha256(), b""
+    for chunk in content:
+        size += len(chunk)
+        if size > most:
+            raise too_long(most)
+        head = (head + chunk[:HEAD])[:HEAD]
+        digest.update(chunk)
+        file.write(chunk)
+    if not size:
+        raise Invalid(fields={"file": _("Must not be empty.")})
+    return size, digest.hexdigest(), head
+
+
+def require_fitting(request: HttpRequest, most: int) -> None:
+    if says_too_long(request, most):
+        raise too_long(most)
+
+
+CHUNK = 64 * 1024
+SHUT = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+def file_response(file: IO[Any], *, name: str, size: int, content_type: str) -> StreamingHttpResponse:
+    """Read while it is sent. A page may still show a picture of it by ``<img>``, where nothing in it runs."""
+    response = StreamingHttpResponse(_chunks(file), content_type=content_type, headers=SHUT)
+    response["Content-Length"] = str(size)
+    response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
+    return response
+
+
+async def _chunks(file: IO[Any]) -> AsyncIterator[bytes]:
+    """Asynchronous, since a server under ASGI would read a plain iterator to its end first."""
+    try:
+        while chunk := await asyncio.to_thread(file.read, CHUNK):
+            yield chunk
+    finally:
+        file.close()

@@ -27,8 +27,8 @@ from starlette.routing import Route
 
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import EmbedderError
+from memoryhub.llm.metering import estimated_tokens
 from memoryhub.llm.two_encoders import TwoEncoders
-from memoryhub.llm.usage import estimated_tokens
 
 KEY_VARIABLE = "MEMORYHUB_EMBEDDER_KEY"
 MOST_BYTES = 8 * 1024 * 1024  # of a request

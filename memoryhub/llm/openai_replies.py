@@ -16,7 +16,7 @@ from memoryhub.llm.errors import (
     ModelBadReply,
     ModelCut,
 )
-from memoryhub.llm.usage import BYTES_PER_TOKEN, Usage, usage_said
+from memoryhub.llm.metering import BYTES_PER_TOKEN, Usage, usage_said
 
 if TYPE_CHECKING:
     from memoryhub.llm.chat_chunks import Chunk  # its module loads openai, which takes a second

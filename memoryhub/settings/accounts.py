@@ -30,9 +30,9 @@ ACCOUNT_ADAPTER = "workspaces.accounts.sign_in.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username", "email"}
 ACCOUNT_FORMS = {
     "change_password": "workspaces.views.forms.NewPasswordForm",
-    "signup": "workspaces.accounts.sign_up.DomainSignupForm",
+    "signup": "workspaces.accounts.sign_in.DomainSignupForm",
 }
-SOCIALACCOUNT_FORMS = {"signup": "workspaces.accounts.sign_up.ProviderSignupForm"}
+SOCIALACCOUNT_FORMS = {"signup": "workspaces.accounts.sign_in.ProviderSignupForm"}
 SIGNUP_DOMAINS = [domain.casefold().removeprefix("@") for domain in env.words("SIGNUP_DOMAINS")]
 if SIGNUP_DOMAINS and not env.optional("SMTP_URL"):
     raise ImproperlyConfigured(
@@ -149,7 +149,7 @@ ACCOUNT_RATE_LIMITS = {
     "oauth_token": "120/m/ip",
     "scim_token": "10/m/ip,60/h/ip",  # wrong ones
 }
-# Requests a minute that one person may make, as many of them at once (workspaces.throttles).
+# Requests a minute that one person may make, as many of them at once (workspaces.quotas).
 THROTTLES = {
     "turns": env.integer("TURN_RATE", 60, low=1, high=1_000_000),
     "uploads": env.integer("UPLOAD_RATE", 60, low=1, high=1_000_000),
@@ -171,7 +171,7 @@ KEY_RATE = env.integer("KEY_RATE", 120, low=1, high=1_000_000)  # requests a min
 # Without a server for mail none is sent. Printing it instead would put links that set a password into the logs.
 _smtp_url = env.optional("SMTP_URL")  # no setting: it has a password
 EMAIL_BACKEND = (
-    "workspaces.accounts.mailing.RetryingBackend"
+    "workspaces.accounts.email_backend.RetryingBackend"
     if _smtp_url
     else "django.core.mail.backends.dummy.EmailBackend"
 )

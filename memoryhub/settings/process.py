@@ -58,7 +58,7 @@ FORGET_KEY = _kept_key(env.optional("FORGET_KEY"), "forget-key")
 KEYS_ARE_GIVEN = bool(
     env.optional("SECRET_KEY") and env.optional("FORGET_KEY")
 )  # as several hosts share them
-# Of stored secrets (memoryhub.sealing): the first seals, each unseals. None: the secret key does.
+# Of stored secrets (memoryhub.encryption): the first seals, each unseals. None: the secret key does.
 ENCRYPTION_KEYS = env.words("ENCRYPTION_KEYS")
 if any(len(key) < 32 for key in ENCRYPTION_KEYS):
     raise ImproperlyConfigured("MEMORYHUB_ENCRYPTION_KEYS has a key that is shorter than 32 characters.")

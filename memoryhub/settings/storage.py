@@ -72,7 +72,7 @@ def _database() -> dict[str, Any]:
             "DISABLE_SERVER_SIDE_CURSORS": True
         }
         database["OPTIONS"]["prepare_threshold"] = None
-    # With replicas who only reads is answered by one, and who writes waits several times (memoryhub.database.pooled).
+    # With replicas who only reads is answered by one, and who writes waits several times (memoryhub.database).
     return _connected(database, wait=3 if REPLICA_URLS else 15)
 
 
@@ -93,7 +93,7 @@ def _connected(database: dict[str, Any], *, wait: float) -> dict[str, Any]:
         # The cluster forks: a kept connection for each worker, never a pool shared over the fork.
         database |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
     elif PROCESS_ROLE == "web":
-        database["ENGINE"] = "memoryhub.database.pooled"
+        database["ENGINE"] = "memoryhub.database"
         # After five seconds in vain a request connects again: the pool's own attempts become ever rarer.
         # Kept for half a day: Postgres accepts no new one while its disk is full, and reads go on by those there are.
         waits = {"timeout": wait, "max_idle": 120, "max_lifetime": 12 * 3600, "reconnect_timeout": 5}

@@ -115,12 +115,12 @@ TEMPLATES = [
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["workspaces.rest.SessionAuthentication"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["workspaces.api.exceptions.SessionAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "workspaces.rest.schema.Schema",
-    "EXCEPTION_HANDLER": "workspaces.rest.exception_handler",
+    "DEFAULT_SCHEMA_CLASS": "workspaces.api.schema.Schema",
+    "EXCEPTION_HANDLER": "workspaces.api.exceptions.exception_handler",
     "DATETIME_FORMAT": "%Y-%m-%dT%H:%M:%S.%fZ",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
@@ -136,7 +136,7 @@ SPECTACULAR_SETTINGS = {
     "REDOC_DIST": "SIDECAR",
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "workspaces.rest.docs.add_examples",
+        "workspaces.api.schema.add_examples",
     ],
     "ENUM_NAME_OVERRIDES": {
         "ScopeEnum": "memories.models.Scope.values",

@@ -42,8 +42,8 @@ def fill(memories: int, workspaces: int) -> None:
     from memoryhub.llm.registry import get_embedder
     from tests.bench import synthetic
     from workspaces.index import embedding, indexes
-    from workspaces.leaving_machine import Reach
     from workspaces.models import Membership, Role, User, Workspace
+    from workspaces.policy import Reach
 
     embedder, random = get_embedder(), np.random.default_rng(7)
     assert embedder is not None

@@ -29,14 +29,14 @@ from memoryhub.llm.registry import get_embedder
 from memoryhub.management.progress import Progress
 from tests.bench import bench_scale, synthetic
 from tests.bench.row_copies import copy_places
-from workspaces.documents.finding import DOCUMENTS, find_passages
+from workspaces.documents.passages import DOCUMENTS, find_passages
 from workspaces.index import embedding, indexes
 from workspaces.index.gist import gist_of
 from workspaces.index.vectors import copy_vectors
 from workspaces.index.words import index_words
-from workspaces.leaving_machine import Reach
 from workspaces.models import Document, DocumentPassage, Membership, Role, User, Workspace
 from workspaces.models.documents import DOCUMENT
+from workspaces.policy import Reach
 
 A_DOCUMENT = 100  # passages
 SENTENCES = 5  # of a passage: some 400 characters

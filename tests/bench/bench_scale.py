@@ -33,8 +33,8 @@ from memoryhub.management.progress import Progress
 from tests.bench import synthetic
 from workspaces.index import embedding, indexes
 from workspaces.index.embedding import Embedded
-from workspaces.leaving_machine import Reach
 from workspaces.models import EmbeddingModel, Membership, Role, User, Workspace
+from workspaces.policy import Reach
 
 SIZES = (100, 5_000, 100_000)
 FIRST = 10_000  # rows of the table that a small workspace is compared with

@@ -19,7 +19,7 @@ from memories.judging.secret_filter import find_secret
 from memories.models import Memory, MemoryNode, NodeRelation, SourceType
 from memories.models.memory import CATEGORIES
 from memories.writing import gate
-from memoryhub.llm.reader import get_reader
+from memoryhub.llm.registry import get_reader
 from workspaces.access import default_workspace, role_in
 from workspaces.models import Agent, Role, User, Workspace
 

@@ -22,7 +22,7 @@ from memories.models import Asset, Extraction, Memory, MemoryNode, Receipt, Refu
 from memoryhub.database.queries import EXACT_COUNT_UP_TO, count_or_estimate
 from tests.admin_pages import run_action
 from tests.factories import make_agent, make_chat, make_key_text, make_memory, make_message, make_user
-from workspaces.admin_kit.base import BoundedPaginator
+from workspaces.admin.base import BoundedPaginator
 from workspaces.models import (
     Agent,
     ApiKey,

@@ -22,15 +22,14 @@ from memories.forgetting.forget import forget_memories
 from memories.models import Asset, Memory
 from memoryhub import events
 from memoryhub.backup import dump
-from memoryhub.backup.archive import Reader
-from memoryhub.backup.create import installation
+from memoryhub.backup.archive import Reader, installation
 from memoryhub.backup.storage import BackupError, place_of
 from memoryhub.database.startup import close_connections
 from memoryhub.management.commands import doctor
 from tests.factories import make_artifact, make_asset, make_document, make_memory, make_user
 from tests.memoryhub.local.processes import named_in_command
-from workspaces.artifacts.artifacts import forget_artifact
-from workspaces.documents import documents, files, forgetting
+from workspaces.artifacts import forget_artifact
+from workspaces.documents import documents, files
 from workspaces.models import Artifact, AuditEvent, Document, User
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -124,7 +123,7 @@ def test_documents_and_artifacts_forgotten_since_stay_forgotten_however_often_it
     kept = make_document(olive, text="The bins go out on Monday.", embedded=False)
     page = make_artifact(olive, embedded=False)
     run("backup", world)
-    forgetting.forget_document(secret, by=olive)
+    documents.forget_document(secret, by=olive)
     forget_artifact(page, by=olive)
     files.remove(kept.file_name)
     with monkeypatch.context() as patch, pytest.raises(CommandError, match="No room"):

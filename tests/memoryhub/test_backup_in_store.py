@@ -18,7 +18,7 @@ from urllib3.exceptions import ProtocolError
 from memories.forgetting.forget import forget_memories
 from memories.models import Memory, Tombstone
 from memoryhub import events
-from memoryhub.backup import create, dump, storage
+from memoryhub.backup import archive, dump, storage
 from memoryhub.backup.archive import Reader
 from memoryhub.backup.storage import BackupError, place_of
 from tests.factories import make_asset, make_memory, make_user
@@ -113,7 +113,7 @@ def test_what_is_cut_short_is_not_there_and_leaves_no_parts(
 ) -> None:
     make_asset(make_memory("The deadline is March 15", make_user("olive")), LARGE)
     for error in (BackupError("The store of files does not answer."), KeyboardInterrupt()):
-        monkeypatch.setattr(create, "_add_files", Mock(side_effect=error))
+        monkeypatch.setattr(archive, "_add_files", Mock(side_effect=error))
         with pytest.raises((CommandError, KeyboardInterrupt)):
             run("backup", FOLDER)
         assert keys_in(store, BUCKET) == []
@@ -199,7 +199,7 @@ def test_newer_backups_of_the_store_say_what_was_forgotten(
     olive = make_user("olive")
     secret = make_memory("Olive lives in Lisbon", olive)
     with monkeypatch.context() as patch:
-        patch.setattr(create, "now", lambda: "2026-01-01T03:00:00+00:00")
+        patch.setattr(archive, "now", lambda: "2026-01-01T03:00:00+00:00")
         run("backup", f"{FOLDER}one.zip")
     forget_memories([secret], by=olive, now=timezone.now())
     run("backup", f"{FOLDER}two.zip")

@@ -27,7 +27,7 @@ from memoryhub.database.startup import close_connections, psycopg_settings
 from tests.factories import make_document, make_invitation, make_memory, make_user, make_workspace
 from tests.memoryhub.test_backup import PASSPHRASE, _end_other_sessions, changed, contents, run
 from workspaces.accounts.invitations import revoke_invitation
-from workspaces.documents import forgetting
+from workspaces.documents import documents
 from workspaces.models import Document, Invitation
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -68,7 +68,7 @@ def _make(folder: Path) -> None:
     invitation = make_invitation(workspace, olive)
     run("backup", folder / "one.aside")
     forget_memories([secret], by=olive, now=timezone.now())
-    forgetting.forget_document(document, by=olive)
+    documents.forget_document(document, by=olive)
     revoke_invitation(workspace, invitation.public_id, by=olive, now=timezone.now())
     run("backup", folder / "two.zip")
     changed(folder / "one.aside", folder / "one.zip", {"made_at": "2026-01-01T00:00:00+00:00"})

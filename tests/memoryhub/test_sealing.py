@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pytest_django.fixtures import Settings
 
-from memoryhub.sealing import Unsealable, reseal, seal, unseal
+from memoryhub.encryption import Unsealable, reseal, seal, unseal
 
 OLD, NEW = "o" * 40, "n" * 40
 

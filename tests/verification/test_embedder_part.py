@@ -23,7 +23,7 @@ from memories.recalling.recall import recall
 from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.embedder_server import MOST_BYTES
 from memoryhub.llm.errors import EmbedderError
-from memoryhub.llm.openai_embedder import EMBEDDING_BATCH, BundledElsewhere
+from memoryhub.llm.openai_compatible import EMBEDDING_BATCH, BundledElsewhere
 from memoryhub.llm.probe import embedder_trouble
 from memoryhub.llm.registry import get_embedder
 from memoryhub.llm.two_encoders import TwoEncoders

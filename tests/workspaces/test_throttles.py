@@ -19,7 +19,7 @@ from memoryhub.errors import TooManyRequests
 from tests.conftest import Cast
 from tests.factories import PASSWORD, make_chat, make_memory, make_user
 from workspaces.models import Spent
-from workspaces.throttles import spend
+from workspaces.quotas import spend
 
 pytestmark = pytest.mark.django_db
 

@@ -23,7 +23,7 @@ from workspaces.actions.removal import Counts, counted, empty
 from workspaces.actions.workspaces import lock, remove_workspace
 from workspaces.audit import Verb, record
 from workspaces.models import Membership, Role, User, Workspace
-from workspaces.webhooks.outbox import queue_sending
+from workspaces.webhooks.hooks import queue_sending
 
 Closing = Callable[[User, datetime], None]
 _also: list[Closing] = []

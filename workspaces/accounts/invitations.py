@@ -25,7 +25,7 @@ from workspaces.access import get_workspace
 from workspaces.actions.workspaces import lock
 from workspaces.audit import Verb, Word, record
 from workspaces.models import Invitation, Membership, Role, User, Workspace
-from workspaces.throttles import DAY, spend
+from workspaces.quotas import DAY, spend
 
 SALT = "memoryhub.invitation"
 MOST_OPEN = 50  # of one workspace

@@ -31,8 +31,8 @@ from django.views.decorators.http import require_POST
 from requests import RequestException
 
 from memoryhub.errors import Invalid
+from workspaces.accounts.changes import require_own
 from workspaces.accounts.groups import groups_in
-from workspaces.accounts.names import require_own
 from workspaces.models import User
 
 logger = logging.getLogger(__name__)

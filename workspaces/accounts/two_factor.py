@@ -23,7 +23,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 
-from memoryhub import sealing
+from memoryhub import encryption
 from memoryhub.errors import Forbidden
 from memoryhub.http.middleware import answer_error, speaks_json
 from workspaces.models import User
@@ -71,13 +71,13 @@ class MfaAdapter(DefaultMFAAdapter):
         return not is_required_of(authenticator.user)
 
     def encrypt(self, text: str) -> str:
-        return sealing.seal(text)
+        return encryption.seal(text)
 
     def decrypt(self, encrypted_text: str) -> str:
         """Return an unknown secret if no present key opens the text: then no code fits it."""
         try:
-            return sealing.unseal(encrypted_text)
-        except sealing.Unsealable:
+            return encryption.unseal(encrypted_text)
+        except encryption.Unsealable:
             logger.error(
                 "A two-factor secret was sealed with a key that is gone; its person cannot use it any more."
             )
@@ -105,8 +105,8 @@ def reseal() -> int:
 
     def anew(sealed: str) -> str:
         try:
-            return sealing.reseal(sealed)
-        except sealing.Unsealable:
+            return encryption.reseal(sealed)
+        except encryption.Unsealable:
             return sealed
 
     return rewrite_secrets(Authenticator.objects.all(), anew)

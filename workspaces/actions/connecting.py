@@ -13,7 +13,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from memoryhub.errors import Forbidden, Invalid, NotFound
-from memoryhub.llm.addresses import AddressRange
+from memoryhub.llm.addresses import CONTROL, AddressRange
 from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.probe import list_models
 from workspaces.actions.workspaces import update_workspace
@@ -23,12 +23,10 @@ from workspaces.connections.actions import (
     may_manage,
     update_connection,
 )
-from workspaces.connections.choice import reach_of, why_not_here
-from workspaces.connections.trial import Report, report_on
+from workspaces.connections.choice import Report, reach_of, report_on, why_not_here
 from workspaces.models import Role, User, Workspace
 from workspaces.models.connections import MODEL_LENGTH, NAME_LENGTH, Connection
-from workspaces.throttles import spend
-from workspaces.typed_address import CONTROL
+from workspaces.quotas import spend
 
 SECONDS = 5.0  # that a server has to list its models
 MOST_OFFERED = 500  # of them that are shown

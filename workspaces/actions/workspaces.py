@@ -18,7 +18,7 @@ from workspaces.audit import Verb, record
 from workspaces.connections.choice import choose_connection
 from workspaces.models import Invitation, Membership, Role, User, Workspace
 from workspaces.quotas import require_room
-from workspaces.webhooks.outbox import queue_sending
+from workspaces.webhooks.hooks import queue_sending
 
 NAME_LENGTH = 120
 DESCRIPTION_LENGTH = 2000

@@ -25,7 +25,8 @@ from django.utils import timezone
 from django.utils.html import format_html
 
 from memoryhub import mail
-from workspaces.accounts import oauth, powers
+from workspaces.accounts import changes, oauth
+from workspaces.accounts.changes import RIGHTS
 from workspaces.accounts.closing import (
     close_account,
     delete_account_of,
@@ -34,12 +35,21 @@ from workspaces.accounts.closing import (
     reopen_account,
 )
 from workspaces.accounts.keys import end_keys
-from workspaces.accounts.powers import RIGHTS
 from workspaces.accounts.sessions import end_other_sessions
 from workspaces.accounts.sign_in import ask_for_password, typed_password_lately
-from workspaces.admin.permissions import NOT_TOLD, TOLD, ChangedBySuperusers, is_superuser
+from workspaces.admin.base import (
+    NOT_TOLD,
+    TOLD,
+    ChangedBySuperusers,
+    LeanAdmin,
+    ReadOnlyAdmin,
+    action,
+    counted,
+    is_superuser,
+    offer_undo,
+    one_by_one,
+)
 from workspaces.admin.spending import PersonForm
-from workspaces.admin_kit.base import LeanAdmin, ReadOnlyAdmin, action, counted, offer_undo, one_by_one
 from workspaces.models import ApiKey, Membership, User
 from workspaces.quotas import quota_of
 from workspaces.spending.bill import amount
@@ -137,7 +147,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         return [(None, {"fields": fields}), *rest]
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
-        touched = [name for name in form.changed_data if name in powers.CHANGES] if change else []
+        touched = [name for name in form.changed_data if name in changes.CHANGES] if change else []
         if touched:
             ask_for_password(request)
         if change and not set(BUDGET).isdisjoint(form.changed_data):
@@ -147,7 +157,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         super().save_model(request, obj, form, change)
         if touched:
             by, now = cast(User, request.user), timezone.now()
-            powers.change_account(obj, fields=touched, email_before=before, by=by, now=now)
+            changes.change_account(obj, fields=touched, email_before=before, by=by, now=now)
             self.message_user(request, *(TOLD if mail.is_set() else NOT_TOLD))
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
@@ -163,7 +173,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
             changed = person and User.objects.exclude(password=person.password).filter(pk=person.pk).first()
             if changed:
                 by, keep = cast(User, request.user), request.session.session_key
-                powers.change_password(
+                changes.change_password(
                     changed, keep=keep if changed == by else None, by=by, now=timezone.now()
                 )
                 self.message_user(request, *(TOLD if mail.is_set() else NOT_TOLD))
@@ -304,7 +314,7 @@ class AuthenticatorAdmin(ReadOnlyAdmin):
     def turn_off(self, request: HttpRequest, rows: QuerySet[Authenticator]) -> Iterator[tuple[str, int]]:
         ask_for_password(request)
         people = User.objects.filter(pk__in=rows.values("user"))
-        number = powers.turn_two_factor_off(people, by=cast(User, request.user), now=timezone.now())
+        number = changes.turn_two_factor_off(people, by=cast(User, request.user), now=timezone.now())
         yield f"Two-factor sign-in is off for {counted(number, 'person', 'people')}.", messages.SUCCESS
         yield TOLD if mail.is_set() else NOT_TOLD
 

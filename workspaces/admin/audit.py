@@ -11,8 +11,8 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from memoryhub.ids import PATTERN
-from workspaces.admin_kit.base import ReadOnlyAdmin
-from workspaces.admin_kit.filters import ChoiceFilter
+from workspaces.admin.base import ReadOnlyAdmin
+from workspaces.admin.filters import ChoiceFilter
 from workspaces.audit import Verb, in_words, sentence
 from workspaces.models import AuditEvent
 

@@ -13,9 +13,8 @@ from django.utils.http import urlencode
 
 from memoryhub.languages import file_size
 from workspaces.actions import agents
-from workspaces.admin.permissions import acting_owner
-from workspaces.admin_kit.base import ReadOnlyAdmin, action, counted, offer_undo, rows_by_id
-from workspaces.admin_kit.filters import ChoiceFilter
+from workspaces.admin.base import ReadOnlyAdmin, acting_owner, action, counted, offer_undo, rows_by_id
+from workspaces.admin.filters import ChoiceFilter
 from workspaces.documents import documents, files
 from workspaces.models import Agent, Artifact, ArtifactKind, ArtifactVersion, Document, DocumentStatus
 

@@ -18,10 +18,9 @@ from django.utils import timezone
 
 from memoryhub.llm.errors import EmbedderError
 from workspaces.accounts.sign_in import typed_password_lately
-from workspaces.admin.permissions import ChangedBySuperusers
-from workspaces.admin_kit.base import ReadOnlyAdmin, action, offer_undo
+from workspaces.admin.base import ChangedBySuperusers, ReadOnlyAdmin, action, offer_undo
 from workspaces.connections import actions
-from workspaces.connections.trial import Report, try_connection
+from workspaces.connections.choice import Report, try_connection
 from workspaces.index import reembedding
 from workspaces.models import EmbeddingModel, User
 from workspaces.models.connections import Connection

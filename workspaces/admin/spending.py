@@ -11,8 +11,8 @@ from django.db.models import Q
 from django.http import HttpRequest
 from django.utils import timezone
 
-from workspaces.admin_kit.base import ReadOnlyAdmin
-from workspaces.admin_kit.filters import AutocompleteFilter, ChoiceFilter, WorkspaceFilter
+from workspaces.admin.base import ReadOnlyAdmin
+from workspaces.admin.filters import AutocompleteFilter, ChoiceFilter, WorkspaceFilter
 from workspaces.models import ModelUse, Purpose
 from workspaces.spending.bill import amount
 from workspaces.spending.budgets import first_of_month

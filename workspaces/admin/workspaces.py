@@ -15,13 +15,12 @@ from django.utils.safestring import SafeString
 
 from memoryhub import mail
 from workspaces import audit
-from workspaces.accounts import powers
+from workspaces.accounts import changes
 from workspaces.accounts.invitations import invite
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.actions import workspaces
-from workspaces.admin.permissions import NOT_TOLD, acting_owner, is_superuser
-from workspaces.admin_kit.base import LeanAdmin
-from workspaces.admin_kit.filters import ChoiceFilter
+from workspaces.admin.base import NOT_TOLD, LeanAdmin, acting_owner, is_superuser
+from workspaces.admin.filters import ChoiceFilter
 from workspaces.models import Membership, User, Workspace
 
 TOLD_OWNERS = ("Its owners are told by mail, if they gave an address.", messages.INFO)
@@ -153,7 +152,7 @@ class WorkspaceAdmin(LeanAdmin):
             *(member for member, changed in formset.changed_objects if "user" in changed),
         ]
         if came:
-            powers.tell_owners(workspace, [each.user for each in came], by=really_by, now=timezone.now())
+            changes.tell_owners(workspace, [each.user for each in came], by=really_by, now=timezone.now())
         with audit.really_by(really_by):
             for membership in formset.new_objects:
                 invite(workspace, user=membership.user, role=membership.role, by=by, now=timezone.now())

@@ -11,13 +11,13 @@ from rest_framework.response import Response
 
 from workspaces.access import get_workspace
 from workspaces.actions import agents
+from workspaces.api.base import ApiView
+from workspaces.api.fields import Body, Choice, Moment, Text
+from workspaces.api.idempotency import ONCE
+from workspaces.api.pagination import PageQuery
+from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.api.serializers import PersonJson
 from workspaces.models import Role
-from workspaces.rest.docs import ID, documented_under, page_of
-from workspaces.rest.fields import Body, Choice, Moment, Text
-from workspaces.rest.idempotency import ONCE
-from workspaces.rest.paging import PageQuery
-from workspaces.rest.views import ApiView
 
 documented = documented_under("assistants")
 

@@ -10,8 +10,12 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from workspaces.access import get_workspace
-from workspaces.actions.owned import require_right_to_forget
+from workspaces import artifacts
+from workspaces.access import get_workspace, require_right_to_forget
+from workspaces.api.base import ETAG, IF_MATCH, ApiView, versions_seen
+from workspaces.api.fields import Body, Choice, Flag, Moment, Text
+from workspaces.api.idempotency import ONCE
+from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.api.serializers import (
     FOR_ONESELF,
     MOVES,
@@ -20,15 +24,10 @@ from workspaces.api.serializers import (
     RemovedJson,
     removed_json,
 )
-from workspaces.artifacts import artifacts
-from workspaces.artifacts.artifacts import Written, forget_artifact
-from workspaces.leaving_machine import Reach, in_reach
+from workspaces.artifacts import Written, forget_artifact
 from workspaces.models import Artifact, ArtifactKind, Role
 from workspaces.models.artifacts import CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
-from workspaces.rest.docs import ID, documented_under, page_of
-from workspaces.rest.fields import Body, Choice, Flag, Moment, Text
-from workspaces.rest.idempotency import ONCE
-from workspaces.rest.views import ETAG, IF_MATCH, ApiView, versions_seen
+from workspaces.policy import Reach, in_reach
 
 documented = documented_under("artifacts")
 

@@ -11,8 +11,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memoryhub.llm.probe import STEPS
+from workspaces.api.base import ApiView
+from workspaces.api.fields import Body, Choice, Flag, Moment, Money, Text, WholeNumber
+from workspaces.api.idempotency import ONCE
+from workspaces.api.pagination import PageQuery
+from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.connections import actions
-from workspaces.connections.trial import try_connection
+from workspaces.connections.choice import try_connection
 from workspaces.models.connections import (
     LEAST_CONTEXT,
     MODEL_LENGTH,
@@ -21,11 +26,6 @@ from workspaces.models.connections import (
     URL_LENGTH,
     Connection,
 )
-from workspaces.rest.docs import ID, documented_under, page_of
-from workspaces.rest.fields import Body, Choice, Flag, Moment, Money, Text, WholeNumber
-from workspaces.rest.idempotency import ONCE
-from workspaces.rest.paging import PageQuery
-from workspaces.rest.views import ApiView
 
 documented = documented_under("models")
 

@@ -20,9 +20,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memoryhub.errors import NotFound
-from memoryhub.http.files import require_fitting
-from workspaces.access import get_workspace
-from workspaces.actions.owned import require_right_to_forget
+from memoryhub.files.stored_files import require_fitting
+from workspaces.access import get_workspace, require_right_to_forget
+from workspaces.api.base import ApiView, StrictJsonParser
+from workspaces.api.fields import Body, Flag, Moment, StoredSentence, Text
+from workspaces.api.idempotency import ONCE, Note
+from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.api.serializers import (
     FOR_ONESELF,
     MOVES,
@@ -31,15 +34,11 @@ from workspaces.api.serializers import (
     RemovedJson,
     removed_json,
 )
-from workspaces.documents import documents, forgetting, reading_jobs
+from workspaces.documents import documents, reading_jobs
 from workspaces.documents.files import download
-from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Document, DocumentStatus, Role, User, Workspace
 from workspaces.models.documents import TITLE_LENGTH
-from workspaces.rest.docs import ID, documented_under, page_of
-from workspaces.rest.fields import Body, Flag, Moment, StoredSentence, Text
-from workspaces.rest.idempotency import ONCE, Note
-from workspaces.rest.views import ApiView, StrictJsonParser
+from workspaces.policy import Reach, in_reach
 
 documented = documented_under("documents")
 NO_FILE: dict[str, Any] = {
@@ -376,4 +375,4 @@ class DocumentForget(_OfDocument):
         document = self.document(workspace_id, document_id, Role.EDITOR, or_deleted=True)
         require_right_to_forget(document, self.person)
         self.require_fresh_password()
-        return Response(removed_json(forgetting.forget_document(document, by=self.person)))
+        return Response(removed_json(documents.forget_document(document, by=self.person)))

@@ -9,11 +9,11 @@ from rest_framework import serializers
 
 from workspaces.actions.removal import Counts
 from workspaces.actions.workspaces import DESCRIPTION_LENGTH, NAME_LENGTH
+from workspaces.api.fields import Body, Choice, Flag, Moment, Text
+from workspaces.api.schema import ID
 from workspaces.connections.choice import BUILT_IN
 from workspaces.models import Role, User, Workspace
 from workspaces.models.connections import Connection
-from workspaces.rest.docs import ID
-from workspaces.rest.fields import Body, Choice, Flag, Moment, Text
 
 
 class WorkspaceJson(serializers.Serializer[Any]):

@@ -12,10 +12,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from workspaces.access import get_workspace
+from workspaces.api.base import ApiView
+from workspaces.api.fields import Body, Money, WholeNumber
+from workspaces.api.schema import ID, documented_under
 from workspaces.models import Role
-from workspaces.rest.docs import ID, documented_under
-from workspaces.rest.fields import Body, Money, WholeNumber
-from workspaces.rest.views import ApiView
 from workspaces.spending import totals
 from workspaces.spending.bill import Bill
 from workspaces.spending.budgets import MOST_MONEY, MOST_TOKENS, Standing, set_workspace_budget

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from django.urls import path
 
-import workspaces.rest.ids  # noqa: F401  registers the path converters
 from workspaces.api import (
     account,
     agents,
     artifacts,
     connections,
+    converters,  # noqa: F401  registers the path converters
     documents,
-    keys,
-    retention,
     spending,
-    views,
     webhooks,
+    workspaces,
 )
 
 ARTIFACTS = "workspaces/<ws_id:workspace_id>/artifacts"
@@ -30,14 +28,14 @@ WEBHOOK = f"{WORKSPACE}/webhooks/<hook_id:webhook_id>"
 app_name = "workspaces_api"
 urlpatterns = [
     path("account", account.Account.as_view(), name="account"),
-    path("keys", keys.KeyList.as_view(), name="keys"),
-    path("keys/<key_id:key_id>", keys.KeyDetail.as_view(), name="key"),
-    path("workspaces", views.WorkspaceList.as_view(), name="workspaces"),
-    path(WORKSPACE, views.WorkspaceDetail.as_view(), name="workspace"),
-    path(f"{WORKSPACE}/members", views.MemberList.as_view(), name="members"),
-    path(f"{WORKSPACE}/members/accept", views.MemberAccept.as_view(), name="accept_member"),
-    path("invitations", views.InvitationsOfMine.as_view(), name="my_invitations"),
-    path(f"{WORKSPACE}/members/<usr_id:user_id>", views.MemberDetail.as_view(), name="member"),
+    path("keys", account.KeyList.as_view(), name="keys"),
+    path("keys/<key_id:key_id>", account.KeyDetail.as_view(), name="key"),
+    path("workspaces", workspaces.WorkspaceList.as_view(), name="workspaces"),
+    path(WORKSPACE, workspaces.WorkspaceDetail.as_view(), name="workspace"),
+    path(f"{WORKSPACE}/members", workspaces.MemberList.as_view(), name="members"),
+    path(f"{WORKSPACE}/members/accept", workspaces.MemberAccept.as_view(), name="accept_member"),
+    path("invitations", workspaces.InvitationsOfMine.as_view(), name="my_invitations"),
+    path(f"{WORKSPACE}/members/<usr_id:user_id>", workspaces.MemberDetail.as_view(), name="member"),
     path(f"{WORKSPACE}/agents", agents.AgentList.as_view(), name="agents"),
     path(AGENT, agents.AgentDetail.as_view(), name="agent"),
     path(f"{WORKSPACE}/documents", documents.DocumentList.as_view(), name="documents"),
@@ -54,8 +52,8 @@ urlpatterns = [
     path("usage", spending.OwnUsage.as_view(), name="own_usage"),
     path(f"{WORKSPACE}/usage", spending.WorkspaceUsage.as_view(), name="usage"),
     path(f"{WORKSPACE}/budget", spending.WorkspaceBudget.as_view(), name="budget"),
-    path(f"{WORKSPACE}/retention", retention.WorkspaceRetention.as_view(), name="retention"),
-    path(f"{WORKSPACE}/retention/preview", retention.RetentionPreview.as_view(), name="retention_preview"),
+    path(f"{WORKSPACE}/retention", workspaces.WorkspaceRetention.as_view(), name="retention"),
+    path(f"{WORKSPACE}/retention/preview", workspaces.RetentionPreview.as_view(), name="retention_preview"),
     path(f"{WORKSPACE}/webhooks", webhooks.WebhookList.as_view(), name="webhooks"),
     path(WEBHOOK, webhooks.WebhookDetail.as_view(), name="webhook"),
     path(f"{WEBHOOK}/rotate", webhooks.WebhookSecret.as_view(), name="webhook_secret"),

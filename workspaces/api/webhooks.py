@@ -10,12 +10,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from workspaces.access import get_workspace
+from workspaces.api.base import ApiView
+from workspaces.api.fields import Body, Choice, Flag, Moment, StoredSentence, Text
+from workspaces.api.pagination import PageQuery
+from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.models import DeliveryStatus, Role, Webhook, WebhookEvent
 from workspaces.models.events import WEBHOOK_NAME_LENGTH, WEBHOOK_URL_LENGTH
-from workspaces.rest.docs import ID, documented_under, page_of
-from workspaces.rest.fields import Body, Choice, Flag, Moment, StoredSentence, Text
-from workspaces.rest.paging import PageQuery
-from workspaces.rest.views import ApiView
 from workspaces.webhooks import hooks
 from workspaces.webhooks.hooks import PREFIX
 

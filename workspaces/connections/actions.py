@@ -15,11 +15,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 from django.utils.translation import ngettext
 
+from memoryhub.encryption import Unsealable, reseal
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from memoryhub.languages import grouped
-from memoryhub.llm.addresses import literal
-from memoryhub.llm.usage import MOST_PRICE
-from memoryhub.sealing import Unsealable, reseal
+from memoryhub.llm.addresses import CONTROL, is_internal, literal, wrong_shape
+from memoryhub.llm.metering import MOST_PRICE
 from workspaces.audit import Verb, Word, record
 from workspaces.models import User
 from workspaces.models.connections import (
@@ -30,7 +30,6 @@ from workspaces.models.connections import (
     URL_LENGTH,
     Connection,
 )
-from workspaces.typed_address import CONTROL, is_internal, wrong_shape
 
 KEY_LENGTH = 1000
 PRICES = ("price_in", "price_cached", "price_out")

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from django.conf import settings
 from django.utils.translation import gettext as _
 
 from memoryhub.database.queries import Ready
+from memoryhub.encryption import Unsealable
 from memoryhub.errors import Invalid
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import ChatModel
 from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.errors import ModelError, ModelNotLocal, ModelRefused
+from memoryhub.llm.probe import STEPS, Outcome, Trial, try_model
 from memoryhub.llm.registry import chat_model_at, get_chat_model
-from memoryhub.sealing import Unsealable
 from workspaces.models import User, Workspace
 from workspaces.models.connections import Connection
+from workspaces.quotas import spend
 
 BUILT_IN = "built-in"  # in place of a connection's id: the model that the settings name
 _USABLE = Ready(lambda user: Connection.objects.usable_by(User(pk=user)), user=int)
@@ -268,3 +271,95 @@ def remember(connection: Connection | None, sees: bool | None) -> None:
         return
     asked = {"base_url": connection.base_url, "model": connection.model, "sees": None}
     Connection.objects.filter(pk=connection.pk, **asked).update(sees=sees)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A step of a trial. ``outcome``: works, fails or untried."""
+
+    step: str
+    outcome: Outcome
+    text: str
+
+
+@dataclass(frozen=True)
+class Report:
+    lines: list[Line]
+    answers: bool
+    seconds: float
+    first_piece: float | None
+    hints: list[str]  # where what was found differs from what the connection says of itself
+
+    @property
+    def abilities(self) -> dict[str, bool]:
+        """Return the tried abilities of the connection's model."""
+        names = {"tools": "has_tools", "json": "can_extract"}
+        tried = (line for line in self.lines if line.step in names and line.outcome != "untried")
+        return {names[line.step]: line.outcome == "works" for line in tried}
+
+
+def try_connection(connection: Connection, *, by: User, now: datetime) -> Report:
+    """Ask the model for a word, a tool call and a JSON object. Waits for it, half a minute at the most.
+
+    Raises TooManyRequests: each one makes several requests to somebody's server.
+    """
+    spend("model tests", by, now=now)
+    return report_on(connection)
+
+
+def report_on(connection: Connection) -> Report:
+    """The same for a caller who has counted it."""
+    try:
+        key = connection.api_key
+    except Unsealable:
+        unreadable = _("The stored key can no longer be read. Enter it again.")
+        lines = [Line(step, "fails" if step == "key" else "untried", "") for step in STEPS]
+        lines[STEPS.index("key")] = Line("key", "fails", unreadable)
+        return Report(lines, False, 0.0, None, [])
+    endpoint = Endpoint(connection.base_url, key, connection.model, reach_of(connection))
+    trial = try_model(endpoint, connection.capabilities)
+    lines = [Line(step, trial.outcomes[step], _sentence(trial, step)) for step in STEPS]
+    return Report(lines, trial.answers, trial.seconds, trial.first_piece, _hints(connection, trial))
+
+
+def _sentence(trial: Trial, step: str) -> str:
+    outcome = trial.outcomes[step]
+    if outcome == "untried":
+        return {
+            "reachable": _("Not tried: whether the address answers."),
+            "key": _("Not tried: whether the key is accepted."),
+            "model": _("Not tried: whether the model is known."),
+            "streams": _("Not tried: whether answers stream."),
+            "tools": _("Not tried: whether it calls tools."),
+            "json": _("Not tried: whether it writes JSON for extraction."),
+        }[step]
+    if outcome == "works":
+        return {
+            "reachable": _("The address answers."),
+            "key": _("The key is accepted."),
+            "model": _("The model is known."),
+            "streams": _("Answers stream."),
+            "tools": _("It calls tools."),
+            "json": _("It writes JSON, so it can extract memories."),
+        }[step]
+    if step in trial.errors:
+        return str(trial.errors[step])
+    return (
+        _("It did not call the tool.")
+        if step == "tools"
+        else _("It did not write the JSON that was asked for.")
+    )
+
+
+def _hints(connection: Connection, trial: Trial) -> list[str]:
+    hints = []
+    for step, says, name in (
+        ("tools", connection.has_tools, _("Can call tools")),
+        ("json", connection.can_extract, _("Can extract memories")),
+    ):
+        outcome = trial.outcomes[step]
+        if outcome == "fails" and says:
+            hints.append(_("“%(name)s” is on, but did not work: turn it off.") % {"name": name})
+        if outcome == "works" and not says:
+            hints.append(_("“%(name)s” is off, but would work.") % {"name": name})
+    return hints

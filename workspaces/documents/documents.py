@@ -5,6 +5,7 @@ person's alone, only they do either.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,14 +18,22 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 
 from memoryhub.errors import Conflict, Invalid, NotFound
-from workspaces.access import lock_as_editor
-from workspaces.actions.owned import get_owned, home, lock_owned, lock_places, note, require_right_to_move
+from workspaces.access import (
+    get_owned,
+    home,
+    lock_as_editor,
+    lock_owned,
+    lock_places,
+    note,
+    require_right_to_forget,
+    require_right_to_move,
+)
+from workspaces.actions.removal import Counts, counted, purge_deleted, words_for
 from workspaces.actions.workspaces import clean_text
 from workspaces.audit import Verb
 from workspaces.documents import files, reading_jobs
 from workspaces.documents.files import CSV, ENDINGS, JSON, MARKDOWN, TEXT, clean_title, media_type, seen
-from workspaces.documents.finding import DOCUMENTS
-from workspaces.documents.forgetting import remove
+from workspaces.documents.passages import DOCUMENTS
 from workspaces.documents.reading_jobs import queue_embedding_of, queue_reading
 from workspaces.index.words import index_words, unindex_words
 from workspaces.models import (
@@ -33,13 +42,13 @@ from workspaces.models import (
     DocumentStatus,
     DocumentVersion,
     PassageVector,
+    PassageWord,
     Role,
     User,
     Workspace,
 )
 from workspaces.models.documents import DOCUMENT, TITLE_LENGTH
-from workspaces.quotas import require_room
-from workspaces.throttles import spend
+from workspaces.quotas import require_room, spend
 
 
 @dataclass(frozen=True)
@@ -458,3 +467,43 @@ def _lock(draft: Document, by: User) -> Document:
     if locked is None:
         raise NotFound(_("This document does not exist, or you do not have access to it."))
     return locked
+
+
+def forget_document(document: Document, *, by: User) -> Counts:
+    """Remove it for good, deleted or not; what went, by kind. Raises Forbidden, or NotFound if it is gone already."""
+    with transaction.atomic():
+        locked = lock_owned(Document.objects.all(), document, by)
+        if locked is None:
+            raise NotFound(_("This document has since been forgotten."))
+        require_right_to_forget(locked, by)
+        removed = remove(locked)
+        words = {name.replace(" ", "_"): number for name, number in removed.items()}
+        note(Verb.DOCUMENT_FORGOTTEN, locked, by, **words)
+    return removed
+
+
+def purge(*, now: datetime, seconds: float) -> int:
+    """As ``purge_deleted``, one at a time: a document may have thousands of passages."""
+    return purge_deleted(Document.objects.all(), _remove, "documents", now=now, seconds=seconds, most=1)
+
+
+def _remove(keys: list[int]) -> None:
+    for document in Document.objects.filter(pk__in=keys):
+        remove(document)
+
+
+def remove(document: Document) -> Counts:
+    """Part of the caller's transaction; nothing where it is gone already. Triggers take vectors and words along, and
+    files go after the commit. Not counted is what answers cite: how often others asked is nobody's to know.
+    """
+    locked = Document.objects.select_for_update(of=("self",)).filter(pk=document.pk).first()
+    if locked is None:
+        return Counter()
+    refs = locked.passages.values("pk")
+    beside: Counts = Counter()
+    for model in (PassageVector, PassageWord):
+        beside[words_for(model)] = model.objects.filter(
+            kind=DOCUMENT, place=locked.place, ref__in=refs
+        ).count()
+    gone = {label: number for label, number in locked.delete()[1].items() if label.startswith("workspaces.")}
+    return +(counted(gone) + beside)

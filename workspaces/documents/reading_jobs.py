@@ -19,8 +19,7 @@ from django_q.tasks import async_task
 from memoryhub.errors import NotFound
 from memoryhub.llm.registry import get_embedder
 from workspaces.documents import files
-from workspaces.documents.cutting import Passage, passages_of
-from workspaces.documents.finding import DOCUMENTS
+from workspaces.documents.passages import DOCUMENTS, Passage, passages_of
 from workspaces.documents.reading.process import (
     SENTENCES,
     CouldNotRead,
@@ -43,7 +42,7 @@ from workspaces.models import (
     Workspace,
 )
 from workspaces.models.documents import READ
-from workspaces.webhooks.outbox import emit
+from workspaces.webhooks.hooks import emit
 
 logger = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 5.0

@@ -14,9 +14,9 @@ from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import ModelNotLocal
 from workspaces.index import words
-from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, EmbeddingModel, User, Workspace
-from workspaces.models.kinds import AGENT_PLACES, Kind, kind
+from workspaces.models.index import AGENT_PLACES, Kind, kind_numbered
+from workspaces.policy import Reach
 
 # Candidates requested from an index: ef_search, which bounds how many rows pgvector's HNSW returns, must not be below.
 EF_SEARCH = 400
@@ -192,7 +192,7 @@ def find_candidates(
     return [
         candidate
         for number in kinds
-        for candidate in _of_kind(kind(number), query, embedded, where, limit, exact=exact)
+        for candidate in _of_kind(kind_numbered(number), query, embedded, where, limit, exact=exact)
     ]
 
 

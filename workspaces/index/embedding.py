@@ -23,9 +23,9 @@ from memoryhub.database.queries import Ready
 from memoryhub.llm.base import Embedder, Vectors, embed_question
 from memoryhub.llm.errors import EmbedderBadReply, EmbedderBadRequest, EmbedderError, EmbedderUnavailable
 from memoryhub.llm.registry import embedder_is_local, get_earlier_embedder, get_embedder
-from workspaces.leaving_machine import Reach
 from workspaces.models import EmbeddingModel, ModelState
 from workspaces.models.index import has_vector
+from workspaces.policy import Reach
 
 logger = logging.getLogger(__name__)
 _ahead = ThreadPoolExecutor(

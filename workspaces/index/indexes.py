@@ -22,7 +22,7 @@ from psycopg import connect as psycopg_connect
 from memoryhub.database.startup import psycopg_settings
 from workspaces.index.candidates import MOST_DIMENSIONS_OF_HALFVEC_INDEX
 from workspaces.models import CommonWord, PlaceStatistics, VectorIndex
-from workspaces.models.kinds import Kind, kinds
+from workspaces.models.index import Kind, kinds
 
 logger = logging.getLogger(__name__)
 PREFIX = "passages_near_"

@@ -26,8 +26,7 @@ from memoryhub.llm.errors import EmbedderError
 from workspaces.index import embedding
 from workspaces.index import vectors as vector_rows
 from workspaces.models import EmbeddingModel, ModelState
-from workspaces.models.index import has_vector
-from workspaces.models.kinds import Kind, Passage, kinds
+from workspaces.models.index import Kind, Passage, has_vector, kinds
 
 logger = logging.getLogger(__name__)
 BATCH = embedding.BATCH

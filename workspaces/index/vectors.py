@@ -13,7 +13,7 @@ from memoryhub.database import queries
 from memoryhub.llm.base import Vectors
 from workspaces.index.embedding import Embedded
 from workspaces.models import PassageVector
-from workspaces.models.kinds import Kind, Passage, kind_of, of_places
+from workspaces.models.index import Kind, Passage, kind_of, of_places
 
 # Locked until commit, so that the switch to another model waits for writers of vectors of this one.
 _STILL_USED = """

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from memoryhub.database import queries
-from workspaces.models.kinds import WITHIN, Kind, of_places
+from workspaces.models.index import WITHIN, Kind, of_places
 
 ASKED = "unnest(ARRAY(SELECT lexeme FROM workspaces_words(%(query)s::text))) q(lexeme)"
 # BM25 with k1 = 1.2, b = 0.3 and a fixed typical length, so that a weight never changes by what others say.

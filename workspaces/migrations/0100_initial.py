@@ -638,7 +638,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('kind', models.SmallIntegerField()),
                 ('ref', models.BigIntegerField()),
-                ('place', models.BigIntegerField(help_text='Where it is looked for; see workspaces.models.kinds.')),
+                ('place', models.BigIntegerField(help_text='Where it is looked for; see workspaces.models.index.')),
                 ('model', models.CharField(max_length=200)),
                 ('dimension', models.PositiveIntegerField()),
                 ('live', models.BooleanField(default=True)),

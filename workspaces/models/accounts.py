@@ -184,7 +184,7 @@ class Invitation(models.Model):
         return f"{self.role} of {self.workspace}, {self.used} of {self.most} used"
 
 
-# Groups of the directory, and what a person was given for a group. Written by ``workspaces.accounts.directory`` and
+# Groups of the directory, and what a person was given for a group. Written by ``workspaces.accounts.scim`` and
 # ``workspaces.accounts.groups``.
 
 
@@ -217,7 +217,7 @@ class GroupGrant(models.Model):
         return f"Grant {self.pk}"
 
 
-# Mail that no server took yet. Written by ``workspaces.accounts.mailing``.
+# Mail that no server took yet. Written by ``workspaces.accounts.email_backend``.
 
 
 class WaitingMail(models.Model):

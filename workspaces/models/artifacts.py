@@ -11,7 +11,7 @@ from memoryhub.ids import PublicIdField
 from workspaces.models.documents import OWNER_HELP, Owned, OwnedQuerySet
 from workspaces.models.people import User, Workspace
 
-ARTIFACT = 3  # artifacts as a kind of what the index finds (workspaces.artifacts.finding)
+ARTIFACT = 3  # artifacts as a kind of what the index finds (workspaces.artifacts)
 TITLE_LENGTH = 200
 LANGUAGE_LENGTH = 40
 CONTENT_LENGTH = 200_000

@@ -11,10 +11,10 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from memoryhub.encryption import seal, unseal
 from memoryhub.ids import PublicIdField
 from memoryhub.llm.base import Capabilities
-from memoryhub.llm.usage import Price
-from memoryhub.sealing import seal, unseal
+from memoryhub.llm.metering import Price
 from workspaces.models.people import Workspace
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class Purpose(models.TextChoices):
 
 class ModelUse(models.Model):
     """Usage of one model on one day by one person in one workspace for one purpose: a sum, written by
-    ``workspaces.spending.ledger``. A million answers of a thousand people in a month are some ten thousand rows.
+    ``workspaces.spending.bill``. A million answers of a thousand people in a month are some ten thousand rows.
 
     What is left of a person or a workspace that is deleted says no more whose it was. INDEX is of the installation: an
     embedder works for many at once.

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as later
 
 from memoryhub.ids import PublicIdField
-from workspaces.models.kinds import place_of
+from workspaces.models.index import place_of
 from workspaces.models.people import User, Workspace
 
 # Rows that belong to a workspace or to one person alone: documents, their passages, artifacts.
@@ -52,7 +52,7 @@ class OwnedQuerySet(models.QuerySet[M]):
         return mine.annotate(role=F("workspace__memberships__role"))
 
 
-DOCUMENT = 2  # passages of documents as a kind of what the index finds (workspaces.documents.finding)
+DOCUMENT = 2  # passages of documents as a kind of what the index finds (workspaces.documents.passages)
 TITLE_LENGTH = 200
 
 

@@ -26,7 +26,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from memoryhub import mail
 from memoryhub.errors import DomainError, Invalid, NotFound
-from memoryhub.http.files import SHUT, require_fitting, too_long
+from memoryhub.files.stored_files import SHUT, require_fitting, too_long
 from workspaces import audit
 from workspaces.access import get_workspace
 from workspaces.accounts import sessions
@@ -36,7 +36,7 @@ from workspaces.actions.removal import lines_of
 from workspaces.documents.reading.pictures import FACE
 from workspaces.documents.reading.process import CouldNotRead, read_file
 from workspaces.models import PersonPicture, Role, User
-from workspaces.throttles import spend
+from workspaces.quotas import spend
 from workspaces.views import PageRequest
 from workspaces.views.forms import DeleteForm
 

@@ -17,16 +17,15 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memoryhub.errors import Invalid, NotFound
-from workspaces.access import get_workspace
+from workspaces import artifacts
+from workspaces.access import get_workspace, may_take_away, require_right_to_forget
 from workspaces.accounts.sign_in import ask_for_password
-from workspaces.actions.owned import may_take_away, require_right_to_forget
-from workspaces.artifacts import artifacts
-from workspaces.artifacts.artifacts import LooksDelicate, Stale, Written, forget_artifact, get_artifact
-from workspaces.leaving_machine import Reach, in_reach
+from workspaces.artifacts import LooksDelicate, Stale, Written, forget_artifact, get_artifact
 from workspaces.models import Artifact, ArtifactKind, ArtifactVersion, Role
 from workspaces.models.artifacts import CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
+from workspaces.policy import Reach, in_reach
 from workspaces.views import PageRequest
-from workspaces.views.comparing import compare
+from workspaces.views.diff import compare
 from workspaces.views.forms import destination, say_whose, whose
 
 PAGE_SIZE = 50

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as later
 from django.views.decorators.http import require_http_methods, require_POST
 
 from memoryhub.errors import Forbidden, Invalid
-from memoryhub.llm.usage import MOST_PRICE
+from memoryhub.llm.metering import MOST_PRICE
 from memoryhub.local.large_model import Status, Wanted, read_status, want
 from workspaces.access import workspaces_of
 from workspaces.accounts.sign_in import ask_for_password
@@ -24,7 +24,7 @@ from workspaces.actions import connecting
 from workspaces.actions.connecting import CONTEXT
 from workspaces.connections import actions
 from workspaces.connections.actions import KEY_LENGTH, may_manage
-from workspaces.connections.trial import try_connection
+from workspaces.connections.choice import try_connection
 from workspaces.models import Workspace
 from workspaces.models.connections import (
     LEAST_CONTEXT,

@@ -18,18 +18,17 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memoryhub.errors import DomainError, Invalid, NotFound, TooLarge
-from memoryhub.http.files import SHUT, says_too_long
+from memoryhub.files.stored_files import SHUT, says_too_long
 from memoryhub.languages import file_size
-from workspaces.access import get_workspace
+from workspaces.access import get_workspace, may_take_away, require_right_to_forget
 from workspaces.accounts.sign_in import ask_for_password
-from workspaces.actions.owned import may_take_away, require_right_to_forget
-from workspaces.documents import documents, forgetting, reading_jobs
+from workspaces.documents import documents, reading_jobs
 from workspaces.documents.files import download
 from workspaces.documents.reading.process import SENTENCES
-from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Document, DocumentPicture, DocumentStatus, Role
+from workspaces.policy import Reach, in_reach
 from workspaces.views import PageRequest
-from workspaces.views.comparing import compare
+from workspaces.views.diff import compare
 from workspaces.views.forms import destination, say_whose, whose
 
 PAGE_SIZE = 50
@@ -261,7 +260,7 @@ def forget(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
         back = reverse("workspaces:documents", args=[ws_id])
         context = {"workspace": get_workspace(request.user, ws_id), "document": found, "back": back}
         return render(request, "documents/forget.html", context)
-    forgetting.forget_document(found, by=request.user)
+    documents.forget_document(found, by=request.user)
     notices.success(request, _("“%(name)s” is forgotten for good.") % {"name": found.title})
     return redirect("workspaces:documents", ws_id)
 

@@ -14,11 +14,10 @@ from django.utils.translation import gettext_lazy as _
 
 from memoryhub import mail
 from memoryhub.errors import DomainError
-from workspaces.access import named_workspace, workspaces_of
+from workspaces.access import may_take_away, named_workspace, workspaces_of
 from workspaces.accounts.keys import NAME_LENGTH as KEY_NAME_LENGTH
 from workspaces.accounts.sign_in import note_not_shown
 from workspaces.actions import agents
-from workspaces.actions.owned import may_take_away
 from workspaces.actions.workspaces import DESCRIPTION_LENGTH, NAME_LENGTH
 from workspaces.models import (
     Agent,

@@ -1,13 +1,14 @@
-"""The routes. Without ``MEMORYHUB_SCIM_TOKEN`` none of them is there."""
+"""SCIM endpoints, by which a company's directory manages accounts and groups. 404 without ``MEMORYHUB_SCIM_TOKEN``."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from copy import copy
 from functools import wraps
 from typing import Any
 
-from allauth.core.internal import ratelimit
+from allauth.core import ratelimit
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import RequestDataTooBig
@@ -19,8 +20,8 @@ from django.utils.crypto import constant_time_compare
 from django.views.decorators.csrf import csrf_exempt
 
 from memoryhub.ids import PATTERN
-from workspaces.accounts import directory
-from workspaces.accounts.directory import ScimError
+from workspaces.accounts import scim as directory
+from workspaces.accounts.scim import ScimError
 from workspaces.models import DirectoryGroup, User
 
 GROUP = "urn:ietf:params:scim:schemas:core:2.0:Group"
@@ -32,7 +33,7 @@ View = Callable[..., HttpResponse]
 
 
 def scim(*methods: str) -> Callable[[View], View]:
-    """A route for who has the token: wrong ones are counted, and compared in constant time."""
+    """Return a decorator for endpoints that need the token. It is compared in constant time; wrong ones are counted."""
 
     def decorate(view: View) -> View:
         @csrf_exempt
@@ -58,7 +59,9 @@ def _let_in(request: HttpRequest) -> None:
     kind, _, token = request.headers.get("Authorization", "").partition(" ")
     if kind.lower() == "bearer" and constant_time_compare(token.strip(), settings.SCIM_TOKEN):
         return
-    if not ratelimit.consume(request, app="allauth.account", action="scim_token", limit_get=True):
+    counted = copy(request)
+    counted.method = "POST"  # allauth's limits do not count GET
+    if not ratelimit.consume(counted, action="scim_token"):
         raise ScimError(429, "Too many wrong tokens from your network. Try later.")
     raise ScimError(401, "The bearer token is missing or wrong.")
 

@@ -8,13 +8,15 @@ from typing import Any, cast
 
 from allauth.account.decorators import reauthentication_required
 from asgiref.sync import sync_to_async
+from django.conf import settings as conf
 from django.contrib import messages as notices
-from django.http import HttpResponse
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST, require_safe
 
 from memoryhub import events as bus
 from memoryhub.database.locks import release_connection
@@ -24,7 +26,7 @@ from memoryhub.llm.registry import embedder_is_local
 from workspaces.access import default_workspace, get_workspace, whose_own, workspaces_of
 from workspaces.accounts import invitations
 from workspaces.accounts import keys as api_keys
-from workspaces.accounts.invitations import link_token, open_invitations
+from workspaces.accounts.invitations import Ended, link_token, open_invitations
 from workspaces.accounts.sessions import live_sign_ins
 from workspaces.accounts.sign_in import ask_for_password, has_two_factor
 from workspaces.actions import workspaces
@@ -301,3 +303,79 @@ def _may_still_see(workspace_pk: int, user_pk: int, session_key: str, *, has_new
         return member.exists() and Session.objects.filter(session_key=session_key).exists()
     finally:
         release_connection()
+
+
+@require_POST
+def create(request: PageRequest, ws_id: str) -> HttpResponse:
+    workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
+    form = InvitationForm(request.POST)
+    who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
+    made = form.done(lambda: invitations.create_invitation(workspace, **form.cleaned_data, **who))
+    if made is None:
+        return settings_page(request, workspace, invitation_form=form)
+    if made.email:
+        invitations.send_by_mail(made, link=invitation_link(request, made))
+        notices.success(request, _("The invitation is on its way to %s.") % made.email)
+    else:
+        notices.success(request, _("The link is ready: copy it and pass it on."))
+    return redirect(reverse("workspaces:settings", args=[ws_id]) + "#invitations")
+
+
+@require_POST
+def revoke(request: PageRequest, ws_id: str, invitation_id: str) -> HttpResponse:
+    workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
+    invitations.revoke_invitation(workspace, invitation_id, by=request.user, now=timezone.now())
+    notices.success(request, _("The invitation is revoked. Anyone who has joined stays a member."))
+    return redirect(reverse("workspaces:settings", args=[ws_id]) + "#invitations")
+
+
+@login_not_required
+@require_safe
+def invitation(request: HttpRequest, token: str) -> HttpResponse:
+    """Show inviter, workspace and role. Opening it changes nothing: programs that check mails open links, too."""
+    try:
+        found = invitations.read_link(token, now=timezone.now())
+    except (Ended, NotFound) as error:
+        return render(request, "workspaces/invitation_ended.html", {"error": error}, status=error.status)
+    mine = Membership.objects.filter(workspace=found.workspace, user=request.user.pk)
+    if mine.exists():
+        return redirect("chat:workspace", found.workspace.public_id)
+    context = {"invitation": found, "token": token, "signup_is_open": conf.SIGNUP_OPEN}
+    return render(request, "workspaces/invitation.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+def accept(request: PageRequest, token: str) -> HttpResponse:
+    """GET: where somebody lands who had to sign in first."""
+    if request.method == "GET":
+        return redirect("workspaces:invitation", token)
+    try:
+        made = invitations.accept(token, by=request.user, now=timezone.now())
+    except (Ended, NotFound) as error:
+        return render(request, "workspaces/invitation_ended.html", {"error": error}, status=error.status)
+    notices.success(request, _("You are now a member of “%(name)s”.") % {"name": made.workspace.name})
+    return redirect("chat:workspace", made.workspace.public_id)
+
+
+@require_POST
+def answer(request: PageRequest, invitation_id: str) -> HttpResponse:
+    """Accept or decline an invitation of one's own, or have it out of the way ("Not now") until the next sign-in."""
+    which: dict[str, Any] = {"by": request.user, "now": timezone.now(), "public_id": invitation_id}
+    said = request.POST.get("answer")
+    if said == "accept":
+        made = invitations.accept_invited(**which)
+        notices.success(request, _("You are now a member of “%(name)s”.") % {"name": made.workspace.name})
+        return redirect("chat:workspace", made.workspace.public_id)
+    if said == "decline":
+        invitations.end_invited(**which)
+        notices.success(request, _("You declined the invitation."))
+        return redirect("workspaces:list")
+    if (
+        not invitations.invitations_of(request.user, now=which["now"])
+        .filter(public_id=invitation_id)
+        .exists()
+    ):
+        raise NotFound(_("There is no such invitation."))
+    later = [*request.session.get("invitations_later", []), invitation_id]
+    request.session["invitations_later"] = later[-50:]
+    return redirect("chat:home")

@@ -25,17 +25,16 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from memoryhub import mail
+from memoryhub.encryption import Unsealable
 from memoryhub.languages import speaking_to, translated
 from memoryhub.llm.addresses import AddressRange, AddressRefused
 from memoryhub.llm.clients import Endpoint, async_client
 from memoryhub.llm.errors import ModelNotLocal
-from memoryhub.sealing import Unsealable
 from workspaces.audit import Verb, record
-from workspaces.leaving_machine import Reach
 from workspaces.models import DeliveryStatus, Membership, Role, User, Webhook, WebhookDelivery, WebhookEvent
-from workspaces.webhooks import outbox
-from workspaces.webhooks.hooks import give_up_waiting, headers_of, secrets_of
-from workspaces.webhooks.outbox import text_of
+from workspaces.policy import Reach
+from workspaces.webhooks import hooks as outbox
+from workspaces.webhooks.hooks import give_up_waiting, headers_of, secrets_of, text_of
 
 logger = logging.getLogger(__name__)
 # After each attempt that failed; with the first one twelve within six days. docs/programs.md tells them.

@@ -19,8 +19,8 @@ from memories.recalling.workspace_search import Found
 from memoryhub.errors import Forbidden, Invalid
 from memoryhub.ids import PATTERN
 from workspaces.access import get_workspace
-from workspaces.leaving_machine import Caller, Reach
 from workspaces.models import ApiKey, KeyScope, User
+from workspaces.policy import Caller, Reach
 
 asking: ContextVar[ApiKey] = ContextVar(
     "asking"

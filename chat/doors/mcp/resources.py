@@ -17,9 +17,9 @@ from memories.models import Memory
 from memories.recalling.ranked_search import Recalled
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.ids import PATTERN
-from workspaces.leaving_machine import Caller, in_reach
 from workspaces.models import Document, DocumentQuerySet, User
 from workspaces.models.documents import READ
+from workspaces.policy import Caller, in_reach
 
 TEXT = "text/plain"
 PAGE = 50

@@ -20,9 +20,9 @@ from rest_framework.request import Request
 from chat.doors.mcp.calls import asking
 from memoryhub.http.asgi import receiver_of, scope_of
 from workspaces.accounts.keys import still_opens
+from workspaces.api.authentication import KeyAuthentication, KeyedView
 from workspaces.event_streams import ANSWERS, EventStream, Place
 from workspaces.models import ApiKey
-from workspaces.rest.keys import KeyAuthentication, KeyedView
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager

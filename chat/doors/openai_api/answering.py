@@ -25,19 +25,17 @@ from chat.turns import program_turns, runner
 from memoryhub.database.locks import release_connection
 from memoryhub.errors import DomainError, Forbidden, Invalid, NotFound
 from memoryhub.llm.errors import ModelError
-from memoryhub.llm.metering import Meter, metered
+from memoryhub.llm.metering import Meter, Usage, metered
 from memoryhub.llm.output_parsing import without_thoughts
-from memoryhub.llm.usage import Usage
 from workspaces.access import get_workspace
 from workspaces.accounts.keys import still_opens
 from workspaces.connections.choice import Chosen, all_for
 from workspaces.event_streams import Place
-from workspaces.leaving_machine import Caller, Reach
 from workspaces.models import Agent, ApiKey, Purpose, User, Workspace
-from workspaces.spending.bill import Account, rate_of
+from workspaces.policy import Caller, Reach
+from workspaces.quotas import spend
+from workspaces.spending.bill import Account, rate_of, record
 from workspaces.spending.budgets import require_budget
-from workspaces.spending.ledger import record
-from workspaces.throttles import spend
 
 RECHECK_SECONDS = 2.0  # in which a revoked key, or a member who was removed, is noticed
 NOTED_WITHIN = 60.0  # seconds, and far less: what is never noted has nothing to be kept with

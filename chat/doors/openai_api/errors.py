@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from memoryhub.errors import DomainError, NotFound, Unavailable
 from memoryhub.llm import errors as llm
-from workspaces.rest import exception_handler
+from workspaces.api.exceptions import exception_handler
 from workspaces.spending.budgets import BudgetReached
 
 TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}

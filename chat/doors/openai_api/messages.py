@@ -17,9 +17,9 @@ from memoryhub.ids import new_id
 from memoryhub.languages import grouped
 from memoryhub.llm.base import Delta, ToolCall
 from memoryhub.llm.errors import ContentFiltered, ModelBadReply
+from memoryhub.llm.metering import Usage
 from memoryhub.llm.openai_replies import StreamedAnswer
 from memoryhub.llm.output_parsing import HeldCall, Piece, ThoughtSplitter
-from memoryhub.llm.usage import Usage
 
 SAME = (
     "temperature",

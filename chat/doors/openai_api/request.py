@@ -16,7 +16,7 @@ from memories.writing.drafts import UNSTORABLE
 from memoryhub.errors import Invalid
 from memoryhub.languages import grouped
 from memoryhub.llm.base import INSERTED
-from memoryhub.llm.usage import Parts
+from memoryhub.llm.metering import Parts
 
 MOST_MESSAGES = 2_000
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})

@@ -31,13 +31,12 @@ from memoryhub.llm.errors import ModelNotLocal
 from memoryhub.llm.metering import Meter, metered
 from memoryhub.llm.registry import embedder_is_local, get_embedder
 from workspaces.access import get_workspace
+from workspaces.api.authentication import KeyAuthentication, KeyedView
 from workspaces.event_streams import ANSWERS, Place
 from workspaces.models import ApiKey, Purpose, User, Workspace
-from workspaces.rest.keys import KeyAuthentication, KeyedView
-from workspaces.spending.bill import Account, Rate
+from workspaces.quotas import spend
+from workspaces.spending.bill import Account, Rate, record
 from workspaces.spending.budgets import require_budget
-from workspaces.spending.ledger import record
-from workspaces.throttles import spend
 
 MOST_BYTES = 25 * 2**20  # of a request: pictures come in it
 

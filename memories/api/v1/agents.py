@@ -10,8 +10,8 @@ from rest_framework.response import Response
 
 from memories.api.v1.views import OrganisationView
 from workspaces.actions import agents
-from workspaces.rest.docs import ID, documented_under, page_of
-from workspaces.rest.fields import Moment
+from workspaces.api.fields import Moment
+from workspaces.api.schema import ID, documented_under, page_of
 
 documented = documented_under("organisation memory")
 

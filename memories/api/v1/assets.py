@@ -20,11 +20,11 @@ from memories import assets
 from memories.api.v1.views import OrganisationView
 from memories.models import Asset
 from memoryhub.errors import NotFound
-from memoryhub.http.files import require_fitting
+from memoryhub.files.stored_files import require_fitting
+from workspaces.api.fields import Body, Moment
+from workspaces.api.idempotency import ONCE
+from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.models import Role
-from workspaces.rest.docs import ID, documented_under, page_of
-from workspaces.rest.fields import Body, Moment
-from workspaces.rest.idempotency import ONCE
 
 documented = documented_under("memory assets")
 

@@ -29,9 +29,9 @@ from memories.api.v1.serializers import OrganisationMemoryJson
 from memories.api.v1.views import OrganisationView
 from memories.models import Memory, MemoryNode
 from memories.nodes import nodes
+from workspaces.api.idempotency import ONCE
+from workspaces.api.schema import documented_under, page_of
 from workspaces.models import Role
-from workspaces.rest.docs import documented_under, page_of
-from workspaces.rest.idempotency import ONCE
 
 documented = documented_under("memory nodes")
 

@@ -9,9 +9,9 @@ from rest_framework import serializers
 from memories.api.v1.serializers import OrganisationMemoryJson, PlaceQuery
 from memories.models.node import KIND_LENGTH, NODE_DESCRIPTION_LENGTH, NODE_NAME_LENGTH, RELATION_LENGTH
 from memories.nodes.nodes import DEEPEST, MOST_NEIGHBOURS
-from workspaces.rest.docs import ID
-from workspaces.rest.fields import Body, Moment, Text, from_to
-from workspaces.rest.paging import PageQuery
+from workspaces.api.fields import Body, Moment, Text, from_to
+from workspaces.api.pagination import PageQuery
+from workspaces.api.schema import ID
 
 ID_LENGTH = 32
 FIRST_MEMORIES, FIRST_RELATIONS = 20, 50

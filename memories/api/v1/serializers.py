@@ -28,10 +28,10 @@ from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH
 from memories.writing.drafts import LABEL_LENGTH, TAG_LENGTH
 from memories.writing.sources import FORM, MOST_SOURCES, TYPES, sources_of
+from workspaces.api.fields import Body, Choice, Moment, Text, WholeNumber
+from workspaces.api.pagination import PageQuery
+from workspaces.api.schema import ID
 from workspaces.api.serializers import PersonJson
-from workspaces.rest.docs import ID
-from workspaces.rest.fields import Body, Choice, Moment, Text, WholeNumber
-from workspaces.rest.paging import PageQuery
 
 LOWEST, HIGHEST = 1, 10  # of importance here; 0 and 1 inside
 SCOPES = {"global": Scope.USER, "project": Scope.WORKSPACE, "agent": Scope.AGENT}

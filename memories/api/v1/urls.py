@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from django.urls import path, re_path
 
-import workspaces.rest.ids  # noqa: F401  registers the path converters
+import workspaces.api.converters  # noqa: F401  registers the path converters
 from memories.api.v1 import agents, assets, nodes, views
-from workspaces.rest.keys import KeyedView
-from workspaces.rest.views import NoSuchRoute
+from workspaces.api.authentication import KeyedView
+from workspaces.api.base import NoSuchRoute
 
 MEMORY = "memories/<mem_id:memory_id>"
 NODE = "memory-nodes/<node_id:node_id>"

@@ -38,12 +38,12 @@ from memories.writing.versions import etag
 from memoryhub.errors import DomainError, NotFound
 from workspaces.access import default_workspace, get_workspace, named_workspace
 from workspaces.actions.agents import choose_agent
+from workspaces.api.authentication import KeyedView
+from workspaces.api.base import ETAG, IF_MATCH
+from workspaces.api.idempotency import ONCE
+from workspaces.api.schema import documented_under, page_of
 from workspaces.audit import note_bulk_read
 from workspaces.models import Role, Workspace
-from workspaces.rest.docs import documented_under, page_of
-from workspaces.rest.idempotency import ONCE
-from workspaces.rest.keys import KeyedView
-from workspaces.rest.views import ETAG, IF_MATCH
 
 documented = documented_under("organisation memory")
 

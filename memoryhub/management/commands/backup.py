@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from memoryhub.backup.create import make_backup, older_than_newest
+from memoryhub.backup.archive import make_backup, older_than_newest
 from memoryhub.backup.storage import BackupError, place_of
 from memoryhub.database.startup import running_database
 from memoryhub.management.progress import Progress

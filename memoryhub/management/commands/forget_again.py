@@ -10,8 +10,7 @@ import psycopg
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from memoryhub.backup.archive import Reader
-from memoryhub.backup.create import installation
+from memoryhub.backup.archive import Reader, installation
 from memoryhub.backup.restore import forget_again, is_kin, tables_of
 from memoryhub.backup.storage import BackupError, place_of
 from memoryhub.database.startup import running_database

@@ -12,8 +12,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connection
 
 from memoryhub.database.startup import psycopg_settings
-from memoryhub.http.only_here import serves_only_here
 from memoryhub.local.stack import PARTS, TOGETHER, Stack, run
+from memoryhub.monitoring.origin import serves_only_here
 
 BESIDE_STREAMS = 1_000  # connections of each web process
 

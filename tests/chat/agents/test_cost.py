@@ -21,7 +21,7 @@ from chat.agents.run_request import RunRequest
 from chat.agents.runs import start_run
 from chat.agents.stored_run import _NEWEST, StoredMemory
 from chat.models import Run, RunEntry
-from memoryhub.llm.usage import Price
+from memoryhub.llm.metering import Price
 from tests.bench.bench_runs import a_plan
 from tests.chat.agents.test_doors import signed_in
 from tests.conftest import Cast

@@ -28,8 +28,8 @@ from tests.factories import (
     make_user,
     make_workspace,
 )
+from workspaces import artifacts
 from workspaces.access import default_workspace
-from workspaces.artifacts import artifacts
 from workspaces.models import Artifact, ArtifactVersion, Workspace
 from workspaces.quotas import quota_of
 

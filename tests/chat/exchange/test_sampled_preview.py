@@ -16,7 +16,7 @@ from chat.models.imports import Import, ImportStatus, Searched
 from memories.forgetting.forget import forget_memories
 from memories.judging.encoder import Encoder, Read
 from memories.models import Memory
-from memoryhub.llm.reader import get_reader
+from memoryhub.llm.registry import get_reader
 from tests.api import Api
 from tests.chat.exchange.test_exchange import imported_whole, uploaded
 from tests.chat.exchange.test_exchange_foreign import as_json, gpt_node

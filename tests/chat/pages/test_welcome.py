@@ -14,7 +14,7 @@ from memories.models import Memory
 from tests.chat.pages.test_pages import signed_in, url
 from tests.conftest import Cast
 from tests.factories import make_chat, make_connection, make_memory
-from workspaces.accounts import sign_up
+from workspaces.accounts import sign_in
 from workspaces.models import User
 
 pytestmark = pytest.mark.django_db
@@ -129,7 +129,7 @@ def test_who_signed_up_first_is_told_so_until_there_is_a_chat(cast: Cast) -> Non
     said = "You're the administrator"
     assert said not in client.get(page).content.decode()
     session = client.session
-    session[sign_up.TOLD] = True
+    session[sign_in.TOLD] = True
     session.save()
     assert said in client.get(page).content.decode() and said in client.get(page).content.decode()
     make_chat(cast.owner, cast.workspace)

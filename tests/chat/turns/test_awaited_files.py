@@ -23,7 +23,7 @@ from tests.api import Api
 from tests.factories import add_member, make_chat, make_user
 from tests.fakes.openai_server import Answer, ScriptedOpenAI
 from workspaces import tasks
-from workspaces.documents import documents, forgetting, reading_jobs
+from workspaces.documents import documents, reading_jobs
 from workspaces.models import Document
 from workspaces.models.documents import DOCUMENT
 
@@ -178,7 +178,7 @@ def test_titles_are_told_to_those_who_may_read_the_file_and_go_when_it_is_forgot
     add_member(chat.workspace, user=vera, role="viewer", by=chat.created_by)
     shown = Api(vera).get(f"{chat.public_id}/messages")
     assert shown.status_code in (200, 404) and "diagnosis" not in shown.content.decode()
-    forgetting.forget_document(document, by=chat.created_by)
+    documents.forget_document(document, by=chat.created_by)
     assert "diagnosis" not in line_of(answer) and "a file" in line_of(answer)
 
 

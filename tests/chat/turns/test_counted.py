@@ -23,7 +23,7 @@ from chat.turns.begin import begin_turn
 from chat.turns.retry import retry_answer
 from memories.models import Extraction
 from memories.writing.extracting import extract
-from memoryhub.llm.usage import Price
+from memoryhub.llm.metering import Price
 from tests.factories import make_chat, make_memory, make_message, make_user
 from tests.fakes.openai_server import HOLD, Answer, Call, Failure, ScriptedOpenAI
 from workspaces.access import get_workspace

@@ -27,7 +27,7 @@ from memoryhub.llm.base import Capabilities, Picture
 from memoryhub.llm.messages import UNSEEN
 from tests.factories import HERE, add_member, make_chat, make_message, make_user, make_workspace, shown_to
 from tests.fakes.openai_server import Answer, Failure, ScriptedOpenAI
-from workspaces.documents import documents, forgetting, reading_jobs
+from workspaces.documents import documents, reading_jobs
 from workspaces.models import Connection, Document, DocumentPicture, DocumentStatus, User, Workspace
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -100,7 +100,7 @@ def test_a_model_that_sees_is_shown_it_with_the_message_and_that_is_remembered(
     ask(chat, "And its colour?")
     first, second = sent(scripted_model)
     assert pictures_in([first]) == [jpeg] and second == "And its colour?"
-    forgetting.forget_document(cat, by=chat.created_by)
+    documents.forget_document(cat, by=chat.created_by)
     assert not DocumentPicture.objects.exists()
     ask(chat, "Once more?")
     assert sent(scripted_model)[0] == "What is this?"

@@ -19,7 +19,7 @@ from memories import tasks
 from memories.judging.extraction.rules import extract_with_rules
 from memories.models import Extraction, Memory, Receipt, Review, SourceType
 from memories.writing import review
-from memoryhub.llm.reader import get_reader
+from memoryhub.llm.registry import get_reader
 from tests.conftest import Cast
 from tests.factories import make_agent, make_chat, make_memory, make_message, make_user
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI

@@ -21,12 +21,12 @@ from chat.turns.retry import edit_message
 from tests.api import Api
 from tests.conftest import Cast
 from tests.factories import HERE, make_chat, make_document, make_message
-from workspaces.documents import documents, finding
-from workspaces.documents.finding import FoundPassage, find_passages
+from workspaces.documents import documents, passages
+from workspaces.documents.passages import FoundPassage, find_passages
 from workspaces.index import embedding
 from workspaces.index.scores import Arm, Scored
-from workspaces.leaving_machine import Reach
 from workspaces.models import Document, Role, Workspace
+from workspaces.policy import Reach
 
 pytestmark = pytest.mark.django_db
 
@@ -234,7 +234,7 @@ def test_a_section_with_several_finds_comes_before_what_stands_alone(
     # 0 is the best, but alone; those from 7 on stand together.
     scores = {0: 0.57, 4: 0.31, 5: 0.32, 7: 0.50, 8: 0.55, 9: 0.56, 10: 0.50, 11: 0.52}
     scored = [Scored(refs[number], score, score) for number, score in scores.items()]  # all have a vector
-    monkeypatch.setattr(finding, "found", lambda *_, **__: scored)
+    monkeypatch.setattr(passages, "found", lambda *_, **__: scored)
 
     def order(**how: Any) -> list[int]:
         best = find_passages("parts", cast.workspace, cast.viewer, limit=8, reach=HERE, **how)

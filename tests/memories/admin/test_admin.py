@@ -209,7 +209,7 @@ def test_a_possible_update_is_decided(boss: Client, cast: Cast) -> None:
 
 
 def test_a_huge_selection_is_refused(boss: Client, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workspaces.admin_kit.base.AT_ONCE", 2)
+    monkeypatch.setattr("workspaces.admin.base.AT_ONCE", 2)
     memories = [make_memory(f"Memory {n}", cast.owner, cast.workspace) for n in range(3)]
     response = boss.post(
         LIST, {"action": "forget", "select_across": "1", "_selected_action": [memories[0].pk]}

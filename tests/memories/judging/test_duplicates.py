@@ -4,7 +4,7 @@ import pytest
 
 from memories.judging.duplicates import may_merge, normalise
 from memoryhub.llm.e5 import MultilingualEncoder
-from memoryhub.llm.reader import Reader
+from memoryhub.llm.registry import Reader
 from tests.bench.judging_data import Pair, pairs, swaps
 
 READER = Reader(MultilingualEncoder())

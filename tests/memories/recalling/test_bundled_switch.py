@@ -15,7 +15,7 @@ from memoryhub.llm.registry import get_embedder
 from memoryhub.llm.two_encoders import TwoEncoders
 from tests.conftest import Cast
 from tests.factories import HERE, make_document, make_memory
-from workspaces.documents.finding import find_passages
+from workspaces.documents.passages import find_passages
 from workspaces.index import reembedding
 from workspaces.index.embedding import active_model
 from workspaces.index.reembedding import Outcome

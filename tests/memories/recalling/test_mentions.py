@@ -11,7 +11,7 @@ from memories.recalling.recall import recall
 from memories.recalling.receipts import store_receipt
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message
-from workspaces.leaving_machine import Reach
+from workspaces.policy import Reach
 
 
 def phrases(asked: str, memory: str) -> list[str]:

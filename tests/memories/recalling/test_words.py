@@ -12,7 +12,7 @@ from memories.recalling.recall import recall
 from memoryhub.llm.base import Embedder
 from tests.conftest import Cast
 from tests.factories import HERE, make_document, make_memory
-from workspaces.documents.finding import find_passages
+from workspaces.documents.passages import find_passages
 
 # What is remembered, and a question that shares other forms of its words, or one word amid others, with it.
 SAID = {

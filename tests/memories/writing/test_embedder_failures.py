@@ -20,7 +20,7 @@ from memories.writing.gate import Draft, save_memory
 from memories.writing.mined import TurnText, candidates_of
 from memoryhub.llm import openai_embedder, reader, registry
 from memoryhub.llm.clients import Endpoint
-from memoryhub.llm.openai_embedder import OpenAIEmbedder
+from memoryhub.llm.openai_compatible import OpenAIEmbedder
 from memoryhub.model_files import ModelFile
 from tests.conftest import Cast
 from tests.factories import HERE, make_chat, make_memory, make_message

@@ -13,7 +13,7 @@ from django.utils import timezone
 from memories.models import Memory
 from memories.writing.gate import Draft, save_memory
 from memoryhub.llm.e5 import States
-from memoryhub.llm.reader import get_reader
+from memoryhub.llm.registry import get_reader
 from tests.admin_pages import said
 from tests.conftest import Cast
 

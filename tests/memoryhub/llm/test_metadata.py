@@ -25,8 +25,7 @@ from memoryhub.llm.addresses import (
 )
 from memoryhub.llm.base import Capabilities, Message
 from memoryhub.llm.clients import Endpoint, blocking_client
-from memoryhub.llm.openai_compatible import OpenAIChatModel
-from memoryhub.llm.openai_embedder import OpenAIEmbedder
+from memoryhub.llm.openai_compatible import OpenAIChatModel, OpenAIEmbedder
 from tests.fakes.openai_server import Failure, ScriptedOpenAI
 from tests.test_architecture import ROOT
 

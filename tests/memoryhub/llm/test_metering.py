@@ -11,10 +11,8 @@ import pytest
 
 from memoryhub.llm.base import Capabilities, Message
 from memoryhub.llm.clients import Endpoint
-from memoryhub.llm.metering import Meter, metered
-from memoryhub.llm.openai_compatible import OpenAIChatModel
-from memoryhub.llm.openai_embedder import OpenAIEmbedder
-from memoryhub.llm.usage import Parts, Usage
+from memoryhub.llm.metering import Meter, Parts, Usage, metered
+from memoryhub.llm.openai_compatible import OpenAIChatModel, OpenAIEmbedder
 from tests.fakes.openai_server import HOLD, USAGE, Answer, Failure, Raw, ScriptedOpenAI
 
 ASKED = [Message("user", "What is the capital of France?")]

@@ -14,9 +14,9 @@ import httpx2
 import numpy as np
 import pytest
 
-from memoryhub.llm import errors, openai_embedder
+from memoryhub.llm import errors, openai_compatible
 from memoryhub.llm.clients import Endpoint, ask_for_models
-from memoryhub.llm.openai_embedder import OpenAIEmbedder
+from memoryhub.llm.openai_compatible import OpenAIEmbedder
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.openai_server import Drop, Failure, Raw, Reply, ScriptedOpenAI
 
@@ -182,7 +182,7 @@ JSON_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-lengt
 def test_a_reply_that_trickles_ends_with_the_time_of_the_call(
     monkeypatch: pytest.MonkeyPatch, before: bytes, drop: bytes
 ) -> None:
-    monkeypatch.setattr(openai_embedder, "EMBEDDING_TIMEOUT_SECONDS", 0.4)
+    monkeypatch.setattr(openai_compatible, "EMBEDDING_TIMEOUT_SECONDS", 0.4)
     with dripping(before, drop) as address:
         began = time.monotonic()
         with pytest.raises(errors.EmbedderUnavailable):
@@ -195,7 +195,7 @@ def test_a_reply_that_trickles_ends_with_the_time_of_the_call(
 def test_retries_are_within_the_time_of_the_call(
     embedder: OpenAIEmbedder, scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(openai_embedder, "EMBEDDING_TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr(openai_compatible, "EMBEDDING_TIMEOUT_SECONDS", 0.5)
     monkeypatch.setattr("memoryhub.llm.openai_errors.RETRY_DELAYS_SECONDS", (0.25, 1.0))
     scripted_openai.script_embeddings(*[Failure(500)] * 3)
     with pytest.raises(errors.EmbedderUnavailable):

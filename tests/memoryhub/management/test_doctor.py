@@ -17,10 +17,10 @@ from django.utils import timezone
 from django_q.models import OrmQ, Task
 
 from memoryhub import mail
+from memoryhub.encryption import seal
 from memoryhub.http import health
 from memoryhub.http.health import GOOD, Part, Readiness
 from memoryhub.management.commands import doctor
-from memoryhub.sealing import seal
 from tests.factories import make_user
 from workspaces.models import AuditEvent, User, WaitingMail
 

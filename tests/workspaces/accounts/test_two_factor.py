@@ -13,7 +13,7 @@ from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 
-from memoryhub.sealing import unseal
+from memoryhub.encryption import unseal
 from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import PASSWORD, make_user

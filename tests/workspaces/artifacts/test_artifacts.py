@@ -14,7 +14,7 @@ from memoryhub.errors import Forbidden, NotFound
 from tests.api import Api, type_password_again
 from tests.conftest import Cast
 from tests.factories import make_artifact, make_user
-from workspaces.artifacts import artifacts
+from workspaces import artifacts
 from workspaces.models import (
     Artifact,
     ArtifactVersion,
@@ -27,7 +27,7 @@ from workspaces.models import (
 from workspaces.models.artifacts import ARTIFACT, CONTENT_LENGTH
 from workspaces.quotas import QuotaReached
 from workspaces.views import artifacts as serving
-from workspaces.views.comparing import compare
+from workspaces.views.diff import compare
 
 pytestmark = pytest.mark.django_db
 CODE = {

@@ -12,7 +12,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
-from memoryhub.llm.usage import Price
+from memoryhub.llm.metering import Price
 from tests.conftest import Cast
 from tests.factories import make_chat, make_connection, make_user
 from workspaces.connections import actions

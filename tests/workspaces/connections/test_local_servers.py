@@ -26,7 +26,7 @@ from tests.fakes.openai_server import Answer, Call, Failure, Hang, Raw
 from workspaces.access import default_workspace, get_workspace
 from workspaces.actions import connecting
 from workspaces.actions.connecting import Connected
-from workspaces.connections.trial import Report
+from workspaces.connections.choice import Report
 from workspaces.models import User
 from workspaces.models.connections import Connection
 

@@ -31,8 +31,8 @@ from tests.races import Work
 from tests.workspaces.documents.samples import SAMPLES, SENTENCE
 from workspaces import tasks
 from workspaces.actions.workspaces import delete_workspace
-from workspaces.documents import documents, files, forgetting, reading_jobs
-from workspaces.documents.finding import DOCUMENTS, find_passages
+from workspaces.documents import documents, files, reading_jobs
+from workspaces.documents.passages import DOCUMENTS, find_passages
 from workspaces.documents.reading.process import Read, read_file
 from workspaces.index import candidates, scores
 from workspaces.index.candidates import search_area
@@ -413,10 +413,10 @@ def test_forgotten_for_good_nothing_of_it_is_left(
     names = [Document.objects.get(pk=document.pk).file_name, document.versions.get().file_name]
     assert all(storages["documents"].exists(f"{name[:2]}/{name}") for name in names)
     with pytest.raises(Forbidden):
-        forgetting.forget_document(other, by=cast.editor)
+        documents.forget_document(other, by=cast.editor)
     documents.delete(document, by=cast.editor, now=timezone.now())
     with django_capture_on_commit_callbacks(execute=True):
-        removed = forgetting.forget_document(document, by=cast.editor)
+        removed = documents.forget_document(document, by=cast.editor)
     assert {
         "documents",
         "document passages",
@@ -433,7 +433,7 @@ def test_forgotten_for_good_nothing_of_it_is_left(
     event = AuditEvent.objects.latest("pk")
     assert event.verb == "document_forgotten" and SENTENCE not in str(event.details)
     with pytest.raises(NotFound):
-        forgetting.forget_document(document, by=cast.owner)
+        documents.forget_document(document, by=cast.owner)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -441,7 +441,7 @@ def test_who_stops_being_an_editor_meanwhile_forgets_nothing(cast: Cast) -> None
     document = make_document(cast.editor, cast.workspace, embedded=False)
     with transaction.atomic():
         Membership.objects.filter(user=cast.editor, workspace=cast.workspace).update(role=Role.VIEWER)
-        forgets = Work(lambda: forgetting.forget_document(document, by=cast.editor))
+        forgets = Work(lambda: documents.forget_document(document, by=cast.editor))
         assert forgets.waits_for_a_lock()
     assert isinstance(forgets.end(), Forbidden)
     assert Document.objects.filter(pk=document.pk).exists()
@@ -453,7 +453,7 @@ def test_what_was_deleted_long_ago_is_purged(cast: Cast, settings: Any) -> None:
     long_ago, lately, live = (make_document(cast.owner, None, f"Rule {n}", embedded=False) for n in range(3))
     documents.delete(long_ago, by=cast.owner, now=now - timedelta(days=31))
     documents.delete(lately, by=cast.owner, now=now - timedelta(days=29))
-    assert forgetting.purge(now=now, seconds=9) == 1
+    assert documents.purge(now=now, seconds=9) == 1
     assert set(Document.objects.all()) == {lately, live}
 
 

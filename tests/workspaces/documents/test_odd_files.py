@@ -14,11 +14,11 @@ from tests.conftest import Cast
 from tests.workspaces.documents.odd import odd_files, pdf_with_picture, picture_file
 from tests.workspaces.documents.odd_office import DOCX, changed
 from workspaces.documents import documents, files, reading_jobs
-from workspaces.documents.finding import find_passages
+from workspaces.documents.passages import find_passages
 from workspaces.documents.reading.office import shown
 from workspaces.documents.reading.process import CouldNotRead, Read, read_file
-from workspaces.leaving_machine import Reach
 from workspaces.models import Document
+from workspaces.policy import Reach
 
 FOLDER = Path(__file__).parent / "cases"
 # Of each file in that folder: what must be read, and what must not.

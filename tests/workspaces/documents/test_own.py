@@ -34,13 +34,12 @@ from tests.factories import (
     make_workspace,
 )
 from tests.workspaces.documents.samples import SAMPLES
+from workspaces import artifacts
 from workspaces.access import default_workspace
 from workspaces.accounts.closing import delete_account
-from workspaces.artifacts import artifacts
-from workspaces.documents import documents, files, forgetting
-from workspaces.documents.finding import find_passages
+from workspaces.documents import documents, files
+from workspaces.documents.passages import find_passages
 from workspaces.documents.reading_jobs import text_for_webhook
-from workspaces.leaving_machine import Reach
 from workspaces.models import (
     Artifact,
     AuditEvent,
@@ -54,6 +53,7 @@ from workspaces.models import (
 )
 from workspaces.models.artifacts import ARTIFACT
 from workspaces.models.documents import DOCUMENT
+from workspaces.policy import Reach
 
 pytestmark = pytest.mark.django_db
 TEXT = "The spare key lies under the blue pot."
@@ -358,7 +358,7 @@ def test_it_goes_with_its_owner_and_not_with_a_membership(
     with pytest.raises(NotFound):
         find_passages(ASKED, cast.workspace, cast.editor, limit=5, reach=HERE)
     gone = make_document(cast.editor, None, f"{TEXT} Twice.", personal=True)
-    assert forgetting.forget_document(gone, by=cast.editor)["document passages"] == 1
+    assert documents.forget_document(gone, by=cast.editor)["document passages"] == 1
     assert places_of(drawn) == {-cast.editor.pk}
     names = [mine.file_name, *mine.versions.values_list("file_name", flat=True)]
     assert set(names) <= set(files.DOCUMENT_FILES.names()) and len(names) == 2

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.workspaces.documents.samples import SAMPLES, SENTENCE
-from workspaces.documents.cutting import SIZE, Block, passages_of
 from workspaces.documents.files import EPUB, clean_title, media_type
+from workspaces.documents.passages import SIZE, Block, passages_of
 from workspaces.documents.reading.process import read_file
 
 

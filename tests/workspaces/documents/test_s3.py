@@ -24,7 +24,7 @@ from memories.forgetting.forget import forget_memories
 from memories.models import Asset
 from memoryhub import events
 from memoryhub.backup import dump
-from memoryhub.backup.create import make_backup
+from memoryhub.backup.archive import make_backup
 from memoryhub.backup.storage import BackupError, place_of
 from memoryhub.environment import Environment
 from memoryhub.errors import Conflict, Forbidden, Unavailable
@@ -38,7 +38,7 @@ from tests.fakes.object_store import empty_bucket, running_store
 from tests.stack import free_port
 from tests.workspaces.documents.samples import SAMPLES, SENTENCE
 from workspaces.actions.workspaces import update_workspace
-from workspaces.documents import documents, files, forgetting, reading_jobs
+from workspaces.documents import documents, files, reading_jobs
 from workspaces.models import Document, Workspace
 
 BUCKET = "papers"
@@ -99,7 +99,7 @@ def test_a_file_goes_its_whole_way_through_the_store(
     assert b"".join(api.get(f"{path}/content", version=1)) == content
     files.remove("ff" + "0" * 30)  # what is not there is no trouble
     with django_capture_on_commit_callbacks(execute=True):
-        forgetting.forget_document(newer, by=cast.editor)
+        documents.forget_document(newer, by=cast.editor)
     assert keys_in(bucket) == []
 
 
@@ -236,7 +236,7 @@ def test_a_store_that_does_not_answer_is_said_and_nothing_is_half_done(
         make_asset(make_memory("A plan", cast.owner, cast.workspace))
     assert not Asset.objects.exists()
     with django_capture_on_commit_callbacks(execute=True):
-        forgetting.forget_document(document, by=cast.editor)  # the row goes, whatever the store does
+        documents.forget_document(document, by=cast.editor)  # the row goes, whatever the store does
     with pytest.raises(BackupError, match="does not answer"):
         make_backup(place_of(tmp_path / "one.zip"), "", lambda _: None)
     assert not list(tmp_path.glob("*.zip"))

@@ -33,10 +33,10 @@ from tests.factories import HERE, make_artifact, make_document, make_memory
 from tests.routes import ROWS
 from tests.test_access_matrix import ask
 from tests.world import World
-from workspaces.artifacts import artifacts
+from workspaces import artifacts
 from workspaces.documents import documents
-from workspaces.documents.finding import find_in
-from workspaces.documents.forgetting import remove
+from workspaces.documents.documents import remove
+from workspaces.documents.passages import find_in
 from workspaces.index import indexes, reembedding
 from workspaces.models import Artifact, Document, EmbeddingModel
 

@@ -25,8 +25,8 @@ from workspaces.index.candidates import Candidate, find_candidates, search_area
 from workspaces.index.embedding import embed_query
 from workspaces.index.vectors import queue_embedding
 from workspaces.index.words import bm25, index_words, unindex_words
-from workspaces.models import CommonWord, PassageVector, PassageWord, PlaceStatistics, Workspace, kinds
-from workspaces.models.kinds import Kind
+from workspaces.models import CommonWord, PassageVector, PassageWord, PlaceStatistics, Workspace, index
+from workspaces.models.index import Kind
 
 pytestmark = pytest.mark.django_db
 TABLE = """
@@ -77,8 +77,8 @@ def notes(monkeypatch: pytest.MonkeyPatch, models_: Models) -> Iterator[Kind]:
         text="body",
         gone_at="",
     )
-    monkeypatch.setattr(kinds, "_kinds", dict(kinds._kinds))
-    kinds.register_kind(kind)
+    monkeypatch.setattr(index, "_kinds", dict(index._kinds))
+    index.register_kind(kind)
     yield kind
 
 
@@ -238,7 +238,7 @@ def test_words_of_a_large_place_are_counted_for_each_kind(
     monkeypatch.setattr(indexes, "FORGET_COUNTS_BELOW", 10)
     write(*(f"The lease of house {number} ends" for number in range(30)), "The kettle is red")
     before = {(each.kind, each.ref): each.words for each in find("red kettle lease", cast, (99, MEMORY))}
-    for kind in kinds.kinds():
+    for kind in index.kinds():
         indexes._keep_counts(indexes.Upkeep(), kind, timezone.now())
     assert [(each.kind, each.passage_count) for each in PlaceStatistics.objects.all()] == [(99, 31)]
     assert CommonWord.objects.get(lexeme="leas").passage_count == 30
@@ -249,9 +249,9 @@ def test_words_of_a_large_place_are_counted_for_each_kind(
 
 
 def test_one_number_is_one_kind(notes: Kind) -> None:
-    kinds.register_kind(notes)  # once more is no harm
+    index.register_kind(notes)  # once more is no harm
     with pytest.raises(ValueError, match="one number"):
-        kinds.register_kind(Kind(99, "other", Memory, place="1", words="w", here="true"))
+        index.register_kind(Kind(99, "other", Memory, place="1", words="w", here="true"))
 
 
 def test_the_index_names_no_table_of_what_it_indexes() -> None:

@@ -21,9 +21,8 @@ from memoryhub.errors import Forbidden, Invalid
 from tests.api import Api
 from tests.conftest import Cast
 from tests.factories import HERE, make_artifact, make_chat, make_document, make_memory, make_message
-from workspaces import audit, retention, tasks
+from workspaces import artifacts, audit, retention, tasks
 from workspaces.access import default_workspace
-from workspaces.artifacts import artifacts
 from workspaces.documents import documents
 from workspaces.models import Artifact, AuditEvent, Document, Retention
 

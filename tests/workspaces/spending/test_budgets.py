@@ -9,7 +9,7 @@ import pytest
 from pytest_django.fixtures import DjangoAssertNumQueries
 
 from memoryhub.errors import Forbidden, Invalid
-from memoryhub.llm.usage import NOTHING, Price, Usage
+from memoryhub.llm.metering import NOTHING, Price, Usage
 from tests.conftest import Cast
 from tests.factories import make_connection, make_user, make_workspace
 from tests.workspaces.spending.test_ledger import meter_with
@@ -17,9 +17,8 @@ from workspaces.access import get_workspace
 from workspaces.connections.choice import Chosen, model_of
 from workspaces.models import AuditEvent, Budget, Purpose, User, Workspace
 from workspaces.spending import budgets
-from workspaces.spending.bill import Account, Rate, rate_of
+from workspaces.spending.bill import Account, Rate, rate_of, record
 from workspaces.spending.budgets import BudgetReached, require_budget, standings
-from workspaces.spending.ledger import record
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 30, 23, 59, tzinfo=UTC)

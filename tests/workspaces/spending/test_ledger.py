@@ -11,15 +11,13 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 
-from memoryhub.llm.metering import Meter
-from memoryhub.llm.usage import Parts, Price, Usage
+from memoryhub.llm.metering import Meter, Parts, Price, Usage
 from tests.conftest import Cast
 from tests.factories import make_connection
 from workspaces.accounts.closing import delete_account
 from workspaces.connections.choice import Chosen, model_of
 from workspaces.models import ModelUse, Purpose
-from workspaces.spending.bill import Account, Bill, Rate, amount, rate_of
-from workspaces.spending.ledger import record, record_embedding
+from workspaces.spending.bill import Account, Bill, Rate, amount, rate_of, record, record_embedding
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 23, 4, 0, tzinfo=UTC)

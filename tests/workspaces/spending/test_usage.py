@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from memoryhub.llm.usage import Parts, Usage
+from memoryhub.llm.metering import Parts, Usage
 from tests.conftest import Cast
 from tests.factories import make_chat, make_message, make_user, make_workspace
 from tests.workspaces.spending.test_budgets import COSTLY
@@ -18,9 +18,8 @@ from tests.workspaces.spending.test_ledger import meter_with
 from workspaces.access import get_workspace
 from workspaces.actions.workspaces import remove_member
 from workspaces.models import Budget, Purpose, User, Workspace
-from workspaces.spending.bill import Account, Bill, Rate
+from workspaces.spending.bill import Account, Bill, Rate, record
 from workspaces.spending.budgets import set_workspace_budget
-from workspaces.spending.ledger import record
 from workspaces.spending.totals import month_of, of_person
 
 pytestmark = pytest.mark.django_db

@@ -16,7 +16,7 @@ from tests.workspaces.webhooks.receiver import Receiver, receiving
 from workspaces.accounts.closing import delete_account
 from workspaces.actions.workspaces import change_role, remove_member
 from workspaces.models import AuditEvent, Membership, User, WebhookDelivery
-from workspaces.webhooks import hooks, outbox, sending
+from workspaces.webhooks import hooks, sending
 
 pytestmark = pytest.mark.django_db
 WHY = "Who made it is no longer an owner of this workspace."
@@ -47,8 +47,8 @@ def test_it_is_off_at_once_and_not_with_the_next_minute(
     cast: Cast, way: str, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
 ) -> None:
     queued: list[str] = []
-    monkeypatch.setattr(outbox, "async_task", lambda path, **_: queued.append(path))
-    outbox.release()
+    monkeypatch.setattr(hooks, "async_task", lambda path, **_: queued.append(path))
+    hooks.release()
     maker = make_user("mallory")
     add_member(cast.workspace, user=maker, role="owner", by=cast.owner)
     theirs = make_webhook(cast.workspace, maker)

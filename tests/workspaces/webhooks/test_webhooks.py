@@ -28,7 +28,7 @@ from workspaces import tasks
 from workspaces.actions.workspaces import update_workspace
 from workspaces.models import AuditEvent, Webhook, WebhookDelivery
 from workspaces.webhooks import hooks, sending
-from workspaces.webhooks.outbox import emit
+from workspaces.webhooks.hooks import emit
 
 pytestmark = pytest.mark.django_db
 

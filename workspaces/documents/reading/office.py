@@ -10,7 +10,7 @@ from datetime import date, datetime, time, timedelta
 from typing import Any
 from urllib.parse import unquote
 
-from workspaces.documents.reading import attached
+from workspaces.documents.reading import attachments
 from workspaces.documents.reading.kinds import ODT, RTF, WORD, Block, Blocks, Unreadable, left_out, open_zip
 from workspaces.documents.reading.plain import enter, path, read_html, table
 
@@ -90,7 +90,7 @@ def read_rtf(data: bytes) -> Blocks:
     data = re.sub(rb"\{\\\*\\(shpinst|annotation)\b", rb"{\\par\\\1", data)
     yield from read_by_library(data, RTF)
     drawn = [bytes.fromhex(each[1].decode()) for each in _RTF_PICTURE.finditer(data)]
-    yield from attached.pictures({f"picture {number}": each for number, each in enumerate(drawn, 1)})
+    yield from attachments.pictures({f"picture {number}": each for number, each in enumerate(drawn, 1)})
     if (undrawn := data.count(b"{\\pict") - data.count(b"{\\nonshppict") - len(drawn)) > 0:
         left_out["pictures"] += undrawn
 
@@ -111,8 +111,8 @@ def read_docx(data: bytes) -> Blocks:
             yield Block("\n\n".join(missing), 0, heading)
         for of, name in related(archive, main).values():
             if of == "aFChunk" and name in archive.namelist():  # a file that stands for paragraphs
-                yield from attached.read(name, archive.read(name))
-        yield from attached.in_archive(archive)
+                yield from attachments.read(name, archive.read(name))
+        yield from attachments.in_archive(archive)
 
 
 def read_odt(data: bytes) -> Blocks:
@@ -130,7 +130,7 @@ def beside_content(archive: zipfile.ZipFile, known: str = "") -> Blocks:
         lines = dict.fromkeys(texts(tree)) or dict.fromkeys(["".join(tree.itertext())])
         missing = [line for line in lines if _plain(line) not in known]
         yield Block("\n\n".join(missing), 0, "Header, footer" if name == "styles.xml" else "Chart")
-    yield from attached.in_archive(archive)
+    yield from attachments.in_archive(archive)
 
 
 def _completed(blocks: Blocks, lines: Iterator[str]) -> tuple[list[Block], str]:
@@ -203,7 +203,7 @@ def read_pptx(data: bytes) -> Blocks:
                 own = [each for each in shapes if next(each.iter("{*}ph"), None) is None]
                 layout |= dict.fromkeys(texts(own))
         yield Block("\n\n".join(layout), 0, "On every slide")
-        yield from attached.in_archive(archive)
+        yield from attachments.in_archive(archive)
 
 
 def read_odp(data: bytes) -> Blocks:

@@ -22,7 +22,7 @@ from django.utils.translation import gettext_lazy as later
 from django.utils.translation import ngettext
 
 from memoryhub.local.launcher import launch_command
-from workspaces.documents.cutting import Block
+from workspaces.documents.passages import Block
 from workspaces.documents.reading import pictures
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Iterator
 from typing import Any
 
-from workspaces.documents.reading import attached
+from workspaces.documents.reading import attachments
 from workspaces.documents.reading.kinds import SHEETS, Block, Blocks, open_zip
 from workspaces.documents.reading.office import (
     beside_content,
@@ -48,7 +48,7 @@ def read_xlsx(data: bytes) -> Blocks:
             yield from _beside(archive, sheet._worksheet_path.lstrip("/"), number, sheet.title)
         for name in matching(archive, r"xl/chartsheets/[^/]+\.xml"):
             yield from _beside(archive, name, 0, "Chart")
-        yield from attached.in_archive(archive)
+        yield from attachments.in_archive(archive)
 
 
 def _rows(values: Iterator[Any], written: Iterator[Any]) -> Iterator[list[str]]:

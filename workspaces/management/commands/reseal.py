@@ -9,10 +9,10 @@ from typing import Any
 from allauth.mfa.models import Authenticator
 from django.core.management.base import BaseCommand
 
-from memoryhub import sealing
-from memoryhub.backup.create import installation
+from memoryhub import encryption
+from memoryhub.backup.archive import installation
 from memoryhub.database.startup import running_database
-from workspaces.accounts import mailing, two_factor
+from workspaces.accounts import email_backend, two_factor
 from workspaces.audit import Verb
 from workspaces.connections.actions import reseal_keys
 from workspaces.models import AuditEvent, Connection, Webhook
@@ -31,7 +31,7 @@ class Command(BaseCommand):
             keys, lost = reseal_keys()
             authenticators = two_factor.reseal()
             hooks, lost_hooks = reseal_secrets()
-            mails, lost_mails = mailing.reseal()
+            mails, lost_mails = email_backend.reseal()
         self.stdout.write(
             f"{keys} keys of models, {authenticators} authenticators, {hooks} secrets of webhooks and {mails} mails "
             "that wait are under the first key."
@@ -79,7 +79,7 @@ def _secrets() -> Iterator[str]:
 
 def _opens(sealed: str) -> bool:
     try:
-        sealing.unseal(sealed)
-    except sealing.Unsealable:
+        encryption.unseal(sealed)
+    except encryption.Unsealable:
         return False
     return True

@@ -1,7 +1,7 @@
 """Description of routes in the OpenAPI schema.
 
 The docstring of a view's method is its summary (first line) and description. What can go wrong follows from what kind
-of route it is (``error_codes``); examples are made from the fields (``workspaces.rest.docs``).
+of route it is (``error_codes``); examples are made from the fields (``workspaces.api.schema``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 
-from workspaces.rest.paging import PageQuery
+from workspaces.api.pagination import PageQuery
 
 F = TypeVar("F", bound=Callable[..., Any])
 Kind = type[serializers.BaseSerializer[Any]]
@@ -210,7 +210,7 @@ def page_of(item: type[serializers.Serializer[Any]], name: str = "") -> type[ser
 class SessionScheme(OpenApiAuthenticationExtension):
     """The session cookie; writes also need the CSRF token in the header ``X-CSRFToken``."""
 
-    target_class = "workspaces.rest.SessionAuthentication"
+    target_class = "workspaces.api.exceptions.SessionAuthentication"
     name = "session"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
@@ -226,7 +226,7 @@ class SessionScheme(OpenApiAuthenticationExtension):
 class KeyScheme(OpenApiAuthenticationExtension):
     """``Authorization: Bearer mh_…``"""
 
-    target_class = "workspaces.rest.keys.KeyAuthentication"
+    target_class = "workspaces.api.authentication.KeyAuthentication"
     name = "api_key"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
@@ -242,7 +242,7 @@ class KeyScheme(OpenApiAuthenticationExtension):
 class StrictBody(OpenApiSerializerExtension):
     """Request bodies refuse fields they do not know, and what they require they require in a PATCH too."""
 
-    target_class = "workspaces.rest.fields.Body"
+    target_class = "workspaces.api.fields.Body"
     match_subclasses = True
 
     def map_serializer(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
@@ -268,7 +268,7 @@ class StorableText(OpenApiSerializerFieldExtension):
     Where blank is allowed, spectacular adds that as an alternative to the pattern.
     """
 
-    target_class = "workspaces.rest.fields.Text"
+    target_class = "workspaces.api.fields.Text"
 
     def map_serializer_field(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
         schema = {"type": "string"}
@@ -367,3 +367,51 @@ def _with_known(value: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
 
 def _either(made: Any, known: Any) -> Any:
     return {**made, **known} if isinstance(made, dict) and isinstance(known, dict) else known
+
+
+class Schema(AutoSchema):
+    """Spectacular's, told by ``documented_under`` and docstrings. A DELETE may have a body too: what is to go."""
+
+    def get_operation(self, path: str, path_regex: str, path_prefix: str, method: str, registry: Any) -> Any:
+        self._method = getattr(self.view, method.lower())
+        if not hasattr(self._method, "route"):
+            return None  # the pages that show the schema
+        self._route: Route = self._method.route
+        return super().get_operation(path, path_regex, path_prefix, method, registry)
+
+    def get_operation_id(self) -> str:
+        return self._route.operation
+
+    def get_tags(self) -> list[str]:
+        return [self._route.tag]
+
+    def get_summary(self) -> str:
+        return said_of(self._method)[0]
+
+    def get_description(self) -> str:  # type: ignore[override]  # spectacular's own hint is of another kind
+        summary, more = said_of(self._method)
+        return self._route.description(more, self.method, self.view) or f"{summary}."
+
+    def get_override_parameters(self) -> list[Any]:
+        return [*self._route.queries(self.view), *self._route.headers]
+
+    def get_request_serializer(self) -> Any:
+        return self._route.body
+
+    def get_response_serializers(self) -> Any:
+        codes = self._route.error_codes(self.method, self.path, self.view)
+        return {**self._route.answers, **{code: error_response(code) for code in sorted(codes)}}
+
+    def get_auth(self) -> list[Any]:
+        return [{SessionScheme.name: []}] if no_keys(self.method, self.view) else super().get_auth()
+
+    def _get_request_body(self, direction: Any = "request") -> Any:
+        if self.method == "PATCH":
+            return {**super()._get_request_body(direction), "required": True}
+        if self.method != "DELETE":
+            return super()._get_request_body(direction)
+        self.method = "PUT"
+        try:
+            return super()._get_request_body(direction)
+        finally:
+            self.method = "DELETE"

@@ -49,5 +49,5 @@ def _made_of(keys: tuple[str, ...]) -> MultiFernet:
 
 def _derived(key: str) -> bytes:
     """32 bytes of the key's own for this purpose: knowing one use of the secret key tells nothing of another."""
-    made = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"memoryhub.sealing").derive(key.encode())
+    made = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"memoryhub.encryption").derive(key.encode())
     return base64.urlsafe_b64encode(made)

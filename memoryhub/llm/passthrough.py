@@ -17,9 +17,8 @@ from memoryhub.llm.chat_chunks import checked, chunks_of, error_text
 from memoryhub.llm.clients import Clients, Endpoint, timeout_of
 from memoryhub.llm.errors import ModelBadReply, ModelBadRequest, ModelError
 from memoryhub.llm.messages import NO_SYSTEM, STRICT
-from memoryhub.llm.metering import call_of, guessed, report
+from memoryhub.llm.metering import Usage, call_of, guessed, report, usage_said
 from memoryhub.llm.openai_errors import VENDOR_ERRORS, Patience, delay_before_retry, model_error, tried
-from memoryhub.llm.usage import Usage, usage_said
 from memoryhub.monitoring.tracing import Span, failed
 
 Reply = dict[str, Any]

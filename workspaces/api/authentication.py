@@ -17,9 +17,9 @@ from memoryhub.database.replicas import stands_in
 from memoryhub.errors import Forbidden, NotFound
 from workspaces.accounts import oauth
 from workspaces.accounts.keys import KeyRefused, count_request, verify_key
+from workspaces.api.base import ApiView
+from workspaces.api.exceptions import SessionAuthentication
 from workspaces.models import ApiKey, KeyScope, TokenKind, User
-from workspaces.rest import SessionAuthentication
-from workspaces.rest.views import ApiView
 
 
 class KeyAuthentication(authentication.BaseAuthentication):

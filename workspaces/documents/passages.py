@@ -1,8 +1,13 @@
-"""Passages of a workspace's documents that say something about a query, best first."""
+"""Passages of documents: cutting a document's text into them, and finding those that match a query, best first.
+
+A passage is a few sentences under one heading. It is embedded with the text around it; the sizes were measured by
+``manage.py bench_documents`` (docs/figures.md).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -27,7 +32,6 @@ from workspaces.index.scores import (
     score_of,
 )
 from workspaces.index.words import bm25
-from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import (
     Document,
     DocumentPassage,
@@ -36,7 +40,79 @@ from workspaces.models import (
     Workspace,
 )
 from workspaces.models.documents import DOCUMENT, OWNED_HERE, OWNED_OWN, OWNED_PLACE
-from workspaces.models.kinds import Kind
+from workspaces.models.index import Kind
+from workspaces.policy import Reach, in_reach
+
+SIZE = 500  # characters of a passage, at most
+CONTEXT = 250  # characters before and after that a passage is found by as well
+# The end of a sentence, a line, and a line of a text that was quoted as code or JSON.
+_ENDS = re.compile(r"(?<=[.!?])[\"'”’»)\]]*\s+|[。！？]+|\n+|(?:\\n)+")  # noqa: RUF001  signs that end sentences
+_BREAKS = re.compile(r"\n\s*\n\s*")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Text under one heading and on one page."""
+
+    text: str
+    page: int = 0
+    heading: str = ""
+
+
+@dataclass(frozen=True)
+class Passage:
+    number: int
+    page: int
+    heading: str
+    begins: int
+    text: str
+    around: str
+
+
+def passages_of(blocks: Iterable[Block]) -> list[Passage]:
+    """Cut blocks into passages. Joined, the passages' texts are the blocks' texts, each ended by a line feed."""
+    pieces: list[tuple[Block, str]] = []
+    for block in blocks:
+        text = block.text.rstrip() + "\n"
+        pieces += [(block, piece) for piece in _pieces(text)]
+    found, begins = [], 0
+    for number, (block, text) in enumerate(pieces):
+        before = pieces[number - 1][1][-CONTEXT:] if number else ""
+        after = pieces[number + 1][1][:CONTEXT] if number + 1 < len(pieces) else ""
+        around = "\n".join(filter(None, (block.heading, before + text + after)))
+        found.append(Passage(number, block.page, block.heading, begins, text, around))
+        begins += len(text)
+    return found
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Join sentences up to SIZE; begin a new piece with a paragraph if the piece before is half full."""
+    begins = end = 0
+    for low, high in _sentences(text):
+        while high - low > SIZE:  # no sentence: a table, code, a language without these signs
+            if end > begins:
+                yield text[begins:end]
+            cut = text.rfind(" ", low + SIZE // 2, low + SIZE) + 1 or low + SIZE
+            yield text[low:cut]
+            begins = end = low = cut
+        new_paragraph = end > begins and bool(_BREAKS.search(text, max(begins, end - 3), end))
+        if high - begins > SIZE or (new_paragraph and end - begins > SIZE // 2):
+            if end > begins:
+                yield text[begins:end]
+            begins = low
+        end = high
+    if end > begins:
+        yield text[begins:end]
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    low = 0
+    for match in _ENDS.finditer(text):
+        yield low, match.end()
+        low = match.end()
+    if low < len(text):
+        yield low, len(text)
+
 
 QUERY_LENGTH = 4000
 MOST = 100

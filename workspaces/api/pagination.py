@@ -15,7 +15,7 @@ from rest_framework.request import Request
 
 from memoryhub.database.queries import Ready
 from memoryhub.errors import Malformed
-from workspaces.rest.fields import from_to
+from workspaces.api.fields import from_to
 
 LIMIT = 20
 MAX_LIMIT = 100

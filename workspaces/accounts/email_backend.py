@@ -14,7 +14,7 @@ from django.core.mail.backends.smtp import EmailBackend
 from django.db import transaction
 from django.utils import timezone
 
-from memoryhub import sealing
+from memoryhub import encryption
 from memoryhub.mail import SMTP
 from workspaces.models import WaitingMail
 
@@ -65,7 +65,7 @@ def retry(*, now: datetime, seconds: float) -> int:
                         next_attempt_at=now + timedelta(minutes=1)
                     )
                     break
-            except sealing.Unsealable:
+            except encryption.Unsealable:
                 mail.delete()
                 logger.error(
                     "A mail that waited was sealed with a key that is gone; it is not sent any more."
@@ -85,8 +85,8 @@ def reseal() -> tuple[int, int]:
             if mail is None:  # sent in between
                 continue
             try:
-                mail.sealed = sealing.reseal(mail.sealed)
-            except sealing.Unsealable:
+                mail.sealed = encryption.reseal(mail.sealed)
+            except encryption.Unsealable:
                 lost += 1
                 continue
             mail.save(update_fields=["sealed"])
@@ -102,13 +102,13 @@ def _keep(message: EmailMessage, error: Exception, *, now: datetime) -> None:
         "mail": whole.as_bytes(linesep="\r\n").decode("ascii", "surrogateescape"),
     }
     WaitingMail.objects.create(
-        sealed=sealing.seal(json.dumps(said)), created_at=now, next_attempt_at=now + timedelta(minutes=1)
+        sealed=encryption.seal(json.dumps(said)), created_at=now, next_attempt_at=now + timedelta(minutes=1)
     )
     logger.warning("A mail could not be sent (%s); it will be tried again.", type(error).__name__)
 
 
 def _send(mail: WaitingMail) -> None:
-    said: dict[str, Any] = json.loads(sealing.unseal(mail.sealed))
+    said: dict[str, Any] = json.loads(encryption.unseal(mail.sealed))
     backend: Any = get_connection(SMTP)
     with backend:
         raw = said["mail"].encode("ascii", "surrogateescape")

@@ -15,10 +15,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
-from workspaces.access import lock_as_editor
-from workspaces.actions.owned import (
+from workspaces.access import (
     get_owned,
     home,
+    lock_as_editor,
     lock_owned,
     lock_places,
     note,
@@ -27,14 +27,17 @@ from workspaces.actions.owned import (
 )
 from workspaces.actions.removal import Counts, counted, purge_deleted
 from workspaces.actions.workspaces import clean_text
-from workspaces.artifacts.finding import ARTIFACTS
 from workspaces.audit import Verb
+from workspaces.index.candidates import area_within
+from workspaces.index.scores import excerpt, related
 from workspaces.index.vectors import queue_embedding
 from workspaces.index.words import index_words, unindex_words
 from workspaces.models import Artifact, ArtifactKind, ArtifactVersion, PassageVector, Role, User, Workspace
 from workspaces.models.artifacts import ARTIFACT, CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
-from workspaces.quotas import require_room
-from workspaces.throttles import spend
+from workspaces.models.documents import OWNED_HERE, OWNED_OWN, OWNED_PLACE
+from workspaces.models.index import Kind
+from workspaces.policy import Reach, in_reach
+from workspaces.quotas import require_room, spend
 
 
 @dataclass(frozen=True)
@@ -442,3 +445,42 @@ def purge(*, now: datetime, seconds: float) -> int:
 def remove(ids: list[int]) -> Counts:
     """Words and vectors go by the table's trigger."""
     return counted(Artifact.objects.filter(pk__in=ids).delete()[1])
+
+
+@dataclass(frozen=True)
+class FoundArtifact:
+    artifact: Artifact
+    score: float
+    excerpt: str
+
+
+def find_artifacts(
+    query: str, workspace: Workspace, user: User, *, limit: int, reach: Reach
+) -> list[FoundArtifact]:
+    """Return the artifacts this person may see here, personal ones where ``reach`` allows it. NotFound for a
+    stranger. The query is embedded; words answer where that fails.
+    """
+    where = area_within(reach, workspace, user)
+    query = query.replace("\x00", " ").strip()
+    if not query or limit < 1:
+        return []
+    rows = in_reach(Artifact.objects.visible_to(user).live(), workspace, user, reach)
+    found = related(ARTIFACTS, query, where)
+    best = sorted(found, key=lambda ref: (-found[ref], ref))
+    there = rows.select_related("workspace").in_bulk(best)
+    shown = [there[ref] for ref in best if ref in there][:limit]
+    return [FoundArtifact(each, found[each.pk], excerpt(each.content, query)) for each in shown]
+
+
+# Artifacts as a kind of passages: what the index has to know of them.
+
+ARTIFACTS = Kind(
+    number=ARTIFACT,
+    name="artifact",
+    model=Artifact,
+    place=OWNED_PLACE,
+    words="artifacts_counted_words",
+    here=OWNED_HERE,
+    own=OWNED_OWN,
+    text="gist",
+)

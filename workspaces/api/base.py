@@ -24,9 +24,9 @@ from rest_framework.views import APIView
 from memoryhub.database.replicas import read
 from memoryhub.errors import Malformed, NotFound
 from workspaces.accounts.sign_in import require_fresh_password
+from workspaces.api.idempotency import Note, asked_under_key, do_once
+from workspaces.api.pagination import ReadyRows, paged
 from workspaces.models import User
-from workspaces.rest.idempotency import Note, asked_under_key, do_once
-from workspaces.rest.paging import ReadyRows, paged
 
 T = TypeVar("T")
 
