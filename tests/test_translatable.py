@@ -171,7 +171,7 @@ SAID_AS = {"error", "error_messages", "default_error_messages", "why_not", "abou
 CODE = re.compile(r"[a-z]+(?:_[a-z]+)+")  # of an error, for programs
 # Read by models, by other programs, by who runs the server, and in REST's own documentation: in English alone
 # (docs/languages.md).
-ENGLISH_ALONE = {"admin", "management", "migrations", "scim", "mcp", "openai_api", "docs"}
+ENGLISH_ALONE = {"admin", "management", "migrations", "scim", "mcp", "openai_api", "schema"}
 
 
 def literal(node: ast.AST | None) -> bool:

@@ -41,7 +41,7 @@ def groups_in(claims: Mapping[str, Any]) -> list[str] | None:
 
 
 def of_directory(person: User) -> list[str]:
-    """As the directory says (``workspaces.accounts.scim``), those that the settings give anything for."""
+    """As the directory says (``workspaces.accounts.provisioning``), those that the settings give anything for."""
     said = DirectoryGroup.objects.filter(members=person, name__in=settings.SSO_GROUPS)
     return list(said.values_list("name", flat=True))
 

@@ -49,8 +49,8 @@ class SingleSignOn(DefaultSocialAccountAdapter):
     """Our answers to allauth about people who come from the provider."""
 
     def authenticate_by_email(self, sociallogin: SocialLogin) -> tuple[User, str] | None:
-        """Return the account that a directory made (``accounts.directory``), that nobody has opened so far, and whose
-        address, verified by both, is the same.
+        """Return the account that a directory made (``accounts.provisioning``), that nobody has signed in to yet, and
+        whose address, verified by both, is the same.
         """
         if not settings.SCIM_TOKEN or sociallogin.account.provider != PROVIDER:
             return None

@@ -184,7 +184,7 @@ class Invitation(models.Model):
         return f"{self.role} of {self.workspace}, {self.used} of {self.most} used"
 
 
-# Groups of the directory, and what a person was given for a group. Written by ``workspaces.accounts.scim`` and
+# Groups of the directory, and what a person was given for a group. Written by ``workspaces.accounts.provisioning`` and
 # ``workspaces.accounts.groups``.
 
 

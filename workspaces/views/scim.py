@@ -20,8 +20,8 @@ from django.utils.crypto import constant_time_compare
 from django.views.decorators.csrf import csrf_exempt
 
 from memoryhub.ids import PATTERN
-from workspaces.accounts import scim as directory
-from workspaces.accounts.scim import ScimError
+from workspaces.accounts import provisioning
+from workspaces.accounts.provisioning import ScimError
 from workspaces.models import DirectoryGroup, User
 
 GROUP = "urn:ietf:params:scim:schemas:core:2.0:Group"
@@ -69,12 +69,12 @@ def _let_in(request: HttpRequest) -> None:
 @scim("GET", "POST")
 def users(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
-        made = directory.make_account(directory.values_of(_body(request)), now=timezone.now())
+        made = provisioning.make_account(provisioning.values_of(_body(request)), now=timezone.now())
         answer = _json(_user(request, made), 201)
         answer["Location"] = _location(request, made)
         return answer
     found = User.objects.order_by("pk")
-    if (name := directory.asked_for(request.GET.get("filter", ""), "userName")) is not None:
+    if (name := provisioning.asked_for(request.GET.get("filter", ""), "userName")) is not None:
         found = found.filter(username__iexact=name.replace("\x00", ""))
     return _page(request, found, _user)
 
@@ -86,8 +86,8 @@ def user(request: HttpRequest, user_id: str) -> HttpResponse:
     if person is None:
         raise ScimError(404, "There is no such user.")
     if request.method != "GET":
-        read = directory.changes_of if request.method == "PATCH" else directory.values_of
-        person = directory.change_account(person, read(_body(request)), now=timezone.now())
+        read = provisioning.changes_of if request.method == "PATCH" else provisioning.values_of
+        person = provisioning.change_account(person, read(_body(request)), now=timezone.now())
     return _json(_user(request, person))
 
 
@@ -95,12 +95,12 @@ def user(request: HttpRequest, user_id: str) -> HttpResponse:
 def many_groups(request: HttpRequest) -> HttpResponse:
     _refuse_beside_a_claim()
     if request.method == "POST":
-        made = directory.make_group(directory.group_of(_body(request)))
+        made = provisioning.make_group(provisioning.group_of(_body(request)))
         answer = _json(_group(request, made), 201)
         answer["Location"] = _location(request, made)
         return answer
     found = DirectoryGroup.objects.order_by("pk")
-    if (name := directory.asked_for(request.GET.get("filter", ""), "displayName")) is not None:
+    if (name := provisioning.asked_for(request.GET.get("filter", ""), "displayName")) is not None:
         found = found.filter(name__iexact=name.replace("\x00", ""))
     return _page(request, found, _group)
 
@@ -109,15 +109,15 @@ def many_groups(request: HttpRequest) -> HttpResponse:
 def one_group(request: HttpRequest, group_id: str) -> HttpResponse:
     _refuse_beside_a_claim()
     if request.method == "DELETE":
-        directory.change_group(group_id, lambda group: None)
+        provisioning.change_group(group_id, lambda group: None)
         return HttpResponse(status=204)
     if request.method != "GET":
         body = _body(request)
         if request.method == "PATCH":
-            directory.change_group(group_id, lambda group: directory.group_after(group, body))
+            provisioning.change_group(group_id, lambda group: provisioning.group_after(group, body))
             return HttpResponse(status=204)  # a group may be large, and directories ask for no more
-        directory.change_group(group_id, lambda group: directory.group_of(body))
-    return _json(_group(request, directory.group_with(group_id)))
+        provisioning.change_group(group_id, lambda group: provisioning.group_of(body))
+    return _json(_group(request, provisioning.group_with(group_id)))
 
 
 def _refuse_beside_a_claim() -> None:
