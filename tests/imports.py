@@ -1,4 +1,4 @@
-"""Who imports whom: the four apps as a graph of files, and what ``python -m tests.bench.rooms`` shows of it."""
+"""Who imports whom: the four apps as a graph of files. ``python -m tests.bench.shape`` counts them."""
 
 from __future__ import annotations
 

@@ -1,0 +1,127 @@
+"""Walks of five jobs through the code: files entered, and hops from one file to another, over all threads.
+
+python -m pytest -n 0 -s tests/bench/walks.py
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from itertools import groupby
+from types import FrameType
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.utils import timezone
+
+from chat.agents import lanes, runs
+from chat.agents.run_request import RunRequest
+from chat.models.runs import RunMode
+from chat.turns import runner
+from memories.recalling.recall import recall
+from tests.conftest import Cast
+from tests.factories import make_chat, make_memory, make_message, make_user
+from tests.fakes.openai_server import Answer, ScriptedOpenAI
+from tests.imports import APPS, ROOT
+from workspaces.access import get_workspace
+from workspaces.documents import reading_jobs
+from workspaces.leaving_machine import Reach
+from workspaces.models import Document, User
+
+pytestmark = pytest.mark.django_db(transaction=True)
+OURS = tuple(f"{ROOT}/{app}/" for app in APPS)
+
+
+def walk(title: str, job: Callable[[int], object], *, warm: bool = True) -> None:
+    """Print the files that a job enters and the hops between them, the second time that it is done."""
+    entered: dict[int, list[str]] = {}
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(OURS):
+            entered.setdefault(threading.get_ident(), []).append(frame.f_code.co_filename)
+
+    threading.setprofile(note)  # before the first time, which starts threads that the second uses
+    sys.setprofile(note)
+    try:
+        if warm:
+            job(0)
+            entered.clear()
+        job(1)
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)  # type: ignore[arg-type]  # None ends it
+    walks = [[file for file, _ in groupby(files)] for files in entered.values()]
+    hops = sum(len(each) - 1 for each in walks)
+    print(
+        f"\n{title}: {len({file for each in walks for file in each})} files, {hops} hops, {len(walks)} threads"
+    )
+
+
+def signed_in(user: User) -> Client:
+    client = Client(headers={"HX-Request": "true"})
+    client.force_login(user)
+    return client
+
+
+def test_turn(cast: Cast, scripted_model: ScriptedOpenAI) -> None:
+    user = make_user("oscar", memory_default=True)
+    chat = make_chat(user)
+    make_memory("The project deadline is March 15", user, chat.workspace)
+    client = signed_in(user)
+    scripted_model.script(Answer("On ", "March 15."), Answer("On ", "March 15."))
+
+    def turn(_: int) -> None:
+        client.post(f"/chats/{chat.public_id}/messages/", {"content": "When is the project deadline?"})
+        assert runner.wait_until_idle(20)
+
+    walk("a turn", turn)
+
+
+def test_remember(cast: Cast) -> None:
+    chat = make_chat(cast.owner, cast.workspace)
+    texts = "The kettle is green", "The lamp is blue and tall"
+    addresses = [
+        f"/chats/{chat.public_id}/messages/{make_message(chat, text).public_id}/remember/" for text in texts
+    ]
+    client = signed_in(cast.owner)
+    walk("Remember this", lambda number: client.post(addresses[number]))
+
+
+def test_recall(cast: Cast) -> None:
+    workspace = cast.workspace
+    make_memory("The project deadline is March 15", cast.owner, workspace)
+
+    def ask(_: int) -> None:
+        reach, now = Reach.here(workspace), timezone.now()
+        assert recall("When is the project deadline?", workspace, cast.owner, reach=reach, now=now).items
+
+    walk("recall", ask)
+
+
+def test_upload(cast: Cast) -> None:
+    client = signed_in(cast.owner)
+    address = f"/chat/api/workspaces/{cast.workspace.public_id}/documents"
+    texts = "The spare key lies under the blue pot.", "The key of the shed hangs by the door."
+
+    def upload(number: int) -> None:
+        client.post(address, {"file": SimpleUploadedFile("keys.md", texts[number].encode())})
+
+    walk("upload", upload)
+    document = Document.objects.latest("pk")
+    walk(
+        "reading what was uploaded", lambda _: reading_jobs.read(document.pk, now=timezone.now()), warm=False
+    )
+
+
+def test_step_of_a_run(cast: Cast, scripted_model: ScriptedOpenAI) -> None:
+    workspace = get_workspace(cast.owner, cast.workspace.public_id)
+    scripted_model.script(*[Answer("Done: the kettle is green.")] * 4)
+
+    def step(_: int) -> None:
+        request = RunRequest("Which colour has the kettle?", RunMode.LOOP)
+        runs.start_run(workspace, request, by=cast.owner, now=timezone.now())
+        lanes.work(seconds=5, at_once=1)
+
+    walk("a run of one step", step)
