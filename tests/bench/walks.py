@@ -27,8 +27,8 @@ from tests.fakes.openai_server import Answer, ScriptedOpenAI
 from tests.imports import APPS, ROOT
 from workspaces.access import get_workspace
 from workspaces.documents import reading_jobs
-from workspaces.leaving_machine import Reach
 from workspaces.models import Document, User
+from workspaces.policy import Reach
 
 pytestmark = pytest.mark.django_db(transaction=True)
 OURS = tuple(f"{ROOT}/{app}/" for app in APPS)
