@@ -18,9 +18,8 @@ from memories.models import Memory
 from memories.models.memory import MEMORY, PLACE
 from memories.nodes.linking import link_to_named_topics
 from memoryhub.database import queries
-from workspaces.index import vectors, words
-from workspaces.index.embedding import Embedded
-from workspaces.index.vectors import store_vector
+from workspaces.index import embedding, words
+from workspaces.index.embedding import Embedded, store_vector
 from workspaces.models.index import Kind
 
 MEMORIES = Kind(
@@ -87,7 +86,7 @@ def _of(memories: Sequence[Memory]) -> tuple[list[int], set[int]]:
 
 def queue_embedding(memory_ids: Sequence[int]) -> None:
     """Embed these in the background, once the running transaction has committed."""
-    vectors.queue_embedding(MEMORIES, memory_ids)
+    embedding.queue_embedding(MEMORIES, memory_ids)
 
 
 HOLDS = """

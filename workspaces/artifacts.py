@@ -29,8 +29,8 @@ from workspaces.actions.removal import Counts, counted, purge_deleted
 from workspaces.actions.workspaces import clean_text
 from workspaces.audit import Verb
 from workspaces.index.candidates import area_within
+from workspaces.index.embedding import queue_embedding
 from workspaces.index.scores import excerpt, related
-from workspaces.index.vectors import queue_embedding
 from workspaces.index.words import index_words, unindex_words
 from workspaces.models import Artifact, ArtifactKind, ArtifactVersion, PassageVector, Role, User, Workspace
 from workspaces.models.artifacts import ARTIFACT, CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH

@@ -10,7 +10,7 @@ from django.db.models import Count
 from chat.agents.plan import TaskPlan
 from chat.models.runs import Run, RunMode, RunQuerySet, RunStatus
 from memoryhub.llm.metering import Price, Usage, cost_of
-from workspaces.connections.choice import chosen_for
+from workspaces.connections import chosen_for
 from workspaces.models import User
 from workspaces.spending.bill import rate_of
 

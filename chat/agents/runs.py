@@ -20,7 +20,7 @@ from chat.models import Chat
 from chat.models.runs import Run, RunMode, RunStatus
 from memoryhub.errors import Conflict, Invalid, NotFound
 from workspaces.access import get_workspace, lock_to_count, require
-from workspaces.connections.choice import Chosen, chosen_for
+from workspaces.connections import Chosen, chosen_for
 from workspaces.models import Role, User, Workspace
 from workspaces.quotas import spend
 from workspaces.spending.bill import rate_of

@@ -29,7 +29,7 @@ from memoryhub.errors import DomainError
 from memoryhub.llm.base import Capabilities, Message, Tool
 from memoryhub.llm.errors import ModelError
 from workspaces.access import get_workspace
-from workspaces.connections.choice import chosen_for
+from workspaces.connections import chosen_for
 from workspaces.models import Purpose, Role
 from workspaces.spending.bill import Account, rate_of
 from workspaces.spending.budgets import BudgetReached, require_budget

@@ -45,7 +45,7 @@ from workspaces.api.base import ApiView
 from workspaces.api.idempotency import ONCE
 from workspaces.api.pagination import PageQuery, ReadyList
 from workspaces.api.schema import documented_under, page_of
-from workspaces.connections.choice import choose_connection
+from workspaces.connections import choose_connection
 from workspaces.event_streams import Place
 from workspaces.models import Role, User, Workspace
 

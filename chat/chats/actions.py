@@ -16,7 +16,7 @@ from memoryhub.errors import Forbidden, Invalid, NotFound
 from memoryhub.kept import kept
 from workspaces.access import role_in
 from workspaces.audit import Verb, record
-from workspaces.connections.choice import choose_connection
+from workspaces.connections import choose_connection
 from workspaces.models import Agent, Role, User, Workspace
 from workspaces.models.connections import Connection
 from workspaces.quotas import require_room

@@ -31,9 +31,8 @@ from memories.usage import count_live, own_elsewhere
 from workspaces.access import default_workspace, get_workspace
 from workspaces.accounts import sign_in
 from workspaces.actions.agents import agents_in_use, choose_agent
-from workspaces.actions.connecting import may_find
-from workspaces.connections.actions import may_connect
-from workspaces.connections.choice import choose_connection, options_for
+from workspaces.actions.connections import may_connect, may_find
+from workspaces.connections import choose_connection, options_for
 from workspaces.models import Document, Role, Workspace
 from workspaces.policy import Reach, in_reach
 from workspaces.views import PageRequest

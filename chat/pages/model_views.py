@@ -15,8 +15,8 @@ from chat.models import Chat
 from chat.turns.chosen_model import model_context
 from memoryhub.errors import Invalid
 from workspaces.access import get_workspace
-from workspaces.connections.actions import may_connect
-from workspaces.connections.choice import options_for, wanted_by
+from workspaces.actions.connections import may_connect
+from workspaces.connections import options_for, wanted_by
 from workspaces.models import Role, User, Workspace
 from workspaces.models.connections import Connection
 from workspaces.views import PageRequest

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from chat.models import Chat, ChatMark
 from memories.pages.node_views import has_nodes
 from workspaces.access import workspaces_of
-from workspaces.connections.actions import may_connect
+from workspaces.actions.connections import may_connect
 from workspaces.models import Role, Workspace
 from workspaces.views import PageRequest
 

@@ -34,7 +34,7 @@ from chat.turns.planned import go_on_with
 from memories.models import Memory
 from memoryhub.errors import NotFound
 from workspaces.access import get_workspace
-from workspaces.connections.choice import chosen_for
+from workspaces.connections import chosen_for
 from workspaces.models import Role, User, Workspace
 from workspaces.spending.bill import rate_of
 from workspaces.views import PageRequest

@@ -7,7 +7,7 @@ from typing import Any
 
 from chat.models import Chat
 from chat.modes.registry import modes_for
-from workspaces.connections.choice import Chosen, chosen_for, wanted_by
+from workspaces.connections import Chosen, chosen_for, wanted_by
 from workspaces.models import User, Workspace
 from workspaces.spending.bill import rate_of
 from workspaces.spending.budgets import require_budget

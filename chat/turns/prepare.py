@@ -37,7 +37,7 @@ from memoryhub.languages import speaking_to
 from memoryhub.llm.base import Capabilities, Speaker
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelNotLocal
-from workspaces.connections.choice import Chosen, find_out
+from workspaces.connections import Chosen, find_out
 from workspaces.models import User
 from workspaces.models.connections import Purpose
 from workspaces.policy import Reach

@@ -35,7 +35,7 @@ from memoryhub import events
 from memoryhub.llm.errors import EMPTY, ModelError
 from memoryhub.llm.metering import metered
 from memoryhub.monitoring import metrics, tracing
-from workspaces.connections.choice import remember
+from workspaces.connections import remember
 from workspaces.models import User
 from workspaces.spending.bill import Bill, record
 

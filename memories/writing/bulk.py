@@ -39,8 +39,7 @@ from memories.writing.similar import (
 from memoryhub.llm.two_encoders import likeness
 from memoryhub.monitoring import metrics
 from workspaces.access import default_workspace
-from workspaces.index.embedding import Embedded, embed_texts
-from workspaces.index.vectors import copy_vectors, put_vectors, stored_vectors
+from workspaces.index.embedding import Embedded, copy_vectors, embed_texts, put_vectors, stored_vectors
 from workspaces.models import User
 from workspaces.policy import Reach
 from workspaces.quotas import brought_by, require_room

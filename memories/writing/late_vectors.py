@@ -15,8 +15,7 @@ from memories.writing.changing import note_wordings
 from memories.writing.decide import Known, New, Stored, decide
 from memories.writing.gate import delete_memory
 from memories.writing.similar import one_writer_at_a_time
-from workspaces.index.embedding import Embedded
-from workspaces.index.vectors import put_vectors
+from workspaces.index.embedding import Embedded, put_vectors
 from workspaces.models import User
 
 

@@ -26,7 +26,7 @@ from memoryhub.llm.base import Message, Speaker
 from memoryhub.llm.errors import ModelBadReply
 from memoryhub.llm.registry import get_reader
 from workspaces.access import personal_place, role_in
-from workspaces.connections.choice import Chosen, chosen_for
+from workspaces.connections import Chosen, chosen_for
 from workspaces.index.embedding import Embedded
 from workspaces.models import Purpose, User, Workspace
 from workspaces.models.connections import Connection

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from memories.indexing import MEMORIES, SEARCH
 from memories.judging.secret_filter import RULES
 from memoryhub.llm.base import Embedder, Vectors
-from workspaces.index.vectors import copy_vectors
+from workspaces.index.embedding import copy_vectors
 from workspaces.index.words import index_words
 
 

@@ -17,7 +17,7 @@ from tests.functional.keys import press, write
 from tests.functional.test_accessibility import faults
 from tests.functional.test_story import send
 from tests.stack import PASSWORD, Stack, Web, running_stack
-from workspaces.actions.connecting import SERVERS
+from workspaces.actions.connections import SERVERS
 
 
 @pytest.fixture

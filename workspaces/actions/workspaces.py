@@ -15,7 +15,7 @@ from memoryhub.ids import new_id
 from workspaces.access import get_workspace, require
 from workspaces.actions.removal import Counts, counted, empty
 from workspaces.audit import Verb, record
-from workspaces.connections.choice import choose_connection
+from workspaces.connections import choose_connection
 from workspaces.models import Invitation, Membership, Role, User, Workspace
 from workspaces.quotas import require_room
 from workspaces.webhooks.hooks import queue_sending

@@ -18,9 +18,9 @@ from django.utils import timezone
 
 from memoryhub.llm.errors import EmbedderError
 from workspaces.accounts.sign_in import typed_password_lately
+from workspaces.actions import connections
 from workspaces.admin.base import ChangedBySuperusers, ReadOnlyAdmin, action, offer_undo
-from workspaces.connections import actions
-from workspaces.connections.choice import Report, try_connection
+from workspaces.connections import Report, try_connection
 from workspaces.index import reembedding
 from workspaces.models import EmbeddingModel, User
 from workspaces.models.connections import Connection
@@ -35,7 +35,7 @@ FIELDS = (
     "context_tokens",
     "is_local",
     "is_default",
-    *actions.PRICES,
+    *connections.PRICES,
 )
 
 
@@ -103,7 +103,7 @@ class ConnectionAdmin(ChangedBySuperusers):
             "What it can do",
             {"fields": ("has_tools", "can_extract", "sees", "context_tokens", "is_local", "is_default")},
         ),
-        (f"What it costs, in {settings.CURRENCY}", {"fields": actions.PRICES}),
+        (f"What it costs, in {settings.CURRENCY}", {"fields": connections.PRICES}),
     )
     fieldsets = (
         (None, {"fields": ("name", "base_url", "model", "api_key", "forget_key")}),
@@ -150,14 +150,14 @@ class ConnectionAdmin(ChangedBySuperusers):
     def save_model(self, request: HttpRequest, obj: Connection, form: Any, change: bool) -> None:
         by, now, values = cast(User, request.user), timezone.now(), form.values(change=change)
         if change:
-            saved = actions.update_connection(obj, by=by, now=now, **values)
+            saved = connections.update_connection(obj, by=by, now=now, **values)
         else:
-            saved = actions.create_connection(by=by, now=now, shared=True, **values)
+            saved = connections.create_connection(by=by, now=now, shared=True, **values)
         obj.pk, obj.public_id = saved.pk, saved.public_id
         obj.refresh_from_db()
 
     def delete_model(self, request: HttpRequest, obj: Connection) -> None:
-        used = actions.delete_connection(obj, by=cast(User, request.user), now=timezone.now())
+        used = connections.delete_connection(obj, by=cast(User, request.user), now=timezone.now())
         if used.sentence():
             self.message_user(request, used.sentence(), messages.WARNING)
 

@@ -11,13 +11,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memoryhub.llm.probe import STEPS
+from workspaces.actions import connections
 from workspaces.api.base import ApiView
 from workspaces.api.fields import Body, Choice, Flag, Moment, Money, Text, WholeNumber
 from workspaces.api.idempotency import ONCE
 from workspaces.api.pagination import PageQuery
 from workspaces.api.schema import ID, documented_under, page_of
-from workspaces.connections import actions
-from workspaces.connections.choice import try_connection
+from workspaces.connections import try_connection
 from workspaces.models.connections import (
     LEAST_CONTEXT,
     MODEL_LENGTH,
@@ -75,7 +75,7 @@ class ConnectionJson(serializers.Serializer[Any]):
     updated_at = Moment()
 
     def get_base_url(self, connection: Connection) -> str | None:
-        seen = not connection.is_shared or actions.may_manage(self.context["person"])
+        seen = not connection.is_shared or connections.may_manage(self.context["person"])
         return connection.base_url if seen else None
 
 
@@ -87,7 +87,7 @@ class ConnectionChanges(Body):
     )
     model = Text(max_length=MODEL_LENGTH, required=False)
     api_key = Text(
-        max_length=actions.KEY_LENGTH,
+        max_length=connections.KEY_LENGTH,
         allow_blank=True,
         required=False,
         write_only=True,
@@ -167,7 +167,7 @@ class ConnectionList(_ConnectionView):
         """
         body, now = self.body(ConnectionBody), timezone.now()
         made = self.make_once(
-            lambda: actions.create_connection(by=self.person, now=now, **body), actions.get_connection
+            lambda: connections.create_connection(by=self.person, now=now, **body), connections.get_connection
         )
         return self.shown(made, code=status.HTTP_201_CREATED)
 
@@ -176,7 +176,7 @@ class ConnectionDetail(_ConnectionView):
     @documented("connections_get", ConnectionJson)
     def get(self, request: Request, connection_id: str) -> Response:
         """Look at a connection."""
-        return self.shown(actions.get_connection(self.person, connection_id))
+        return self.shown(connections.get_connection(self.person, connection_id))
 
     @documented("connections_update", ConnectionJson, body=ConnectionChanges)
     def patch(self, request: Request, connection_id: str) -> Response:
@@ -184,9 +184,9 @@ class ConnectionDetail(_ConnectionView):
 
         Fields you leave out stay as they are, including the key. Turns that begin afterwards use the new values.
         """
-        found = actions.get_connection(self.person, connection_id, to="change")
+        found = connections.get_connection(self.person, connection_id, to="change")
         body = self.body(ConnectionChanges)
-        return self.shown(actions.update_connection(found, by=self.person, now=timezone.now(), **body))
+        return self.shown(connections.update_connection(found, by=self.person, now=timezone.now(), **body))
 
     @documented("connections_delete")
     def delete(self, request: Request, connection_id: str) -> Response:
@@ -195,8 +195,8 @@ class ConnectionDetail(_ConnectionView):
         Deletes it and its key for good. Workspaces and chats that used it fall back to the next model that is set, and
         say so.
         """
-        found = actions.get_connection(self.person, connection_id, to="delete")
-        actions.delete_connection(found, by=self.person, now=timezone.now())
+        found = connections.get_connection(self.person, connection_id, to="delete")
+        connections.delete_connection(found, by=self.person, now=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -208,7 +208,7 @@ class ConnectionTest(_ConnectionView):
         Asks the model for a word, a tool call and a JSON object. Takes up to half a minute, and you can do it ten times
         a minute. Always 200, with any result.
         """
-        found = actions.get_connection(self.person, connection_id, to="change")
+        found = connections.get_connection(self.person, connection_id, to="change")
         report = try_connection(found, by=self.person, now=timezone.now())
         body = {
             "answers": report.answers,

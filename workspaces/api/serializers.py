@@ -11,7 +11,7 @@ from workspaces.actions.removal import Counts
 from workspaces.actions.workspaces import DESCRIPTION_LENGTH, NAME_LENGTH
 from workspaces.api.fields import Body, Choice, Flag, Moment, Text
 from workspaces.api.schema import ID
-from workspaces.connections.choice import BUILT_IN
+from workspaces.connections import BUILT_IN
 from workspaces.models import Role, User, Workspace
 from workspaces.models.connections import Connection
 

@@ -29,8 +29,8 @@ from workspaces.documents.reading.process import (
     read_file,
     sentences_of,
 )
+from workspaces.index.embedding import queue_embedding
 from workspaces.index.reembedding import missing
-from workspaces.index.vectors import queue_embedding
 from workspaces.index.words import index_words
 from workspaces.models import (
     Document,

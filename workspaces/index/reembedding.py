@@ -24,7 +24,7 @@ from memoryhub.errors import Conflict
 from memoryhub.llm.base import Embedder
 from memoryhub.llm.errors import EmbedderError
 from workspaces.index import embedding
-from workspaces.index import vectors as vector_rows
+from workspaces.index import embedding as vector_rows
 from workspaces.models import EmbeddingModel, ModelState
 from workspaces.models.index import Kind, Passage, has_vector, kinds
 

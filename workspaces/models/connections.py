@@ -65,7 +65,7 @@ class ConnectionQuerySet(models.QuerySet["Connection"]):
 class Connection(models.Model):
     """Made by an administrator for everybody (no ``owner``), or by a person for nobody but themselves.
 
-    Written by ``workspaces.connections.actions``. A deleted one that chats or workspaces had chosen stays as its name
+    Written by ``workspaces.actions.connections``. A deleted one that chats or workspaces had chosen stays as its name
     alone, so that they can say what they lost.
     """
 

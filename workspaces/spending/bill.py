@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from django.utils import formats, timezone
 
 from memoryhub.llm.metering import NOTHING, Meter, Metered, Parts, Price, Usage, cost_of, metered, names_of
-from workspaces.connections.choice import Chosen
+from workspaces.connections import Chosen
 from workspaces.models.connections import Purpose
 
 _USAGE = names_of(Usage)

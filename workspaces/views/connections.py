@@ -20,11 +20,9 @@ from memoryhub.llm.metering import MOST_PRICE
 from memoryhub.local.large_model import Status, Wanted, read_status, want
 from workspaces.access import workspaces_of
 from workspaces.accounts.sign_in import ask_for_password
-from workspaces.actions import connecting
-from workspaces.actions.connecting import CONTEXT
-from workspaces.connections import actions
-from workspaces.connections.actions import KEY_LENGTH, may_manage
-from workspaces.connections.choice import try_connection
+from workspaces.actions import connections
+from workspaces.actions.connections import CONTEXT, KEY_LENGTH, may_manage
+from workspaces.connections import try_connection
 from workspaces.models import Workspace
 from workspaces.models.connections import (
     LEAST_CONTEXT,
@@ -46,18 +44,18 @@ def connection_list(request: PageRequest) -> HttpResponse:
     more: dict[str, Any] = {}
     if act == "models":
         form.fields["model"].required = False
-        more["offered"] = form.done(lambda: connecting.list_offered(**who, **form.values()))
+        more["offered"] = form.done(lambda: connections.list_offered(**who, **form.values()))
         form.fields["model"].required = True  # as the form that is shown says
     elif act == "test":
-        more["report"] = form.done(lambda: connecting.try_out(**who, **form.values()))
+        more["report"] = form.done(lambda: connections.try_out(**who, **form.values()))
     elif act == "keep":
-        if kept := form.done(lambda: connecting.keep(**who, **form.values())):
+        if kept := form.done(lambda: connections.keep(**who, **form.values())):
             text = _("“%(name)s” has been saved. Test it, then choose it in a chat.")
             notices.success(request, text % {"name": kept.name})
             return _leave(request, redirect("workspaces:connections"))
     else:
-        made = form.done(lambda: connecting.connect(**who, place=_last_place(request), **form.values()))
-        if isinstance(made, connecting.Connected):
+        made = form.done(lambda: connections.connect(**who, place=_last_place(request), **form.values()))
+        if isinstance(made, connections.Connected):
             return _leave(request, _connected(request, made))
         more = {"report": made, "may_keep": made is not None}
     return _list_page(request, form, **more)
@@ -69,7 +67,7 @@ def _new_form(request: PageRequest, *, sent: bool = True) -> NewConnectionForm:
     return NewConnectionForm(
         data,
         preset=(data or request.GET).get("preset", ""),
-        manages=actions.may_manage(request.user),
+        manages=connections.may_manage(request.user),
         has_own=settings.PEOPLE_MAY_CONNECT,
         is_first=not Connection.objects.live().shared().exists(),
     )
@@ -81,13 +79,13 @@ def _leave(request: PageRequest, away: HttpResponse) -> HttpResponse:
 
 
 def _list_page(request: PageRequest, form: NewConnectionForm, **more: Any) -> HttpResponse:
-    manages = actions.may_manage(request.user)
+    manages = connections.may_manage(request.user)
     context = {
         "mine": Connection.objects.live().filter(owner=request.user).order_by("name", "pk"),
         "shared": Connection.objects.live().shared().order_by("name", "pk"),
         "may_connect": settings.PEOPLE_MAY_CONNECT,
         "may_manage": manages,
-        "may_find": connecting.may_find(request.user),
+        "may_find": connections.may_find(request.user),
         "presets": PRESETS,
         "larger_model": larger_model_status(),
         "form": form,
@@ -101,7 +99,7 @@ def find_here(request: PageRequest) -> HttpResponse:
     """Show what runs on this machine. GET: for a person who had to sign in again."""
     if request.method == "GET":
         return redirect("workspaces:connections")
-    running = connecting.find(by=request.user, now=timezone.now())
+    running = connections.find(by=request.user, now=timezone.now())
     return _list_page(request, _new_form(request, sent=False), running=running)
 
 
@@ -109,12 +107,12 @@ def find_here(request: PageRequest) -> HttpResponse:
 def connect_here(request: PageRequest) -> HttpResponse:
     """Connect a found model in one click; it answers in the workspace visited last."""
     server, model = request.POST.get("server", ""), request.POST.get("model", "")
-    made = connecting.connect_local(
+    made = connections.connect_local(
         server, model, by=request.user, now=timezone.now(), place=_last_place(request)
     )
-    if isinstance(made, connecting.Connected):
+    if isinstance(made, connections.Connected):
         return _connected(request, made)
-    tried = {"running": connecting.running(), "tried": {"server": server, "model": model, "report": made}}
+    tried = {"running": connections.running(), "tried": {"server": server, "model": model, "report": made}}
     return _list_page(request, _new_form(request, sent=False), **tried)
 
 
@@ -123,7 +121,7 @@ def _last_place(request: PageRequest) -> Workspace | None:
     return next((each for each in workspaces_of(request.user) if each.public_id == last), None)
 
 
-def _connected(request: PageRequest, made: connecting.Connected) -> HttpResponse:
+def _connected(request: PageRequest, made: connections.Connected) -> HttpResponse:
     name = {"name": made.connection.name}
     if made.workspace is None:
         notices.success(request, _("“%(name)s” is connected. Choose it beside the title of a chat.") % name)
@@ -137,13 +135,13 @@ def _connected(request: PageRequest, made: connecting.Connected) -> HttpResponse
 @require_http_methods(["GET", "POST"])
 def connection(request: PageRequest, connection_id: str) -> HttpResponse:
     """Change one of the person's own, or a shared one after confirming their identity."""
-    found = actions.get_connection(request.user, connection_id, to="change")
+    found = connections.get_connection(request.user, connection_id, to="change")
     if found.is_shared:
         ask_for_password(request)
     shape = SharedConnectionForm if found.is_shared else ConnectionForm
     form = shape(request.POST if request.method == "POST" else None, kept=found)
     who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
-    if form.done(lambda: actions.update_connection(found, **who, **form.values())):
+    if form.done(lambda: connections.update_connection(found, **who, **form.values())):
         notices.success(request, _("Saved. The next answers use it."))
         return redirect("workspaces:connections")
     context = {"connection": found, "form": form}
@@ -153,10 +151,10 @@ def connection(request: PageRequest, connection_id: str) -> HttpResponse:
 @require_POST
 def default(request: PageRequest, connection_id: str) -> HttpResponse:
     """The switch that makes a shared connection the default for everyone, or no longer."""
-    shared = actions.get_connection(request.user, connection_id, to="change")
+    shared = connections.get_connection(request.user, connection_id, to="change")
     ask_for_password(request)
     wanted = request.POST.get("is_default") == "on"
-    actions.update_connection(shared, by=request.user, now=timezone.now(), is_default=wanted)
+    connections.update_connection(shared, by=request.user, now=timezone.now(), is_default=wanted)
     if wanted:
         text = _("“%(name)s” answers now wherever no other model is chosen.")
     else:
@@ -167,8 +165,8 @@ def default(request: PageRequest, connection_id: str) -> HttpResponse:
 
 @require_POST
 def delete(request: PageRequest, connection_id: str) -> HttpResponse:
-    found = actions.get_connection(request.user, connection_id, to="delete")
-    used = actions.delete_connection(found, by=request.user, now=timezone.now())
+    found = connections.get_connection(request.user, connection_id, to="delete")
+    used = connections.delete_connection(found, by=request.user, now=timezone.now())
     gone = _("“%(name)s” and its key are deleted.") % {"name": found.name}
     notices.success(request, f"{gone} {used.sentence()}".strip())
     return redirect("workspaces:connections")
@@ -177,7 +175,7 @@ def delete(request: PageRequest, connection_id: str) -> HttpResponse:
 @require_POST
 def test(request: PageRequest, connection_id: str) -> HttpResponse:
     """The Test button of one's own, and of a shared one for who may change it."""
-    found = actions.get_connection(request.user, connection_id, to="change")
+    found = connections.get_connection(request.user, connection_id, to="change")
     report = try_connection(found, by=request.user, now=timezone.now())
     context: dict[str, Any] = {"connection": found, "name": found.name, "report": report}
     if request.htmx:

@@ -31,7 +31,7 @@ from workspaces.accounts.sessions import live_sign_ins
 from workspaces.accounts.sign_in import ask_for_password, has_two_factor
 from workspaces.actions import workspaces
 from workspaces.actions.removal import lines_of
-from workspaces.connections.choice import chosen_for, options_for
+from workspaces.connections import chosen_for, options_for
 from workspaces.event_streams import EventStream, Place
 from workspaces.models import ApiKey, Invitation, Membership, Role, User, Workspace
 from workspaces.views import PageRequest

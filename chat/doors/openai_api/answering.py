@@ -29,7 +29,7 @@ from memoryhub.llm.metering import Meter, Usage, metered
 from memoryhub.llm.output_parsing import without_thoughts
 from workspaces.access import get_workspace
 from workspaces.accounts.keys import still_opens
-from workspaces.connections.choice import Chosen, all_for
+from workspaces.connections import Chosen, all_for
 from workspaces.event_streams import Place
 from workspaces.models import Agent, ApiKey, Purpose, User, Workspace
 from workspaces.policy import Caller, Reach

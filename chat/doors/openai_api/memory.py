@@ -25,7 +25,7 @@ from memories.recalling.receipts import NO_ROOM
 from memoryhub.database.queries import Ready
 from memoryhub.llm.base import INSERTED
 from memoryhub.llm.errors import ModelError
-from workspaces.connections.choice import Chosen
+from workspaces.connections import Chosen
 from workspaces.models import KeyScope, Membership, Role, User
 from workspaces.models.connections import Connection
 from workspaces.policy import Caller

@@ -169,7 +169,7 @@ def test_a_filter_in_the_middle_keeps_what_was_said(chat: Chat, scripted_openai:
 
 
 def test_the_next_turn_uses_a_key_that_was_put_right(chat: Chat, scripted_openai: ScriptedOpenAI) -> None:
-    from workspaces.connections.actions import update_connection
+    from workspaces.actions.connections import update_connection
 
     admin = make_user(is_staff=True, is_superuser=True)
     connection = chat.connection

@@ -20,8 +20,7 @@ from tests.conftest import Cast
 from tests.factories import HERE, make_workspace
 from tests.fakes.embedder import FakeEmbedder
 from workspaces.index import candidates
-from workspaces.index.embedding import active_or_first
-from workspaces.index.vectors import copy_vectors
+from workspaces.index.embedding import active_or_first, copy_vectors
 
 pytestmark = pytest.mark.django_db
 BIG = {"memories_memory", "workspaces_passagevector", "workspaces_passageword"}

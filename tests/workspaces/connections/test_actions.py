@@ -15,7 +15,7 @@ from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from memoryhub.llm.metering import Price
 from tests.conftest import Cast
 from tests.factories import make_chat, make_connection, make_user
-from workspaces.connections import actions
+from workspaces.actions import connections
 from workspaces.models import AuditEvent, User
 from workspaces.models.connections import Connection
 
@@ -40,7 +40,7 @@ def admin() -> User:
 
 
 def made(by: User, **values: Any) -> Connection:
-    return actions.create_connection(by=by, now=NOW, **VALUES | values)
+    return connections.create_connection(by=by, now=NOW, **VALUES | values)
 
 
 def test_the_key_lies_encrypted_and_can_be_read_by_who_calls_the_model(cast: Cast) -> None:
@@ -56,8 +56,8 @@ def test_the_key_lies_encrypted_and_can_be_read_by_who_calls_the_model(cast: Cas
 
 def test_events_name_it_and_hold_neither_key_nor_address(cast: Cast) -> None:
     connection = made(cast.editor)
-    actions.update_connection(connection, by=cast.editor, now=NOW, model="big-2", api_key="sk-new")
-    actions.delete_connection(connection, by=cast.editor, now=NOW)
+    connections.update_connection(connection, by=cast.editor, now=NOW, model="big-2", api_key="sk-new")
+    connections.delete_connection(connection, by=cast.editor, now=NOW)
     events = list(AuditEvent.objects.order_by("id"))
     assert [event.verb for event in events] == ["connection_made", "connection_changed", "connection_deleted"]
     assert {event.target for event in events} == {connection.public_id}
@@ -72,20 +72,20 @@ def test_people_have_none_where_the_operator_does_not_allow_it(cast: Cast, setti
     with pytest.raises(Forbidden):
         made(cast.editor)
     with pytest.raises(Forbidden):
-        actions.update_connection(mine, by=cast.editor, now=NOW, name="Other")
+        connections.update_connection(mine, by=cast.editor, now=NOW, name="Other")
     with pytest.raises(NotFound):
-        actions.get_connection(cast.editor, mine.public_id)
-    actions.delete_connection(mine, by=cast.editor, now=NOW)  # their key is theirs to take away
+        connections.get_connection(cast.editor, mine.public_id)
+    connections.delete_connection(mine, by=cast.editor, now=NOW)  # their key is theirs to take away
     assert not Connection.objects.exists()
 
 
 def test_the_shared_ones_are_the_administrators(cast: Cast) -> None:
     shared = made(admin(), shared=True)
     assert shared.owner is None
-    assert actions.get_connection(cast.viewer, shared.public_id) == shared
+    assert connections.get_connection(cast.viewer, shared.public_id) == shared
     with pytest.raises(Forbidden):
         made(cast.owner, shared=True)
-    for change in (actions.update_connection, actions.delete_connection):
+    for change in (connections.update_connection, connections.delete_connection):
         with pytest.raises(Forbidden):
             change(shared, by=cast.owner, now=NOW)
 
@@ -97,9 +97,9 @@ def test_no_permission_lets_staff_say_where_others_words_go(cast: Cast) -> None:
     with pytest.raises(Forbidden):
         made(helper, shared=True)
     with pytest.raises(Forbidden):
-        actions.update_connection(shared, by=helper, now=NOW, base_url="https://thief.example.com/v1")
+        connections.update_connection(shared, by=helper, now=NOW, base_url="https://thief.example.com/v1")
     with pytest.raises(Forbidden):
-        actions.delete_connection(shared, by=helper, now=NOW)
+        connections.delete_connection(shared, by=helper, now=NOW)
 
 
 def test_a_persons_own_is_nobody_elses_not_even_an_administrators(cast: Cast) -> None:
@@ -107,7 +107,7 @@ def test_a_persons_own_is_nobody_elses_not_even_an_administrators(cast: Cast) ->
     for other in (cast.owner, cast.stranger, admin()):
         for to in ("use", "change", "delete"):
             with pytest.raises(NotFound):
-                actions.get_connection(other, mine.public_id, to=to)
+                connections.get_connection(other, mine.public_id, to=to)
         assert mine not in Connection.objects.usable_by(other)
 
 
@@ -148,10 +148,10 @@ def test_prices_come_together_and_can_be_taken_away(cast: Cast) -> None:
     assert Connection.objects.get().price == Price(Decimal("0.15"), Decimal("0.6"))
     for wrong, missing in (({"price_in": None}, "price_in"), ({"price_out": None}, "price_out")):
         with pytest.raises(Invalid) as refused:
-            actions.update_connection(connection, by=cast.editor, now=NOW, **wrong)
+            connections.update_connection(connection, by=cast.editor, now=NOW, **wrong)
         assert list(refused.value.fields) == [missing]
-    none = dict.fromkeys(actions.PRICES)
-    assert actions.update_connection(connection, by=cast.editor, now=NOW, **none).price is None
+    none = dict.fromkeys(connections.PRICES)
+    assert connections.update_connection(connection, by=cast.editor, now=NOW, **none).price is None
 
 
 def test_administrators_may_name_internal_addresses_and_people_where_the_operator_says_so(
@@ -170,13 +170,15 @@ def test_what_is_marked_local_cannot_be_an_address_on_the_internet() -> None:
 
 def test_a_change_leaves_the_key_unless_it_is_given(cast: Cast) -> None:
     connection = made(cast.editor)
-    changed = actions.update_connection(connection, by=cast.editor, now=NOW, model="big-2", has_tools=False)
+    changed = connections.update_connection(
+        connection, by=cast.editor, now=NOW, model="big-2", has_tools=False
+    )
     assert (changed.model, changed.has_tools, changed.api_key) == ("big-2", False, KEY)
-    changed = actions.update_connection(
+    changed = connections.update_connection(
         connection, by=cast.editor, now=NOW, base_url="https://api.example.org/v2"
     )
     assert changed.api_key == KEY
-    changed = actions.update_connection(connection, by=cast.editor, now=NOW, api_key="")
+    changed = connections.update_connection(connection, by=cast.editor, now=NOW, api_key="")
     assert not changed.has_key
 
 
@@ -186,15 +188,17 @@ def test_a_change_leaves_the_key_unless_it_is_given(cast: Cast) -> None:
 def test_the_stored_key_goes_to_no_other_server(cast: Cast, url: str) -> None:
     connection = made(cast.editor)
     with pytest.raises(Invalid) as refused:
-        actions.update_connection(connection, by=cast.editor, now=NOW, base_url=url)
+        connections.update_connection(connection, by=cast.editor, now=NOW, base_url=url)
     assert set(refused.value.fields) == {"api_key"}
     assert Connection.objects.get(pk=connection.pk).base_url == "https://api.example.org/v1"
-    moved = actions.update_connection(connection, by=cast.editor, now=NOW, base_url=url, api_key="sk-other")
+    moved = connections.update_connection(
+        connection, by=cast.editor, now=NOW, base_url=url, api_key="sk-other"
+    )
     assert moved.api_key == "sk-other"
 
 
 def test_one_that_nothing_uses_goes_altogether(cast: Cast) -> None:
-    used = actions.delete_connection(made(cast.editor), by=cast.editor, now=NOW)
+    used = connections.delete_connection(made(cast.editor), by=cast.editor, now=NOW)
     assert (used.workspaces, used.chats, used.sentence()) == (0, 0, "")
     assert not Connection.objects.exists()
 
@@ -204,7 +208,7 @@ def test_one_in_use_leaves_its_name_and_nothing_else(cast: Cast) -> None:
     chat = make_chat(cast.editor, cast.workspace, connection=shared)
     cast.workspace.connection = shared
     cast.workspace.save()
-    used = actions.delete_connection(shared, by=admin(), now=NOW)
+    used = connections.delete_connection(shared, by=admin(), now=NOW)
     assert (used.workspaces, used.chats) == (1, 1)
     assert "1 workspace and 1 chat used it" in used.sentence()
     left = Connection.objects.get()
@@ -212,11 +216,11 @@ def test_one_in_use_leaves_its_name_and_nothing_else(cast: Cast) -> None:
     chat.refresh_from_db()
     assert chat.connection == left
     with pytest.raises(NotFound):
-        actions.get_connection(cast.editor, shared.public_id)
+        connections.get_connection(cast.editor, shared.public_id)
 
 
 def test_a_person_has_so_many_at_most(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(actions, "MOST_OWN", 2)
+    monkeypatch.setattr(connections, "MOST_OWN", 2)
     made(cast.editor), made(cast.editor)
     with pytest.raises(Conflict):
         made(cast.editor)

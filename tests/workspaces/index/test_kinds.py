@@ -22,8 +22,7 @@ from tests.memories.recalling.test_embedding_models import Models
 from workspaces import tasks
 from workspaces.index import indexes, reembedding
 from workspaces.index.candidates import Candidate, find_candidates, search_area
-from workspaces.index.embedding import embed_query
-from workspaces.index.vectors import queue_embedding
+from workspaces.index.embedding import embed_query, queue_embedding
 from workspaces.index.words import bm25, index_words, unindex_words
 from workspaces.models import CommonWord, PassageVector, PassageWord, PlaceStatistics, Workspace, index
 from workspaces.models.index import Kind

@@ -14,7 +14,7 @@ from tests.conftest import Cast
 from tests.factories import make_connection, make_user, make_workspace
 from tests.workspaces.spending.test_ledger import meter_with
 from workspaces.access import get_workspace
-from workspaces.connections.choice import Chosen, model_of
+from workspaces.connections import Chosen, model_of
 from workspaces.models import AuditEvent, Budget, Purpose, User, Workspace
 from workspaces.spending import budgets
 from workspaces.spending.bill import Account, Rate, rate_of, record

@@ -15,7 +15,7 @@ from memoryhub.llm.metering import Meter, Parts, Price, Usage
 from tests.conftest import Cast
 from tests.factories import make_connection
 from workspaces.accounts.closing import delete_account
-from workspaces.connections.choice import Chosen, model_of
+from workspaces.connections import Chosen, model_of
 from workspaces.models import ModelUse, Purpose
 from workspaces.spending.bill import Account, Bill, Rate, amount, rate_of, record, record_embedding
 

@@ -13,8 +13,8 @@ from memoryhub import encryption
 from memoryhub.backup.archive import installation
 from memoryhub.database.startup import running_database
 from workspaces.accounts import email_backend, two_factor
+from workspaces.actions.connections import reseal_keys
 from workspaces.audit import Verb
-from workspaces.connections.actions import reseal_keys
 from workspaces.models import AuditEvent, Connection, Webhook
 from workspaces.webhooks.hooks import reseal_secrets
 
