@@ -1,4 +1,4 @@
-"""Load what a person may see, or say that it is not there. Pages and API both begin here."""
+"""Access checks: load what a user may see, or raise NotFound. Pages and API share them."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ def get_workspace(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Wo
 
 
 def named_workspace(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Workspace:
-    """The same for an id from a query or a body, which no route has looked at."""
+    """As ``get_workspace``, for an id from a query string or a body, which no URL converter has checked."""
     if not PATTERN.fullmatch(public_id):
         raise NotFound(_("This workspace does not exist, or you do not have access to it."))
     return get_workspace(user, public_id, need=need)
 
 
 def workspaces_of(user: User) -> list[Workspace]:
-    """All that they are a member of, each with their ``role``, by name."""
+    """Return the workspaces of which this user is a member, by name, each with its ``role``."""
     return list(Workspace.objects.visible_to(user))
 
 
 def whose_own(workspaces: Iterable[Workspace], user: User) -> dict[int, str]:
-    """Return the owners of those workspaces that are somebody else's own: all of them begin with one name. No query
-    where there is none, which is nearly always.
+    """Return the owners' names of those workspaces that are another user's personal one, by primary key. They share one
+    name, so a list adds the owner's. No query if there are none, which is the usual case.
     """
     others = {each.default_of_id: each.pk for each in workspaces if each.default_of_id not in (None, user.pk)}
     return (
@@ -68,14 +68,16 @@ def require(role: str, need: Role) -> None:
 
 
 def lock_to_count(whose: User | Workspace) -> None:
-    """Before counting what there may be at most: of two requests at once the second waits, and counts the first's."""
+    """Lock the owner of what is counted, so that of two parallel requests the second counts the first one's row."""
     rows = whose.__class__.objects.select_for_update(of=("self",), no_key=True)
     if rows.filter(pk=whose.pk).first() is None:
         raise NotFound(_("This workspace does not exist, or you do not have access to it."))
 
 
 def lock_as_editor(workspace: Workspace, by: User) -> None:
-    """The right, asked under a lock: who is being removed, or deletes the workspace, waits or is waited for."""
+    """Lock the user's membership and require the role of editor. Removing the member or the workspace waits for the
+    lock.
+    """
     membership = Membership.objects.select_for_update().filter(workspace=workspace, user=by).first()
     if membership is None:
         raise NotFound(_("This workspace does not exist, or you do not have access to it."))
@@ -100,7 +102,7 @@ def default_workspace(user: User) -> Workspace:
 
 
 def personal_place(user: User, *, said_in: Workspace, stays_here: bool = False) -> Workspace:
-    """Return the workspace that holds what a person says in a private chat of ``said_in``: their own.
+    """Return the user's own workspace, which stores what they say in a private chat of ``said_in``.
 
     Conflict if texts of ``said_in`` never leave this machine and those of their own may. ``stays_here``: it rests
     on text of another workspace for which that is so.
@@ -137,8 +139,8 @@ def get_owned(
     need: Role,
     or_deleted: bool,
 ) -> Owned | None:
-    """With its workspace, both with the person's ``role`` there; what is their own is found in every workspace of
-    theirs. None for strangers, Forbidden below ``need``.
+    """Return a document or artifact with its workspace, each with the user's ``role``. A personal one is found in every
+    workspace of its owner. Returns None for strangers; raises Forbidden below ``need``.
     """
     found = rows.visible_to(user).select_related("workspace", "created_by")
     if workspace is not None:
@@ -156,7 +158,9 @@ def home(workspace: Workspace, by: User, *, personal: bool) -> tuple[Workspace, 
 
 
 def require_right_to_move(found: Document | Artifact, to: Workspace, owner: User | None, by: User) -> None:
-    """Taking from others takes as much as forgetting; what stays on this machine is given to nobody elsewhere."""
+    """Require the right to take it from the other members, which is as much as forgetting it, and keep texts of a
+    local-only workspace on this machine.
+    """
     taken = found.owner_id is None and (owner is not None or to != found.workspace)
     if taken and not may_take_away(found, by, role_in(by, found.workspace)):
         raise Forbidden(_("Only the person who added it or an owner of the workspace can move it."))

@@ -1,4 +1,4 @@
-"""Changes by a superuser to somebody's account: sign-in and rights.
+"""Changes to accounts: a person's display name, and a superuser's changes to sign-in and rights.
 
 Each is noted in the audit log and told to the person by mail, at the address they had before, too. That it is a
 superuser, and has confirmed it lately, the view checks (``workspaces.accounts.sign_in.ask_for_password``).
@@ -36,7 +36,7 @@ CHANGES = {
 
 
 def change_account(person: User, *, fields: list[str], email_before: str, by: User, now: datetime) -> None:
-    """Note and tell what of ``CHANGES`` a form has just saved."""
+    """Record the changed fields of ``CHANGES`` that a form has just saved, and mail them to the person."""
     to = {email_before, *_addresses(person)}
     with transaction.atomic():
         if "username" in fields:
@@ -61,7 +61,7 @@ def change_password(person: User, *, keep: str | None, by: User, now: datetime) 
 
 
 def turn_two_factor_off(people: QuerySet[User], *, by: User, now: datetime) -> int:
-    """For who lost their telephone and their codes; how many."""
+    """Turn two-factor sign-in off for people who lost their phone and recovery codes. Return how many."""
     with transaction.atomic():
         found = list(people.select_for_update(of=("self",)))
         Authenticator.objects.filter(user__in=found).delete()
@@ -72,7 +72,7 @@ def turn_two_factor_off(people: QuerySet[User], *, by: User, now: datetime) -> i
 
 
 def tell_owners(workspace: Workspace, came: Iterable[User], *, by: User, now: datetime) -> None:
-    """Before an administrator lets these people in: who owns the workspace now learns it."""
+    """Mail a workspace's owners that an administrator adds these people, before they are added."""
     owners = User.objects.filter(memberships__workspace=workspace, memberships__role=Role.OWNER)
     text = _(
         "An administrator (%(by)s) made new members of the workspace “%(workspace)s” on %(at)s UTC:\n\n"
@@ -95,7 +95,9 @@ def _addresses(person: User) -> set[str]:
 
 
 def _use_address(person: User, *, before: str) -> None:
-    """No new password can be sent to the address that was theirs before."""
+    """Make the account's present address its primary one, and drop the address it had before: no password reset goes
+    there.
+    """
     theirs = EmailAddress.objects.filter(user=person)
     theirs.filter(email__iexact=before).delete()
     theirs.update(primary=False)
@@ -127,7 +129,7 @@ JOINERS = "\u200c\u200d"  # unseen, and part of how Persian and others are writt
 
 
 def set_name(person: User, name: str) -> None:
-    """Empty: they are called by their user name again. Raises Invalid.
+    """Set the display name; an empty one shows the user name instead. Raises Invalid.
 
     It replaces the first and last names from single sign-on or a directory, until those are sent again.
     """

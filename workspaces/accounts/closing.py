@@ -1,5 +1,4 @@
-"""Closing an account without deleting anything, and opening it again: what ends at once, and who goes on with what
-depended on it.
+"""Closing and reopening accounts without deleting anything, and deleting them for good.
 
 Keys, programs that were let in, streams, links and webhooks ask whether their person's account is open: they open
 nothing while it is closed. Sessions end for good.
@@ -30,7 +29,7 @@ _also: list[Closing] = []
 
 
 def on_closing(act: Closing) -> None:
-    """Have the apps above end what they do for a person, in the transaction that closes the account."""
+    """Register what an app above ends for a person, in the transaction that closes the account."""
     if act not in _also:
         _also.append(act)
 
@@ -38,7 +37,7 @@ def on_closing(act: Closing) -> None:
 def close_account(
     person: User, *, by: User | None, now: datetime, hands_over: bool = True
 ) -> list[Membership]:
-    """Close it; which workspaces were handed over, and to whom. Twice does nothing more. ``by=None``: the directory."""
+    """Close an account and return the memberships that became owners. Idempotent. ``by=None``: a directory did it."""
     with transaction.atomic():
         locked = User.objects.select_for_update(of=("self",), no_key=True).get(pk=person.pk)
         if locked.is_active:
@@ -55,7 +54,7 @@ def close_account(
 
 
 def reopen_account(person: User, *, by: User | None) -> None:
-    """They sign in again and own what they owned, beside whom it was handed to. Twice does nothing more."""
+    """Reopen an account: its person owns what they owned, beside the new owners. Idempotent."""
     with transaction.atomic():
         if User.objects.filter(pk=person.pk, is_active=False).update(is_active=True):
             record(Verb.ACCOUNT_REOPENED, by=by, target=person.public_id)
@@ -63,8 +62,8 @@ def reopen_account(person: User, *, by: User | None) -> None:
 
 
 def left_behind(person: User) -> list[Workspace]:
-    """Return the workspaces with other members where they are an owner and no other owner's account is open. Not their
-    own one, where they alone keep what is personal.
+    """Return the workspaces with other active members in which this person is the only active owner, without their
+    personal workspace.
     """
     open_ones = Membership.objects.filter(workspace=OuterRef("pk"), user__is_active=True).exclude(user=person)
     owned = Workspace.objects.filter(
@@ -74,8 +73,8 @@ def left_behind(person: User) -> list[Workspace]:
 
 
 def hand_over(person: User, *, by: User | None, to: User | None = None) -> list[Membership]:
-    """Make an owner of somebody in each of them: of ``to``, where they are a member, else of who has been an editor
-    longest, else a viewer. They get a mail, the others an entry in the activity.
+    """Make another member the owner of each workspace left behind: ``to`` where they are a member, else the
+    longest-serving editor, else a viewer. The new owner gets a mail, the others an entry in the activity.
 
     Raises Conflict for a ``to`` whose account is closed.
     """
@@ -140,7 +139,8 @@ def foresee_leaving(user: User) -> Leaving:
 
 
 def delete_account(user: User, *, by: User | None = None) -> Counts:
-    """Delete a person with their own workspaces and personal memories, for good; what went. ``by``: who else does it.
+    """Delete a person for good, with their own workspaces and personal memories; return the counts. ``by``: another
+    user who does it.
 
     Their sessions end. In the workspaces of others their memberships go; what they shared there stays, without their
     name. Conflict while others depend on a workspace that only they own.

@@ -1,4 +1,4 @@
-"""Mail is sent at once; the worker retries what no server takes, less and less often, for a day."""
+"""Email backend that sends at once; the worker retries failed mails for a day, less and less often."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FAILURES = (SMTPException, OSError)
 
 
 class RetryingBackend(EmailBackend):
-    """Django's, with a second chance."""
+    """Django's SMTP backend with later retries."""
 
     def send_messages(self, email_messages: Sequence[EmailMessage]) -> int:
         sent = 0
@@ -41,14 +41,14 @@ class RetryingBackend(EmailBackend):
 
 
 def is_for_good(error: Exception) -> bool:
-    """Whether the server said of this mail (and not of itself) that it will never take it."""
+    """Return whether the server permanently refused this mail, rather than all mail."""
     if isinstance(error, SMTPRecipientsRefused):
         return all(code >= 500 for code, _ in error.recipients.values())
     return isinstance(error, SMTPSenderRefused | SMTPDataError) and error.smtp_code >= 500
 
 
 def retry(*, now: datetime, seconds: float) -> int:
-    """Send what is due; how many were. Where no server answers the others wait, too."""
+    """Send the mails that are due, and return how many. Stops if the server does not answer."""
     begun, sent = timezone.now(), 0
     while timezone.now() - begun < timedelta(seconds=seconds):
         with transaction.atomic():

@@ -1,5 +1,5 @@
-"""Rights from groups of the identity provider: memberships and staff. Updated at each single
-sign-on, or as the directory changes them; what people gave, changed or took away since stays as they have it.
+"""Memberships and staff rights from groups of the identity provider, updated at each single sign-on or by the
+directory. Changes that people made to them since stay.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ STAFF = "staff"
 
 
 def groups_in(claims: Mapping[str, Any]) -> list[str] | None:
-    """Return the provider's claims that the settings give anything for. None: it does not say which there are, as
-    some do not where they are many; then nothing is changed.
+    """Return the groups in the provider's claims that the settings map to rights. None if the provider left them out,
+    as some do for long lists; then nothing changes.
     """
     name = settings.SSO_GROUPS_CLAIM
     for said in (claims.get("userinfo"), claims.get("id_token"), claims):
@@ -41,13 +41,15 @@ def groups_in(claims: Mapping[str, Any]) -> list[str] | None:
 
 
 def of_directory(person: User) -> list[str]:
-    """As the directory says (``workspaces.accounts.provisioning``), those that the settings give anything for."""
+    """Return the person's groups in the directory (``workspaces.accounts.provisioning``) that the settings map to
+    rights.
+    """
     said = DirectoryGroup.objects.filter(members=person, name__in=settings.SSO_GROUPS)
     return list(said.values_list("name", flat=True))
 
 
 def apply_groups(person: User, groups: Collection[str]) -> None:
-    """Give what these groups give, and take away what others gave before. One transaction; nothing twice."""
+    """Grant what these groups grant and revoke what former groups granted, in one transaction. Idempotent."""
     given = [place for group in groups for place in settings.SSO_GROUPS.get(group, ())]
     roles: dict[str, Role] = {}
     for workspace_id, _, role in (place.partition(":") for place in given if place != STAFF):

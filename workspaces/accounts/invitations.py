@@ -1,4 +1,4 @@
-"""Making, taking back and accepting invitations. A workspace's owners invite, as far as their own right goes.
+"""Making, revoking and accepting invitations. Owners of a workspace invite.
 
 Nobody keeps a link: it is the invitation's id, signed with the installation's key. A leaked database opens nothing,
 an owner can copy it again, and it ends with its time, its uses, its revoking, or the right of who made it.
@@ -35,7 +35,7 @@ KEPT = timedelta(days=30)  # after its end: so long a link says why it no longer
 
 
 class Ended(Conflict):
-    """The link was an invitation, and lets nobody in any more. Says why, and what to do."""
+    """The link is an invitation that is over. The text says why and what to do."""
 
     status, code = 410, "invitation_ended"
 
@@ -102,7 +102,7 @@ def send_by_mail(invitation: Invitation, *, link: str) -> None:
 
 
 def revoke_invitation(workspace: Workspace, public_id: str, *, by: User, now: datetime) -> Invitation:
-    """Let nobody in by it any more. Owners only; who has come stays."""
+    """Revoke an invitation. Owners only; people who joined by it stay."""
     workspace = get_workspace(by, workspace.public_id, need=Role.OWNER)
     with transaction.atomic():
         found = Invitation.objects.select_for_update(of=("self",)).filter(
@@ -119,7 +119,7 @@ def revoke_invitation(workspace: Workspace, public_id: str, *, by: User, now: da
 
 
 def link_token(invitation: Invitation) -> str:
-    """Return the end of a link."""
+    """Return the token at the end of an invitation's link."""
     return signing.Signer(salt=SALT, sep=".").sign(invitation.public_id)
 
 
@@ -138,7 +138,7 @@ def read_link(token: str, *, now: datetime) -> Invitation:
 
 
 def accept(token: str, *, by: User, now: datetime) -> Membership:
-    """Come in. Who is a member already stays what they are and uses nothing up. Raises what ``read_link`` does.
+    """Join the workspace. Members keep their role and use nothing up. Raises what ``read_link`` raises.
 
     Nobody comes twice, and nobody by one made before an owner removed them or let them do less: they ask an owner.
     """
@@ -180,7 +180,7 @@ def sweep(*, now: datetime) -> int:
 
 
 def close_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
-    """Close those invitations of a restored backup that have ended, or let somebody in, since it was made.
+    """Close the invitations of a restored backup that ended or were used after the backup was made.
 
     The ``newer`` database knows which; Django's connection is in the restored one. Who came in by one since is not
     known to the backup, and may have been removed: it would let them in again. So would one that stayed open, of
@@ -249,7 +249,7 @@ PAUSE = timedelta(days=1)  # after a person declined
 
 
 def invited(workspace: Workspace, *, now: datetime) -> QuerySet[Invitation]:
-    """The open invitations of a workspace to single persons, oldest first."""
+    """Return a workspace's open invitations to single people, oldest first."""
     return _open(now).filter(workspace=workspace).select_related("user").order_by("created_at", "id")
 
 

@@ -123,7 +123,7 @@ def still_opens(key: ApiKey, *, now: datetime) -> bool:
 
 
 def count_request(key: ApiKey, *, now: datetime) -> int | None:
-    """Count one request of this key. None if it may pass, else the seconds until the next one may."""
+    """Count one request of this key. Return None if it may pass, else the seconds until the next one may."""
     minute = now.astimezone(UTC).replace(second=0, microsecond=0)
     given = {"key": key.pk, "now": now, "minute": minute, "most": settings.KEY_RATE}
     return None if queries.rows(_COUNT, given) else 60 - now.second

@@ -43,7 +43,7 @@ def scope_of(scopes: list[str]) -> str:
 
 
 def resource_of(base: str, resource: str | None) -> str | None:
-    """The path that is meant by a resource indicator (RFC 8707), the one of MCP unless said; None if it is not ours."""
+    """Return the path that a resource indicator (RFC 8707) names, by default MCP's; None if it is not one of ours."""
     if resource is None:
         return "/mcp"
     path = resource.removeprefix(base).rstrip("/") or EVERYWHERE
@@ -63,7 +63,7 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Agreed:
-    """Request of a program to a person."""
+    """A checked authorization request of a program."""
 
     client: OAuthClient
     redirect_uri: str
@@ -97,7 +97,7 @@ def find_code(client_id: str, text: str) -> OAuthCode | None:
 
 
 def find_refresh(client_id: str, text: str, *, now: datetime) -> OAuthToken | None:
-    """Find a refresh token. One that was used already ends what it gave, with any other error in the request."""
+    """Find a refresh token. Reusing a used one revokes all that it granted, whatever else is wrong with the request."""
     token = find_token(TokenKind.REFRESH, text, client_id=client_id)
     if token is not None and token.used_at is not None:
         _end(token.key_id, now=now)
@@ -105,7 +105,7 @@ def find_refresh(client_id: str, text: str, *, now: datetime) -> OAuthToken | No
 
 
 def open_by_code(code: OAuthCode, *, now: datetime) -> Tokens:
-    """The first tokens. A code that comes a second time was stolen by one of the two: what it gave ends."""
+    """Exchange an authorization code for its first tokens. A code that comes twice was stolen: its grant ends."""
     with transaction.atomic():
         locked = OAuthCode.objects.select_for_update(of=("self",)).select_related(
             "client", "user", "workspace"
@@ -165,7 +165,7 @@ def end(token: OAuthToken, *, now: datetime) -> None:
 
 
 def end_all_of(user: User, *, by: User, now: datetime) -> int:
-    """Revoke what this person let programs do, and what they agreed to a moment ago; how many programs it was."""
+    """Revoke all grants of this person and their recent consents. Return how many programs had one."""
     with transaction.atomic():
         OAuthCode.objects.filter(user=user, key=None).delete()
         User.objects.select_for_update(no_key=True).get(pk=user.pk)  # who is opening by a code is waited for
@@ -181,7 +181,7 @@ def sweep_tokens(*, now: datetime) -> int:
 
 
 def _opened_anew(code: OAuthCode, *, now: datetime) -> Tokens:
-    """A key for what was agreed to, in the place of what the same program had there before."""
+    """Replace the program's key in this workspace by one for the new grant."""
     if not code.user.is_active:
         raise GrantRefused(_("This account is closed."))
     User.objects.select_for_update(no_key=True).get(pk=code.user_id)  # of two codes at once one stays
@@ -269,7 +269,7 @@ UNSEEN = dict.fromkeys(
 
 
 def register(name: str, redirect_uris: Sequence[str], *, now: datetime) -> OAuthClient:
-    """A new program. Raises Invalid for an address that nobody should be sent to."""
+    """Register a program. Raises Invalid for a redirect address that is not safe."""
     if not 1 <= len(redirect_uris) <= MOST_ADDRESSES:
         raise Invalid(fields={"redirect_uris": _("must have 1 to %s addresses") % MOST_ADDRESSES})
     for each in redirect_uris:
@@ -295,7 +295,7 @@ def find(public_id: str) -> OAuthClient | None:
 
 
 def is_registered(client: OAuthClient, redirect_uri: str) -> bool:
-    """Letter by letter; of a program on the person's own computer the port may be another each time (RFC 8252)."""
+    """Compare redirect addresses exactly; on a loopback address the port may differ (RFC 8252)."""
     return any(
         each == redirect_uri or _but_for_its_port(each) == _but_for_its_port(redirect_uri) is not None
         for each in client.redirect_uris
@@ -303,7 +303,7 @@ def is_registered(client: OAuthClient, redirect_uri: str) -> bool:
 
 
 def sweep_clients(*, now: datetime) -> int:
-    """Forget programs that nobody let in; how many."""
+    """Delete programs that registered some time ago and were never authorized. Return how many."""
     return _unused().filter(created_at__lt=now - UNUSED_FOR).delete()[0]
 
 
@@ -324,7 +324,7 @@ def _is_safe(address: str) -> bool:
 
 
 def _but_for_its_port(address: str) -> SplitResult | None:
-    """None for what is on no loopback address."""
+    """Return a loopback address without its port; None for any other address."""
     parts = _split(address)
     if (
         parts is None

@@ -46,7 +46,7 @@ class Provider:
         return client_information(found) if found else None
 
     async def register_client(self, client_info: Client) -> None:
-        """The SDK answers with what it is given here, changed: nobody has a secret, and all may ask for all."""
+        """Register the client and complete ``client_info``, which the SDK returns: no secret, all scopes."""
         addresses = [str(each) for each in client_info.redirect_uris or ()]
         try:
             made = await sync_to_async(oauth.register)(client_info.client_name or "", addresses, now=self.now)

@@ -96,7 +96,7 @@ def _save(person: User, values: Values) -> None:
 
 
 def _verify(person: User) -> None:
-    """The directory knows whose address it is; no other is theirs any more."""
+    """Mark the address as verified by the directory, and drop the person's other addresses."""
     theirs = EmailAddress.objects.filter(user=person)
     theirs.exclude(email__iexact=person.email).delete()
     if person.email:
@@ -206,7 +206,9 @@ class Group:
 
 
 def values_of(resource: Mapping[str, Any]) -> Values:
-    """Return the values of a whole resource, as it is made or replaced: what it leaves out is empty, and active."""
+    """Return the values of a whole SCIM resource (POST, PUT). Missing attributes are empty, a missing ``active`` is
+    true.
+    """
     found: Values = {"first_name": "", "last_name": "", "email": "", "active": True}
     for name, value in resource.items():
         found |= _attribute(name.lower(), value)
@@ -214,7 +216,7 @@ def values_of(resource: Mapping[str, Any]) -> Values:
 
 
 def changes_of(body: Mapping[str, Any]) -> Values:
-    """Return the values of a PATCH: its operations in their order, the last one for each attribute."""
+    """Return the values of a PATCH. Of several operations on one attribute the last one counts."""
     found: Values = {}
     for kind, path, value in _operations(body):
         if kind == "remove":
@@ -225,7 +227,7 @@ def changes_of(body: Mapping[str, Any]) -> Values:
 
 
 def group_of(resource: Mapping[str, Any]) -> Group:
-    """Return the group of a whole resource, as it is made or replaced."""
+    """Return the group in a whole SCIM resource (POST, PUT)."""
     found = Group()
     for name, value in resource.items():
         found = _of_group(found, "replace", name, value)
@@ -241,7 +243,7 @@ def group_after(group: Group, body: Mapping[str, Any]) -> Group:
 
 
 def asked_for(text: str, attribute: str) -> str | None:
-    """Return the value of a filter ``attribute eq "…"``; None without one."""
+    """Return the value of a filter ``attribute eq "…"``; None without a filter."""
     if not text:
         return None
     match = _FILTER.fullmatch(text[:1000])
@@ -251,7 +253,7 @@ def asked_for(text: str, attribute: str) -> str | None:
 
 
 def _operations(body: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Yield kind, path and value of each operation of a PATCH; without a path the value is an object."""
+    """Yield type, path and value of each operation of a PATCH. Without a path the value is an object."""
     if body.get("schemas") not in (None, [PATCH]):
         raise ScimError(400, "schemas must name the PatchOp message.", "invalidSyntax")
     operations = {name.lower(): value for name, value in body.items()}.get("operations")
@@ -325,7 +327,7 @@ def _attribute(name: str, value: Any) -> Values:
 
 
 def _first_email(value: Any) -> Any:
-    """The primary one, else the first."""
+    """Return the primary address, else the first one."""
     if not isinstance(value, list):
         return value or ""
     if not all(isinstance(each, Mapping) for each in value):

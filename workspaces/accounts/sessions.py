@@ -90,7 +90,7 @@ def end_session(session_id: str, *, by: User) -> SignIn:
 
 
 def end_other_sessions(user: User, *, keep: str | None, by: User | None) -> int:
-    """End every session of a person but the one with the key ``keep``; how many."""
+    """End every session of a person except the one with the key ``keep``. Return how many."""
     return _end(list(SignIn.objects.filter(user=user).exclude(session_key=keep or "")), by=by)
 
 
@@ -108,14 +108,14 @@ def sweep(*, now: datetime) -> int:
 
 
 def device_of(user_agent: str) -> str:
-    """ "Firefox on Linux", from what a browser says of itself; empty if it says nothing we know."""
+    """Return a name such as "Firefox on Linux" from a User-Agent header; empty if it is not known."""
     browser = next((name for name, shape in BROWSERS if re.search(shape, user_agent[:500])), "")
     system = next((name for name, shape in SYSTEMS if re.search(shape, user_agent[:500])), "")
     return f"{browser} on {system}" if browser and system else browser or system
 
 
 def _end(sign_ins: list[SignIn], *, by: User | None) -> int:
-    """Return how many of them still were sessions; the others were over already, and only their rows go."""
+    """Delete these sign-ins with their sessions. Return how many sessions were still open."""
     with transaction.atomic():
         open_ones = Session.objects.filter(session_key__in=[sign_in.session_key for sign_in in sign_ins])
         keys = set(open_ones.values_list("session_key", flat=True))

@@ -69,7 +69,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return cleaned
 
     def generate_unique_username(self, txts: list[str | None], regex: str | None = None) -> str:
-        """For who comes by single sign-on: none that looks like another's either."""
+        """Return a user name for single sign-on that does not look like another user's."""
         name: str = super().generate_unique_username(txts, regex)
         for candidate in (
             name,
@@ -105,7 +105,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return [ours.get(stage, stage) for stage in super().get_login_stages()]
 
     def get_reauthentication_methods(self, user: User | AnonymousUser) -> list[dict[str, Any]]:
-        """With two-factor sign-in on, a code alone shows that it is you: a password may be what was stolen."""
+        """With two-factor sign-in on, accept a code only: the password may be what was stolen."""
         methods: list[dict[str, Any]] = super().get_reauthentication_methods(user)
         return [method for method in methods if method["id"] == BY_CODE] or methods
 
@@ -194,7 +194,7 @@ def _signed_in(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> 
 def _failed(
     sender: Any, credentials: dict[str, Any], request: HttpRequest | None = None, **kwargs: Any
 ) -> None:
-    """Return the account that was tried, if it is one: typed text is not kept, it may be a password in the wrong field.
+    """Return the account that a failed sign-in names, if it exists. The typed text is not kept: it may be a password.
 
     Of one account no more come than its limits let through; of names that nobody has ``MOST_UNKNOWN`` a minute, so
     that a flood of them from many addresses does not fill the log.
@@ -244,7 +244,7 @@ def _reauthenticated(
 
 
 def _new_password(sender: Any, request: HttpRequest, user: User, signal: Any, **kwargs: Any) -> None:
-    """End all other sessions of a person at a new password, also of open pages, with the programs they authorized."""
+    """End a person's other sessions, open pages and authorized programs when their password changes."""
     reset = signal is account.password_reset
     record(Verb.PASSWORD_RESET if reset else Verb.PASSWORD_CHANGED, by=user)
     oauth.end_all_of(user, by=user, now=timezone.now())
@@ -261,7 +261,9 @@ def _two_factor(sender: Any, user: User, authenticator: Authenticator, signal: A
 
 
 def _single_sign_on(sender: Any, request: HttpRequest, signal: Any, **kwargs: Any) -> None:
-    """Also as somebody first opens the account that the directory made for them: nobody is signed in then."""
+    """Record that a provider's account was connected or disconnected. At the first sign-in to an account that a
+    directory made nobody is signed in yet.
+    """
     added = signal is social.social_account_added
     person = request.user if request.user.is_authenticated else kwargs["sociallogin"].user
     record(Verb.SIGN_ON_CONNECTED if added else Verb.SIGN_ON_DISCONNECTED, by=cast(User, person))
@@ -356,7 +358,9 @@ class ProviderSignupForm(SocialSignupForm):
 
 
 class FirstAddressStage(EmailVerificationStage):
-    """allauth's, for who signed up and has never been in: everybody else came another way, or before the rule."""
+    """allauth's stage, only for people who signed up and never signed in: all others came another way, or before the
+    rule.
+    """
 
     def handle(self) -> Any:
         user = self.login.user
@@ -377,8 +381,8 @@ RIGHTS = ("is_staff", "is_superuser")
 
 
 def is_next(request: HttpRequest) -> bool:
-    """Whether who signs up by this request would be the first. Within the transaction that makes them: until it is
-    over nobody else is made, so that of two at once one is.
+    """Return whether this sign-up makes the first account. Call it in the transaction that creates the user: it locks,
+    so that of two parallel sign-ups only one is first.
     """
     if not (serves_only_here() and comes_from_here(request)):
         return False

@@ -1,5 +1,5 @@
-"""Single sign-on: allauth speaks OpenID Connect with the one provider that the settings name, and OAuth with those
-where anybody may have an account. Who may come in by them, and what is kept of people.
+"""Single sign-on through allauth: OpenID Connect with the configured provider, and OAuth with public providers. Decides
+who may sign in and what is stored of them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ OPEN_TO_ALL: dict[str, type[OAuth2Adapter]] = {
 
 
 class SingleSignOn(DefaultSocialAccountAdapter):
-    """Our answers to allauth about people who come from the provider."""
+    """allauth's adapter for people who come from a provider."""
 
     def authenticate_by_email(self, sociallogin: SocialLogin) -> tuple[User, str] | None:
         """Return the account that a directory made (``accounts.provisioning``), that nobody has signed in to yet, and
@@ -71,7 +71,7 @@ class SingleSignOn(DefaultSocialAccountAdapter):
         return [app for app in apps if provider in (None, app.provider, app.provider_id)]
 
     def populate_user(self, request: HttpRequest, sociallogin: SocialLogin, data: dict[str, Any]) -> Any:
-        """Keep only a name and an address, of an allowed length, of all that a provider may send."""
+        """Keep only a name and an address of a permitted length from the provider's data."""
         if "\x00" in sociallogin.account.uid:
             raise ValueError("an id with a NUL")
         told = {name: str(value).replace("\x00", "")[:150] for name, value in data.items() if value}
@@ -99,7 +99,7 @@ class SingleSignOn(DefaultSocialAccountAdapter):
         return user
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
-        """Asked at every sign-in: who has left the company's domain comes in by a password alone, if they have one."""
+        """Refuse people outside the permitted domains, at every sign-in. A password, if they have one, still works."""
         domains = domains_for(sociallogin)
         if domains and not _is_of_a_domain(sociallogin, domains):
             page = render(request, "socialaccount/not_let_in.html", {"domains": domains}, status=403)
@@ -149,7 +149,7 @@ def begin(request: HttpRequest, provider_id: str) -> HttpResponse:
 
 @login_not_required
 def come_back(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """From the provider, with what it says of a person: none of that is believed to be of the right shape or length."""
+    """Handle the provider's redirect. Its data about a person is not trusted to have the right form or length."""
     try:
         answer = _step(OAuth2CallbackView, request, provider_id)
     except (ImproperlyConfigured, ValidationError, AttributeError, KeyError, TypeError, ValueError):

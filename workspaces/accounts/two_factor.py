@@ -1,4 +1,4 @@
-"""Storage of two-factor sign-in: allauth's secrets of authenticator apps and seeds of recovery codes, sealed."""
+"""Two-factor sign-in: required for some, with allauth's secrets encrypted and each code valid once."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class MfaAdapter(DefaultMFAAdapter):
 
 
 def rewrite_secrets(rows: Any, change: Callable[[str], str]) -> int:
-    """Put every secret of these rows (of authenticators, or of their table in a migration) through ``change``."""
+    """Apply ``change`` to each secret of these rows, which may be historical models in a migration."""
     number = 0
     with transaction.atomic():
         for row in rows.select_for_update().order_by("pk").iterator():
@@ -101,7 +101,9 @@ def rewrite_secrets(rows: Any, change: Callable[[str], str]) -> int:
 
 
 def reseal() -> int:
-    """Every secret under the first of the present keys; how many rows. One that none opens is left as it is."""
+    """Encrypt every secret with the first of the present keys; return how many rows changed. A secret that no key opens
+    stays.
+    """
 
     def anew(sealed: str) -> str:
         try:

@@ -1,4 +1,4 @@
-"""Assistants of a workspace: finding, making, changing, archiving. Editors write them, every member uses them."""
+"""Assistants of a workspace: finding, making, changing, archiving. Editors change them, every member uses them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def get_agent(
 
 
 def agents_in_use(workspace: Workspace) -> list[Agent]:
-    """Return the assistants that a new chat may begin with, by name, without their instructions."""
+    """Return the assistants that are not archived, by name, without their instructions."""
     return list(workspace.agents.in_use().order_by(Lower("name")).defer("instructions"))
 
 
@@ -79,7 +79,9 @@ def update_agent(
     description: str | None = None,
     instructions: str | None = None,
 ) -> Agent:
-    """Change what is passed; ``None`` leaves it. Its chats follow the new instructions from their next answer on."""
+    """Change the given fields; ``None`` leaves one as it is. Its chats follow new instructions from their next answer
+    on.
+    """
     given = {"name": name, "description": description, "instructions": instructions}
     values = _cleaned(**{field: text for field, text in given.items() if text is not None})
     with transaction.atomic():
@@ -91,7 +93,7 @@ def update_agent(
 
 
 def archive_agent(agent: Agent, *, by: User, now: datetime) -> Agent:
-    """No new chat begins with it. Its chats go on, and what it remembers stays theirs. Twice does nothing more."""
+    """Archive an assistant: no new chat can choose it. Its chats and memories stay. Idempotent."""
     with transaction.atomic():
         lock_as_editor(agent.workspace, by)
         if agent.archived_at is None:

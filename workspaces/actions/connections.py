@@ -1,4 +1,6 @@
-"""Making, changing, deleting connections. Administrators make those for everybody, people their own if allowed."""
+"""Actions on connections to models: create, change, delete, try and connect. Administrators manage shared connections;
+people manage their own if the settings allow it.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ NOT_YOURS = later("This connection does not exist, or you do not have access to 
 
 @dataclass(frozen=True)
 class Used:
-    """Chats and workspaces that had chosen a connection and go back to their next choice."""
+    """Counts of chats and workspaces that had chosen a deleted connection."""
 
     workspaces: int = 0
     chats: int = 0
@@ -81,7 +83,7 @@ def may_connect(user: User) -> bool:
 
 
 def get_connection(user: User, public_id: str, *, to: str = "use") -> Connection:
-    """A connection that this person may use; with ``to`` change or delete, one that is theirs to.
+    """Return a connection that this person may use, or with ``to`` one that they may change or delete.
 
     NotFound for others' own ones, Forbidden for the shared ones of the administrators.
     """
@@ -99,7 +101,7 @@ def get_connection(user: User, public_id: str, *, to: str = "use") -> Connection
 
 
 def draft_connection(*, by: User, now: datetime, shared: bool = False, **values: Any) -> Connection:
-    """A new one: ``name``, ``base_url``, ``model``, ``api_key`` and what the model can do; looked at, and not kept yet.
+    """Return an unsaved connection from checked ``name``, ``base_url``, ``model``, ``api_key`` and capabilities.
 
     ``shared``: for everybody, by administrators alone. Forbidden where people may have none, Invalid for a wrong value.
     """
@@ -113,7 +115,7 @@ def draft_connection(*, by: User, now: datetime, shared: bool = False, **values:
 
 
 def create_connection(*, by: User, now: datetime, **values: Any) -> Connection:
-    """The same, kept. Conflict where somebody has too many."""
+    """Create a connection. Raises Conflict if the person has too many."""
     made = draft_connection(by=by, now=now, **values)
     with transaction.atomic():
         if not made.is_shared:
@@ -128,7 +130,7 @@ def create_connection(*, by: User, now: datetime, **values: Any) -> Connection:
 
 
 def update_connection(connection: Connection, *, by: User, now: datetime, **changes: Any) -> Connection:
-    """Change what is passed. Without ``api_key`` the key stays, unless the address goes to another server.
+    """Change the given fields. Without ``api_key`` the key stays, unless the address changes to another server.
 
     Turns that begin after this use the new values, in every process.
     """
@@ -253,7 +255,7 @@ def _set(connection: Connection, values: dict[str, Any]) -> None:
 
 
 def _set_prices(connection: Connection, values: dict[str, Any]) -> dict[str, str]:
-    """Set the prices per million tokens, in decimals; return what is wrong with them."""
+    """Set the prices per million tokens from decimals. Return the errors by field."""
     wrong: dict[str, str] = {}
     for name in PRICES:
         if name in values:
@@ -268,7 +270,7 @@ def _set_prices(connection: Connection, values: dict[str, Any]) -> dict[str, str
 
 
 def _wrong_address(connection: Connection) -> str:
-    """Return what is wrong with it without a connection; the rest is checked at every connection."""
+    """Return what is wrong with an address, as far as it can be told without a connection."""
     url = connection.base_url
     example = _("Must be an address such as https://api.example.org/v1.")
     if problem := wrong_shape(url, longest=URL_LENGTH, example=example):
@@ -293,8 +295,8 @@ class Connected:
 
 
 def list_offered(*, by: User, now: datetime, **values: Any) -> list[str]:
-    """The models of a server, by name. Forbidden; Invalid where the address is wrong, or nobody there lists any;
-    TooManyRequests.
+    """Return the model names that a server lists. Raises Forbidden, TooManyRequests, or Invalid for a wrong address or
+    a server without a list.
     """
     draft = _draft(by=by, now=now, **values | {"name": "-", "model": "-"})
     spend("model tests", by, now=now)
@@ -309,14 +311,14 @@ def list_offered(*, by: User, now: datetime, **values: Any) -> list[str]:
 
 
 def try_out(*, by: User, now: datetime, **values: Any) -> Report:
-    """Whether it would answer, without keeping anything. Half a minute at the most. As ``list_offered``."""
+    """Test a connection without saving it; half a minute at most. Raises as ``list_offered``."""
     draft = _draft(by=by, now=now, **values)
     spend("model tests", by, now=now)
     return replace(report_on(draft), hints=[])  # what it can do is kept as it was tried
 
 
 def connect(*, by: User, now: datetime, place: Workspace | None, **values: Any) -> Connected | Report:
-    """Try it, and keep it if it answers, to answer in ``place``; else what did not work. As ``try_out``."""
+    """Test a connection and save it for ``place`` if it answers, else return the report. Raises as ``try_out``."""
     report = try_out(by=by, now=now, **values)
     if not report.answers:
         return report
@@ -341,7 +343,7 @@ def answers_in(place: Workspace | None, connection: Connection, *, by: User) -> 
 
 
 def usable(names: Iterable[str]) -> list[str]:
-    """Return those of a server's names that can be a model's name here."""
+    """Return those of a server's model names that are valid here."""
     return [name for name in names if 0 < len(name) <= MODEL_LENGTH and not CONTROL.search(name)]
 
 
@@ -350,7 +352,7 @@ def _draft(*, by: User, now: datetime, **values: Any) -> Connection:
 
 
 def _whole(values: dict[str, Any]) -> dict[str, Any]:
-    """With what the form leaves out: the name is the model's, and one on this machine is local."""
+    """Complete the form's values: by default the name is the model's, and a model on this machine is local."""
     is_local = False
     with suppress(ValueError):  # no address: the form says so
         is_local = Endpoint(values["base_url"], "", "").is_on_this_machine
@@ -372,7 +374,7 @@ CONTEXT = 4096
 
 @dataclass(frozen=True)
 class Running:
-    """A server that answered, and its models by their own names; none if it has none yet."""
+    """A local server that answered, with its models by name; none if it has none yet."""
 
     key: str  # of SERVERS
     name: str
@@ -392,7 +394,7 @@ def find(*, by: User, now: datetime) -> list[Running]:
 
 
 def running() -> list[Running]:
-    """The same for a caller who has been let and has counted it."""
+    """As ``find``, for a caller who has checked the right and counted the request."""
     with ThreadPoolExecutor(len(SERVERS)) as asking:
         found = list(asking.map(_models_at, SERVERS))
     return [
@@ -405,9 +407,8 @@ def running() -> list[Running]:
 def connect_local(
     server: str, model: str, *, by: User, now: datetime, place: Workspace | None = None
 ) -> Connected | Report:
-    """Try a model that one of them offers, and connect it if it answers, to answer in ``place``, where this person owns
-    it and nothing else is chosen; else what did not work. Half a minute at the most. For everybody if an administrator
-    does it.
+    """Test a model of a local server and connect it for ``place`` if it answers and this person owns that workspace,
+    which has no choice yet; else return the report. Half a minute at most. An administrator connects it for everybody.
 
     Forbidden, NotFound for another server, Invalid for a model that it does not offer, TooManyRequests.
     """

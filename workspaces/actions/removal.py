@@ -1,4 +1,4 @@
-"""Removal for good: counts, and the part of the apps above when a workspace or a person goes.
+"""Removal for good: counts, purging, and hooks of the apps above for the removal of a workspace or a person.
 
 Rows that hang on a workspace or a person by a foreign key go with it. What a room keeps beside that (rows that name
 their place by number or id, files) it removes itself: it registers a function here, and the lower room calls it.
@@ -40,7 +40,7 @@ def register_room(room: Room) -> None:
 
 
 def empty(*, workspace_ids: Iterable[int], by: User, user_id: int | None = None) -> Counts:
-    """Remove what the apps above keep of these workspaces and this person; the uppermost app first.
+    """Remove the rows of the apps above that belong to these workspaces and this person, the uppermost app first.
 
     What others keep there for themselves is not counted: how much it was is not ``by``'s to know.
     """
@@ -52,7 +52,7 @@ def empty(*, workspace_ids: Iterable[int], by: User, user_id: int | None = None)
 
 
 def counted(by_label: Mapping[str, int]) -> Counts:
-    """Translate the result of a queryset's ``delete()`` into words; without bare links of single people."""
+    """Translate the result of a queryset's ``delete()`` into counts by name, without many-to-many rows."""
     gone: Counts = Counter()
     for label, number in by_label.items():
         model = apps.get_model(label)
@@ -90,7 +90,7 @@ KNOWN: Mapping[str, Promise] = {
 
 
 def lines_of(removed: Counts) -> list[tuple[str, int]]:
-    """Return the removed counts in words of the pages: the largest first, unnamed ones at the end."""
+    """Return removed counts with the names that pages use: the largest first, all others together at the end."""
     lines: Counter[str] = Counter()
     for name, number in removed.items():
         if name in KNOWN:
@@ -108,8 +108,8 @@ def purge_deleted(
     seconds: float,
     most: int,
 ) -> int:
-    """Remove what was deleted ``MEMORYHUB_PURGE_AFTER_DAYS`` ago, by key and ``most`` in a transaction, for about so
-    many seconds; how many.
+    """Remove rows deleted more than ``MEMORYHUB_PURGE_AFTER_DAYS`` ago, ``most`` in a transaction, for about
+    ``seconds``. Return how many.
     """
     if not settings.PURGE_AFTER_DAYS:
         return 0

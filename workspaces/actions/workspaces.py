@@ -25,7 +25,7 @@ DESCRIPTION_LENGTH = 2000
 
 
 def create_workspace(*, name: str, description: str = "", by: User, public_id: str = "") -> Workspace:
-    """A new workspace, owned by ``by`` and carrying their ``role``. ``public_id``: the one it had elsewhere.
+    """Create a workspace owned by ``by``, and return it with their ``role``. ``public_id``: an imported one's id.
 
     Raises Invalid, and QuotaReached for who has made as many as one person may.
     """
@@ -52,7 +52,7 @@ def update_workspace(
     share_links: bool | None = None,
     connection_id: str | None = None,
 ) -> Workspace:
-    """Change what is passed; ``None`` leaves it as it is. Owners only.
+    """Change the given fields; ``None`` leaves one as it is. Owners only.
 
     ``private_short_term``: whether a person's other chats get short summaries of their private chats here.
     ``reviews_proposals``: whether what viewers or models propose waits for an editor. ``local_only``: whether its
@@ -126,7 +126,8 @@ def change_role(workspace: Workspace, *, user: User, role: str, by: User) -> Mem
 
 
 def remove_member(workspace: Workspace, *, user: User, by: User) -> None:
-    """Owners remove anybody, anybody may leave. Never the last owner, nor from their default workspace.
+    """Remove a member. Owners remove anybody, everybody may leave; not the last owner, nor anybody from their own
+    workspace.
 
     Who was removed comes in again by no invitation that was made before: an owner adds them, or makes a new one.
     """
@@ -144,19 +145,19 @@ def remove_member(workspace: Workspace, *, user: User, by: User) -> None:
 
 
 def set_memory_default(user: User, enabled: bool) -> None:
-    """Store the person's answer to the question whether automatic memory is on in their chats."""
+    """Store whether automatic memory is on by default in the person's chats."""
     user.memory_default = enabled
     user.save(update_fields=["memory_default"])
 
 
 def set_short_term_everywhere(user: User, enabled: bool) -> None:
-    """Return whether this person's chats get summaries of their recent chats in other workspaces, too."""
+    """Store whether the person's chats also get summaries of their recent chats in other workspaces."""
     user.short_term_everywhere = enabled
     user.save(update_fields=["short_term_everywhere"])
 
 
 def set_language(user: User, language: str) -> None:
-    """In which language this person's pages and mails are; empty: as their browser asks. Raises Invalid."""
+    """Set the language of a person's pages and mails; empty for the browser's. Raises Invalid."""
     if language and language not in dict(settings.LANGUAGES):
         raise Invalid(fields={"language": _("is not a language of these pages")})
     user.language = language
@@ -164,7 +165,9 @@ def set_language(user: User, language: str) -> None:
 
 
 def lost_right(workspace: Workspace, user: User, by: User | None, *, had: str) -> None:
-    """A right that a person had ends: no open link gives back what others took, webhooks of a former owner stop."""
+    """Mark the open invitations as used by a person who lost a right, so that none gives it back, and have the webhooks
+    of a former owner turned off.
+    """
     if user != by:
         closed_to = Func(F("used_by"), Value(user.pk), function="array_append")
         still_open = Invitation.objects.filter(workspace=workspace, revoked_at=None)
@@ -224,7 +227,7 @@ def _clean_description(description: str) -> str:
 
 
 def clean_text(field: str, text: str, *, low: int, high: int) -> str:
-    """The text, if it has so many characters and all of them can be stored; else Invalid, naming the field."""
+    """Return the text. Raises Invalid, naming the field, if it has too few or too many characters or cannot be stored."""
     if not low <= len(text) <= high:
         raise Invalid(
             fields={field: _("Must have %(low)s to %(high)s characters.") % {"low": low, "high": high}}
