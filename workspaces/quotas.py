@@ -85,7 +85,7 @@ _rows: dict[str, list[Rows]] = {"workspaces": [lambda user: Workspace.objects.fi
 
 
 def register_quota(what: str, rows: Rows) -> None:
-    """Count these of a person as ``what``; as "bytes" the sum of their ``size``."""
+    """Register rows that count against a person's quota ``what``; for "bytes" the sum of their ``size``."""
     _rows.setdefault(what, []).append(rows)
 
 
@@ -96,7 +96,7 @@ def quota_of(user: User, what: str) -> Quota:
 
 
 def brought_by(by: User | None, name: User | None) -> int | None:
-    """Key of whose room it takes, where ``by`` writes in another ``name``: nobody fills the room of somebody else.
+    """Return the key of the person whose quota a row counts against, if ``by`` writes in another person's ``name``.
 
     None: it takes that of the name, also where a superuser brings back what was there.
     """

@@ -1,4 +1,4 @@
-"""The rules themselves: what an owner sets, within what the operator allows, and what would go by them."""
+"""Retention rules of a workspace: owners set them within the operator's limits, a job deletes by them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Rules = Mapping[str, int | None]
 
 @dataclass(frozen=True)
 class Bounds:
-    """Range of an owner's choice, in days; ``most`` 0: for good as well."""
+    """Range of an owner's choice in days. ``most`` 0: unlimited is allowed."""
 
     least: int
     most: int
@@ -50,7 +50,7 @@ def rules_of(workspace: Workspace) -> Rules:
 
 
 def in_force(rules: Rules) -> Rules:
-    """With what the operator allows at most: the shorter one holds."""
+    """Return the rules with the operator's maximum applied: the shorter one holds."""
     return {
         name: min((days for days in (rules[name], bounds(name).most) if days), default=None) for name in NAMES
     }
@@ -79,7 +79,7 @@ def set_rules(workspace: Workspace, *, by: User, now: datetime, **days: int | No
 
 
 def check(days: Rules) -> None:
-    """Raise Invalid for what is no number of days, or none that may be chosen."""
+    """Raise Invalid for values that are not days or are out of bounds."""
     wrong: dict[str, str] = {}
     for name, number in days.items():
         if name not in NAMES:
@@ -111,7 +111,7 @@ def older(rows: QuerySet[Any], kind: Kept, before: datetime | Combinable) -> Que
 
 
 def is_overdue(kind_name: str, workspace: Workspace, since: datetime, *, now: datetime) -> bool:
-    """Return whether a thing kept ``since`` would go at once: the time of one that a person restores starts again."""
+    """Return whether something kept ``since`` would be deleted at once; restoring it then starts its time again."""
     days = in_force(rules_of(workspace))[kind_name]
     return days is not None and since < now - timedelta(days=days)
 
@@ -185,7 +185,7 @@ BATCH = 50  # rows locked at a time: nobody waits for more than these few delete
 
 
 def sweep(*, now: datetime, seconds: float) -> tuple[int, bool]:
-    """Delete what was kept for its time, for about so many seconds; how many, and whether that was all of it.
+    """Delete what is past its time, for about ``seconds``. Return how many rows, and whether all were done.
 
     Nothing is looked for where nobody has set a rule: one query.
     """

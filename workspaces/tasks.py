@@ -41,7 +41,7 @@ def sweep() -> str:
 
 @job
 def keep_for_a_time() -> str:
-    """Every hour: delete what was kept for its time, for a third of a job's time; it queues itself for the rest."""
+    """Apply the retention rules, hourly, for a third of a job's time. Queues itself again if work is left."""
     number, is_all = retention.sweep(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 3)
     if not is_all:
         async_task("workspaces.tasks.keep_for_a_time", task_name="retention")
@@ -50,7 +50,7 @@ def keep_for_a_time() -> str:
 
 @job
 def retry_mail() -> str:
-    """Every minute, where there is a server for mail: what it did not take before."""
+    """Retry waiting mail, every minute, if a mail server is configured."""
     number = email_backend.retry(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 3) if mail.is_set() else 0
     return f"{number} mails sent"
 
@@ -67,7 +67,7 @@ def rebuild() -> str:
 
 @job
 def keep_indexes() -> str:
-    """Vector indexes and counts of large places where they pay, and nowhere else; what was done, in a sentence."""
+    """Build and drop the vector indexes and counts of large workspaces. Return a sentence about it."""
     return str(indexes.keep_up(now=timezone.now()))
 
 
@@ -92,11 +92,11 @@ def sweep_readings() -> str:
 
 @job
 def tell_webhooks() -> str:
-    """Tell what is due."""
+    """Send the webhook deliveries that are due."""
     return sending.send_alone(seconds=settings.JOB_TIMEOUT / 4)
 
 
 @job
 def send_webhooks() -> None:
-    """Every minute: retry what failed, and continue what a dead process left behind."""
+    """Retry failed webhook deliveries, and continue those of a process that died, every minute."""
     hooks.queue_one()

@@ -227,7 +227,7 @@ def _clean_description(description: str) -> str:
 
 
 def clean_text(field: str, text: str, *, low: int, high: int) -> str:
-    """Return the text. Raises Invalid, naming the field, if it has too few or too many characters or cannot be stored."""
+    """Return the text. Raises Invalid, naming the field, for a wrong length or characters that cannot be stored."""
     if not low <= len(text) <= high:
         raise Invalid(
             fields={field: _("Must have %(low)s to %(high)s characters.") % {"low": low, "high": high}}

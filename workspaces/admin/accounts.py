@@ -1,4 +1,4 @@
-"""Accounts: what they may do, closing and reopening them."""
+"""Admin of accounts, their groups and API keys: rights, closing, reopening and deleting."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
 
     @admin.display(description="tokens per month")
     def tokens(self, person: User) -> str:
-        """The budget as who may not set it sees it."""
+        """Show the budget to staff who may not set it."""
         budget = getattr(person, "budget", None)
         return "-" if budget is None or budget.tokens is None else f"{budget.tokens:,}"
 
@@ -128,17 +128,17 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         return below and super().has_change_permission(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """Accounts are closed, or deleted by an action that hands over what others need."""
+        """Disable Django's deletion: an action deletes accounts, and hands over what others need."""
         return False
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
-        """Superusers alone change how somebody gets in and what they may do; closing an account is an action."""
+        """Let only superusers change sign-in and rights; an action closes accounts."""
         if is_superuser(request):
             return (*self.readonly_fields, "is_active")
         return [name for name in flatten_fieldsets(self.get_fieldsets(request, obj)) if name not in NAMES]
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
-        """Without the beginning of the password's hash, for who may not change it."""
+        """Hide the beginning of the password's hash from staff who may not change it."""
         shown = super().get_fieldsets(request, obj)
         if obj is None or is_superuser(request):
             return shown
@@ -161,7 +161,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
             self.message_user(request, *(TOLD if mail.is_set() else NOT_TOLD))
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
-        """For superusers. What was typed is not kept for when the question is answered: it is a password."""
+        """Set a password, for superusers. It is not stored while the action is confirmed."""
         if not is_superuser(request):
             raise PermissionDenied
         if request.method == "POST" and not typed_password_lately(request):
@@ -364,7 +364,7 @@ admin.site.unregister([SocialApp, SocialToken, SocialAccount])
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(ReadOnlyAdmin):
-    """API keys of programs. The keys themselves are stored nowhere, and their hashes are not shown."""
+    """Admin of API keys. Keys are not stored, and their hashes are not shown."""
 
     many = "keys"
     list_display = (

@@ -94,7 +94,7 @@ class LeanChangeList(ChangeList):
 
 
 class LeanAdmin(admin.ModelAdmin):
-    """The base of every list here."""
+    """Base of the admin's lists."""
 
     paginator = BoundedPaginator
     show_full_result_count = False
@@ -109,7 +109,7 @@ class LeanAdmin(admin.ModelAdmin):
         return rows
 
     def named(self, row: Any) -> str:
-        """Return the name of a row on the page that asks before an action."""
+        """Return a row's name for the confirmation page of an action."""
         return str(row)
 
     def get_search_fields(self, request: HttpRequest) -> Any:
@@ -123,15 +123,15 @@ class LeanAdmin(admin.ModelAdmin):
         return self.found(queryset, search_term.strip()), False
 
     def found(self, rows: models.QuerySet[Any], text: str) -> models.QuerySet[Any]:
-        """Return the result of a search of a list with ``ids``."""
+        """Search a list that has ``ids``."""
         return rows_by_id(rows, text, self.ids)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return LeanChangeList
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
-        """Exactly what the list's own filters ask: an address that asks how a hash or a secret begins, of the rows
-        or across what they refer to, could spell it out.
+        """Allow only the lookups of the list's own filters: a lookup such as ``startswith`` on a hash or a secret could
+        reveal it letter by letter.
         """
         return lookup in {
             f"{each}__exact" if isinstance(each, str) else getattr(each, "parameter_name", None)
@@ -151,7 +151,7 @@ class LeanAdmin(admin.ModelAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> Any:
-        """Saves through the domain. What it refuses appears in the form, in a second round."""
+        """Save through the domain, and show its refusal in the form by rendering it once more."""
         try:
             return self.save_or_show(request, object_id, form_url, extra_context)
         except DomainError as refusal:
@@ -176,7 +176,7 @@ class LeanAdmin(admin.ModelAdmin):
         self.note(request, queryset, DELETION, "")
 
     def note(self, request: HttpRequest, objects: Iterable[Any], flag: int, message: Any) -> None:
-        """Record the act in the admin's log and the audit log. By public id: a copy of a text would outlive it."""
+        """Record the action in the admin's log and the audit log, by public id: a copied text would outlive the row."""
         objects = list(objects)
         content_type = get_content_type_for_model(self.model)
         text = message if isinstance(message, str) else json.dumps(message)
@@ -229,7 +229,7 @@ def _word(text: str) -> str:
 
 
 def refused(form: type[forms.ModelForm], refusal: DomainError) -> type[forms.ModelForm]:
-    """The form with the domain's refusal as its errors, at the fields it names."""
+    """Return the form class with the domain's refusal as its errors, at the fields that it names."""
 
     class Refused(form):  # type: ignore[misc, valid-type]
         def clean(self) -> Any:
@@ -245,7 +245,7 @@ def refused(form: type[forms.ModelForm], refusal: DomainError) -> type[forms.Mod
 
 
 class ReadOnlyAdmin(LeanAdmin):
-    """Records that the system keeps of itself: to look at, never to type into. Actions may need 'change'."""
+    """Admin of records that the system writes: shown, never edited. Actions may need the change permission."""
 
     ordering: ClassVar[tuple[str, ...]] = ("-id",)
     sortable_by: ClassVar[tuple[str, ...]] = ()
@@ -273,7 +273,7 @@ class ReadOnlyInline(admin.TabularInline):
 
 
 def rows_by_id(rows: models.QuerySet[Any], text: str, fields: dict[str, str]) -> models.QuerySet[Any]:
-    """The rows with this public id; ``fields`` says in which column a prefix lies. Else nothing."""
+    """Return the rows with this public id; ``fields`` maps an id's prefix to its column. No rows for other text."""
     if not text:
         return rows
     field = fields.get(text.split("_")[0]) if PATTERN.fullmatch(text) else None
@@ -324,7 +324,7 @@ def action(label: str, permission: str, *, asks: str, danger: bool = False) -> C
 
 
 def offer_undo(model_admin: LeanAdmin, request: HttpRequest, action: str, keys: list[Any]) -> None:
-    """Have the message about what was just done carry a button that runs this action on those rows."""
+    """Add a button to the message about an action: it runs ``action`` on the rows with these keys."""
     if not keys or action not in model_admin.get_actions(request):
         return
     opts = model_admin.opts
@@ -356,12 +356,12 @@ def one_by_one(
 
 
 def with_rest(sentence: str, number: int, what: str) -> str:
-    """ "3 memories forgotten, 1 was already." """
+    """Return a sentence with a second count, such as "3 memories forgotten, 1 was already." for ``what="already"``."""
     return f"{sentence}, {counted(number, 'was', 'were')} {what}." if number else f"{sentence}."
 
 
 def counted(number: int, one: str, many: str) -> str:
-    """ "1 memory", "3 memories"."""
+    """Return a number with its noun, such as "1 memory" or "3 memories"."""
     return f"{number:,} {one if number == 1 else many}"
 
 
@@ -440,7 +440,7 @@ def _next(request: HttpRequest) -> str:
 
 
 def _back(request: HttpRequest) -> HttpResponse | None:
-    """To the page the action was begun on; None is Django's way to say the list."""
+    """Redirect to the page where the action began; None is Django's way back to the list."""
     return HttpResponseRedirect(_next(request)) if _next(request) else None
 
 
@@ -469,7 +469,7 @@ class ChangedBySuperusers(LeanAdmin):
 
 
 def acting_owner(workspace: Workspace, request: HttpRequest) -> User:
-    """Return the owner as whom staff act in the domain: they need no membership.
+    """Return the owner on whose behalf staff act in the domain: staff need no membership.
 
     Who it really was is in the audit log and the admin's.
     """

@@ -1,4 +1,4 @@
-"""Documents: what is being read, what could not be, what takes room. Neither their titles nor their text."""
+"""Admin of documents (reading state and size, without titles and text) and of assistants."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class DocumentAdmin(ReadOnlyAdmin):
         return rows_by_id(queryset, search_term, places), False
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        """Above the list, how much each kind takes of what is in use, the most first."""
+        """Add the storage used by each kind of file above the list, the largest first."""
         rows = Document.objects.live().values("media_type").annotate(number=Count("pk"), room=Sum("size"))
         figures = [
             {
@@ -210,7 +210,7 @@ class InUseFilter(ChoiceFilter):
 
 @admin.register(Agent)
 class AgentAdmin(ReadOnlyAdmin):
-    """Assistants of all workspaces with their instructions, and archiving those that should not be chosen."""
+    """Admin of the assistants of all workspaces: their instructions, and archiving them."""
 
     many = "assistants"
     list_display = ("name", "workspace", "created_by", "created_at", "archived_at")

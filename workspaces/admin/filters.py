@@ -16,7 +16,7 @@ from django.utils.functional import Promise
 
 
 class ChoiceFilter(admin.SimpleListFilter):
-    """Fixed choices (``offered``, with their titles), one of which holds when nothing is chosen. Costs no query.
+    """A filter with fixed choices (``offered``) and a default. Costs no query.
 
     Its title is its parameter's name where it has none, and so is the ``column`` that it compares. What asks for
     something else than that the column has it stands in ``rules``.
@@ -56,7 +56,7 @@ class ChoiceFilter(admin.SimpleListFilter):
 
 
 class NamedAutocomplete(AutocompleteSelect):
-    """Says what it is for while nothing is chosen: the box itself has no other name for a screen reader."""
+    """A search box with a placeholder and a name for screen readers."""
 
     def build_attrs(self, base_attrs: dict[str, Any], extra_attrs: dict[str, Any] | None = None) -> Any:
         attrs = super().build_attrs(base_attrs, extra_attrs)

@@ -1,4 +1,4 @@
-"""The connections of everybody: made, changed, tried out and deleted here. Those of people are theirs alone."""
+"""Admin of model connections: shared ones are made, changed, tried and deleted here, people's own only counted."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ConnectionAdminForm(forms.ModelForm):
         }
 
     def values(self, *, change: bool) -> dict[str, Any]:
-        """For the domain: of a change only what differs, and the key only where one was typed."""
+        """Return the values for the domain: of a change the changed fields, and the key only if one was typed."""
         names = [name for name in FIELDS if not change or name in self.changed_data]
         values = {name: self.cleaned_data[name] for name in names}
         key = self.cleaned_data["api_key"]
@@ -117,7 +117,7 @@ class ConnectionAdmin(ChangedBySuperusers):
         return super().get_queryset(request).filter(owner=None, deleted_at=None, is_built_in=False)
 
     def get_fieldsets(self, request: HttpRequest, obj: Connection | None = None) -> Any:
-        """To who may only look, without the key: shown beside the others, it would be unsealed."""
+        """Leave the key out for staff who may only view: showing it would decrypt it."""
         if obj and not self.has_change_permission(request, obj):
             first, *rest = self.fieldsets
             names = [name for name in first[1]["fields"] if name not in ("api_key", "forget_key")]
@@ -138,8 +138,8 @@ class ConnectionAdmin(ChangedBySuperusers):
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, *args: Any, **more: Any
     ) -> Any:
-        """Ask for confirmation before a change of a shared connection. The typed text is not kept in between:
-        it is a key.
+        """Ask for the password before a shared connection changes. The typed values are not kept meanwhile: one is a
+        key.
         """
         saves = object_id and request.method == "POST" and self.has_change_permission(request)
         if saves and not typed_password_lately(request):
@@ -180,7 +180,7 @@ class ConnectionAdmin(ChangedBySuperusers):
 
 
 def _number(users: str) -> Coalesce:
-    """Return the number of users of a connection, as a subquery: joined, each chat would count for each workspace."""
+    """Return a subquery that counts a connection's users. A join would count each chat once for each workspace."""
     rows = Connection.objects.filter(pk=OuterRef("pk")).order_by().values("pk")
     return Coalesce(Subquery(rows.annotate(number=Count(users)).values("number")), 0)
 

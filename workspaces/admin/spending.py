@@ -25,7 +25,7 @@ LATELY = timedelta(days=62)
 
 
 class PersonForm(UserChangeForm, BudgetFields):
-    """An account with what it may take in a month."""
+    """Form of an account with its monthly budget."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -73,7 +73,7 @@ class ModelFilter(ChoiceFilter):
 
 @admin.register(ModelUse)
 class ModelUseAdmin(ReadOnlyAdmin):
-    """Sums of a day in UTC: numbers alone, no texts."""
+    """Admin of model usage by day (UTC): numbers, no texts."""
 
     many = "sums"
     list_display = (

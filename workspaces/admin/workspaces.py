@@ -1,4 +1,4 @@
-"""Workspaces and their members."""
+"""Admin of workspaces and their members."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Shown(forms.Widget):
 
 
 class MembershipForm(forms.ModelForm):
-    """Only the row of a new member lets choose who it is: choices cost a query each."""
+    """Form of a member. Only a new row offers a choice of people: choices cost a query each."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -1,1 +1,1 @@
-"""Costs of models: the ledger of their calls, its totals, and budgets that warn and stop."""
+"""Costs of models: the ledger of their calls, monthly totals, and budgets that warn and stop."""

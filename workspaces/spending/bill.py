@@ -126,7 +126,7 @@ class Account:
 
 
 def rate_of(chosen: Chosen) -> Rate:
-    """Return the rate of the model that answers. A price that nobody has set is None: then no money is mentioned."""
+    """Return the rate of the model that answers. Without a price it is None, and no money is shown."""
     connection = chosen.connection
     if connection is not None:
         return Rate(connection.model if connection.is_shared else "", connection.price)
@@ -165,8 +165,8 @@ _OF_ALL = _ADD.format(target=f"(day, model) WHERE purpose = '{Purpose.INDEX}'")
 
 
 def record(account: Account, meter: Meter, *, now: datetime) -> Bill | None:
-    """Write down what the meter has; None where that is nothing. The meter lets go of it with the commit: done again
-    after a rollback it is counted once. One statement, whose row stays locked to the end of the transaction.
+    """Write the meter's usage to the ledger and return it; None if there is none. The meter is emptied on commit, so
+    usage is counted once after a rollback and a retry. One upsert, whose row stays locked until then.
     """
     total = meter.total()
     bill = put(account, total, now)
@@ -186,7 +186,7 @@ def counted(account: Account) -> Iterator[None]:
 
 
 def put(account: Account, total: Metered, now: datetime) -> Bill | None:
-    """Write this down, for a caller who has the meter let go of it by themselves once it is committed."""
+    """Write this usage to the ledger, for a caller that empties the meter itself after the commit."""
     if not total.usage.calls:
         return None
     bill = Bill.of(total, account.rate)
@@ -195,7 +195,7 @@ def put(account: Account, total: Metered, now: datetime) -> Bill | None:
 
 
 def record_embedding(model: str, usage: Usage) -> None:
-    """Record the usage of an embedder, which works for many at once: for the installation as a whole."""
+    """Record the usage of an embedder, which serves all workspaces: for the installation as a whole."""
     rate = Rate(model[:200], settings.EMBEDDING_PRICE)
     bill = Bill.of(Metered(usage, Parts()), rate)
     _write(_OF_ALL, Account(None, None, Purpose.INDEX, rate), bill, timezone.now())

@@ -1,4 +1,4 @@
-"""Budgets of a workspace or a person for a month: from four fifths on they warn, at the whole models stop.
+"""Monthly budgets of a workspace or a person: they warn from four fifths on, and stop models at the limit.
 
 A month is one of UTC. The embedded model costs nothing and is neither counted nor stopped. What somebody's own
 connection takes counts for them alone: its numbers are what a server of theirs says. What is begun is ended: two turns
@@ -51,14 +51,14 @@ class BudgetReached(DomainError):
 
     @property
     def for_all(self) -> str:
-        """Not whose budget it is nor how much: who may see that finds it in their usage."""
+        """Return the refusal without whose budget it is or how large, which only some people may know."""
         return _("A budget for the month is used up.")
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A budget and what of it is taken this month. ``of_workspace``: else it is the person's own. ``is_estimate``: what
-    some of the calls took was guessed.
+    """A budget with this month's usage. ``of_workspace`` is False for a personal budget. ``is_estimate``: some usage
+    was estimated.
     """
 
     of_workspace: bool
@@ -100,7 +100,7 @@ class Standing:
 
     @property
     def sentence(self) -> str:
-        """Return a sentence: what is used up or nearly, until when, and who can raise it."""
+        """Return a sentence that says what is used up or nearly, until when, and who can raise it."""
         said = {"taken": self.taken, "day": formats.date_format(self.renewed_on, "DATE_FORMAT")}
         if self.is_spent and self.of_workspace:
             return (
@@ -166,7 +166,7 @@ def require_budget(
 
 
 def has_budget(account: Account, *, now: datetime) -> bool:
-    """The same for work that nobody waits for: it goes without a model then."""
+    """Return whether background work may use a model; without budget left it does without one."""
     try:
         require_budget(account.workspace_id, account.user_id, lambda: account.rate, now=now)
     except BudgetReached:
@@ -188,7 +188,7 @@ def set_workspace_budget(
 def set_person_budget(
     user: User, *, tokens: int | None, money: Decimal | None, by: User, now: datetime
 ) -> Budget | None:
-    """The same of a person, wherever they are. Forbidden but for administrators."""
+    """Set a person's budget for all workspaces. Administrators only, else Forbidden."""
     if not (by.is_active and by.is_staff and by.is_superuser):
         raise Forbidden(_("Only administrators can set a person's budget."))
     _check(tokens, money)

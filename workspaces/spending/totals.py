@@ -1,4 +1,4 @@
-"""Totals of a month: of a workspace, or of a person in all workspaces."""
+"""Monthly totals of a workspace, or of a person in all workspaces."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def month_of(text: str, *, now: datetime) -> date:
 
 
 def of_workspace(workspace: Workspace, user: User, first: date, *, now: datetime) -> Month:
-    """Owners see all of it, with who took what; others what they took themselves. Six queries."""
+    """Return the month of a workspace: for owners by member, for others their own usage. Six queries."""
     rows = of_month(ModelUse.objects.filter(workspace=workspace), first)
     sees_all = workspace.role == Role.OWNER
     if not sees_all:

@@ -1,4 +1,4 @@
-"""Typed request of a page's view."""
+"""The request type of page views: signed in, and with django-htmx's attributes."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def sign_in(request: HttpRequest) -> HttpResponseBase:
 
 @login_not_required
 def reset_password(request: HttpRequest) -> HttpResponseBase:
-    """Without mail no link is made that nobody could be sent: the page says whom to ask."""
+    """Reset a password by mail; without a mail server the page says whom to ask."""
     return (
         password_reset(request) if mail.is_set() else render(request, "account/password_reset_no_mail.html")
     )
@@ -64,7 +64,7 @@ def reset_password(request: HttpRequest) -> HttpResponseBase:
 
 @require_http_methods(["GET", "POST"])
 def delete(request: PageRequest) -> HttpResponse:
-    """GET says what goes and what stays, POST with the name typed does it and signs out everywhere."""
+    """GET shows what deleting the account removes. POST with the typed name deletes it and signs out everywhere."""
     ask_for_password(request)
     user = request.user
     form = DeleteForm(
@@ -91,7 +91,7 @@ def change(request: PageRequest) -> HttpResponse:
 @csrf_protect
 @require_POST
 def _change(request: PageRequest) -> HttpResponse:
-    """The ``file`` is theirs from now on; without one, ``remove`` takes away what was."""
+    """Set the person's picture to ``file``; without a file, ``remove`` deletes it."""
     file = request.FILES.get("file")
     try:
         if file is not None:
@@ -152,7 +152,7 @@ def remove_picture(user: User) -> None:
 
 
 def picture_of(asker: User, user_id: str) -> bytes:
-    """As a JPEG, for who shares a workspace with its person. NotFound for all others, and where there is none."""
+    """Return a person's picture as JPEG to members of their workspaces. NotFound for all others, or without one."""
     shared = Q(user__memberships__workspace__memberships__user=asker)
     found = PersonPicture.objects.filter(Q(user=asker) | shared, user__public_id=user_id).first()
     if found is None:

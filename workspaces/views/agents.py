@@ -1,4 +1,4 @@
-"""Pages of a workspace's assistants: the list with its form, one of them, and archiving with its undo."""
+"""Pages of a workspace's assistants: the list with its form, a single one, archiving with an undo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of a workspace's artifacts: the list, one of them beside the chat or on a page of its own, its versions."""
+"""Pages of a workspace's artifacts: the list, a single one beside the chat or on its own page, and its versions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _artifact(
 
 
 def _number(text: str | None, otherwise: int) -> int:
-    """Return the number of a version from an address or a form."""
+    """Return a version number from a URL or a form. NotFound for other text."""
     if not text:
         return otherwise
     if not (text.isascii() and text.isdigit() and len(text) < 10):
@@ -114,7 +114,7 @@ def artifact(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
 def show(
     request: PageRequest, found: Artifact, more: dict[str, Any] | None = None, *, status: int = 200
 ) -> HttpResponse:
-    """On a page of its own, or for htmx in the panel beside a chat; ``more`` for its template."""
+    """Render an artifact on its own page, or for htmx in the panel beside a chat. ``more``: added to the context."""
     number = _number(request.GET.get("version"), found.version)
     shows_source = found.kind != ArtifactKind.HTML or request.GET.get("show") == "source"
     context = {
@@ -140,13 +140,13 @@ def beside_chat(response: HttpResponse) -> HttpResponse:
 
 
 def _refusal_of(error: Invalid) -> dict[str, Any]:
-    """Return, for the form, what is wrong, and whether its writer may keep it all the same."""
+    """Return the form's problem, and whether the writer may confirm it to save anyway."""
     return {"problem": error.message, "asks": isinstance(error, LooksDelicate)}
 
 
 @require_GET
 def frame(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
-    """A web page, to be run in the frame of the artifact's page and nowhere else."""
+    """Return an HTML artifact to run in the sandboxed frame of its page."""
     found = _artifact(request, ws_id, art_id)
     if found.kind != ArtifactKind.HTML:
         raise NotFound
@@ -192,7 +192,7 @@ def back(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
 
 @require_POST
 def undo(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
-    """Beside a notice, or a line of what the model did: that one change is taken back."""
+    """Undo one change, from a notice or from the log of the model's tool calls."""
     found = _artifact(request, ws_id, art_id, Role.EDITOR)
     artifacts.undo(found, _number(request.POST.get("version"), 1), by=request.user, now=timezone.now())
     return render(request, "artifacts/undone.html", {"workspace": found.workspace})
@@ -218,7 +218,7 @@ def restore(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
 
 @require_POST
 def move(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
-    """To those whom the form names."""
+    """Move an artifact to the workspace or person chosen in the form."""
     found = _artifact(request, ws_id, art_id, Role.EDITOR)
     moved = artifacts.move(found, destination(request), by=request.user)
     say_whose(request, moved)
@@ -227,7 +227,7 @@ def move(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def forget(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
-    """GET asks, POST does it; also of a deleted one."""
+    """GET asks for confirmation, POST forgets it for good. Deleted ones too."""
     found = _artifact(request, ws_id, art_id, Role.EDITOR, or_deleted=True)
     require_right_to_forget(found, request.user)
     ask_for_password(request)
@@ -319,7 +319,7 @@ def file_name(artifact: Artifact, language: str) -> str:
 
 
 def as_download(artifact: Artifact, version: ArtifactVersion) -> HttpResponse:
-    """Always as a download, never as something to run."""
+    """Return a version as a download that no browser runs."""
     response = HttpResponse(version.content.encode(), content_type="application/octet-stream")
     name = file_name(artifact, version.language)
     response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
@@ -328,7 +328,7 @@ def as_download(artifact: Artifact, version: ArtifactVersion) -> HttpResponse:
 
 
 def framed_page(version: ArtifactVersion) -> HttpResponse:
-    """The page itself, for a frame of the artifact's page."""
+    """Return an HTML artifact as a page without network access, for the frame of its page."""
     doctype = _DOCTYPE.match(version.content)
     begins = doctype.end() if doctype else 0
     written = _DECLARED.sub("data-shadow-", version.content[begins:])

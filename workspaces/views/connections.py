@@ -1,4 +1,4 @@
-"""The page on which models are connected, looked after, tried and deleted: one's own, and everybody's by who may."""
+"""Pages on which models are connected, changed, tried and deleted: one's own, and shared ones by administrators."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def delete(request: PageRequest, connection_id: str) -> HttpResponse:
 
 @require_POST
 def test(request: PageRequest, connection_id: str) -> HttpResponse:
-    """The Test button of one's own, and of a shared one for who may change it."""
+    """Handle the Test button, for one's own connections and for shared ones by those who may change them."""
     found = connections.get_connection(request.user, connection_id, to="change")
     report = try_connection(found, by=request.user, now=timezone.now())
     context: dict[str, Any] = {"connection": found, "name": found.name, "report": report}

@@ -1,4 +1,4 @@
-"""Two versions of a text side by side, as lines that went and lines that came."""
+"""Line-by-line comparison of two versions of a text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Line:
 
 
 def compare(before: str, after: str) -> list[Line]:
-    """Return the changes, each with the lines around it; nothing if there are none."""
+    """Return the changed lines with some unchanged lines around each; empty if nothing changed."""
     old, new = _lines(before), _lines(after)
     begins = _alike(old, new)
     ends = _alike(old[begins:][::-1], new[begins:][::-1])

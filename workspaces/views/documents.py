@@ -1,4 +1,4 @@
-"""Pages of a workspace's documents: the list, bringing more, one of them to read, and deleting with its undo."""
+"""Pages of a workspace's documents: the list, adding files, reading one, and deleting with an undo."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _document_list(request: PageRequest, ws_id: str) -> HttpResponse:
 
 
 def _bring(request: PageRequest, workspace: Any) -> None:
-    """Each file for itself: what is wrong with one costs the others nothing."""
+    """Add each file or text by itself: one that fails does not stop the others."""
     text = request.POST.get("text", "")
     who: dict[str, Any] = {
         "personal": request.POST.get("personal") == "on",
@@ -158,7 +158,7 @@ def document(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
 
 @require_GET
 def content(request: PageRequest, ws_id: str, doc_id: str) -> StreamingHttpResponse:
-    """``?version=`` is that of an earlier one."""
+    """Download a document; ``?version=`` chooses an earlier version."""
     found = _document(request, ws_id, doc_id)
     asked = request.GET.get("version", "")
     number = int(asked) if asked.isdecimal() and len(asked) < 8 else found.version
@@ -167,7 +167,7 @@ def content(request: PageRequest, ws_id: str, doc_id: str) -> StreamingHttpRespo
 
 @require_GET
 def picture(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
-    """Return it as pages show it: redrawn, so that nothing else of the file comes along."""
+    """Return the picture re-encoded, without anything else that its file contained."""
     shown = DocumentPicture.objects.filter(document=_document(request, ws_id, doc_id)).first()
     if shown is None:
         raise NotFound(_("This document is not a picture."))
@@ -185,7 +185,7 @@ def replace(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
 @csrf_protect
 @require_POST
 def _replace(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
-    """A newer file in its place; what was is kept as a version."""
+    """Replace a document by a newer file; the old one becomes a version."""
     found = _document(request, ws_id, doc_id, Role.EDITOR)
     file, now = request.FILES.get("file"), timezone.now()
     try:
@@ -243,7 +243,7 @@ def back(request: PageRequest, ws_id: str, doc_id: str, number: int) -> HttpResp
 
 @require_POST
 def move(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
-    """To those whom the form names."""
+    """Move a document to the workspace or person chosen in the form."""
     found = _document(request, ws_id, doc_id, Role.EDITOR)
     moved = documents.move(found, destination(request), by=request.user, now=timezone.now())
     say_whose(request, moved)
@@ -252,7 +252,7 @@ def move(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def forget(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
-    """GET asks, POST does it. Of a deleted document, too."""
+    """GET asks for confirmation, POST forgets it for good. Deleted ones too."""
     found = _document(request, ws_id, doc_id, Role.EDITOR, or_deleted=True)
     require_right_to_forget(found, request.user)
     ask_for_password(request)

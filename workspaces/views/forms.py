@@ -1,4 +1,4 @@
-"""Forms of workspaces and members. What is allowed is decided in ``workspaces.actions.workspaces``."""
+"""Forms of accounts, workspaces and members. ``workspaces.actions.workspaces`` decides what is allowed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class DomainForm(forms.Form):
 
 
 class NewPasswordForm(ChangePasswordForm):
-    """allauth's, with a wrong present password in the audit log: the user of a session may be guessing."""
+    """allauth's form, with wrong present passwords in the audit log: somebody may be guessing in an open session."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -143,7 +143,7 @@ class AgentForm(DomainForm):
 
 
 class KeyForm(DomainForm):
-    """Form of an API key: its rights and its end."""
+    """Form of an API key: name, scope and expiry."""
 
     name = forms.CharField(
         label=_("Name"),

@@ -164,7 +164,7 @@ def give_token(request: HttpRequest) -> HttpResponse:
 
 @for_programs("POST", limit="oauth_token", form=True)
 def revoke(request: HttpRequest) -> HttpResponse:
-    """By an access or a refresh token, whichever; both end. What is no token of this program's is passed over."""
+    """Revoke by an access or a refresh token: both end. Tokens of other programs are ignored."""
     client = oauth.find(request.POST.get("client_id", ""))
     if client is None:
         return _error(401, "invalid_client", _("This program is not known here."))
@@ -178,7 +178,7 @@ def revoke(request: HttpRequest) -> HttpResponse:
 
 
 def _handled(handler: RegistrationHandler | TokenHandler, request: HttpRequest) -> HttpResponse:
-    """Return the response of a handler of the SDK."""
+    """Return the response of an SDK handler as a Django response."""
     from starlette.requests import Request
 
     asked = Request(asgi_scope_of(request, ("content-type", "authorization")), receiver_of(request))

@@ -33,7 +33,7 @@ from workspaces.views.forms import BudgetFields, DomainForm
 
 
 def switch(setting: str, sent: str) -> Callable[..., HttpResponse]:
-    """A view that turns ``setting`` of a workspace on or off, by the box ``sent`` of its form."""
+    """Return a view that sets the boolean ``setting`` of a workspace from the checkbox ``sent``."""
 
     @require_POST
     def view(request: PageRequest, ws_id: str) -> HttpResponse:
@@ -44,7 +44,7 @@ def switch(setting: str, sent: str) -> Callable[..., HttpResponse]:
 
 @require_POST
 def model(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Set the model of a workspace. Nothing changes if nothing was chosen."""
+    """Set the default model of a workspace, if one was chosen."""
     changed = _changed(request, ws_id, connection_id=request.POST.get("connection"))
     return redirect("chat:workspace", ws_id) if request.POST.get("from") == "chat" else changed
 
@@ -65,7 +65,7 @@ def name(request: PageRequest) -> HttpResponse:
 
 @require_POST
 def language(request: PageRequest) -> HttpResponse:
-    """The page that follows is already in it."""
+    """Set a person's language. The next page is already in it."""
     workspaces.set_language(request.user, request.POST.get("language", ""))
     with speaking_to(request.user) if request.user.language else nullcontext():
         notices.success(request, _("Saved."))

@@ -1,4 +1,6 @@
-"""Pages of a workspace's webhooks, for its owners. A secret stands in the answer to its form only: no redirect."""
+"""Pages of a workspace's webhooks, for its owners. A secret is shown only in the response to its form, without a
+redirect.
+"""
 
 from __future__ import annotations
 

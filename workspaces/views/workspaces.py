@@ -56,7 +56,7 @@ def workspace_list(request: PageRequest) -> HttpResponse:
 
 
 def _members(workspace: Workspace) -> list[Membership]:
-    """Each with ``must_stay``: the last owner and the person whose own workspace it is keep their place."""
+    """Return the members, with ``must_stay`` on the last owner and on the person whose own workspace it is."""
     members = list(workspace.memberships.select_related("user"))
     owners = [member for member in members if member.role == Role.OWNER]
     for member in members:

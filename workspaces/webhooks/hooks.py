@@ -69,7 +69,7 @@ def create_webhook(workspace: Workspace, *, by: User, now: datetime, **values: A
 
 
 def update_webhook(webhook: Webhook, *, by: User, now: datetime, **changes: Any) -> Webhook:
-    """Change what is passed. ``enabled``: on again, it begins with what happens from now on, and is ``by``'s."""
+    """Change the given fields. Re-enabling it starts with new events, in the name of ``by``."""
     with transaction.atomic():
         held = _held(webhook, by)
         _set(held, changes)
@@ -92,7 +92,7 @@ def update_webhook(webhook: Webhook, *, by: User, now: datetime, **changes: Any)
 
 
 def rotate_secret(webhook: Webhook, *, by: User, now: datetime) -> str:
-    """A new secret, told once. What is sent in the next 24 hours is signed with the one before it, too."""
+    """Return a new secret, shown once. For 24 hours deliveries are signed with the old one as well."""
     secret = new_secret()
     with transaction.atomic():
         held = _held(webhook, by)
@@ -249,8 +249,8 @@ def text_of(workspace: Workspace, kind: str, about: str) -> Mapping[str, Any] | 
 
 
 def emit(workspace_id: int, event: str, abouts: Sequence[str], *, action: str) -> None:
-    """Note for each webhook that wants to know of it that ``event`` happened to these (public ids), and queue telling
-    them. In the caller's transaction; one small query where nobody wants to know.
+    """Record ``event`` for each webhook that subscribes to it, with public ids, and queue the sending. Part of the
+    caller's transaction. One small query if no webhook subscribes.
     """
     hooks = [hook for hook in _ENABLED.all(workspace=workspace_id) if event in hook.events]
     now = timezone.now()

@@ -1,4 +1,4 @@
-"""Telling webhooks what happened, at least once: what is due is claimed, sent, and noted.
+"""Sending webhook deliveries, at least once: those that are due are claimed, sent and recorded.
 
 A claim is for some minutes: what a killed process had claimed is due again after them, under the same id. Nothing is
 sent inside a transaction. A receiver that does not answer is tried less and less often (``WAITS``), and delays nobody.
@@ -33,8 +33,15 @@ from memoryhub.llm.errors import ModelNotLocal
 from workspaces.audit import Verb, record
 from workspaces.models import DeliveryStatus, Membership, Role, User, Webhook, WebhookDelivery, WebhookEvent
 from workspaces.policy import Reach
-from workspaces.webhooks import hooks as outbox
-from workspaces.webhooks.hooks import give_up_waiting, headers_of, secrets_of, text_of
+from workspaces.webhooks.hooks import (
+    give_up_waiting,
+    headers_of,
+    hold,
+    queue_one,
+    release,
+    secrets_of,
+    text_of,
+)
 
 logger = logging.getLogger(__name__)
 # After each attempt that failed; with the first one twelve within six days. docs/programs.md tells them.
@@ -49,7 +56,7 @@ KEPT_FOR = timedelta(days=30)
 
 @dataclass(frozen=True)
 class Answer:
-    """``code``: of HTTP, None where nobody answered. ``wait``: seconds that it asked for."""
+    """Result of a delivery. ``code``: HTTP status, None without a response. ``wait``: requested delay in seconds."""
 
     code: int | None = None
     error: str = ""
@@ -61,19 +68,21 @@ class Answer:
 
 
 def send_alone(*, seconds: float) -> str:
-    """The one job: what is due, and another job where more came or time ran out. What fails waits for the minute."""
-    outbox.hold()
+    """Send what is due, as the only job that does, and queue another job if work or new deliveries are left. Failed
+    deliveries wait for the next minute.
+    """
+    hold()
     try:
         said = send_due(seconds=seconds, now=timezone.now())
     finally:
-        outbox.release()
+        release()
     if _due(timezone.now()).filter(webhook__failing_since=None).exists():
-        outbox.queue_one()
+        queue_one()
     return said
 
 
 def send_due(*, seconds: float, now: datetime) -> str:
-    """Send what is due for so many seconds, and ``ANSWER_SECONDS`` more at the most; what came of it."""
+    """Send what is due for ``seconds``, and at most ``ANSWER_SECONDS`` more. Return a summary."""
     ends, delivered, failing = time.monotonic() + seconds, 0, set[int]()
     while time.monotonic() < ends and (claimed := _claim(failing, now=now)):
         answers = asyncio.run(_post_all([_prepared(each) for each in claimed]))
@@ -86,7 +95,7 @@ def send_due(*, seconds: float, now: datetime) -> str:
 
 
 def sweep(*, now: datetime) -> int:
-    """Delete the deliveries of a month ago; how many."""
+    """Delete deliveries older than a month. Return how many."""
     return WebhookDelivery.objects.filter(created_at__lt=now - KEPT_FOR).delete()[0]
 
 
@@ -96,7 +105,7 @@ def _due(now: datetime) -> QuerySet[WebhookDelivery]:
 
 
 def _claim(failing: set[int], *, now: datetime) -> list[WebhookDelivery]:
-    """The oldest of what is due, each counted as tried before it is; of a webhook that fails, one.
+    """Claim the oldest deliveries that are due, and count the attempt before it is made; one of a failing webhook.
 
     The webhooks take turns by who made them, and by lot: nobody's many keep another's one waiting.
     """
@@ -148,7 +157,7 @@ def range_of(webhook: Webhook) -> AddressRange | None:
 
 
 def note(delivery: WebhookDelivery, answer: Answer, *, now: datetime) -> None:
-    """Record the result of an attempt. A webhook that fails for long, or gets 410, is turned off."""
+    """Record the result of an attempt. Turn a webhook off that fails for long or answers 410."""
     with transaction.atomic():
         hook = Webhook.objects.select_for_update(of=("self",)).filter(pk=delivery.webhook_id).first()
         if hook is None:
