@@ -99,6 +99,7 @@ ARTIFACT_PAGE = "workspaces/<str:ws_id>/artifacts/<str:art_id>/"
 MESSAGE_PAGE = "chats/<str:chat_id>/messages/<str:message_id>/"
 RECALL_TEST = "workspaces/<str:ws_id>/recall-test/"
 CLEAR = "workspaces/<str:ws_id>/clear/"
+PROFILE = "workspaces/<str:ws_id>/profile/"
 TIDY = "workspaces/<str:ws_id>/tidy/"
 NODES = "workspaces/<str:ws_id>/nodes/"
 NODE_PAGE = f"{NODES}<str:node_id>/"
@@ -240,6 +241,14 @@ API_ROWS = [
         keys=answering(201, KEYS_WRITE),
     ),
     Row("DELETE", f"{WS}/tidy/kept/<int:kept_id>", answering(204, EDITORS), keys=KEYS_NEVER),
+    Row("GET", f"{WS}/profile", MEMBERS, keys=KEYS_READ),
+    Row(
+        "PUT",
+        f"{WS}/profile/lines/<mem_id:memory_id>",
+        answering(204, MEMBERS),
+        {"hidden": True},
+        keys=answering(204, KEYS_WRITE),
+    ),
     Row("POST", f"{WS}/recall", MEMBERS, {"query": "deadline"}, keys=KEYS_READ),
     Row("POST", f"{WS}/search", MEMBERS, {"query": "deadline"}, keys=KEYS_READ),
     Row("GET", "chat/api/chats", EVERYBODY),
@@ -626,6 +635,15 @@ PAGE_ROWS = [
         PAGE_EDITORS,
         {"act": "pin", "memory": "{mem}"},
     ),
+    Row("GET", PROFILE, PAGE_MEMBERS),
+    Row(
+        "POST",
+        PROFILE,
+        answering(302, PAGE_MEMBERS),
+        {"content": "I collect stamps"},
+    ),
+    Row("POST", f"{PROFILE}hide/", PAGE_MEMBERS, {"memory": "{mem}"}),
+    Row("POST", f"{PROFILE}use/", answering(302, PAGE_MEMBERS), {"profile": "on"}),
     Row("GET", TIDY, PAGE_MEMBERS),
     Row("POST", f"{TIDY}forget/", PAGE_EDITORS, {"memory": "{mem}"}),
     # A memory does not replace itself.

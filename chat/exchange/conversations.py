@@ -275,6 +275,7 @@ def _items(line: dict[str, Any]) -> list[dict[str, Any]]:
                 "content": text_of(item, "content", 2000),
                 "mentions": _spans(item.get("mentions")),
                 "used": _flag(item, "used", False),
+                "in_profile": _flag(item, "in_profile", False),
                 "reason": text_of(item, "reason", 100),
                 "not_relevant": _flag(item, "not_relevant", False),
             }

@@ -232,6 +232,7 @@ def _receipt_line(receipt: Any) -> Line:
                 "content": item.content,
                 "mentions": item.mentions,
                 "used": item.used,
+                "in_profile": item.in_profile,
                 "reason": item.reason,
                 "not_relevant": item.not_relevant,
             }

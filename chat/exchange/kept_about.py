@@ -31,6 +31,7 @@ ABOUT = {
     "workspaces.ModelUse": ("user", ""),
     "workspaces.Budget": ("user", ""),
     "memories.MemoryNode": ("created_by", "workspace"),
+    "memories.Memory_hidden_from_profile_of": ("user", "memory__workspace"),
     "memories.Clearing": ("by", "workspace"),
     "memories.RecallQuestion": ("owner", "workspace"),
     "chat.SavedPrompt": ("owner", ""),

@@ -45,6 +45,7 @@ class Entry:
     author: str = ""
     has_receipt: bool = False
     used_count: int = 0
+    profile_count: int = 0  # lines of the profile that the model was given
     left_out: int = 0
     withheld: int = 0  # of these, the reader's personal memories, since others read the chat
     saved: list[Memory] = field(default_factory=list)
@@ -88,8 +89,9 @@ class Entry:
     def take_receipt(self, receipt: Receipt) -> None:
         items = receipt.items.all()
         self.has_receipt, self.degraded = True, receipt.degraded
-        self.used_count = sum(item.used for item in items)
-        self.left_out = len(items) - self.used_count
+        self.used_count = sum(item.used and not item.in_profile for item in items)
+        self.profile_count = sum(item.in_profile for item in items)
+        self.left_out = len(items) - self.used_count - self.profile_count
         self.withheld = sum(item.reason == OTHERS_READ for item in items)
 
     def take_documents(self, there: dict[str, Document]) -> None:
@@ -102,7 +104,9 @@ class Entry:
     @property
     def shows_receipt(self) -> bool:
         """Something was recalled for it, used or not; or it is to be said that not all could be looked at."""
-        return self.has_receipt and bool(self.used_count or self.left_out or self.degraded)
+        return self.has_receipt and bool(
+            self.used_count or self.profile_count or self.left_out or self.degraded
+        )
 
     @property
     def html(self) -> SafeString:

@@ -58,9 +58,10 @@ def build_prompt(
     names_people: bool = False,
     documents: str = "",
     closing: str = "",
+    profile: Sequence[Recalled] = (),
 ) -> BuiltPrompt:
     """System, the summary of what is older, as much of the latest history as fits, then what belongs to this turn:
-    short-term memory, the block of ``documents``, the recalled block right before the question.
+    short-term memory, the block of ``documents``, the ``profile``, the recalled block right before the question.
 
     What stays the same from turn to turn comes first, so that providers can cache it. The budget in tokens is what
     the model's context holds beside its answer; ``reserve`` of it stays free for what is added later. The question
@@ -77,7 +78,8 @@ def build_prompt(
         summary = f"{prompt_text('compacted')}\n{summary}"
         system.append(PromptMessage("system", summary, speaker=Speaker.MODEL))
     block = recalled_block(used, names_people=names_people, closing=closing)
-    blocks = ((documents, Speaker.DOCUMENT), (block, Speaker.MEMORY))
+    about = profile_block(profile, names_people=names_people)
+    blocks = ((documents, Speaker.DOCUMENT), (about, Speaker.MEMORY), (block, Speaker.MEMORY))
     tail = [PromptMessage("system", text, speaker=speaker) for text, speaker in blocks if text]
     room = whole - tokens_of([*system, *tail])
     recent = list(short_term.items)
@@ -182,6 +184,14 @@ def recalled_block(used: Sequence[Recalled], *, names_people: bool = False, clos
     ]
     lines += [closing] if closing else []
     return "<recalled-memories>\n" + "\n".join(lines) + "\n</recalled-memories>"
+
+
+def profile_block(lines: Sequence[Recalled], *, names_people: bool = False) -> str:
+    """The block of the profile, or nothing; as the recalled block."""
+    if not lines:
+        return ""
+    told = [_recalled_line(line, names_people=names_people, is_older=False) for line in lines]
+    return "\n".join(["<profile>", prompt_text("profile"), *told, "</profile>"])
 
 
 def _recalled_line(item: Recalled, *, names_people: bool = True, is_older: bool = True) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.conf import settings
 
-from chat.prompting.context import leave_out_what_does_not_fit
-from chat.prompting.text import prompt_text
+from chat.prompting.context import leave_out_what_does_not_fit, profile_block
+from chat.prompting.text import prompt_text, tokens
 from memories.recalling import overview
+from memories.recalling.profile import profile_of
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.ranking import injection_threshold
 from memories.recalling.recall import Recall, recall
@@ -20,18 +22,23 @@ from workspaces.models import Agent, User, Workspace
 from workspaces.policy import Reach
 
 LEFT_OUT = 5  # how many recalled but unused memories a receipt keeps
+STANDING = ("instruction", "preference")  # of the workspace's lines: they bear on any message
+PROFILE_TOKENS = (
+    500  # of the profile, some ten lines; and at most a quarter of what recalled memories may have
+)
 
 
 @dataclass(frozen=True)
 class Found:
     """``verdicts``: of each that was recalled whether it is used, and else why not. ``stored``: how many memories
-    there are to recall.
+    there are to recall. ``profile``: the lines of the profile that are given beside them.
     """
 
     recall: Recall
     verdicts: list[tuple[bool, str]]
     threshold: float
     stored: int
+    profile: Sequence[Recalled] = ()
 
     @property
     def more(self) -> int:
@@ -45,6 +52,23 @@ class Found:
     @property
     def used(self) -> list[Recalled]:
         return [item for item, (used, _) in zip(self.recall.items, self.verdicts, strict=True) if used]
+
+
+def with_profile(
+    found: Found, workspace: Workspace, person: User, *, room: int, reach: Reach, now: datetime
+) -> Found:
+    """Add the lines of this person's profile about them, and the standing ones of the workspace, that fit and were not
+    recalled anyway.
+    """
+    profile = profile_of(workspace, person, reach=reach, now=now)
+    room, recalled = min(PROFILE_TOKENS, room // 4), {item.memory.pk for item in found.used}
+    standing = [memory for memory in profile.here if memory.pinned or memory.category in STANDING]
+    lines: list[Recalled] = []
+    for memory in (*profile.you, *standing):
+        longer = [*lines, Recalled(memory, 0.0, {}, is_brief=True)]
+        if memory.pk not in recalled and tokens(profile_block(longer, names_people=True)) <= room:
+            lines = longer
+    return replace(found, profile=lines)
 
 
 def find_for_prompt(

@@ -10,7 +10,7 @@ from memoryhub.llm.base import Message, Tool
 from memoryhub.llm.metering import Parts
 
 # Blocks of ours come from nobody but us: what a person writes is never a system message.
-MEMORY, DOCUMENTS = "<recalled-memories>", "<documents>"
+MEMORY, DOCUMENTS = ("<recalled-memories>", "<profile>"), "<documents>"
 
 
 def parts_of(messages: Sequence[Message], tools: Sequence[Tool]) -> Parts:

@@ -21,7 +21,7 @@ from chat.prompting.compaction import latest_compaction
 from chat.prompting.context import build_prompt, room_beside_answer, room_for_recalled, tokens_of
 from chat.prompting.conversation import Conversation
 from chat.prompting.documents import documents_block
-from chat.prompting.injecting import Found, find_for_prompt
+from chat.prompting.injecting import Found, find_for_prompt, with_profile
 from chat.prompting.rests_on import RestsOn
 from chat.prompting.short_term import ShortTerm, short_term_for
 from chat.prompting.stored import conversation_of
@@ -76,7 +76,15 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
     documents = documents_block(passages, unread_files(question, user, reach))
     quotes = model.capabilities.needs_help and not goes_on
     found = _recall_for(
-        answer, question, user, room=room, reach=reach, now=now, alone=quotes and not documents
+        answer,
+        question,
+        user,
+        room=room,
+        reach=reach,
+        now=now,
+        alone=quotes and not documents,
+        # The built-in models are misled by what does not bear on a question, and read 500 tokens in eight seconds.
+        profile=user.profile_in_chats and model.capabilities.can_extract,
     )
     used, memory_page = found.used, reverse("memories:all", args=[answer.chat.workspace.public_id])
     if answer.attempt > 1 and not goes_on:
@@ -94,12 +102,14 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
         tools=offered,
         short_term=short_term,
         reserve=reserve,
-        names_people=bool(used) and answer.chat.workspace.memberships.count() > 1,
+        names_people=bool(used or found.profile) and answer.chat.workspace.memberships.count() > 1,
         documents=documents,
         closing=found.closing(f"[Memory]({memory_page})"),
+        profile=found.profile,
     )
     rests_on = RestsOn.stored_with(answer) if goes_on else RestsOn()
-    rests_on.add_given(answer.chat.workspace_id, [item.memory for item in used], passages)
+    given = [item.memory for item in (*used, *found.profile)]
+    rests_on.add_given(answer.chat.workspace_id, given, passages)
     if any(item in built.messages for item in short_term.items):
         rests_on.add_short_term(answer.chat, short_term)
     rests_on.add_history(built.history, compaction)
@@ -204,10 +214,11 @@ def _recall_for(
     reach: Reach,
     now: datetime,
     alone: bool,
+    profile: bool,
 ) -> Found:
     """What was found, with its receipt; nothing where memory is off or fails, which the page is told.
 
-    ``alone``: the first memory only, where it answers the question.
+    ``alone``: the first memory only, where it answers the question. ``profile``: with lines of the profile.
     """
     if not answer.memory_enabled:
         return NOTHING
@@ -218,6 +229,8 @@ def _recall_for(
         )
         if alone and found.recall.overview is None and _answers(question.content, found.used):
             found = replace(found, verdicts=only_first(found.verdicts))
+        if profile:
+            found = with_profile(found, workspace, user, room=room, reach=reach, now=now)
         store_receipt(
             answer.public_id,
             found.recall,
@@ -225,6 +238,7 @@ def _recall_for(
             workspace=workspace,
             user=user,
             threshold=found.threshold,
+            profile=found.profile,
         )
     except Exception:
         logger.exception("Recall failed; the turn goes on without it, and says so")

@@ -83,7 +83,17 @@ class ExtractionAdmin(ReadOnlyAdmin):
 
 class ReceiptItemInline(ReadOnlyInline):
     model = ReceiptItem
-    fields = ("position", "content", "score", "score_parts", "strength", "used", "reason", "not_relevant")
+    fields = (
+        "position",
+        "content",
+        "score",
+        "score_parts",
+        "strength",
+        "used",
+        "in_profile",
+        "reason",
+        "not_relevant",
+    )
     readonly_fields = fields
     verbose_name_plural = "what was recalled, best first"
 

@@ -163,6 +163,18 @@ class RecallJson(serializers.Serializer[Any]):
     degraded_reason = serializers.CharField(allow_null=True)
 
 
+class ProfileJson(serializers.Serializer[Any]):
+    you = MemoryJson(many=True, help_text="About you.")
+    workspace = MemoryJson(many=True, help_text="About the workspace; nobody's personal memories.")
+    hidden = MemoryJson(many=True, help_text="Those you hid, of this workspace and your own.")
+    in_chats = serializers.BooleanField(help_text="Whether models get it in your chats.")
+
+
+class ProfileLineBody(Body):
+    example = {"hidden": True}
+    hidden = Flag()
+
+
 class PassagePlaceJson(serializers.Serializer[Any]):
     example = {"page": 3, "heading": "Notice", "characters": [4210, 4630]}
     page = serializers.IntegerField(min_value=1, allow_null=True)
@@ -237,6 +249,9 @@ class ReceiptItemJson(serializers.Serializer[Any]):
     )
     used = serializers.BooleanField(help_text="Whether the model saw it.")
     reason = serializers.CharField(help_text="Why it was left out; empty when it was used.")
+    in_profile = serializers.BooleanField(
+        required=False, help_text="Whether it was given as a line of the profile, whatever the question was."
+    )
     not_relevant = serializers.BooleanField(help_text="A person said it had nothing to do with the question.")
 
 

@@ -14,6 +14,7 @@ CLEARINGS = "workspaces/<ws_id:workspace_id>/clearings"
 COPIES = "workspaces/<ws_id:workspace_id>/copies"
 QUESTIONS = "workspaces/<ws_id:workspace_id>/recall-questions"
 TIDY = "workspaces/<ws_id:workspace_id>/tidy"
+PROFILE = "workspaces/<ws_id:workspace_id>/profile"
 PROPOSAL = f"{PROPOSALS}/<mem_id:memory_id>"
 
 app_name = "memories_api"
@@ -39,6 +40,8 @@ urlpatterns = [
     path(f"{TIDY}/pairs", tidy.TidyPairs.as_view(), name="tidy_pairs"),
     path(f"{TIDY}/kept", tidy.TidyKeep.as_view(), name="tidy_keep"),
     path(f"{TIDY}/kept/<int:kept_id>", tidy.TidyKept.as_view(), name="tidy_kept"),
+    path(PROFILE, views.Profile.as_view(), name="profile"),
+    path(f"{PROFILE}/lines/<mem_id:memory_id>", views.ProfileLine.as_view(), name="profile_line"),
     path("workspaces/<ws_id:workspace_id>/recall", views.Recall.as_view(), name="recall"),
     path("workspaces/<ws_id:workspace_id>/search", views.Search.as_view(), name="search"),
 ]

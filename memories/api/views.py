@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from django.utils import timezone
+from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memories.access import get_memory
-from memories.api.queries import LIVE_IN, memory_response, recalled
+from memories.api.queries import LIVE_IN, described, memory_response, recalled
 from memories.api.saving import change_memory, delete_memory, save, saved_response
 from memories.api.serializers import (
     FoundJson,
     MemoryBody,
     MemoryJson,
     MemoryUpdate,
+    ProfileJson,
+    ProfileLineBody,
     RecallBody,
     RecallJson,
     RestoredMemoryJson,
@@ -23,6 +26,7 @@ from memories.api.serializers import (
     SearchJson,
 )
 from memories.models import Memory
+from memories.recalling.profile import hidden_lines, hide_line, profile_of
 from memories.recalling.workspace_search import search_workspace
 from memories.writing import changing
 from workspaces.access import get_workspace
@@ -138,6 +142,37 @@ class MemoryRevisions(WorkspaceMemoryView):
             descending=True,
             list_name=f"revisions of {memory.public_id}",
         )
+
+
+class Profile(KeyedView):
+    @documented("memories_profile", ProfileJson)
+    def get(self, request: Request, workspace_id: str) -> Response:
+        """Look at your profile in a workspace.
+
+        The main points of what is remembered, up to twelve memories each, by category. Turning it on in chats is up to
+        people, on the page.
+        """
+        workspace, now = get_workspace(self.person, workspace_id), timezone.now()
+        found = profile_of(workspace, self.person, reach=Reach.here(workspace), now=now)
+        profile = {
+            "you": found.you,
+            "workspace": found.here,
+            "hidden": described(hidden_lines(workspace, self.person, now)),
+            "in_chats": self.person.profile_in_chats,
+        }
+        return Response(ProfileJson(profile).data)
+
+
+class ProfileLine(KeyedView):
+    @documented("memories_profile_line", body=ProfileLineBody)
+    def put(self, request: Request, workspace_id: str, memory_id: str) -> Response:
+        """Hide a memory from your profile, or show it again.
+
+        It stays remembered, and other people's profiles stay as they are.
+        """
+        workspace, body = get_workspace(self.person, workspace_id), self.body(ProfileLineBody)
+        hide_line(memory_id, workspace, self.person, hidden=body["hidden"])
+        return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 class Recall(KeyedView):

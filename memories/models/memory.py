@@ -233,6 +233,9 @@ class Memory(models.Model):
     embedding_failed_at = models.DateTimeField(null=True, blank=True, editable=False)
     # Saved without a look for near-duplicates: none is looked for when its vector comes late (writing.late_vectors).
     own_row = models.BooleanField(default=False, db_default=False, editable=False)
+    hidden_from_profile_of = models.ManyToManyField(
+        User, blank=True, related_name="+", help_text="The people who hid it from their profile."
+    )
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(default=timezone.now)
     last_accessed_at = models.DateTimeField(null=True, blank=True)

@@ -73,6 +73,9 @@ class ReceiptItem(models.Model):
     )
     used = models.BooleanField()
     reason = models.CharField(max_length=100, blank=True)
+    in_profile = models.BooleanField(
+        default=False, db_default=False, help_text="Used as a line of the profile, whatever the question was."
+    )
     not_relevant = models.BooleanField(
         default=False, help_text="A person said it had nothing to do with the question."
     )

@@ -271,7 +271,8 @@ def receipt(request: PageRequest, msg_id: str) -> HttpResponse:
     items = list(found.items.all())
     context |= {
         "receipt": found,
-        "used": [item for item in items if item.used],
+        "used": [item for item in items if item.used and not item.in_profile],
+        "profile": [item for item in items if item.in_profile],
         "left_out": [item for item in items if not item.used],
         "is_own": found.user_id == request.user.pk,
         "place": "receipt",

@@ -93,15 +93,19 @@ def store_receipt(
     workspace: Workspace,
     user: User,
     threshold: float,
+    profile: Sequence[Recalled] = (),
 ) -> Receipt:
     """Keep what a turn recalled with its answer; a retried answer gets a new receipt in place of the old.
 
-    Behind it stands what was withheld and would have been used, which its person alone is shown. What was forgotten
-    for good since it was recalled is left out.
+    Behind it stands what was withheld and would have been used, which its person alone is shown, and the lines of the
+    ``profile`` that were given. What was forgotten for good since it was recalled is left out.
     """
     withheld = [(item, (False, OTHERS_READ)) for item in found.withheld if matters(item, threshold)]
     asked = found.search.query if found.search else ""
-    pairs = [*zip(found.items, verdicts, strict=True), *withheld]
+    lines = {item.memory.pk: (item, (True, "")) for item in profile}
+    recalled = zip(found.items, verdicts, strict=True)
+    pairs = [pair for pair in (*recalled, *withheld) if pair[0].memory.pk not in lines]
+    pairs += lines.values()
     with transaction.atomic():
         there = _hold([item.memory for item, _ in pairs])
         kept = [pair for pair in pairs if pair[0].memory.pk in there]
@@ -126,6 +130,7 @@ def store_receipt(
                 mentions=mentioned(asked, item.memory.content),
                 used=used,
                 reason=reason,
+                in_profile=item.memory.pk in lines,
             )
             for position, (item, (used, reason)) in enumerate(kept, start=1)
         )

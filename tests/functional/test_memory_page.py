@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from memories.models import Memory
+from memories.models import Memory, Scope
 from tests.conftest import Cast
 from tests.factories import make_memory
-from tests.functional.conftest import Open, shoot
+from tests.functional.conftest import LOOKS, SIZES, Open, shoot
 from tests.functional.keys import tab_to
 from tests.functional.test_accessibility import faults
 
@@ -96,3 +96,56 @@ def test_a_name_becomes_a_topic_that_gathers_and_is_merged(cast: Cast, open_as: 
     page.get_by_role("button", name="Merge", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Maria Lopez")
     expect(page.locator("#memories .node-memory")).to_have_count(3)
+
+
+@LOOKS
+def test_the_profile_by_keys(cast: Cast, open_as: Open, size: str, scheme: Any) -> None:
+    for text, category in (
+        ("I am vegetarian", "preference"),
+        ("I prefer short answers without lists", "instruction"),
+        ("Never deploy on Fridays or on the day before a bank holiday", "instruction"),
+        ("Kafka has carried the events between our services since March 2024", "fact"),
+        ("Amounts are stored as integers in minor units, never as floats", "decision"),
+    ):
+        make_memory(text, cast.owner, cast.workspace, category=category)
+    make_memory("My sister lives in Lisbon", cast.owner, scope=Scope.USER)
+    page = open_as(cast.owner)
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    page.set_viewport_size({"width": SIZES[size][0], "height": SIZES[size][1]})
+    page.goto(f"/workspaces/{cast.workspace.public_id}/profile/")
+    assert faults(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    shoot(page, f"profile-{size}-{scheme}")
+
+    switch = page.get_by_label("Use my profile in chats")
+    switch.press("Space")
+    expect(page.locator(".toast")).to_contain_text("Saved")
+    cast.owner.refresh_from_db()
+    assert cast.owner.profile_in_chats
+
+    lines = page.locator("#profile .receipt__item")
+    expect(lines).to_have_count(6)
+    line = lines.filter(has_text="vegetarian")
+    menu = line.locator("summary").last
+    menu.press("Enter")
+    shoot(page, f"profile-menu-{size}-{scheme}")
+    line.get_by_role("button", name="Hide from profile").press("Enter")
+    expect(lines).to_have_count(5)
+    expect(page.get_by_text("1 hidden line")).to_be_visible()
+    page.locator(".toast").get_by_role("button", name="Undo").press("Enter")
+    expect(lines).to_have_count(6)
+
+    menu.press("Enter")
+    line.get_by_role("button", name="Edit").press("Enter")
+    lines.locator("textarea").fill("I am vegan")
+    lines.get_by_role("button", name="Save").press("Enter")
+    expect(lines.filter(has_text="I am vegan")).to_have_count(1)
+    line = lines.filter(has_text="I am vegan")
+    line.locator("summary").last.press("Enter")
+    line.get_by_role("button", name="Forget").press("Enter")
+    expect(lines).to_have_count(5)
+
+    page.get_by_label("What to remember").fill("I collect stamps")
+    page.get_by_role("button", name="Remember").press("Enter")
+    expect(lines.filter(has_text="I collect stamps")).to_contain_text("Only you")
+    shoot(page, f"profile-added-{size}-{scheme}")

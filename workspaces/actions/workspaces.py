@@ -156,6 +156,12 @@ def set_short_term_everywhere(user: User, enabled: bool) -> None:
     user.save(update_fields=["short_term_everywhere"])
 
 
+def set_profile_in_chats(user: User, enabled: bool) -> None:
+    """Store whether models get the profile in this person's chats."""
+    user.profile_in_chats = enabled
+    user.save(update_fields=["profile_in_chats"])
+
+
 def set_language(user: User, language: str) -> None:
     """Set the language of a person's pages and mails; empty for the browser's. Raises Invalid."""
     if language and language not in dict(settings.LANGUAGES):

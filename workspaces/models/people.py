@@ -130,6 +130,12 @@ class User(AbstractUser):
         default=False,
         help_text="Their chats are told of their recent chats in other workspaces, too.",
     )
+    profile_in_chats = models.BooleanField(
+        "profile in chats",
+        default=False,
+        db_default=False,
+        help_text="What memory says of them and of the workspace in general is given to the model in their chats.",
+    )
     language = models.CharField(
         max_length=20,
         default="",

@@ -330,6 +330,11 @@ def _speaks_of(statement: str, names: str, carriers: Sequence[str]) -> bool:
     return bool(spoken - said or _JOINED_USER.search(statement))
 
 
+def names_the_user(text: str) -> bool:
+    """Whether it speaks of "the user", as extraction does."""
+    return bool(_JOINED_USER.search(text) or _THE_USER.intersection(_WORD.findall(text.casefold())))
+
+
 def _sentences(text: str) -> list[str]:
     """The sentences of a message, without code, logs and quoted lines."""
     text = text[:MAX_READ].replace("\u2019", "'")

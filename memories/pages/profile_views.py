@@ -1,0 +1,93 @@
+"""The tab of the Memory page with the profile: what is remembered about its reader and about the workspace."""
+
+from __future__ import annotations
+
+from django.contrib import messages as notices
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from memories.models import Scope
+from memories.pages.memory_forms import MemoryForm
+from memories.pages.panel_page import is_shared
+from memories.recalling.profile import hidden_lines, hide_line, profile_of
+from memories.writing import gate
+from memoryhub.errors import Invalid
+from workspaces.access import get_workspace
+from workspaces.actions.workspaces import set_profile_in_chats
+from workspaces.models import Role
+from workspaces.policy import Reach
+from workspaces.views import PageRequest
+
+
+@require_http_methods(["GET", "POST"])
+def page(request: PageRequest, ws_id: str) -> HttpResponse:
+    """The page; with ``part=lines`` only the lines. A POST adds a personal memory, pinned so that it stays in the
+    profile.
+    """
+    workspace, now = get_workspace(request.user, ws_id), timezone.now()
+    form = MemoryForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        draft = gate.Draft(
+            content=form.cleaned_data["content"],
+            category=form.cleaned_data["category"] or None,
+            workspace=workspace,
+            author=request.user,
+            scope=Scope.USER,
+            pinned=True,
+            confirmed=form.confirmed,
+        )
+        try:
+            gate.save_memory(draft, by=request.user, now=now)
+        except Invalid as error:
+            form.add_domain_errors(error)
+        else:
+            notices.success(request, _("Added to your profile. Only you see it."))
+            return redirect("memories:profile", ws_id)
+    profile = profile_of(workspace, request.user, reach=Reach.here(workspace), now=now)
+    context = {
+        "workspace": workspace,
+        "can_write": Role(workspace.role).allows(Role.EDITOR),
+        "is_shared": is_shared(workspace),
+        "memories": [*profile.you, *profile.here],
+        "sections": [
+            ("about-you", _("About you"), profile.you),
+            ("about-workspace", _("About this workspace"), profile.here),
+        ],
+        "hidden": hidden_lines(workspace, request.user, now),
+        "form": form,
+    }
+    part = "lines" if request.GET.get("part") == "lines" else "page"
+    status = 422 if form.errors or form.asks else 200
+    return render(request, f"memories/profile/{part}.html", context, status=status)
+
+
+@require_POST
+def hide(request: PageRequest, ws_id: str) -> HttpResponse:
+    """Hide a line from the reader's profile; ``hidden=off``, from the Undo of a notice, shows it again."""
+    asked = request.GET if "memory" in request.GET else request.POST
+    workspace = get_workspace(request.user, ws_id)
+    hidden = asked.get("hidden") != "off"
+    memory = hide_line(asked.get("memory", ""), workspace, request.user, hidden=hidden)
+    undo = f"{reverse('memories:profile_hide', args=[ws_id])}?memory={memory.public_id}&hidden=off"
+    context = {
+        "workspace": workspace,
+        "text": _("Hidden from your profile. It is still remembered.") if hidden else _("It is shown again."),
+        "undo_url": undo if hidden else "",
+        "memory": True,
+    }
+    response = render(request, "partials/toast_oob.html", context)
+    response["HX-Trigger"] = "memories:changed"
+    return response
+
+
+@require_POST
+def use(request: PageRequest, ws_id: str) -> HttpResponse:
+    """Turn the profile in the reader's chats on or off."""
+    get_workspace(request.user, ws_id)
+    set_profile_in_chats(request.user, request.POST.get("profile") == "on")
+    notices.success(request, _("Saved."))
+    return redirect("memories:profile", ws_id)
