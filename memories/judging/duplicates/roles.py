@@ -27,10 +27,15 @@ _KOREAN_PARTICLES = (
 
 
 def with_parties_in_order(a: str, b: str) -> str:
-    """Return `a` with its two parties in the order of `b`, where their order means nothing: "X and Y", "X met Y"."""
+    """Return `a` with its two parties in the order of `b`, where their order means nothing: "X and Y", "X met Y", and
+    where the whole statement is "X is Y".
+    """
     if max(len(a), len(b)) > 400:
         return a
     plain_a, plain_b = _plain(a), _plain(b)
+    for one, other in ((x, y) for x in _sides(plain_a) for y in _sides(plain_b)):
+        if one == other[::-1]:
+            return b
     for link, other in ((x, y) for x in _links(plain_a) for y in _links(plain_b)):
         left, right = plain_a[: link.start()], plain_a[link.end() :]
         other_left, other_right = plain_b[: other.start()], plain_b[other.end() :]
@@ -41,6 +46,12 @@ def with_parties_in_order(a: str, b: str) -> str:
             if _starts_with(right, second) and _starts_with(other_right, first):
                 return left[:start] + second + other[0] + first + right[len(second) :]
     return a
+
+
+def _sides(text: str) -> Iterator[list[str]]:
+    """Yield what stands before and after each "is", as it is compared."""
+    for link in _patterns()["is"].finditer(text):
+        yield [side.strip(" .!\u3002").casefold() for side in (text[: link.start()], text[link.end() :])]
 
 
 def _plain(text: str) -> str:
@@ -62,7 +73,12 @@ def _starts_with(text: str, start: str) -> bool:
     if not text.startswith(start):
         return False
     rest = text[len(start) :]
-    return not rest or not rest[0].isalnum() or _is_unspaced(rest[0]) or "가" <= rest[0] <= "힣"
+    return (
+        not rest
+        or not (rest[0].isalnum() or rest[0] in "'\u2019")
+        or _is_unspaced(rest[0])
+        or "가" <= rest[0] <= "힣"
+    )
 
 
 def _is_unspaced(sign: str) -> bool:
@@ -262,6 +278,7 @@ def _patterns() -> dict[str, re.Pattern[str]]:
         found[name] = re.compile("|".join([rf"(?<![^\W_])(?:{'|'.join(spaced)})(?![^\W_])", *joined]))
     spaced = [phrase for phrase in _data()["symmetric"].split("|") if not _is_joined(phrase)]
     found["symmetric"] = re.compile(rf" (?:{'|'.join(spaced)}) | و|[와과] |하고 |[和与跟與と]")
+    found["is"] = re.compile(rf" (?:{_data()['is']}) |是")
     return found
 
 

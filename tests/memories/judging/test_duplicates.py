@@ -50,6 +50,15 @@ def test_the_guard_is_symmetric(both_ways: dict[Pair, tuple[bool, bool]]) -> Non
     assert [pair for pair, (one, other) in both_ways.items() if one != other] == []
 
 
+def test_two_sides_of_is_may_change_places_but_not_with_what_belongs_to_them() -> None:
+    turned = (
+        ["Green is my favourite colour", "My favourite colour is green."],
+        ["Mein Chef ist Jens", "Jens ist mein Chef"],
+    )
+    apart = ["Anna is Ben's boss", "Ben is Anna's boss"], ["Anna met Ben's boss", "Ben met Anna's boss"]
+    assert [same(a, b) for a, b in (*turned, *apart)] == [True, True, False, False]
+
+
 def test_without_an_encoder_only_the_same_words_merge() -> None:
     assert may_merge("I am vegan.", "i am  Vegan", None)
     assert not may_merge("I am vegan", "I'm a vegan", None)
