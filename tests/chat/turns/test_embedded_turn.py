@@ -66,7 +66,7 @@ def test_thinking_is_refused_with_what_is_allowed_and_the_page_offers_the_rest(l
     assert not chat.messages.exists()
     page = api.client.get(f"/chats/{chat.public_id}/").content.decode()
     assert 'name="mode"' not in page
-    assert "choose a larger one beside the title" in page
+    assert "The model in use is too small for that" in page
 
 
 def ask(chat: Chat, question: str) -> Message:
