@@ -33,9 +33,8 @@ def with_parties_in_order(a: str, b: str) -> str:
     if max(len(a), len(b)) > 400:
         return a
     plain_a, plain_b = _plain(a), _plain(b)
-    for one, other in ((x, y) for x in _sides(plain_a) for y in _sides(plain_b)):
-        if one == other[::-1]:
-            return b
+    if any(sides == other[::-1] for sides in _sides(plain_a) for other in _sides(plain_b)):
+        return b
     for link, other in ((x, y) for x in _links(plain_a) for y in _links(plain_b)):
         left, right = plain_a[: link.start()], plain_a[link.end() :]
         other_left, other_right = plain_b[: other.start()], plain_b[other.end() :]
