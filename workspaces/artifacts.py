@@ -1,4 +1,5 @@
-"""Every change to artifacts: keep, change, take back, delete, restore. Editors write, every member reads.
+"""Artifacts: save, change, undo, delete, restore, find. Editors write, every member reads. Each change is a version of
+its own and names the version that its maker has seen, so none is overwritten.
 
 Each change is a version of its own, and made only to the version that its maker has seen: nothing is overwritten.
 """
@@ -42,7 +43,7 @@ from workspaces.quotas import require_room, spend
 
 @dataclass(frozen=True)
 class Source:
-    """The chat and message that it was kept from, by public id."""
+    """The chat and message that an artifact was saved from, by public id."""
 
     chat_id: str = ""
     message_id: str = ""
@@ -142,7 +143,7 @@ def change(
     by_model: bool = False,
     confirmed: bool = False,
 ) -> Artifact:
-    """A new version with what is passed; ``None`` leaves it as it is. The same again makes none.
+    """Save a new version with the given fields; ``None`` leaves one as it is. Unchanged content makes no version.
 
     ``seen``: the result of ``version_of`` for the versions it may follow; None: any. ``confirmed``: as of
     ``keep``. Raises Stale, Invalid, SecretRefused, QuotaReached.
@@ -179,7 +180,7 @@ def get_version(artifact: Artifact, number: int) -> ArtifactVersion:
 def bring_back(
     artifact: Artifact, number: int, *, by: User, now: datetime, seen: Collection[str] | None = None
 ) -> Artifact:
-    """An earlier version once more, as the newest one: what came between stays in the history."""
+    """Make an earlier version the newest. Versions in between stay in the history."""
     earlier = get_version(artifact, number)
     return change(
         artifact,
@@ -194,7 +195,7 @@ def bring_back(
 
 
 def undo(artifact: Artifact, number: int, *, by: User, now: datetime) -> None:
-    """Take back what made this version, the newest: the one before comes back, and what was just kept is deleted.
+    """Undo the newest version: the one before comes back, and a new artifact is deleted.
 
     Raises Stale where it has been changed since.
     """
@@ -207,7 +208,7 @@ def undo(artifact: Artifact, number: int, *, by: User, now: datetime) -> None:
 
 
 def move(artifact: Artifact, to: Workspace | None, *, by: User) -> Artifact:
-    """For everyone in this workspace, or, with None, for ``by`` alone, in every workspace of theirs; with its versions.
+    """Move an artifact with its versions to a workspace, or with None make it ``by``'s personal one.
 
     Raises Forbidden, NotFound, and Conflict where it stays on this machine.
     """
@@ -306,7 +307,7 @@ _TAG = re.compile(r"<[^<>]*>")
 
 @dataclass(frozen=True)
 class Written:
-    """Content of an artifact, from its writer."""
+    """Title, content and language of an artifact, as typed."""
 
     title: str
     content: str
@@ -394,7 +395,7 @@ def bring(artifact: Artifact, versions: Sequence[Past], *, by: User) -> None:
 
 
 class LooksDelicate(SecretRefused):
-    """A person may have it kept all the same, if they say so once more."""
+    """A text looks sensitive: a person may confirm it and save anyway."""
 
     code = "sensitive"
     default_message = later(
@@ -412,7 +413,7 @@ def register_judge(is_delicate: Callable[[str], bool]) -> None:
 
 
 def refuse_delicate(before: str, after: str, *, may_ask: bool) -> None:
-    """Looks at the lines of ``after`` that ``before``, which is kept already, has not.
+    """Check the lines of ``after`` that ``before``, which is stored already, does not have.
 
     Raises SecretRefused naming the field, or LooksDelicate where there is a person to ask.
     """

@@ -146,7 +146,7 @@ def record(
     target: str = "",
     details: Mapping[str, Word | list[Word]] | None = None,
 ) -> None:
-    """Add one event, in the caller's transaction: what is rolled back was never done. One insert.
+    """Add one event in the caller's transaction, so that a rolled-back act leaves none. One insert.
 
     ``target`` is a public id; ``details`` holds numbers, ids and words of our own. Anything that could be a
     person's text is a ValueError, so that none can come in by mistake. ``by=None``: nobody signed in, or the system.
@@ -208,7 +208,7 @@ def page_of(workspace: Workspace, *, before: str = "") -> Page:
 
 
 def sentence(verb: str) -> str:
-    """Return the act as words after a name; the verb itself for one of an older version."""
+    """Return the act as words that follow a name; the verb itself if an older version wrote it."""
     label = str(Verb(verb).label) if verb in Verb.values else verb
     return label[:1].lower() + label[1:]
 
@@ -239,9 +239,7 @@ def note_bulk_read(number: int, *, by: User, workspace: Workspace) -> None:
 
 @contextmanager
 def really_by(person: User) -> Iterator[None]:
-    """Record everything within as done by this person, although the domain gets another: staff in the admin act
-    through one of a workspace's owners.
-    """
+    """Record everything within as done by this person, such as staff who act through a workspace's owner."""
     token = _really_by.set(person)
     try:
         yield
@@ -250,9 +248,7 @@ def really_by(person: User) -> Iterator[None]:
 
 
 def prune(*, now: datetime) -> int:
-    """Delete what is older than ``MEMORYHUB_AUDIT_DAYS`` (0 keeps everything), or than a workspace's owners have it
-    kept; how many rows.
-    """
+    """Delete events older than ``MEMORYHUB_AUDIT_DAYS`` (0: keep all) or a workspace's own limit. Return how many."""
     gone = _prune(_OF_RULES, {"now": now, "kept": [*KEPT_ANYWAY], "set_before": now - RULES_HOLD_AFTER})
     if settings.AUDIT_DAYS:
         gone += _prune(_OF_ALL, {"until": now - timedelta(days=settings.AUDIT_DAYS)})

@@ -1,5 +1,5 @@
-"""Choice of the model that answers: the chat's, else the workspace's, else the administrators' default for
-everyone, else the one that the settings name.
+"""Choice of the model that answers: the chat's, else the workspace's, else the shared default, else the one of the
+settings. Also tests whether a connection works.
 
 Every view and endpoint calls this for each turn, so that a change takes effect at once in every process.
 """
@@ -56,7 +56,7 @@ class Chosen:
 
     @property
     def answers_well(self) -> bool:
-        """Return whether it may be used, and is able enough for what the page proposes to send it."""
+        """Return whether the model may be used here and can do what the page would send it."""
         able = self.model.capabilities
         answers_well = able.can_extract if able.answers_well is None else able.answers_well
         return self.may_be_asked and answers_well
@@ -69,7 +69,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Option:
-    """A line of a list to choose from. ``why_not``: why it cannot be chosen here."""
+    """A choice in a list of models. ``why_not``: why it cannot be chosen here."""
 
     value: str  # public id, empty for the default
     label: str
@@ -81,7 +81,7 @@ class Option:
 
 
 def chosen_for(workspace: Workspace, user: User | None, *, first: Connection | None = None) -> Chosen:
-    """The model for this person here; ``first`` is what the chat has chosen. At most two queries.
+    """Return the model for this person in this workspace; ``first`` is the chat's choice. At most two queries.
 
     A connection that is gone, or somebody else's own, is passed over, and ``lost`` says so. One that is elsewhere
     while the workspace's memories may not leave this machine is not: it is refused, rather than replaced silently.
@@ -119,9 +119,7 @@ def _usable_by(user: User) -> Iterable[Connection]:
 
 
 def _default(workspace: Workspace, lost: str = "") -> Chosen:
-    """Return the model without a choice. A default that is not local is skipped where memories stay on this machine:
-    nobody chose it there.
-    """
+    """Return the default model. A default that is not local is skipped where texts stay on this machine."""
     everyones = Connection.objects.everyones_default()
     if everyones is None or why_not_here(workspace, everyones.is_local, everyones.name):
         return _configured(workspace, lost)
@@ -275,7 +273,7 @@ def remember(connection: Connection | None, sees: bool | None) -> None:
 
 @dataclass(frozen=True)
 class Line:
-    """A step of a trial. ``outcome``: works, fails or untried."""
+    """A step of a test. ``outcome``: works, fails or untried."""
 
     step: str
     outcome: Outcome

@@ -1,4 +1,4 @@
-"""Server-sent events to a person: how they are sent, and how many streams one person may hold open at once."""
+"""Server-sent events, and the number of streams that a person may hold open."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Overloaded(Unavailable):
 
 
 class Place:
-    """A stream that a person may hold open. Released by ``leave``, or when nobody has it any more.
+    """A slot for an open stream of a person. Released by ``leave`` or when it is collected.
 
     Raises Overloaded where this process holds as many as it may (``MEMORYHUB_STREAMS_AT_ONCE``), whosever they are, and
     TooManyRequests over ``MEMORYHUB_EVENT_STREAMS``. The new one is refused rather than the oldest closed: that

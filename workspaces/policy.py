@@ -1,5 +1,5 @@
-"""Policy of what may leave this machine, and who reads the result: one value, made where the workspace is known, passed
-on to everything that recalls, embeds or puts text before a model. It has no defaults.
+"""Data policy: what may leave this machine and who reads the result. One value, made where the workspace is known, and
+passed to everything that recalls, embeds or puts text before a model. It has no defaults.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Placed(Protocol):
 
 @dataclass(frozen=True)
 class Reach:
-    """``local_only``: texts of the workspace are embedded on this machine or not at all. ``leaves``: what is found goes
-    to a model elsewhere. ``personal``: what is the person's own may be among it; False where others read along.
+    """``local_only``: texts are embedded on this machine or not at all. ``leaves``: results go to a model elsewhere.
+    ``personal``: the person's own texts may be among the results; False where others read along.
     """
 
     local_only: bool
@@ -36,7 +36,7 @@ class Reach:
 
     @classmethod
     def here(cls, workspace: Workspace) -> Reach:
-        """Return the policy for text that is stored, or shown to its caller and to nobody else."""
+        """Return the policy for text that is stored, or shown only to its caller."""
         return cls(workspace.local_only, leaves=False, personal=True)
 
     @classmethod
@@ -48,9 +48,7 @@ class Reach:
 
 
 def in_reach(rows: Rows, workspace: Workspace, user: User, reach: Reach) -> Rows:
-    """Return the rows that this person finds in this workspace and that may go so far: everyone's there, and their own
-    from wherever it lies. That they are a member is the caller's to know.
-    """
+    """Return the rows of this workspace and this person that the policy allows. The caller checks membership."""
     found = Q(workspace=workspace, owner=None)
     if reach.personal:
         found |= Q(owner=user, workspace__local_only=False) if reach.leaves else Q(owner=user)
@@ -58,7 +56,7 @@ def in_reach(rows: Rows, workspace: Workspace, user: User, reach: Reach) -> Rows
 
 
 def stays_elsewhere(row: Placed, workspace: Workspace) -> bool:
-    """Whether it lies in another workspace than this one, whose texts never leave this machine."""
+    """Return whether a row lies in another workspace, whose texts never leave this machine."""
     return row.workspace_id != workspace.pk and row.workspace.local_only
 
 
@@ -67,7 +65,7 @@ def stays_elsewhere(row: Placed, workspace: Workspace) -> bool:
 
 @dataclass(frozen=True)
 class Caller:
-    """Caller of a tool or endpoint, loaded for every call: rights may have changed. ``role``: in ``workspace``."""
+    """Caller of a tool or endpoint. Load it for every call: rights may have changed. ``role``: in ``workspace``."""
 
     person: User
     workspace: Workspace

@@ -124,7 +124,7 @@ class ApiView(APIView):
         return reload(done.note)
 
     def make_once(self, make: Callable[[], T], get: Callable[[User, str], T]) -> T:
-        """``once`` for what has a ``public_id``, by which ``get`` finds it again."""
+        """As ``once``, for results with a ``public_id``, by which ``get`` finds one again."""
 
         def reload(note: Note) -> T:
             [public_id] = note.values()
@@ -143,7 +143,7 @@ class ApiView(APIView):
 
 
 class NoSuchRoute(ApiView):
-    """Fallback of all routes: JSON like every error here, and 401 first for people who are not signed in."""
+    """Fallback route: a JSON error like all others, and 401 before 404 for people who are not signed in."""
 
     schema = None
 

@@ -31,7 +31,9 @@ documented = documented_under("models")
 
 
 class ConnectionJson(serializers.Serializer[Any]):
-    """Never the key. Wants ``person`` in its context: the address of a shared one is for those who manage it."""
+    """A connection without its key. Needs ``person`` in its context: only those who manage a shared one see its
+    address.
+    """
 
     example = {
         "id": f"conn_{ID}",

@@ -1,4 +1,5 @@
-"""The REST kit of all apps: session sign-in answered with 401, and one shape of error.
+"""Errors of the REST API in one form, and session authentication that answers 401. The settings name both, so this
+module must not import ``rest_framework.views``, which reads those settings.
 
 ``views`` has the base view, ``fields`` the strict fields, ``paging`` the cursors, ``docs`` the OpenAPI.
 This module must not import ``rest_framework.views``: that one reads the settings which name the classes here.
@@ -58,7 +59,7 @@ def exception_handler(exception: Exception, context: dict[str, Any]) -> HttpResp
 
 
 def prefers_html(request: HttpRequest | Request) -> bool:
-    """True for a browser following a link: it names text/html before anything else."""
+    """Return True for a browser that follows a link: it names text/html first."""
     first = request.META.get("HTTP_ACCEPT", "").split(",")[0]
     return first.split(";")[0].strip().lower() == "text/html"
 

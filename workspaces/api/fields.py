@@ -1,4 +1,4 @@
-"""Fields that take a value of their own type or refuse it. DRF's turn 5 into "5" and "no" into false."""
+"""Serializer fields that refuse values of another type, where DRF's turn "5" into 5 and "no" into False."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class WholeNumber(serializers.IntegerField):
 
 
 class Choice(serializers.ChoiceField):
-    """Choice of a few words. The refusal lists them and never repeats the input."""
+    """A choice of a few words. The error lists them and never repeats the input."""
 
     def __init__(self, choices: Iterable[str], **kwargs: Any) -> None:
         words = list(choices)

@@ -131,7 +131,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Done(Generic[T]):
-    """``result`` is what was just done; None, and ``note`` what is known of it, when that was before."""
+    """Result of a request. ``result`` is None if it was done before; then ``note`` has what is stored of it."""
 
     result: T | None
     note: Note

@@ -29,7 +29,7 @@ class BadCursor(Malformed):
 
 
 class Cursor(serializers.CharField):
-    """Cursor of a list: any other text is refused as ``bad_cursor`` (400), before other errors."""
+    """The cursor of a list. Any other text is refused as ``bad_cursor`` (400), before other errors."""
 
     def run_validators(self, value: Any) -> None:
         return None
@@ -53,7 +53,7 @@ class PageQuery(serializers.Serializer[Any]):
 
 
 class ReadyList:
-    """The queryset of a list, its first page made ready: ``make`` and ``kinds`` as in ``Ready``.
+    """A list's queryset with its first page prebuilt; ``make`` and ``kinds`` as in ``Ready``.
 
     The pages after are left to the ORM. Where a list goes on is a value that no plan made once can foresee: Postgres
     would take one that is good for the usual workspace and reads all of a large one.

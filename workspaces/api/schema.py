@@ -1,4 +1,6 @@
-"""Description of routes in the OpenAPI schema.
+"""The OpenAPI schema: routes are described by a decorator and by docstrings. A method's docstring is its summary (first
+line) and description; errors follow from the kind of route (``error_codes``); examples are made from the fields. The
+settings name ``Schema``, so this module must not import ``rest_framework.views``.
 
 The docstring of a view's method is its summary (first line) and description. What can go wrong follows from what kind
 of route it is (``error_codes``); examples are made from the fields (``workspaces.api.schema``).
@@ -98,7 +100,7 @@ WITH_PAGES = {400, 422}
 
 @dataclass(frozen=True)
 class Route:
-    """Description of one method of a view, from its decorator; see ``documented_under``."""
+    """Description of one method of a view, made by ``documented_under``."""
 
     tag: str
     operation: str
@@ -116,7 +118,7 @@ class Route:
         return [each for each in asked if each is not None]
 
     def error_codes(self, method: str, path: str, view: Any) -> set[int]:
-        """401 always; the others by what the route takes, does and is open to."""
+        """Return the statuses of errors: 401 always, the others by what the route takes and does."""
         queries, codes = self.queries(view), {401, *self.errors}
         if no_keys(method, view) or (method != "GET" and not getattr(view, "only_reads", False)):
             codes.add(403)
@@ -370,7 +372,7 @@ def _either(made: Any, known: Any) -> Any:
 
 
 class Schema(AutoSchema):
-    """Spectacular's, told by ``documented_under`` and docstrings. A DELETE may have a body too: what is to go."""
+    """drf-spectacular's schema, from ``documented_under`` and docstrings. A DELETE may have a body."""
 
     def get_operation(self, path: str, path_regex: str, path_prefix: str, method: str, registry: Any) -> Any:
         self._method = getattr(self.view, method.lower())

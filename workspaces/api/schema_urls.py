@@ -31,7 +31,7 @@ class SchemaView(SpectacularAPIView):
 
 @cache
 def written(language: str, *, is_json: bool) -> bytes:
-    """Made once in a process: half a second to two of a core, which anybody who is signed in may ask for."""
+    """Return the schema's bytes, made once a process: it takes up to two seconds of a core."""
     with translation.override(language):
         schema = SchemaGenerator().get_schema(request=None, public=True)
         renderer = OpenApiJsonRenderer() if is_json else OpenApiYamlRenderer()

@@ -1,4 +1,4 @@
-"""The JSON of workspaces and their members."""
+"""Serializers of workspaces and their members."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class WorkspaceJson(serializers.Serializer[Any]):
 
 
 def shown_id(connection: Connection | None) -> str | None:
-    """The id of a chosen connection, unless it is gone. Who may not use it finds nothing there."""
+    """Return the id of the chosen connection, if it still exists."""
     if connection is None or connection.deleted_at is not None:
         return None
     return BUILT_IN if connection.is_built_in else connection.public_id

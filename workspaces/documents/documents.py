@@ -1,5 +1,5 @@
-"""Every change to documents: bring, rename, move, delete, restore. Editors write, every member reads; of what is one
-person's alone, only they do either.
+"""Documents: add, rename, move, edit, delete, restore, forget. Editors write, every member reads; personal ones are
+their owner's alone.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def get_document(
 
 
 def get_draft(user: User, public_id: str, *, workspace: Workspace | None = None) -> Document:
-    """A file of this person's that waits in a composer of the workspace. NotFound for everyone else."""
+    """Return a file of this person's that waits in the composer of a chat. NotFound for everybody else."""
     rows = Document.objects.drafts() if workspace is None else workspace.documents.drafts()
     found = get_owned(rows, user, public_id, workspace=None, need=Role.VIEWER, or_deleted=True)
     if found is None:
@@ -165,7 +165,7 @@ def write(
     by: User,
     now: datetime,
 ) -> Brought:
-    """The same of a text that was typed or pasted: it is read as Markdown."""
+    """Add a typed or pasted text as a Markdown document. As ``bring``."""
     title = clean_text("title", " ".join(title.split()), low=1, high=TITLE_LENGTH)
     if not text.strip():
         raise Invalid(fields={"text": _("Must not be blank.")})
@@ -194,7 +194,7 @@ def lock_document(document: Document, by: User) -> Document:
 
 
 def move(document: Document, to: Workspace | None, *, by: User, now: datetime) -> Document:
-    """For everyone in this workspace, or, with None, for ``by`` alone, in every workspace of theirs; with its versions.
+    """Move a document with its versions to a workspace, or with None make it ``by``'s personal one.
 
     Raises Forbidden, NotFound, and Conflict where the same content is there already or it stays on this machine. Costs
     what taking its words out and putting them in costs.
@@ -362,7 +362,7 @@ def edit(document: Document, *, text: str, seen: int, by: User, now: datetime) -
 
 
 def bring_back(document: Document, number: int, *, by: User, now: datetime) -> Brought:
-    """An earlier version once more, as the newest: what came between is kept."""
+    """Make an earlier version the newest. Versions in between stay."""
     earlier = get_version(document, number)
     with files.open_document(earlier) as file:
         return replace(
@@ -493,8 +493,8 @@ def _remove(keys: list[int]) -> None:
 
 
 def remove(document: Document) -> Counts:
-    """Part of the caller's transaction; nothing where it is gone already. Triggers take vectors and words along, and
-    files go after the commit. Not counted is what answers cite: how often others asked is nobody's to know.
+    """Delete a document for good, in the caller's transaction, and return the counts. Triggers delete vectors and
+    words; files go after the commit. Citations are not counted: how often others asked is private.
     """
     locked = Document.objects.select_for_update(of=("self",)).filter(pk=document.pk).first()
     if locked is None:

@@ -87,7 +87,7 @@ def download(document: Document, of: Document | DocumentVersion | None = None) -
 
 @contextmanager
 def local_copy(document: Document) -> Iterator[Path]:
-    """A file of its own for who reads it in another process."""
+    """Copy the document into a temporary file, for a reader in another process."""
     with tempfile.NamedTemporaryFile(prefix="memoryhub-document-") as copy, open_document(document) as file:
         shutil.copyfileobj(file, copy)
         copy.flush()
@@ -132,7 +132,7 @@ ENDINGS = {kind: ending for ending, kind in reversed({**OF_ZIPS, **OF_TEXTS, **O
 
 
 def media_type(name: str, head: bytes) -> str:
-    """The likeliest one. Which one it is, the reader's process tells when it has looked inside."""
+    """Return the likeliest type. The reader's process corrects it once it has looked inside."""
     seen, named = first_look(head), by_name(name)
     if seen == ZIP:
         return named if named in OF_ZIPS.values() else ZIP
@@ -143,7 +143,7 @@ def media_type(name: str, head: bytes) -> str:
 
 
 def clean_title(name: str) -> str:
-    """A title for people, of a file's name: the last part of a path, as ``seen`` shows it."""
+    """Return a title from a file's name: the last part of a path, without control characters."""
     return seen(name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1])
 
 

@@ -195,8 +195,8 @@ def _not_embedded(scored: list[Scored], where: SearchArea) -> dict[int, float]:
 def find_in(
     documents: QuerySet[Document], query: str, workspace: Workspace, user: User, *, limit: int, reach: Reach
 ) -> list[FoundPassage]:
-    """The passages of these documents that are nearest to the query, however far, best first; then
-    their first ones, so that "summarise this" has something to go by, and what is not embedded yet.
+    """Return the passages of these documents, the nearest to the query first, however far; then their beginnings, so
+    that "summarise this" has something to work on, and those not embedded yet.
 
     Exact, over the vectors of these documents alone; words count as far as they are among the workspace's best.
     """

@@ -1,4 +1,4 @@
-"""A document becomes passages: the job that reads its file, what it leaves of those before, and what it queues."""
+"""The job that reads a document into passages, replaces the old ones, and queues their embedding."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def text_for_webhook(workspace: Workspace, public_id: str) -> Mapping[str, Any] 
 
 
 def sweep(*, now: datetime) -> int:
-    """Queue again what a dead reader left, and what has waited for so long that its job may be lost. How many."""
+    """Queue documents again whose reader died or whose job may be lost. Return how many."""
     unread = Document.objects.to_read()
     left = Q(status=DocumentStatus.READING) & (Q(heartbeat_at=None) | Q(heartbeat_at__lt=now - STALE))
     waiting = Q(status=DocumentStatus.WAITING, updated_at__lt=now - LATE)
@@ -234,7 +234,7 @@ def with_shares(documents: Iterable[Document]) -> list[Document]:
 
 
 def complete(document: Document) -> None:
-    """Say that it is ready, if no vector is missing. Part of a transaction that holds the document's row."""
+    """Mark a document as ready if no vector is missing. The caller's transaction holds its row."""
     is_draft = document.deleted_at is not None  # nothing finds it, so it has no vectors
     if document.status != DocumentStatus.INDEXING or (not is_draft and _left([document])):
         return
@@ -250,7 +250,7 @@ def complete_those_of(refs: Sequence[int]) -> None:
 
 
 def complete_all() -> None:
-    """The same of all documents: where the embedder was changed or taken away, nothing else does it."""
+    """Mark all documents without missing vectors as ready, after the embedder was changed or removed."""
     _complete_each()
 
 

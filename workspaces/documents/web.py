@@ -37,7 +37,7 @@ KINDS = {
 
 
 class WebTrouble(Exception):
-    """Why nothing came of it, in words for who asked. Never what a server said."""
+    """Why a page could not be read, in words for the person; never a server's own words."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def is_address(url: str) -> bool:
 
 
 def read_web_page(url: str) -> str:
-    """Return the text of a page, without what stands around it. Raises WebTrouble."""
+    """Return the main text of a web page. Raises WebTrouble."""
     return _text(*asyncio.run(_fetch(url)))
 
 

@@ -139,7 +139,7 @@ class SearchArea:
 
 
 def search_area(workspace_id: int, user_id: int, agent_id: int | None = None) -> SearchArea | None:
-    """The widest that this person may look; None for somebody who is no member. One query."""
+    """Return the widest area that this person may search; None for a non-member. One query."""
     found = queries.rows(_AREA, SearchArea(workspace_id, user_id, agent=agent_id, personal=True).params)
     if not found:
         return None

@@ -68,7 +68,7 @@ class EarlierModelGone(EmbedderError):
 
 @dataclass(frozen=True)
 class Embedded:
-    """Vectors of a passage, each of shape (dimension,) and length 1."""
+    """The vectors of a passage, each of shape (dimension,) and length 1."""
 
     model: str  # its label
     statement: Vectors  # of the text alone: what near-duplicates are found by
@@ -239,7 +239,7 @@ def dimension_of(embedder: Embedder) -> int:
 
 
 def vectors_of(model: EmbeddingModel, texts: Sequence[str], *, asked: bool = False) -> Vectors:
-    """The model's vectors of these texts, which are ``asked`` or to be stored. Raises EmbedderError."""
+    """Return the model's vectors of these texts, which are questions if ``asked``. Raises EmbedderError."""
     configured = get_embedder()
     is_configured = configured is not None and configured.name == model.name
     embedder = configured if is_configured else get_earlier_embedder(model.name, model.base_url)
@@ -340,7 +340,7 @@ RETURNING 1
 
 
 def store_vector(passage: Passage, embedded: Embedded, *, is_new: bool = False) -> None:
-    """Set the vector of a new text; those of a text before are removed, of all models.
+    """Store the vector of a new text and remove the old text's vectors of all models.
 
     If recall went over to another model since it was made, the passage is queued for that one instead. A model that
     is being built gets its own from the rebuild, which looks for what is missing until the switch.

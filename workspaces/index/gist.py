@@ -46,7 +46,7 @@ def gist_of(text: str) -> str:
 
 
 def with_gist(vectors: Vectors, share: float = SHARE) -> Vectors:
-    """Return one vector of a question's own and, if there is one, its gist's."""
+    """Return the vector of a question and, if it has one, the vector of its gist."""
     if len(vectors) == 1:
         return vectors[0]
     mean: Vectors = (1 - share) * vectors[0] + share * vectors[1]

@@ -1,4 +1,4 @@
-"""Indexes where they pay and nowhere else: large places get a vector index of their own and counts made beforehand.
+"""Vector indexes and cached counts for large scopes, where they pay.
 
 One index over all vectors would be slow for small places and silently short of results (docs/decisions/0003), so each
 large place has a partial one for each kind that is many there. Small and middling places are scanned exactly: that is
@@ -61,7 +61,7 @@ _BITS = "((binary_quantize(embedding)::bit({size})) bit_hamming_ops)"
 
 @dataclass(frozen=True)
 class Wanted:
-    """Vectors of a scope, kind and model, and how many are live."""
+    """A scope, kind and model with its number of live vectors."""
 
     place: int
     kind: int

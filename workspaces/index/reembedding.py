@@ -93,7 +93,9 @@ def begin_again() -> EmbeddingModel:
 
 
 def start() -> EmbeddingModel | None:
-    """Go on with what was stopped, or begin what the settings ask for; in the background. Raises EmbedderError."""
+    """Continue a stopped re-embedding, or begin the one that the settings ask for, in the background. Raises
+    EmbedderError.
+    """
     model = notice_settings()
     if model is not None:
         EmbeddingModel.objects.filter(pk=model.pk).update(stopped_at=None, refused={}, error="")
@@ -115,7 +117,7 @@ def queue() -> None:
 
 
 def has_work() -> bool:
-    """Whether a job would find something to do that no process is doing. Begins what the settings ask for."""
+    """Return whether a job is needed and no process runs one. Begins what the settings ask for."""
     try:
         model = notice_settings()
     except EmbedderError as error:

@@ -96,7 +96,7 @@ def embedded_query(query: str, where: SearchArea, *, gist: bool = True) -> Embed
 
 
 def score_of(cosine: float | None, words: float) -> float:
-    """Return the score of a passage with this share of the query's words; None: there is no vector to compare."""
+    """Return the score of a passage with this share of the query's words; None without a vector to compare."""
     meaning = WORDS_AS_MEANING * words if cosine is None else max(0.0, cosine)
     return MEANING * meaning + WORDS * words
 
@@ -141,7 +141,7 @@ def _is_bundled(where: SearchArea) -> bool:
 
 
 def excerpt(text: str, query: str) -> str:
-    """A text, or of a long one the part around the first place where the most telling word of the query stands."""
+    """Return a short text, or of a long one the part around the query's most telling word."""
     if len(text) <= EXCERPT:
         return text.strip()
     lower = text.casefold()
@@ -176,7 +176,7 @@ _COUNT = f"SELECT count(*) FROM (SELECT 1 {_OF_KIND} LIMIT {COUNTED_AT_MOST}) co
 
 
 class Asked(NamedTuple):
-    """The language and scale of a question's vector."""
+    """Language and scale of a question's vector."""
 
     english: float  # how much of the question is English, 0 to 1
     scale: float  # of inner products with stored vectors, to cosines
@@ -189,7 +189,7 @@ def read_asked(vector: Vectors) -> Asked:
 
 
 def cosines(asked: Asked, products: Array) -> dict[str, Array]:
-    """The cosines by each encoder and their weighted mean, from a row of ``PRODUCTS`` for each text."""
+    """Return the cosines by each encoder and their weighted mean, from one row of ``PRODUCTS`` a text."""
     english, multilingual, share = products.T if len(products) else np.zeros((3, 0))
     multilingual = multilingual * asked.scale / E5_WEIGHS
     share = np.minimum(1, share * float(np.sqrt(1 + E5_WEIGHS))) * asked.english

@@ -141,7 +141,7 @@ def _live(of: Kind) -> list[str]:
 
 
 def index_words(of: Kind, refs: Sequence[int], *, within: Collection[int] = ()) -> None:
-    """Index the words of these; part of every write that changes their text or brings them back.
+    """Index the words of these passages; part of every write that changes or restores their text.
 
     ``within``: the workspaces that they lie in, where these are known (``kinds.of_places``).
     """
@@ -152,7 +152,7 @@ def index_words(of: Kind, refs: Sequence[int], *, within: Collection[int] = ()) 
 
 
 def unindex_words(of: Kind, refs: Sequence[int], *, within: Collection[int] = ()) -> int:
-    """Take the words of these out: before their text changes, and when they are deleted; how many."""
+    """Remove the words of these passages before their text changes or they are deleted. Return how many."""
     statement = _UNINDEX.format(**vars(of), table=of.table, within=WITHIN if within else "")
     return len(queries.rows(statement, of_places(of, refs, within=within)))
 

@@ -68,7 +68,7 @@ class ApiKey(models.Model):
 
 
 class OAuthClient(models.Model):
-    """A program that registered itself (RFC 7591). Anybody may: what it says of itself is its word alone.
+    """A program that registered itself (RFC 7591). Anybody may, so its name is not to be trusted.
 
     It has no secret. Each sign-in proves that its requests are its own (PKCE).
     """
@@ -86,7 +86,7 @@ class OAuthClient(models.Model):
 
 
 class OAuthCode(models.Model):
-    """Consent of a person, until the program fetches it, which it may once. ``key``: the key that it got."""
+    """An authorization code: a person's consent, exchanged once. ``key``: the API key made by the exchange."""
 
     client = models.ForeignKey(OAuthClient, on_delete=models.CASCADE, related_name="codes")
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
@@ -189,7 +189,7 @@ class Invitation(models.Model):
 
 
 class DirectoryGroup(models.Model):
-    """As the company's directory says it. What it gives stands in the settings, by its name."""
+    """A group of the company's directory. The settings map its name to rights."""
 
     public_id = PublicIdField(prefix="grp")
     name = models.CharField(max_length=256, unique=True)

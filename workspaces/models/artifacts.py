@@ -1,4 +1,4 @@
-"""Artifacts, kept of answers or written here, with every version. Written by ``workspaces.artifacts`` only."""
+"""Artifacts and their versions, saved from answers or written by people. ``workspaces.artifacts`` alone writes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A connection to a language model: where it is, what it can do, and the key, encrypted."""
+"""Connections to language models: address, capabilities and encrypted key."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ConnectionQuerySet(models.QuerySet["Connection"]):
 
 
 class Connection(models.Model):
-    """Made by an administrator for everybody (no ``owner``), or by a person for nobody but themselves.
+    """A connection: shared by an administrator (no ``owner``), or a person's own.
 
     Written by ``workspaces.actions.connections``. A deleted one that chats or workspaces had chosen stays as its name
     alone, so that they can say what they lost.
@@ -184,8 +184,8 @@ class Purpose(models.TextChoices):
 
 
 class ModelUse(models.Model):
-    """Usage of one model on one day by one person in one workspace for one purpose: a sum, written by
-    ``workspaces.spending.bill``. A million answers of a thousand people in a month are some ten thousand rows.
+    """Usage of one model on one day by one person in one workspace for one purpose, as a sum that
+    ``workspaces.spending.bill`` writes. A thousand people make some ten thousand rows a month.
 
     What is left of a person or a workspace that is deleted says no more whose it was. INDEX is of the installation: an
     embedder works for many at once.

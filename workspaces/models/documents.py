@@ -173,8 +173,8 @@ class Document(Owned, models.Model):
 
 
 class DocumentPicture(models.Model):
-    """The shown picture of a document that is one, on pages and to models that see: redrawn from its newest file,
-    small, and without anything else that lies in that.
+    """The picture of a document that is one, for pages and for models that see: small, re-encoded from its newest file,
+    without anything else that the file holds.
     """
 
     document = models.OneToOneField(
@@ -189,7 +189,7 @@ class DocumentPicture(models.Model):
 
 
 class DocumentVersion(models.Model):
-    """An earlier file of a document. Its text is in the file alone: what is found is of the newest."""
+    """An earlier file of a document. Search covers the newest file only."""
 
     document = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="versions")
     version = models.PositiveIntegerField()
@@ -211,7 +211,7 @@ class DocumentVersion(models.Model):
 
 
 class DocumentPassage(Owned, models.Model):
-    """A piece of a document's text. All of them one after the other are the whole text: none overlap."""
+    """A piece of a document's text. The passages in order are the whole text, without overlap."""
 
     document = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="passages")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, db_index=False, related_name="+")

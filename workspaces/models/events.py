@@ -117,7 +117,7 @@ class Webhook(models.Model):
 
 
 class WebhookDelivery(models.Model):
-    """Delivery of an event to a webhook. It holds ids and words of ours: text is read when it is sent.
+    """Delivery of an event to a webhook. It stores ids; text is read when the delivery is sent.
 
     ``public_id`` is the ``webhook-id`` that receivers see, the same at every attempt.
     """

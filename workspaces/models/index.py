@@ -1,4 +1,5 @@
-"""Passages in the index: their vectors and words, in slim tables of their own (docs/decisions/0003, 0004).
+"""The search index: kinds of passages, and tables of their vectors and words (docs/decisions/0003, 0004). Each app
+above registers its kinds; the index names none of their tables, and refers to a row by ``kind`` and ``ref``.
 
 A passage is a row of another table: ``kind`` names the table (``workspaces.models.index``), ``ref`` is its
 key there. No foreign keys: a trigger that each kind's table has takes the rows of what is deleted.
@@ -31,7 +32,7 @@ class Passage(Protocol):
 
 @dataclass(frozen=True)
 class Kind:
-    """``place``, ``here`` and ``own`` are SQL over the table's own columns, under their bare names.
+    """A kind of passages. ``place``, ``here`` and ``own`` are SQL over the table's own unqualified columns.
 
     The table needs a trigger too, so that nothing deleted is found, however it was deleted (migration 0014)::
 
@@ -122,15 +123,17 @@ AGENT_PLACES = 2**40  # above every workspace's key: an assistant's place is thi
 
 
 def place_of(workspace_id: int, *, owner_id: int | None = None, agent_id: int | None = None) -> int:
-    """The workspace's key; what is personal: its owner's, negated; an assistant's: ``AGENT_PLACES`` and its key."""
+    """Return a scope as a number: the workspace's key, its owner's key negated for personal rows, or an assistant's key
+    plus ``AGENT_PLACES``.
+    """
     if owner_id is not None:
         return -owner_id
     return workspace_id if agent_id is None else AGENT_PLACES + agent_id
 
 
 def has_vector(kind: int, model: str | models.Subquery, places: Iterable[int] | None = None) -> models.Exists:
-    """Return a condition: whether this model's vector of a row exists. ``places``: where they all are, if known;
-    then no other is looked at, however the statement is planned.
+    """Return a condition that is true if a row has a vector by this model. With ``places``, all scopes of the rows, the
+    query plan reads no others.
     """
     named: dict[str, Any] = {
         "kind": kind,
@@ -158,7 +161,7 @@ def _place(of: type[models.Model]) -> models.Expression:
 
 
 class PassageVector(models.Model):
-    """Vector of a passage by one model. Two models live side by side while one replaces the other.
+    """Vector of a passage by one model. During a change of models a passage has two.
 
     ``place`` and ``live`` repeat what the passage says, so that a scan needs no join; who writes it keeps them equal.
     ``embedding`` pins no dimension; it is what recall compares: the statement's vector, averaged with that of the
@@ -188,7 +191,7 @@ class PassageVector(models.Model):
 
 
 class PassageWord(models.Model):
-    """Weight of a lexeme in a live passage. Made and removed by ``workspaces.index.words`` alone."""
+    """Weight of a lexeme in a live passage. ``workspaces.index.words`` alone writes it."""
 
     pk = models.CompositePrimaryKey("place", "lexeme", "kind", "ref")
     place = models.BigIntegerField()
@@ -287,9 +290,7 @@ class EmbeddingModel(models.Model):
 
 
 class PlaceStatistics(models.Model):
-    """Count of live passages of a kind in a large scope, as of the last look. Small ones have no row: they are
-    counted.
-    """
+    """Cached count of live passages of a kind in a large scope. Small scopes have no row and are counted."""
 
     pk = models.CompositePrimaryKey("place", "kind")
     place = models.BigIntegerField()
@@ -305,7 +306,7 @@ class PlaceStatistics(models.Model):
 
 
 class CommonWord(models.Model):
-    """In how many passages of a kind in a large place a lexeme stands; only those that stand in many."""
+    """Number of passages of a kind in a large scope that have a lexeme, for frequent lexemes."""
 
     pk = models.CompositePrimaryKey("place", "lexeme", "kind")
     place = models.BigIntegerField()
@@ -318,7 +319,7 @@ class CommonWord(models.Model):
 
 
 class VectorIndex(models.Model):
-    """A partial index over the vectors of one large place and kind by one model: what the job built, and when."""
+    """A partial vector index that the job built over one large scope, kind and model."""
 
     name = models.CharField(primary_key=True, max_length=63)
     place = models.BigIntegerField()

@@ -61,7 +61,8 @@ def hold_usernames() -> None:
 
 
 def looks_of(name: str) -> list[str]:
-    """Return the looks of a name, as it stands and in small letters. Two names that share one look alike.
+    """Return the confusable skeletons of a name (Unicode TR39), as it is and in lower case. Names that share one look
+    alike.
 
     Signs at its ends make no difference: ``nora.`` is read as ``nora``, whose sentence ends there.
     Case, width, marks and what has no width make no difference, nor do confusable letters: ``I``, ``l``, ``i`` and
@@ -73,7 +74,9 @@ def looks_of(name: str) -> list[str]:
 
 
 def _skeleton(text: str) -> str:
-    """Until nothing changes: what a capital looks like has small letters with looks of their own."""
+    """Return the confusable skeleton of a text. Repeated until nothing changes: a look-alike in lower case may have
+    another skeleton.
+    """
     alike = _bare("".join(_prototypes().get(sign, sign) for sign in _bare(text))).casefold()
     return alike.replace("i", "l") if alike == text else _skeleton(alike)
 
@@ -166,7 +169,7 @@ class User(AbstractUser):
 
     @property
     def shown_name(self) -> str:
-        """Return the name for other readers: the display name, else the user name."""
+        """Return the display name, else the user name."""
         return self.get_full_name() or self.username
 
     @property
@@ -198,7 +201,7 @@ class User(AbstractUser):
         return None
 
     def _is_renamed(self) -> bool:
-        """Also of a new one. What was never loaded is not changed."""
+        """Return whether a loaded or new user's name changed. A deferred field has not."""
         return self._state.adding or self.__dict__.get("username", self._stored_name) != self._stored_name
 
 
@@ -332,7 +335,7 @@ class AgentQuerySet(models.QuerySet["Agent"]):
 
 
 class Agent(models.Model):
-    """A named assistant of a workspace. Its instructions go before the model in every chat with it.
+    """An assistant of a workspace. Its instructions go before the model in every chat with it.
 
     It is archived, never deleted, so that its chats and memories stay. Written by ``workspaces.actions.agents``.
     """
@@ -396,7 +399,7 @@ class SignIn(models.Model):
 
 
 class Spent(models.Model):
-    """Use of a limit by a person. Read and written by ``workspaces.quotas`` alone."""
+    """A person's use of a rate limit. ``workspaces.quotas`` alone reads and writes it."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     limit = models.CharField(max_length=20)
@@ -410,7 +413,7 @@ class Spent(models.Model):
 
 
 class DoneRequest(models.Model):
-    """A request that was sent with an ``Idempotency-Key``. Kept for a day by ``rest.once``, without its text."""
+    """A request with an ``Idempotency-Key``, kept for a day by ``workspaces.api.idempotency`` without its text."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     name = models.CharField(max_length=64, unique=True)  # keyed hash of who sent it and of the key
@@ -430,7 +433,7 @@ def _days(what: str) -> models.PositiveIntegerField[int | None, int | None]:
 
 
 class Retention(models.Model):
-    """Rule of a workspace. Without a row, things are kept for good."""
+    """Retention rules of a workspace. Without a row nothing is deleted by age."""
 
     workspace = models.OneToOneField(Workspace, on_delete=models.CASCADE, related_name="retention")
     set_by = models.ForeignKey(

@@ -1,4 +1,4 @@
-"""Files and pictures inside of others: read by the readers of their kinds, else named and counted."""
+"""Files and pictures inside other files: read by the reader of their kind, else named and counted."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def read(name: str, data: bytes, kind: str = "", depth: int = 0) -> Blocks:
 
 
 def pictures(files: dict[str, bytes]) -> Blocks:
-    """The text in pictures that lie in a file, by OCR; what it does not read is counted as left out."""
+    """Read pictures inside a file by OCR. Those that cannot be read are counted as left out."""
     for name, data in files.items():
         try:
             picture = open_picture(data)
@@ -73,7 +73,7 @@ def pictures(files: dict[str, bytes]) -> Blocks:
 
 
 def in_archive(archive: zipfile.ZipFile) -> Blocks:
-    """Pictures and embedded files of an office file; not the sheets that its charts are drawn from."""
+    """Read the pictures and embedded files of an office file, but not the sheets behind its charts."""
     names = archive.namelist()
     media = [name for name in names if "/media/" in name or name.startswith("Pictures/")]
     yield from pictures({name: archive.read(name) for name in media})

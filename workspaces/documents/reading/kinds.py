@@ -1,4 +1,4 @@
-"""Media types of files that can be read, and which of them a file is, by what is inside it.
+"""Media types that can be read, and detection of a file's type by its content.
 
 Knows no Django: the reader's process looks inside files that nobody vouches for.
 """
@@ -86,7 +86,7 @@ def first_look(head: bytes) -> str:
 
 
 def utf_16(data: bytes) -> str:
-    """The byte order of a text in UTF-16, by its mark or, without one, by where its zeros are; else ""."""
+    """Return the byte order of UTF-16 text, by its mark or by where its zero bytes are; else ""."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
     sample = data[:2048]
@@ -105,13 +105,13 @@ def utf_16(data: bytes) -> str:
 
 
 def by_name(name: str, otherwise: str = UNKNOWN) -> str:
-    """The media type by a name's ending, without what a browser adds to a second copy: "file.docx (1)"."""
+    """Return the media type by the file name's ending, without a browser's "(1)" of a second copy."""
     plain = re.sub(r"(\s*\(\d+\)|\.(part|crdownload|download|bak|tmp))+$", "", name.lower())
     return _BY_ENDING.get(PurePath(plain).suffix, otherwise or UNKNOWN)
 
 
 def look_inside(data: bytes, guess: str) -> str:
-    """Return the kind of a file; ``guess`` comes from its name, which decides among texts. Raises Unreadable."""
+    """Return a file's type by its content; ``guess``, from its name, decides between text types. Raises Unreadable."""
     seen = first_look(data[:1024])
     if data.startswith(_OLE):
         return _in_ole(data) or guess

@@ -1,4 +1,4 @@
-"""Mails, mailboxes, saved web pages and calendars. Attached files are read by the readers of their kinds."""
+"""Readers of mails, mailboxes, saved web pages and calendars, with their attachments."""
 
 from __future__ import annotations
 

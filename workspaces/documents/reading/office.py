@@ -1,4 +1,4 @@
-"""Word processors' files and slides: read by the library, and beside it the parts of their XML that it leaves out."""
+"""Readers of word processors' files and slides: the library's text, and the XML parts that it leaves out."""
 
 from __future__ import annotations
 

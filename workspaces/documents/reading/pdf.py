@@ -1,4 +1,4 @@
-"""PDF: the text of its pages, values of forms, notes, attached files, and by OCR what is only drawn."""
+"""Reader of PDF: page texts, form values, notes, attachments, and scanned pages by OCR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures: their text by OCR, and as models and pages show them.
+"""Pictures: their text by OCR, and small JPEGs of them for models and pages.
 
 Runs where ``formats`` does, on files that nobody vouches for; knows no Django.
 """

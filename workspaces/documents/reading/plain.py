@@ -1,4 +1,4 @@
-"""The text of files that are texts: their code page, Markdown, CSV, JSON and HTML."""
+"""Readers of text files: encodings, Markdown, CSV, JSON and HTML."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ _LINES = {"p", "div", "li", "tr", "br", "table", "ul", "ol", "pre", "section", "
 
 
 def read_web_page(data: bytes) -> Blocks:
-    """Return the main text of a web page, without its menus, notices and comments; all of it if nothing stands out."""
+    """Return the main text of a web page, without menus, notices and comments; all of it if none stands out."""
     from trafilatura import extract
 
     text = extract(data, output_format="txt", include_comments=False)

@@ -1,4 +1,4 @@
-"""Have a file read by another process (``reader``), and say in a sentence what went wrong."""
+"""Reading a file in another process, and sentences for its failures."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class CouldNotRead(Exception):
 
 
 def sentences_of(left_out: dict[str, int]) -> str:
-    """Return sentences about what was not read of a document."""
+    """Return sentences about the parts of a document that were not read."""
     return " ".join(sentence(left_out[what]) for what, sentence in LEFT_OUT.items() if left_out.get(what))
 
 
@@ -121,7 +121,9 @@ def read_file(path: Path, media_type: str, *, most: int | None = None) -> Read:
 
 
 def _run(arguments: list[str], seconds: float) -> tuple[int, str]:
-    """The status of a reader and what it says. Raises CouldNotRead when it takes longer, OSError on a full disk."""
+    """Run the reader and return its status and output. Raises CouldNotRead after ``seconds``, OSError on a full
+    disk.
+    """
     command = [sys.executable, "-m", "workspaces.documents.reading.reader", *arguments]
     with tempfile.TemporaryFile() as out:
         try:
@@ -166,7 +168,7 @@ def _environment() -> dict[str, str]:
 
 
 def _parsed(text: str) -> tuple[Read, str | None]:
-    """Return what was read, and how it ended: None if that is missing."""
+    """Parse the reader's output into what was read and how it ended; None if it was cut off."""
     blocks: list[Block] = []
     picture: Picture | None = None
     for line in text.split("\n"):  # a JSON text may hold the other characters that splitlines() splits on

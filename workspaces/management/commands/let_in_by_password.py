@@ -1,4 +1,4 @@
-"""``manage.py let_in_by_password NAME``: allow an administrator's password for a quarter of an hour."""
+"""``manage.py let_in_by_password NAME``: allow an administrator to sign in by password for 15 minutes."""
 
 from __future__ import annotations
 
