@@ -1,4 +1,4 @@
-"""Secrets that have to be read again (a provider's API key), encrypted where they are stored.
+"""Encryption of stored secrets with keys that can be rotated.
 
 Fernet (AES-128-CBC with HMAC-SHA-256) with keys derived from ``ENCRYPTION_KEYS``, or from the secret key where none are
 set. The first key seals, every one unseals: a new key goes in front, and when ``manage.py reseal`` has run the old

@@ -41,7 +41,7 @@ class Environment:
         self._known: set[str] = set()
 
     def refuse_unknown(self, *others: str) -> None:
-        """Raise for a variable with the prefix that nobody has read so far and that is none of the others."""
+        """Raise ImproperlyConfigured for a variable with the prefix that was neither read nor named here."""
         known = sorted(
             self._known | {f"{self.prefix}{name}{end}" for name in others for end in ("", "_FILE")}
         )
@@ -108,7 +108,7 @@ class Environment:
         return self._number(name, default, float, low, high, "a number")
 
     def price(self, name: str) -> Price | None:
-        """Read the price of a million tokens: ``in, out`` or ``in, cached, out``."""
+        """Read a price per million tokens: ``in, out`` or ``in, cached, out``."""
         words = self.words(name)
         try:
             amounts = [Decimal(word) for word in words]
@@ -194,7 +194,7 @@ def database_from_url(url: str, name: str = "DATABASE_URL") -> dict[str, Any]:
 
 
 def libpq_settings(database: Mapping[str, Any]) -> dict[str, Any]:
-    """Django's settings of a database in libpq's words."""
+    """Return Django's settings of a database under libpq's names."""
     names = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
     found = {theirs: database[ours] for ours, theirs in names.items() if database.get(ours)}
     return found | {name: value for name, value in database.get("OPTIONS", {}).items() if name != "pool"}

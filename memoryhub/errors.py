@@ -13,7 +13,7 @@ from django.utils.translation import ngettext
 
 
 class DomainError(Exception):
-    """Something the caller asked for cannot be done. ``message`` is fit for a person's eyes."""
+    """A request that cannot be done. ``message`` is shown to people."""
 
     status = 400
     code = "error"
@@ -48,7 +48,7 @@ class DomainError(Exception):
         return {"error": error}
 
     def headers(self) -> dict[str, str]:
-        """Extra headers of an HTTP response with this error."""
+        """Return extra headers for the HTTP response of this error."""
         return {}
 
 
@@ -78,7 +78,7 @@ class TooLarge(DomainError):
 
 
 class Invalid(DomainError):
-    """A field's value is not allowed; ``fields`` names it and says what is."""
+    """A field has a value that is not allowed; ``fields`` names it and says what is allowed."""
 
     status, code = 422, "invalid"
     default_message = later("A field is not valid.")

@@ -42,12 +42,12 @@ def publish(channel: str, name: str, data: dict[str, Any] | None = None) -> None
 
 
 def payload(channel: str, name: str, data: dict[str, Any] | None = None) -> str:
-    """Build the payload of a Postgres notification, for statements that send it with what they write."""
+    """Return the payload of a Postgres notification, for statements that send it together with their write."""
     return json.dumps([channel, name, data or {}], separators=(",", ":"))
 
 
 def _connection_params() -> dict[str, Any]:
-    """Return what libpq needs to reach the database Django uses, past a pooler, without what is Django's own."""
+    """Return libpq's settings for Django's database, without a pooler and without Django's own options."""
     django_only = {"cursor_factory", "context", "prepare_threshold"}
     params = connections["default"].get_connection_params()
     return {name: value for name, value in params.items() if name not in django_only} | settings.LISTEN_AT
@@ -142,7 +142,7 @@ class Listener:
             pause = min(pause * 2, 5)
 
     def stop(self) -> None:
-        """End the thread and its connection, for the end of a test run; the next subscriber starts another."""
+        """Stop the thread and close its connection, at the end of a test run. The next subscriber starts another."""
         thread = self.thread
         if thread is not None:
             self.stopping.set()
@@ -160,7 +160,7 @@ def close() -> None:
 
 @asynccontextmanager
 async def subscription(*channels: str) -> AsyncGenerator[Subscription, None]:
-    """Hear these channels from now on; inside the block nothing said after its start is missed."""
+    """Subscribe to these channels. Inside the block no event sent after its start is missed."""
     opened = Subscription(channels)
     _listener.add(opened)
     if not _listener.ready.is_set():

@@ -1,4 +1,4 @@
-"""Background jobs: what they share. A failed one reports the error and where, never the text it worked on."""
+"""Wrapper of background jobs: a failed one records the error's type and place, never the text it worked on."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class JobFailed(Exception):
 
 
 def job(function: Callable[P, T]) -> Callable[P, T]:
-    """The queue keeps the text of a job's error, and the database's errors quote rows: stored text, out of reach of
-    "forget for good". So only the error's kind and the lines of code it came through are recorded.
+    """Run a task, and record only the type of an error and its lines of code. The queue stores an error's message, and
+    the database's messages quote rows, which "forget for good" could not reach there.
     """
 
     @wraps(function)

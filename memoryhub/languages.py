@@ -1,4 +1,4 @@
-"""In which language is spoken: the one that a person chose, else the first that the browser asks for and that we have.
+"""Languages of pages, mails and errors: the person's choice, else the browser's first supported one.
 
 Pages follow both. REST follows the request's ``Accept-Language`` alone: a program gets the same answers with any key
 holds, and its errors' codes are the same in all languages. What models read is English: ``/v1``, ``/mcp``, prompts.
@@ -28,22 +28,20 @@ TURNS = {"R", "AL", "RLE", "LRE", "RLO", "LRO", "RLI", "LRI", "FSI", "PDI", "PDF
 
 
 def isolated(name: str) -> str:
-    """A name within a sentence, kept from turning what stands beside it round: in its marks where anything could."""
+    """Return a name isolated from the text direction around it, where either could turn the other round."""
     if translation.get_language_bidi() or any(bidirectional(letter) in TURNS for letter in name):
         return f"\u2068{name}\u2069"
     return name
 
 
 def chosen_by(person: Any) -> str:
-    """Return the language chosen in the profile, if it is still one of ours; else nothing."""
+    """Return the language of the person's profile if it is still supported; else an empty string."""
     language: str = getattr(person, "language", "")
     return language if language in dict(settings.LANGUAGES) else ""
 
 
 def translated(text: str) -> str:
-    """A text of ours that was stored, and so in English, to whom it is shown: sentence by sentence, as it is made of
-    them, each with the numbers that it was filled with. What others said in it stays as they said it.
-    """
+    """Translate a stored English text of ours sentence by sentence, with its numbers. Quoted texts of others stay."""
     return " ".join(_sentence(each) for each in SENTENCES_END.split(text)) if text else ""
 
 

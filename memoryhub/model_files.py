@@ -38,13 +38,15 @@ class ModelFile:
         raise ModelFileMissing(f"{self.package}/{self.relative} is missing")
 
     def content(self) -> bytes:
-        """The bytes that were looked at, for who can load those. Raises ModelFileMissing, ModelFileAltered."""
+        """Return the checked bytes. Raises ModelFileMissing, ModelFileAltered."""
         content = self.path().read_bytes()
         self._require(hashlib.sha256(content).hexdigest())
         return content
 
     def checked_path(self) -> Path:
-        """For who loads by path alone. Raises ModelFileMissing, ModelFileAltered."""
+        """Return the path of the checked file, for libraries that load by path. Raises ModelFileMissing,
+        ModelFileAltered.
+        """
         path = self.path()
         with path.open("rb") as file:
             self._require(hashlib.file_digest(file, "sha256").hexdigest())

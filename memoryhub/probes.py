@@ -1,4 +1,4 @@
-"""The entry point of a host without a web server: `/healthz`, `/readyz` and `/metrics`, beside its worker."""
+"""Entry point of a host that runs only a worker: `/healthz`, `/readyz` and `/metrics`."""
 
 import os
 from typing import Any

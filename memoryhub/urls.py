@@ -1,4 +1,4 @@
-"""Mounts. Each app owns what is below its prefix."""
+"""URL configuration of the project: each app has its own below a prefix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file of a backup: a ZIP that any tool can open, not compressed (the dump inside is).
+"""The file of a backup: a ZIP that any tool opens, not compressed (the dump inside is). Making one and reading it.
 
     database.dump       pg_dump's custom format
     forgotten.dump      the tables of it that say what was forgotten: a restore of an older backup reads them
@@ -98,7 +98,7 @@ class Writer:
 
 
 class Reader:
-    """An archive to restore from. Raises BackupError where it is no whole one of a format that is known."""
+    """An archive to restore from. Raises BackupError for an incomplete file or an unknown format."""
 
     def __init__(self, place: Place, show: Show = nobody) -> None:
         self.place, self._show, self._file = place, show, place.reading()
@@ -236,9 +236,7 @@ def _note(size: int, say: Say) -> None:
 
 
 def older_than_newest(folder: Place, pattern: str, keep: int) -> list[Place]:
-    """This installation's own backups in a folder but for the newest so many; not what others put beside them, and not
-    what cannot be read.
-    """
+    """Return this installation's own readable backups in a folder, without the newest ones."""
     own = []
     for place in folder.named_like(pattern):
         with suppress(BackupError), Reader(place) as archive:
@@ -248,7 +246,7 @@ def older_than_newest(folder: Place, pattern: str, keep: int) -> list[Place]:
 
 
 def forgotten_in() -> list[str]:
-    """Tables that say what was forgotten."""
+    """Return the rows of the tables that record what was forgotten."""
     return sorted({table for tables in settings.AFTER_RESTORE.values() for table in tables})
 
 

@@ -44,7 +44,7 @@ def own_name() -> str:
 
 
 def kept_of_before(connection: psycopg.Connection[Any]) -> str:
-    """Return a sentence that a restore has kept the earlier database, and how to remove it; empty if there is none."""
+    """Return a sentence about an earlier database that a restore has kept and how to remove it; empty without one."""
     found = connection.execute(
         "SELECT datname FROM pg_database WHERE datname = current_database() || %s", [REPLACED]
     ).fetchone()

@@ -1,4 +1,4 @@
-"""Restoring a backup: all beside what is there, looked over, then put in its place at once."""
+"""Restoring a backup: everything is loaded beside the present data, checked, then swapped in at once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Undo = Callable[[], object]
 
 
 def restore(archive: Reader, passphrase: str, *, replace: bool, say: Say) -> str | None:
-    """Put what the archive holds in the place of the present database; the name that the earlier one is kept under.
+    """Replace the present database by the archive's. Return the name under which the earlier one is kept.
 
     None where it was empty. Nothing is changed before the new one is whole, up to date and has forgotten what the
     present one and newer backups beside it have to forget, where they are of one installation. Raises BackupError.
@@ -80,7 +80,7 @@ def drill(archive: Reader, say: Say) -> None:
 
 
 def is_empty() -> bool:
-    """Whether nobody has an account in the installation's database."""
+    """Return whether the installation's database has no accounts."""
     with dump.connect() as connection:
         try:
             return connection.execute("SELECT 1 FROM workspaces_user LIMIT 1").fetchone() is None
@@ -128,7 +128,7 @@ def _compare_files(name: str, archive: Reader, say: Say) -> None:
 
 
 def _files_told_of(name: str) -> dict[str, str]:
-    """By their names in an archive: the SHA-256 that rows of a database have of them."""
+    """Return the SHA-256 that a database's rows state of their files, by the files' names in an archive."""
     found = dict[str, str]()
     with dump.connect(name) as connection:
         for table, folder in settings.FILES_OF.items():
@@ -148,7 +148,7 @@ def _put_back_files(archive: Reader, put_back: list[Undo]) -> None:
 
 
 def _put_back_keys(keys: dict[str, object] | None, say: Say) -> None:
-    """Keys of the backup that are not the present ones; those they replace are kept beside them."""
+    """Restore the backup's keys that differ from the present ones, and keep the replaced ones beside them."""
     present = present_keys()
     if keys is None:
         say(
@@ -200,7 +200,7 @@ def forget_again(newer: psycopg.Connection[Any], say: Say) -> None:
 
 
 def is_kin(newer: psycopg.Connection[Any]) -> bool:
-    """Whether this database and Django's were one at some time. Another knows nothing of what is here."""
+    """Return whether this database and Django's have a common past. Another one says nothing about what is here."""
     if newer.execute(HAS_TABLES).fetchone() != (True,):
         return False
     with connection.cursor() as cursor:
@@ -209,7 +209,7 @@ def is_kin(newer: psycopg.Connection[Any]) -> bool:
 
 
 def forget_since(archive: Reader, present: str, keys: Mapping[str, Any] | None, say: Say) -> None:
-    """In Django's database, which was restored from ``archive``, what the ``present`` one and newer backups tell."""
+    """Forget again, in the database restored from ``archive``, what the ``present`` one and newer backups record."""
     if archive.manifest.installation == installation():
         with dump.connect(present) as replaced:
             if is_kin(replaced):
@@ -231,7 +231,7 @@ def forget_since(archive: Reader, present: str, keys: Mapping[str, Any] | None, 
 
 @contextmanager
 def tables_of(archive: Reader) -> Iterator[psycopg.Connection[Any]]:
-    """A database with what a backup knows of forgetting, and nothing else; dropped afterwards."""
+    """Yield a temporary database with only the tables of a backup that record forgetting."""
     name = dump.own_name() + READ
     member = FORGOTTEN if FORGOTTEN in archive.manifest.members else DUMP  # those of before have all in one
     try:

@@ -1,4 +1,4 @@
-"""Storage of backups: a file of this machine, or an object of an S3-compatible store (``s3://bucket/folder/one.zip``).
+"""Storage of backups: a local file, or an object of an S3-compatible store (``s3://bucket/folder/one.zip``).
 
 What lies there under its name is whole: a file is written beside its place and moved; an object exists once all of its
 parts do.
@@ -121,7 +121,7 @@ class FilePlace(Place):
             unfinished.unlink(missing_ok=True)
 
     def _remove_left(self) -> None:
-        """Remove files of killed backups, which may be as large as a backup and have hidden names."""
+        """Remove unfinished files of backups that were killed: they have hidden names and may be large."""
         for left in self.path.absolute().parent.glob(LEFT):
             with suppress(OSError):
                 if left.stat().st_mtime < time.time() - LEFT_AFTER:
@@ -221,7 +221,7 @@ class BucketPlace(Place):
 
 
 class _Upload(io.RawIOBase):
-    """Sends what is written in parts, one while the next is written. The store compares each with its MD5 sum."""
+    """A multipart upload that sends one part while the next is written. The store checks each part's MD5."""
 
     def __init__(self, object_: dict[str, str]) -> None:
         super().__init__()
@@ -338,7 +338,7 @@ def _client() -> Any:
 
 @cache
 def _made(endpoint: str | None, region: str | None, key: str | None, secret: str | None, config: Any) -> Any:
-    """Make a client, which takes a third of a second; several threads may use it."""
+    """Return a client. Making one takes a third of a second; several threads may share it."""
     own_address = any(os.environ.get(name) for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"))
     return boto3.Session().client(
         "s3",
@@ -381,8 +381,6 @@ def place_of(text: str | Path) -> Place:
     """A file or folder, or of ``s3://bucket/folder/`` and ``s3://bucket/folder/one.zip`` what lies there."""
     if not str(text).startswith(SCHEME):
         return FilePlace(Path(text))
-    # DROP  # brings boto3
-
     bucket, _, key = str(text).removeprefix(SCHEME).partition("/")
     if not bucket:
         raise BackupError(f"{text} names no bucket: it must look like s3://bucket/folder/.")

@@ -1,4 +1,4 @@
-"""Errors of the database and of a full disk, as 503 with a time to come back instead of 500."""
+"""Errors of the database and of a full disk, answered with 503 and Retry-After instead of 500."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class _Compiled:
         return [self._object(self._converted(row) if self._converters else row) for row in rows]
 
     def _converted(self, row: Sequence[Any]) -> Sequence[Any]:
-        """With what fields make of the values of their columns, such as of JSON."""
+        """Return the row after the fields' converters, such as those of JSON."""
         values = list(row)
         for at, (converters, expression) in self._converters:
             for convert in converters:
@@ -152,7 +152,9 @@ def _all(cursor: CursorWrapper, statement: str, params: Params) -> list[tuple[An
 
 
 def halfvec(vector: Vectors) -> str:
-    """For a ``::halfvec``. A tenth of a millisecond for 384 dimensions, and one question asks with it twice."""
+    """Return a vector as text for ``::halfvec``. Cached, since one question uses it twice: 0.1 ms for 384
+    dimensions.
+    """
     return _text(vector.astype(np.float16).tobytes())
 
 

@@ -1,4 +1,4 @@
-"""Reading from servers that follow the primary, each person what they wrote themselves included.
+"""Reads from replicas, in such a way that each person sees their own writes.
 
 ``reading.read`` asks a replica that is near (``state``), or the primary for a person who wrote lately (``pinned``).
 While the primary is away (``servers``), whole requests that only read are answered by one (``reading.answering``).
@@ -63,7 +63,9 @@ class Server:
         self._away, self._checked_at, self._aside_until = False, 0.0, 0.0
 
     def is_away(self) -> bool:
-        """As far as is known; while it is away one thread a second looks again, the others go by what it found last."""
+        """Return the known state. While the server is away one thread a second checks again, the others use its
+        result.
+        """
         if not self._away:
             return False
         if self._lock.locked() or time.monotonic() - self._checked_at < AGAIN:
@@ -97,7 +99,9 @@ class Server:
 
 
 def connection_settings(alias: str) -> dict[str, Any]:
-    """Return settings of a connection beside the pool, and past a pooler, which answers for a server that is away."""
+    """Return settings of a connection outside the pool, which also bypasses a pooler: that would answer for a server
+    that is away.
+    """
     own = settings.LISTEN_AT if alias == DEFAULT_DB_ALIAS else {}
     return libpq_settings(settings.DATABASES[alias]) | own | {"connect_timeout": PATIENCE}
 
@@ -169,7 +173,7 @@ def probe_state(alias: str) -> State | None:
 
 
 def what_ails(found: State | None) -> str:
-    """Return the fault of a server, in words that reveal nothing to a stranger; empty if there is none.
+    """Return the fault of a server in words that reveal nothing to strangers; empty without a fault.
 
     The primary itself may be named among the replicas, as the one that it will be when another is promoted.
     """

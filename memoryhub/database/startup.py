@@ -38,7 +38,7 @@ def psycopg_settings() -> dict[str, Any]:
 
 
 class OtherVersion(Exception):
-    """The tables are of a version that this one cannot go on from. The message says what to do."""
+    """The tables are of a version that this one cannot continue. The message says what to do."""
 
 
 @cache
@@ -126,7 +126,7 @@ def refuse_to_serve_other_version() -> None:
 
 
 def close_connections() -> None:
-    """Close Django's own connections, with their pool: the next query connects again."""
+    """Close Django's connections and their pool. The next query connects again."""
     for connection in connections.all():
         connection.close()
         close_pool = getattr(connection, "close_pool", None)

@@ -1,4 +1,5 @@
-"""Files that people bring, behind Django's storages: a folder, unless the settings name a store. A row tells of each.
+"""Files of people in Django's ``STORAGES``: storing, checking, deleting, and sending them as downloads that no browser
+runs.
 
 A file is whole and stored before its row is committed, and goes after the commit that removes its row. A crash in
 between leaves a file without a row, never a row without its file; ``sweep`` removes such files. Where a store is named,
@@ -50,7 +51,7 @@ class Stored:
 
 
 class StoredFiles:
-    """Files of one of ``STORAGES``. ``told_by``: models with a ``file_name``, and their lookup of the workspace."""
+    """The files of one storage. ``told_by``: models with a ``file_name``, and their lookup of the workspace."""
 
     every: ClassVar[dict[str, StoredFiles]] = {}  # by their names, which are folders in a backup, too
 
@@ -74,7 +75,7 @@ class StoredFiles:
         return Stored(name, size, sha256, head)
 
     def open(self, file_name: str) -> IO[Any]:
-        """Raises NotFound, or Unavailable where the store does not answer, both said in the log."""
+        """Open a file. Raises NotFound, or Unavailable if the store does not answer; both are logged."""
         try:
             return self.opened(file_name)
         except FileNotFoundError:
@@ -106,7 +107,7 @@ class StoredFiles:
                 logger.error("The file %s could not be removed: %s", file_name, type(error).__name__)
 
     def forget(self, sender: Any, instance: Any, **kwargs: Any) -> None:
-        """Django's ``post_delete``: remove the file of a deleted row once that is committed."""
+        """Delete the file of a deleted row after the commit. A handler of Django's ``post_delete``."""
         transaction.on_commit(partial(self.remove, instance.file_name))
 
     def sweep(self, *, now: datetime) -> int:
@@ -216,7 +217,9 @@ HEAD = 512  # bytes by which a file is known for what it is
 
 
 def says_too_long(request: HttpRequest, most: int) -> bool:
-    """More than files of ``most`` bytes need. Asked before the CSRF token, whose check reads the whole form."""
+    """Return whether Content-Length exceeds ``most`` bytes of files. Check it first: the CSRF check reads the whole
+    form.
+    """
     length = request.META.get("CONTENT_LENGTH") or "0"
     return length.isdecimal() and int(length) > most + ENVELOPE
 

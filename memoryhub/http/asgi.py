@@ -1,4 +1,4 @@
-"""ASGI beside Django: the limit of a request's body, and requests for libraries that are ASGI applications."""
+"""ASGI around Django: a limit of the request body, and scopes for libraries that are ASGI applications."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``/healthz``: this process answers. ``/readyz``: whether what it needs is there, part by part.
+"""Health checks. ``/healthz``: the process answers. ``/readyz``: the state of each part that it needs.
 
 Not ready (503) is only what makes every page or every save fail: no database, or one that is not migrated or takes no
 writes. A worker, model or
@@ -47,7 +47,7 @@ ESSENTIAL = ("database", "migrations", "writes")
 
 @dataclass(frozen=True)
 class Part:
-    """``why`` says what is wrong, in words that tell a stranger nothing of use."""
+    """State of a part. ``why`` names the fault in words that help no attacker."""
 
     ok: bool
     why: str = ""
@@ -107,7 +107,7 @@ def _say(found: Readiness) -> None:
 
 
 def check() -> Readiness:
-    """Ask every part now, all at once; what has not answered after four seconds counts as silent."""
+    """Check all parts in parallel. A part without an answer after four seconds counts as silent."""
     asked: dict[str, Future[Any]] = {
         "database": _threads.submit(_database),
         "model": _threads.submit(chat_model_trouble),
@@ -202,7 +202,7 @@ def _queue(connection: psycopg.Connection[Any]) -> Part:
 
 
 def register_count(name: str, query: LiteralString, why: str) -> None:
-    """Add a part that is well as long as this query of an app above counts none; ``why`` names the number."""
+    """Add a part that is well while this query of an app above counts 0; ``why`` names the number."""
     _counts[name] = (query, why)
 
 

@@ -1,4 +1,4 @@
-"""The language and time zone of a request: what the person chose, else what the browser says."""
+"""Language and time zone of a request: the person's choice, else the browser's."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def language_at(path: str, accept_language: str) -> str:
 
 @lru_cache(maxsize=1000)
 def asked_for(accept_language: str) -> str:
-    """The first language in this header that we have; English for none and for what is no such header."""
+    """Return the first supported language of an Accept-Language header; English for none or an invalid one."""
     for wanted, _weight in parse_accept_lang_header(accept_language.lower()):
         if wanted == "*":
             break

@@ -157,7 +157,7 @@ class SessionMiddleware(DjangosSessionMiddleware):
 
 
 class DomainErrorMiddleware:
-    """Views let domain errors rise; this answers with their status as a page, a fragment or JSON."""
+    """Turn domain errors of views into a page, a fragment or JSON with their status."""
 
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
@@ -226,7 +226,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 class CompressedPagesMiddleware(GZipMiddleware):
-    """Django's gzip, for pages that somebody reads and for nothing else.
+    """Django's gzip, for pages only.
 
     What is compressed with a secret beside text of somebody else's choosing gives it away by its length (BREACH). So
     Django adds a random length to each and masks the CSRF token again in every page; and what answers a POST, such as
@@ -295,7 +295,7 @@ def reads_only(request: HttpRequest) -> bool:
 
 @contextmanager
 def answered_from_replicas(request: HttpRequest) -> Iterator[None]:
-    """Around the answering of a request."""
+    """Answer a request with reads from replicas where it permits that."""
     if not settings.REPLICAS:
         yield
     elif reads_only(request):

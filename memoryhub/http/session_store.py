@@ -17,7 +17,7 @@ _SESSION = Ready(
 
 
 class SessionStore(db.SessionStore):
-    """Its query, the first of every request, is made once: it took more than all else that finds out who asks."""
+    """Django's database sessions, loaded by a prebuilt query: it is the first one of every request."""
 
     def _get_session_from_db(self) -> Any:
         found = _SESSION.first(key=self.session_key, now=timezone.now())

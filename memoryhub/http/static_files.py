@@ -1,4 +1,6 @@
-"""Static files as they are served: hashed, compressed, and a page's many sheets and scripts as one of each."""
+"""Static files: hashed, compressed, imports inlined. Also the manifest, service worker and offline page of the
+installed app.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,7 @@ class OneFileStorage(CompressedManifestStaticFilesStorage):
 
 
 def with_imports(text: str, read: Callable[[str], str]) -> str:
-    """The text with what its lines import in their place, of scripts without lines that are a comment."""
+    """Replace import lines by what they import; scripts lose lines that are comments."""
     text = _SHEET.sub(lambda found: read(found[1]), text)
     return _SCRIPT.sub(lambda found: f"{{\n{_COMMENT.sub('', read(found[1]))}\n}}", text)
 
@@ -126,7 +128,7 @@ def manifest(request: HttpRequest) -> JsonResponse:
 @login_not_required
 @require_safe
 def service_worker(request: HttpRequest) -> HttpResponse:
-    """From the root, for a worker rules only the addresses below its own."""
+    """Serve the service worker from the root: its scope is the addresses below its own."""
     path = finders.find("js/service-worker.js")
     assert isinstance(path, str), "it is among the static files"
     return HttpResponse(Path(path).read_bytes(), content_type="text/javascript")
@@ -135,5 +137,5 @@ def service_worker(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @require_safe
 def offline(request: HttpRequest) -> HttpResponse:
-    """The one page that browsers keep: the same for everybody."""
+    """Render the page that browsers keep for times without a connection; the same for everybody."""
     return render(request, "offline.html")

@@ -1,4 +1,4 @@
-"""Check of the addresses that a connection may reach, on the address that is really connected to.
+"""Checks of network addresses: the form of a typed URL, and the address that a connection really goes to.
 
 A name is resolved here, each address of it is looked at, and the connection goes to one that was looked at: a name
 that answers differently the next moment (DNS rebinding) leads nowhere else. A cloud's metadata service, which hands
@@ -106,7 +106,7 @@ def _embedded(address: ipaddress.IPv6Address) -> list[Address]:
 
 
 def is_metadata_host(host: str) -> bool:
-    """The same of what a URL says, without asking anybody: a name that is known for it, or an address."""
+    """Return whether a URL's host is a known name or address of a cloud's metadata service, without a lookup."""
     address = literal(host)
     return is_metadata(address) if address else _plain(host).lower() in METADATA_NAMES
 
@@ -236,7 +236,7 @@ INTERNAL_NAMES = ("localhost", "local", "internal", "lan", "home.arpa")
 
 
 def wrong_shape(url: str, *, longest: int, example: str, query: bool = False) -> str:
-    """Return what is wrong with its form, or nothing. ``example``: the sentence for what is no address at all."""
+    """Return what is wrong with a URL's form, or an empty string. ``example``: the sentence for text that is no URL."""
     try:
         parts = urlsplit(url)
         host = (parts.hostname or "").rstrip(".")
@@ -257,7 +257,7 @@ def wrong_shape(url: str, *, longest: int, example: str, query: bool = False) ->
 
 
 def is_internal(url: str) -> bool:
-    """Whether it says by itself that it is inside this server's network."""
+    """Return whether the URL itself shows that it is inside this server's network."""
     host = (urlsplit(url).hostname or "").rstrip(".").lower()
     address = literal(host)
     if address is not None:

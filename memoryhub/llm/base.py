@@ -60,7 +60,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call the model asked for; `arguments` is the JSON text exactly as the model wrote it."""
+    """A tool call by a model; `arguments` is the JSON text as the model wrote it."""
 
     id: str
     name: str
@@ -78,7 +78,7 @@ class Picture:
 
     @property
     def tokens(self) -> int:
-        """About what it costs a model, as the providers that say so count: a token for 750 pixels."""
+        """Return the estimated tokens of a picture: one for 750 pixels, as providers state."""
         return self.width * self.height // 750 + 16 if self.jpeg else 16
 
 
@@ -98,7 +98,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """Abilities and limits of a model. They are data: nothing may guess them from a model's name."""
+    """Abilities and limits of a model, as data: never guess them from its name."""
 
     has_tools: bool
     can_extract: bool
@@ -223,8 +223,9 @@ class Embedder(Protocol):
 
 
 def embed_question(embedder: Embedder, texts: Sequence[str]) -> Vectors:
-    """Vectors of a question and of its gist, if there is one, by ``embed_question`` of an embedder that has it for
-    questions."""
+    """Return the vectors of a question and of its gist, if it has one, by the embedder's own method for questions if it
+    has one.
+    """
     found: Vectors = getattr(embedder, "embed_question", embedder.embed)(texts)
     return found
 

@@ -1,5 +1,5 @@
-"""Encoders of the kind of BERT, as onnxruntime runs them: the layers as an ONNX model, made of the weights when they
-are loaded, and the table of words beside it, which stays in its file: a text needs a few rows of it.
+"""BERT encoders in onnxruntime. The ONNX graph is built from the weights at load time; the word table stays in its
+file, since a text needs few rows of it.
 
 ONNX is protobuf, of which writing needs two kinds of field; the package for it would be ten times the code it saves.
 """
@@ -43,7 +43,7 @@ class Encoder:
     session: InferenceSession  # of a ``model_of``
 
     def run(self, ids: Sequence[Sequence[int]]) -> Vectors:
-        """The states of each text's pieces; behind the end of a shorter text they mean nothing."""
+        """Return the hidden states of each text's tokens. Those behind a shorter text's end are padding."""
         width = max(map(len, ids))
         padded = np.array([[*own, *[own[-1]] * (width - len(own))] for own in ids])
         mask = np.array([[1] * len(own) + [0] * (width - len(own)) for own in ids], dtype=np.int32)
@@ -85,7 +85,7 @@ _Node = tuple[str, list[str], str, dict[str, Any]]
 
 
 def _layer(own: str, state: str, after: str, *, rounded: bool) -> Iterator[_Node]:
-    """Attention and the inner net, each added to what came in and evened out."""
+    """Yield the nodes of a layer: attention and feed-forward, each added to its input and normalized."""
     product = _rounded_product if rounded else _product
     for name in "qkv":
         yield product(own, name, state)

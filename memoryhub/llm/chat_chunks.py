@@ -1,4 +1,4 @@
-"""Chunks of a chat completion, read from any server that speaks OpenAI's API: one reader for every caller.
+"""Reader of streamed chat completions from any OpenAI-compatible server, shared by every caller.
 
 Servers differ in what they send beside the text: events without data (`retry:`, pings, comments after an id), usage or
 cost after the last word, `choices: null`, content as a list of parts, a whole completion in place of a stream,
@@ -24,7 +24,7 @@ MOST_SAID = 2000  # characters of an error that are looked at
 
 
 async def chunks_of(response: httpx2.Response) -> AsyncIterator[Chunk]:
-    """The chunks of a reply as they come, in the form of `normal_chunk`.
+    """Yield the chunks of a reply as they come, in the form of `normal_chunk`.
 
     Raises openai.APIError where the server reports a failure, and ValueError for JSON that breaks off; neither once a
     choice has its finish_reason: the answer is complete.
@@ -122,7 +122,7 @@ async def _drain(events: AsyncIterator[str]) -> None:
 
 
 async def _lines(response: httpx2.Response) -> AsyncIterator[str]:
-    """The lines of a body. Only LF, CR and CRLF end one: text may hold other separators."""
+    """Yield the lines of a body. Only LF, CR and CRLF end a line: text may hold other separators."""
     decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
     rest = ""
     async for part in response.aiter_bytes():
@@ -167,7 +167,7 @@ def _json_or_text(text: str) -> object:
 
 
 def _as_stream(reply: Chunk) -> Chunk:
-    """A whole completion as the one chunk of a stream."""
+    """Return a whole completion as a single chunk of a stream."""
     choices = reply.get("choices")
     if not isinstance(choices, list):
         return reply

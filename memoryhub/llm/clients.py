@@ -169,7 +169,9 @@ def _authorities(endpoint: Endpoint) -> ssl.SSLContext:
 
 @cache
 def _everybodys_authorities() -> ssl.SSLContext:
-    """It knows who may vouch for a server, and nothing of any one: each connection names the host that it wants."""
+    """Return the TLS context with trusted authorities that all connections share; each connection names its own
+    host.
+    """
     return httpx2.create_ssl_context()
 
 

@@ -141,7 +141,7 @@ Prefix = Literal["query: ", "passage: "]
 
 @dataclass(frozen=True)
 class States:
-    """States of the model for each piece of a text in its context; without the prefix and the marks."""
+    """Hidden states of each token of a text, without the prefix and special tokens."""
 
     pieces: list[str]  # a word's first begins with ▁
     vectors: Vectors  # (pieces, 384), not of length 1
@@ -319,7 +319,7 @@ def fitted() -> Fitted:
 
 
 def meaning_of(vectors: Vectors) -> Vectors:
-    """The vectors without their language and most of what all texts have in common; of length 1."""
+    """Return the vectors without their language component and the mean of all texts, normalized."""
     centre, directions, _ = fitted()
     rest = vectors - CENTRED * centre
     rest = rest - (rest @ directions.T) @ directions

@@ -89,7 +89,7 @@ def application(embedder: TwoEncoders, key: str) -> Starlette:
 
 
 async def _refused(request: Request, error: Exception) -> JSONResponse:
-    """As servers of this API say what is wrong."""
+    """Return an error in the form of the OpenAI API."""
     assert isinstance(error, HTTPException)
     kind = "invalid_request_error" if error.status_code < 500 else "server_error"
     return JSONResponse({"error": {"message": error.detail, "type": kind}}, error.status_code, error.headers)

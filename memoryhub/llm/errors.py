@@ -1,4 +1,4 @@
-"""Errors of a model, in sentences a person can read.
+"""Errors of models and embedders, each with a sentence for people.
 
 `str(error)` is for the page. `detail` is the start of the server's reply; servers quote the request, so
 only `for_log` of it may be logged. `code` is stable for clients and tests. `retryable` says whether the same call
@@ -33,7 +33,7 @@ class _ServiceError(Exception):
 
     @property
     def for_log(self) -> str:
-        """The code, and what the server said where that cannot be a person's text."""
+        """Return the error's code, and the server's message if it cannot contain a person's text."""
         return self.code if self.about_the_text or not self.detail else f"{self.code}: {self.detail}"
 
 
@@ -81,7 +81,7 @@ class ModelNotFound(ModelError):
 
 
 class ModelMoved(ModelError):
-    """The endpoint sends us elsewhere, where nobody agreed that texts and the key may go."""
+    """The endpoint redirects to another address, which nobody allowed to receive texts and the key."""
 
     code = "model_moved"
     about_the_text = False
@@ -121,7 +121,7 @@ class ModelContextOverflow(ModelError):
 
 
 class ModelCut(ModelError):
-    """The stream ended before the model was done; what was streamed so far is good."""
+    """The stream ended early. What was streamed so far is valid."""
 
     code = "model_cut"
     retryable = True

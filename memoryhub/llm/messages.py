@@ -1,4 +1,4 @@
-"""Messages in the form that a server takes: pictures for models that see, one system message for strict templates."""
+"""Messages in the form that servers accept: pictures for models that see, one system message for strict templates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_PICTURES = re.compile(
 
 
 def content_of(message: Message) -> str | list[dict[str, Any]]:
-    """As it is sent: plain text where there is no picture, else parts, each picture after what it is called."""
+    """Return the content to send: plain text without pictures, else parts with each picture after its label."""
     if not message.pictures:
         return message.content
     parts = [_text(message.content)]
@@ -41,7 +41,7 @@ def content_of(message: Message) -> str | list[dict[str, Any]]:
 
 
 def without_pictures(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same for a model that does not see: each picture is named, and said not to be shown."""
+    """Return the messages for a model that does not see: each picture is named and said not to be shown."""
     return [
         {**message, "content": _unseen(message["content"])}
         if isinstance(message["content"], list)
@@ -55,7 +55,7 @@ def have_pictures(messages: Sequence[dict[str, Any]]) -> bool:
 
 
 def joined(first: Any, second: Any) -> Any:
-    """Two contents as one."""
+    """Return two contents as one."""
     if isinstance(first, str) and isinstance(second, str):
         return "\n\n".join(filter(None, (first, second)))
     return [
@@ -103,7 +103,7 @@ def _text(text: str) -> dict[str, Any]:
 
 
 def _unseen(parts: Sequence[dict[str, Any]]) -> str:
-    """A picture goes, and what it is called, which stands before it, says so."""
+    """Return the parts as text, with each picture's label marked as not shown."""
     said: list[str] = []
     for part in parts:
         if part["type"] == "text":
@@ -133,8 +133,9 @@ NO_SYSTEM = re.compile(
 
 
 def fold(messages: Sequence[Body], *, keeps_system: bool = True) -> list[Body]:
-    """The same text in the same order. What the system says in between goes to the user message it stands before, and
-    neighbours of one role become one. Without ``keeps_system`` the first words go there, too.
+    """Return the messages for strict chat templates, with the same text in the same order. System text in between joins
+    the next user message, and neighbours of one role become one message. Without ``keeps_system`` the first system text
+    moves as well.
     """
     folded: list[Body] = []
     for number, message in enumerate(messages):

@@ -1,4 +1,4 @@
-"""Metering of model calls. Each call reports its usage here to the active meters.
+"""Usage and prices of model calls: tokens of one call, and meters that sum the calls within a block.
 
 A meter is put up for a block of code; threads and loops that are begun in it with its context count in it too. Calls
 where none is up, such as the test of a connection, are counted by nobody; those of embedders, which work for many at
@@ -32,7 +32,7 @@ FREE_OF_USE = Decimal(0)
 
 @cache
 def names_of(of: type[Any]) -> tuple[str, ...]:
-    """The fields of a dataclass, in order."""
+    """Return the names of a dataclass's fields, in order."""
     return tuple(each.name for each in fields(of))
 
 
@@ -62,8 +62,8 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Parts of prompts, in estimated tokens: recalled memories, passages of documents, tools (their descriptions
-    and results), and the ``whole`` with all else.
+    """Estimated tokens of the parts of prompts: memories, documents, tools (descriptions and results), and the
+    ``whole``.
     """
 
     memory: int = 0
@@ -87,8 +87,8 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Price per million tokens, in the installation's currency (``settings.CURRENCY``). Without a price of their own
-    cached tokens cost what others do.
+    """Price per million tokens in the installation's currency (``settings.CURRENCY``). Cached tokens cost the same as
+    others without a price of their own.
     """
 
     tokens_in: Decimal
@@ -115,13 +115,13 @@ def cost_of(usage: Usage, price: Price | None) -> Decimal | None:
 
 
 def estimated_tokens(text: str) -> int:
-    """Estimate the tokens of a text; without a tokenizer, since every model has another."""
+    """Estimate the tokens of a text without a tokenizer, since every model has another one."""
     return int(len(text.encode(errors="replace")) / BYTES_PER_TOKEN) + 4
 
 
 def usage_said(said: Any) -> Usage | None:
-    """A provider's own usage of one call, as JSON or as the library's object; None where it says none. What makes no
-    sense (negative, a share above its whole) is brought into its bounds: servers write what they like.
+    """Return the provider's usage of a call, from JSON or the library's object; None if it states none. Impossible
+    numbers are clamped, since servers report anything.
     """
     read, written = _count(said, "prompt_tokens"), _count(said, "completion_tokens")
     if not read and not written:
@@ -148,7 +148,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Metered:
-    """Sum of the first ``entries`` of a meter."""
+    """The sum of a meter's first ``entries``."""
 
     usage: Usage
     parts: Parts
@@ -185,7 +185,7 @@ _embeddings: list[Callable[[str, Usage], None]] = []
 
 @contextmanager
 def metered(meter: Meter | None = None) -> Iterator[Meter]:
-    """Count what is called in this block."""
+    """Meter the calls in this block."""
     mine = meter or Meter()
     token = _meter.set(mine)
     try:
@@ -241,7 +241,7 @@ def guessed(messages: Sequence[Mapping[str, Any]], written: str) -> Usage:
 
 
 def _text_of(content: Any) -> str:
-    """The words of a message; pictures in it are not counted."""
+    """Return the text of a message, without its pictures."""
     if isinstance(content, list):
         texts = (part.get("text") for part in content if isinstance(part, Mapping))
         return "\n".join(text for text in texts if isinstance(text, str))

@@ -1,4 +1,4 @@
-"""Chat models behind any server that speaks the OpenAI API."""
+"""Chat models and embedders behind any server that speaks the OpenAI API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Failures of an OpenAI-compatible server in our own words: every server says the same thing differently."""
+"""Errors of OpenAI-compatible servers as errors of ours: each server words the same failure differently."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def delay_before_retry(
 
 
 def embedder_error(error: errors.ModelError) -> errors.EmbedderError:
-    """The same failure, for a caller that asked for vectors."""
+    """Return the same failure as an EmbedderError."""
     kind: type[errors.EmbedderError]
     if isinstance(
         error, errors.ModelUnavailable | errors.ModelTimeout | errors.ModelRateLimited | errors.ModelCut

@@ -1,4 +1,4 @@
-"""Reading replies. The library builds its objects from any JSON without looking, so this looks."""
+"""Replies of OpenAI-compatible servers, checked: the library builds its objects from any JSON."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ THOUGHT_FIELDS = ("reasoning_content", "reasoning")  # DeepSeek, vLLM, llama.cpp
 
 
 class StreamedAnswer:
-    """The part of a streamed answer that was read so far."""
+    """The part of a streamed answer that has been read."""
 
     def __init__(self) -> None:
         self.has_begun = False
@@ -75,7 +75,7 @@ class StreamedAnswer:
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls asked for so far; their arguments are what the model wrote, which may be no JSON."""
+        """Return the tool calls read so far. Their arguments are as the model wrote them and may be invalid JSON."""
         return tuple(
             ToolCall(call.id or f"call_{number}", call.name, _plain_arguments(call.arguments))
             for number, call in enumerate(self._calls, start=1)
@@ -179,7 +179,7 @@ def _check_end(finish_reason: str | None, has_text: bool) -> None:
 
 
 def whole_text(reply: Chunk) -> str:
-    """The text of a completion that came whole. Raises ModelBadReply and ContentFiltered."""
+    """Return the text of a completion that was not streamed. Raises ModelBadReply and ContentFiltered."""
     choices = reply.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
     message = choice.get("message")

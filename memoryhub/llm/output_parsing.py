@@ -104,7 +104,7 @@ class ThoughtSplitter:
 
 
 def _may_be(text: str, opening: str) -> bool:
-    """Whether it is the beginning of a tag; blanks alone may be followed by one."""
+    """Return whether this may be the beginning of a tag. Blanks alone may be."""
     small = text.lstrip().lower()
     return any(f"{opening}{tag}>".startswith(small) for tag in TAGS)
 

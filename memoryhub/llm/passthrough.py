@@ -1,5 +1,5 @@
-"""A model's own API, passed on as it is: for programs that speak it themselves. The body goes out as it came in, what
-comes back is looked at no further than to know that it is an answer.
+"""Pass-through of chat completions for programs that speak the OpenAI API themselves. The body is sent as it came; the
+reply is only checked to be an answer.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class _Read:
     pieces: list[str] = field(default_factory=list)
 
     def chunk(self, chunk: Reply) -> bool:
-        """False for one that says no more than what it took."""
+        """Add a chunk, and return False if it holds nothing but usage."""
         self.usage = usage_said(chunk.get("usage")) or self.usage
         self.pieces.append(_text_in(chunk, "delta"))
         return bool(chunk["choices"]) or not chunk.get("usage")

@@ -77,7 +77,7 @@ def _trouble_at(endpoint: Endpoint) -> str:
 
 
 def list_models(endpoint: Endpoint, *, seconds: float) -> list[str] | None:
-    """The names that a server gives its models; None where nobody answers, or not as servers of this API do."""
+    """Return a server's model names; None if it does not answer, or not as this API does."""
     try:
         asked = ask_for_models(endpoint, seconds=seconds)
         if asked.status_code != 200 or len(asked.content) > MOST_LISTED:

@@ -114,7 +114,7 @@ def get_embedder() -> Embedder | None:
 
 
 def embedder_is_local(base_url: str | None = None) -> bool:
-    """Whether texts that are embedded stay on this machine; of an earlier model the address that it had."""
+    """Return whether embedded texts stay on this machine; for an earlier model by the address it had."""
     address = settings.EMBEDDING_BASE_URL if base_url is None else base_url
     if not address:  # the bundled one
         return True
@@ -124,7 +124,7 @@ def embedder_is_local(base_url: str | None = None) -> bool:
 
 
 def get_earlier_embedder(name: str, base_url: str) -> Embedder | None:
-    """Return the embedder of a model that the settings named before; None if it cannot be used any more.
+    """Return the embedder of a model that the settings named earlier; None if it can no longer be used.
 
     The configured key goes to no other host than the configured one: elsewhere EMBEDDING_PREVIOUS_API_KEY is used.
     """
@@ -266,7 +266,8 @@ class Reader:
 
 
 def get_reader() -> Reader | None:
-    """Loaded when first asked for: a second and 100 MB where another model embeds.
+    """Return the encoder for token-by-token comparison, loaded on first use: a second and 100 MB if another model
+    embeds.
 
     None where its weights are missing or altered, until the process is started again: nothing is judged without it.
     """

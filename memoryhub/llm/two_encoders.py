@@ -1,4 +1,4 @@
-"""The embedder of the embedded default: MiniLM, which knows English best, and e5, which knows a hundred languages.
+"""The default embedder: MiniLM, strong in English, and e5, for a hundred languages, side by side in one vector.
 
 Their vectors are laid end to end, so that the cosine of two texts is a fixed mean of both cosines (docs/recall.md).
 MiniLM is given as much of a text as is English: of another language it says nothing but noise. What that takes from a
@@ -89,7 +89,7 @@ def _is_latin(text: str) -> bool:
 
 
 def likeness(some: Vectors, others: Vectors) -> Vectors:
-    """Return the similarity of each of these stored vectors to each other one: their cosine, or MiniLM's if higher.
+    """Return the pairwise similarity of these stored vectors: their cosine, or MiniLM's if it is higher.
 
     e5 tells two dates or names well apart, MiniLM hardly: that a statement may replace another is seen by the second.
     Vectors of another embedder have nothing but their cosine.

@@ -1,4 +1,4 @@
-"""The one folder that holds everything MemoryHub keeps, and the lock that one supervisor holds on it."""
+"""The data folder, and the lock that one supervisor holds on it."""
 
 from __future__ import annotations
 

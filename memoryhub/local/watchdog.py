@@ -1,4 +1,4 @@
-"""Watchdog of a supervisor: a small process that ends all others if the supervisor is killed.
+"""Watchdog of the supervisor: a small process that ends all others if the supervisor is killed.
 
 The supervisor starts it by path (`python -I -S watchdog.py …`, nothing of the project is imported, 9 MB) and
 writes one line for each child it starts or reaps. When the pipe closes without a farewell the supervisor is
@@ -42,19 +42,17 @@ def read_children(lines: list[str]) -> tuple[dict[int, tuple[int, bool]], bool]:
 
 
 def started(group: int, stop_signal: int, last: bool) -> str:
-    """The line that tells of a new child; the dot proves that the line is whole."""
+    """Return the line that reports a new child. The dot proves that the line is complete."""
     return f"+ {group} {int(stop_signal)} {int(last)} .\n"
 
 
 def ended(group: int) -> str:
-    """The line that tells of a child that is gone."""
+    """Return the line that reports that a child has gone."""
     return f"- {group} .\n"
 
 
 def _states(groups: Iterable[int]) -> dict[int, bool]:
-    """Return the process groups that still run, and whether their leader does. A process that only waits to
-    be reaped does not run.
-    """
+    """Return the process groups that still run, and whether their leader does. Zombies do not count."""
     found: dict[int, bool] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

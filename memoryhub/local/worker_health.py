@@ -1,4 +1,4 @@
-"""Finds a django-q2 cluster that looks alive but does no work.
+"""Detection of a django-q2 cluster that looks alive but does no work.
 
 A worker that is killed while it waits for a job dies with the lock of the queue that all workers share: the
 cluster replaces it, yet nobody ever gets a job again. The same goes for the processes that fill and empty the
@@ -68,7 +68,7 @@ class WorkerHealth:
 
 
 def cluster_members(cluster: int) -> dict[int, str]:
-    """The cluster's workers, pusher and monitor with their titles: the grandchildren of its main process.
+    """Return the cluster's workers, pusher and monitor with their titles: the grandchildren of its main process.
 
     What a job starts lies deeper, and may come and go.
     """

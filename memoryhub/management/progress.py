@@ -1,4 +1,4 @@
-"""Progress of a command: drawn over one line of a terminal; elsewhere, where lines stay, a line now and then."""
+"""Progress of a command: redrawn on one line of a terminal, or as a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Progress:
         self._written_at = clock()
 
     def show(self, text: str) -> None:
-        """``text`` takes the place of what was shown before."""
+        """Show ``text`` in place of the previous text."""
         self._shown = text
         if self.out.isatty():
             self.out.write(f"\r\033[K{text}", ending="")
@@ -28,14 +28,14 @@ class Progress:
             self.end()
 
     def clear(self) -> None:
-        """Take it away: what is written next says more."""
+        """Remove the shown text: what is written next says more."""
         if self._shown and self.out.isatty():
             self.out.write("\r\033[K", ending="")
             self.out.flush()
         self._shown = ""
 
     def end(self) -> None:
-        """Leave the last text standing as a line of its own. Before anything else is written; harmless twice."""
+        """Keep the last text as a line of its own, before other output. Idempotent."""
         if self._shown:
             self.out.write("" if self.out.isatty() else self._shown)
         self._shown, self._written_at = "", self._clock()

@@ -1,4 +1,4 @@
-"""Format of log lines: enough to find an error, with the id of its request, never what people said."""
+"""Log formatters: each line has its request's id and never a person's text."""
 
 from __future__ import annotations
 

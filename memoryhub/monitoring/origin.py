@@ -1,4 +1,4 @@
-"""Origin of a piece of work: the id and the network of its request.
+"""Origin of a request: its id, network and client address, and whether it comes from this machine.
 
 Set once by the middleware (``http.middleware.OriginMiddleware``) and read by log lines and the audit log, so that no
 function in between has to hand it on. Background jobs and commands have none.
@@ -48,22 +48,22 @@ def origin_of(request: HttpRequest) -> Origin:
 
 
 def request_id_of(given: str) -> str:
-    """The caller's id if it is well formed, so that a proxy's log and ours can be laid side by side; else a new one."""
+    """Return the caller's request id if it is well formed, so that logs of a proxy can be matched; else a new one."""
     return given if WELL_FORMED.fullmatch(given) else secrets.token_hex(8)
 
 
 def traced_before(request: HttpRequest) -> str:
-    """The trace that the proxies in front began. Of anybody else it is not believed: it says what is sampled."""
+    """Return the trace context that a trusted proxy began. Others' is ignored: it decides about sampling."""
     return request.headers.get("traceparent", "") if settings.TRUSTED_PROXIES else ""
 
 
 def client_address(request: HttpRequest) -> str:
-    """The address of who is asking, empty if it is none."""
+    """Return the client's address; empty if there is none."""
     return address_of(str(request.META.get("REMOTE_ADDR", "")), request.headers.get("X-Forwarded-For", ""))
 
 
 def address_of(peer: str, forwarded_for: str) -> str:
-    """The address behind a connection from ``peer``.
+    """Return the client's address behind a connection from ``peer``.
 
     What a proxy says in X-Forwarded-For counts only as far as ``MEMORYHUB_TRUSTED_PROXIES`` proxies stand in front:
     the entry that the outermost of them added. Anything further left was written by the client.
@@ -106,7 +106,8 @@ FORWARDED = (
 
 
 def serves_only_here(host: str | None = None) -> bool:
-    """It listens on this machine alone and answers to its names alone, and no setting tells of a proxy or a company.
+    """Return whether the server listens on this machine alone, under its names alone, and no setting names a proxy or a
+    company's sign-in.
 
     ``host``: where it listens, if not where the settings say.
     """

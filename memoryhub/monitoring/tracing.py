@@ -77,7 +77,7 @@ def span(
 
 
 def failed(begun: Span, error: Exception) -> None:
-    """Tell the kind of an error, and never its text, which may be somebody's."""
+    """Record the type of an error on the span, and never its text, which may be a person's."""
     begun.set_attribute("error.type", type(error).__qualname__)
     begun.set_status(StatusCode.ERROR)
 
@@ -131,7 +131,7 @@ def begin_anew() -> None:
 
 
 def _provider() -> Any:
-    """Return the provider of this process. The SDK reads what else OTEL_… says: sampler, headers, batches."""
+    """Return the process's tracer provider. The SDK reads the OTEL_… variables: sampler, headers, batches."""
     if _made is None or _made[0] != os.getpid():
         with _making:
             _make()

@@ -1,4 +1,4 @@
-"""Every setting of MemoryHub, a file a part. What the environment may say is read in them and nowhere else.
+"""Every setting of MemoryHub, by subject. Environment variables are read here and nowhere else.
 
 docs/options.md lists it.
 """

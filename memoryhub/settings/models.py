@@ -1,4 +1,4 @@
-"""Models: which answers, which embeds, what they may reach and cost, and how much is remembered and read."""
+"""Settings of models, memory and documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every process: what the environment says, where data lies, which role it has, its keys, its logs."""
+"""Settings of every process: environment, data folder, role, keys and logs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROCESS_ROLE = (
 
 
 def _kept_key(given: str | None, file_name: str) -> str:
-    """The environment's key, or one made once and kept beside the data, so that it survives a restart."""
+    """Return the environment's key, or one made once and stored beside the data, so that it survives a restart."""
     if given:
         if len(given) < 32:
             name = file_name.replace("-", "_").upper()

@@ -1,3 +1,3 @@
-"""Day before month, as Django's own date of this language; of a date with its hour it has none."""
+"""Arabic date formats: day before month, also in dates with a time, which Django's own lack."""
 
 DATETIME_FORMAT = "j F، Y، g:i A"

@@ -1,4 +1,4 @@
-"""`manage.py doctor`: what is wrong with this installation, and what to do about it."""
+"""`manage.py doctor`: report the faults of this installation and their remedies."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def _mail(connection: psycopg.Connection[Any]) -> Iterator[str]:
 
 
 def _clock(connection: psycopg.Connection[Any]) -> Iterator[str]:
-    """Compare the clocks: what is due uses either, codes of two-factor sign-in this machine's alone."""
+    """Compare the clocks of database and machine: due times use either, two-factor codes use the machine's."""
     apart = (datetime.now(UTC) - _one(connection, "SELECT clock_timestamp()")).total_seconds()
     if abs(apart) > MOST_APART:
         yield (

@@ -1,4 +1,4 @@
-"""`manage.py forget_again SOURCE`: what was forgotten for good after the moment that this database was recovered to."""
+"""`manage.py forget_again SOURCE`: repeat the forgetting done after the moment that this database was recovered to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py move_files`: what was kept before a store was named goes there, while MemoryHub runs."""
+"""`manage.py move_files`: move files into a newly configured store while MemoryHub runs."""
 
 from __future__ import annotations
 

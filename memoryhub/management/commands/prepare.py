@@ -1,4 +1,4 @@
-"""`manage.py prepare`: what has to be done before the web server may start, in one process."""
+"""`manage.py prepare`: the steps before the web server may start, in one process."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Command(BaseCommand):
 
 
 def check_database() -> None:
-    """Say in a sentence what is wrong with a database that cannot be used. Raises CommandError."""
+    """Raise CommandError with a sentence if the database cannot be used."""
     whose = "the embedded database" if settings.EMBEDDED_DATABASE else "the database that DATABASE_URL names"
     try:
         with psycopg.connect(**psycopg_settings() | {"connect_timeout": CONNECT_SECONDS}) as connection:

@@ -1,4 +1,4 @@
-"""`manage.py scrub`: what was forgotten for good, out of the database's files as well."""
+"""`manage.py scrub`: remove what was forgotten for good from the database's files as well."""
 
 from __future__ import annotations
 
