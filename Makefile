@@ -94,7 +94,7 @@ $(VENV)/.installed-dev: $(VENV)/.installed requirements/dev.txt
 	@touch $@
 
 # Real processes, other hosts and other people's programs: make verify runs them, make test leaves them out.
-VERIFIED := tests/verification tests/chat/doors/test_programs.py
+VERIFIED := tests/verification tests/chat/programs/test_programs.py
 
 # All other tests, after the lint; with T, only those: make test T=tests/memories/recalling/test_recall.py
 T ?=
@@ -138,7 +138,7 @@ attack: install-dev
 
 fuzz: install-dev
 	@FUZZ_EVERY_ROUTE=1 $(PY) -m pytest tests/test_api_fuzz_command.py -s -q
-	@HOSTILE_REQUESTS=2000 $(PY) -m pytest tests/chat/doors/test_hostile.py -s -q
+	@HOSTILE_REQUESTS=2000 $(PY) -m pytest tests/chat/programs/test_hostile.py -s -q
 
 # By hand only, as root. KEEP=1 keeps the images in var/containers, and the next time takes less.
 KEEP ?=

@@ -13,9 +13,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
-from chat.chats import actions
+from chat.chats import services
 from chat.models import AnswerRating, Chat, Message, MessageRole, MessageStatus, Run, RunStatus
-from chat.models.ratings import Rating, RatingReason
+from chat.models.marks import Rating, RatingReason
 from memoryhub.database.queries import EXACT_COUNT_UP_TO
 from memoryhub.ids import PATTERN
 from workspaces.admin.base import EXCERPT, ReadOnlyAdmin, action, counted, offer_undo, with_rest
@@ -120,7 +120,7 @@ class ChatAdmin(ReadOnlyAdmin):
         live = list(rows.filter(deleted_at=None).select_related("workspace", "created_by"))
         already = rows.count() - len(live)
         for chat in live:
-            actions.delete_chat(chat, by=chat.created_by, now=timezone.now())
+            services.delete_chat(chat, by=chat.created_by, now=timezone.now())
         offer_undo(self, request, "restore", [chat.pk for chat in live])
         yield (
             with_rest(f"{counted(len(live), 'chat', 'chats')} deleted", already, "already"),
@@ -132,7 +132,7 @@ class ChatAdmin(ReadOnlyAdmin):
         gone = list(rows.filter(deleted_at__isnull=False).select_related("workspace", "created_by"))
         in_use = rows.count() - len(gone)
         for chat in gone:
-            actions.restore_chat(chat, by=chat.created_by, now=timezone.now())
+            services.restore_chat(chat, by=chat.created_by, now=timezone.now())
         offer_undo(self, request, "delete_softly", [chat.pk for chat in gone])
         sentence = f"{counted(len(gone), 'chat', 'chats')} restored"
         yield with_rest(sentence, in_use, "not deleted"), messages.SUCCESS

@@ -7,17 +7,17 @@ class ChatConfig(AppConfig):
     name = "chat"
 
     def ready(self) -> None:
-        from chat.agents.forget_in_runs import forget_in_runs
-        from chat.agents.run_overview import text_for_webhook
-        from chat.agents.run_progress import halt_all_of
-        from chat.chats.chat_retention import CHATS
-        from chat.chats.chat_usage import dearest_chats
-        from chat.chats.forget_chat import leave_chats
-        from chat.chats.message_search import find_messages
+        from chat.chats.forgetting import CHATS, leave_chats
+        from chat.chats.search import find_messages
+        from chat.chats.services import made_private
         from chat.chats.sharing import forget_in_links
-        from chat.exchange.forget_in_files import forget_in_imports
+        from chat.chats.usage import dearest_chats
+        from chat.exchange.forgetting import forget_in_imports
         from chat.models import Chat, Import
-        from chat.turns.mining import load_message, load_turn
+        from chat.runs.forgetting import forget_in_runs
+        from chat.runs.overview import text_for_webhook
+        from chat.runs.progress import halt_all_of, halt_runs_of_others
+        from chat.turns.extraction import load_message, load_turn
         from memories.forgetting.copies import register_elsewhere
         from memories.recalling.workspace_search import register_messages
         from memories.writing.mined import register_loaders
@@ -32,6 +32,7 @@ class ChatConfig(AppConfig):
         register_messages(find_messages)
         register_room(leave_chats)
         on_closing(halt_all_of)
+        made_private.connect(halt_runs_of_others)
         register_kept(CHATS)
         register_chats(dearest_chats)
         register_text("run", text_for_webhook)

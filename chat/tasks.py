@@ -7,16 +7,16 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from chat.agents import lanes
-from chat.answers.answer_state import close_abandoned
-from chat.chats import forget_chat, sharing
-from chat.chats.title_writing import write_title
-from chat.exchange import run
+from chat.answers.state import close_abandoned
+from chat.chats import forgetting, sharing
+from chat.exchange import import_run
 from chat.models import Chat, Message, MessageStatus
-from chat.prompting.compaction import compact
 from chat.prompting.short_term import drop_expired
 from chat.rendering.rendered import keep_html
+from chat.runs import worker
 from chat.turns import program_turns
+from chat.turns.compaction import compact
+from chat.turns.titles import write_title
 from memoryhub.jobs import job
 from workspaces.models import User
 
@@ -26,13 +26,13 @@ TEMPORARY_KEPT = timedelta(hours=24)
 @job
 def run_import(*, import_id: int) -> str:
     """Look through an import, or store it, for half a job's time; it queues itself again until it is done."""
-    return run.advance(import_id, seconds=settings.JOB_TIMEOUT / 2)
+    return import_run.advance(import_id, seconds=settings.JOB_TIMEOUT / 2)
 
 
 @job
 def work_on_runs() -> str:
     """Do what is ready of all runs, for half a job's time; it queues itself again while something is left."""
-    return f"{lanes.work(seconds=settings.JOB_TIMEOUT / 2)} steps"
+    return f"{worker.work(seconds=settings.JOB_TIMEOUT / 2)} steps"
 
 
 @job
@@ -74,9 +74,9 @@ def sweep() -> str:
     closed = sum(close_abandoned(answer, now=now) for answer in streaming)
     drop_expired(now=now)
     dropped, _ = Chat.objects.filter(is_temporary=True, active_at__lt=now - TEMPORARY_KEPT).delete()
-    imports = run.sweep(now=now)
-    lanes.sweep(now=now)
+    imports = import_run.sweep(now=now)
+    worker.sweep(now=now)
     program_turns.sweep(now=now)
     sharing.sweep(now=now)
-    purged = forget_chat.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
+    purged = forgetting.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
     return f"{closed} abandoned answers, {dropped} temporary rows, {imports} imports, {purged} chats purged"

@@ -10,8 +10,8 @@ from django.contrib.auth.hashers import make_password
 from django.utils import timezone
 
 from chat.chats.personal_memories import PromptPolicy
+from chat.chats.saved_prompts import save_prompt
 from chat.models import Chat, Message, MessageRole, SavedPrompt
-from chat.saved_prompts.saved_prompts import save_prompt
 from memories.assets import attach
 from memories.models import Asset, Memory, MemoryNode
 from memories.nodes.nodes import create_node

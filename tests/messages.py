@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCALE = ROOT / "memoryhub" / "locale"
 APPS = ("memoryhub", "workspaces", "memories", "chat")
 # Texts in English alone (docs/languages.md): to staff in the admin, to models and their programs.
-ENGLISH = ("templates/admin/", "chat/doors/openai_api/", "chat/doors/mcp/")
+ENGLISH = ("templates/admin/", "chat/programs/openai_api/", "chat/programs/mcp/")
 # The classical rules: two forms for the Romance languages, whose third one is for millions alone.
 PLURALS = {
     "de": "nplurals=2; plural=(n != 1);",

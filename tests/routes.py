@@ -428,7 +428,7 @@ API_ROWS = [
     ),
     Row("POST", "v1/embeddings", NOBODY, {"model": "default", "input": "Cats"}, keys=KEYS_OWN),
     Row("GET", "v1/", NOBODY, keys=answering(404, KEYS_OWN)),
-    # Something that is no message of the protocol; its tools have a matrix of their own (tests/chat/doors/test_mcp.py).
+    # Something that is no message of the protocol; its tools have their own matrix (tests/chat/programs/test_mcp.py).
     Row("POST", "mcp", NOBODY, keys=answering(406, KEYS_OWN)),
     Row("POST", "mcp/", NOBODY, keys=answering(406, KEYS_OWN)),
     Row("GET", "api/schema/", EVERYBODY),

@@ -155,10 +155,11 @@ def test_nothing_else_asks_which_mode_an_answer_is_made_in() -> None:
 
 # They go on for long: each moment is another one.
 LONG = {
-    "chat/agents": {"claimed_step", "lanes", "run_memory", "run_tools", "worker"},
-    "chat/exchange": {"run"},
-    "chat/modes": {"deep_think", "research", "steps"},
-    "chat/tools": {"running"},
+    "chat/runs": {"claims", "memory", "worker", "workspace_tools"},
+    "chat/exchange": {"import_run"},
+    "chat/answers": {"steps"},
+    "chat/modes": {"deep_think", "research"},
+    "chat/tools": {"loop"},
     "chat/turns": {"prepare", "stream", "turn"},
     "memories/forgetting": {"clear", "restored"},
     "memoryhub/backup": {"archive"},
@@ -180,7 +181,7 @@ STAMPS = {
     "workspaces/spending": {"bill"},
     "workspaces/webhooks": {"hooks"},
 }
-DOORS = re.compile(r"/(pages|views|api|admin|management|rest|doors|templatetags|tasks|\w+_views)\b")
+DOORS = re.compile(r"/(pages|views|api|admin|management|rest|programs|templatetags|tasks|\w+_views)\b")
 
 
 def test_time_is_passed_in_but_to_what_is_listed() -> None:
@@ -250,7 +251,7 @@ def test_what_may_leave_is_said_by_every_caller() -> None:
                     (silent if has_default else asking).add(path.stem)
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "Reach":
                 making.add(path.stem)
-    assert {"recall", "embedding", "candidates", "answer_sources", "check", "policy"} <= asking
+    assert {"recall", "embedding", "candidates", "documents", "deep_think", "policy"} <= asking
     assert silent == making == set()
     assert all(field.default is MISSING for field in fields(Reach))
 

@@ -12,8 +12,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from chat.chats.remembering import remember_message
 from chat.models import Chat, Message, MessageRole
+from chat.turns.remembering import remember_message
 from memories import tasks
 from memories.models import Memory, Receipt, ReceiptItem, Scope
 from memories.writing import extracting as run

@@ -284,7 +284,7 @@ def test_an_unmarked_sentence_of_an_error_is_found() -> None:
         'TAKEN: Any = {"taken": "Is taken."}\nField(error_messages=TAKEN)',
         'record.refuse("is taken")',
         'record.is_known(other, "is taken")',
-        "from chat.agents.step import ONLY_FINISH\nrecord.refuse(ONLY_FINISH)",
+        "from chat.runs.step import ONLY_FINISH\nrecord.refuse(ONLY_FINISH)",
         'Outcome(False, error="Taken.")',
         'JsonResponse({"error": {"code": "taken", "message": "Taken."}})',
     ]
@@ -299,7 +299,7 @@ def test_a_marked_sentence_of_an_error_passes() -> None:
         'Conflict(f"{why} ({more})")',
         'Other("Taken.")',
         'record.is_known("the one")',
-        "from chat.agents.step import MISFIT\nrecord.refuse(MISFIT)",
+        "from chat.runs.step import MISFIT\nrecord.refuse(MISFIT)",
         'authorize(error="access_denied")',
         'shown(role="user", message="What?")',
     ]

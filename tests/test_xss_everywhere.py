@@ -38,7 +38,7 @@ from chat.models.imports import Import, ImportRow
 from chat.models.runs import RunTemplate
 from memories.models import Extraction, Memory, MemoryNode, MemorySource, NodeRelation, ReceiptItem, Refusal
 from memoryhub.ids import PublicIdField
-from tests.chat.pages.test_xss import EVIL, Page
+from tests.chat.views.test_xss import EVIL, Page
 from tests.factories import make_token_text
 from tests.test_attacks import FORMS, READING_PAGES, client_of
 from tests.world import EachRow, World

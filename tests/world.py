@@ -9,13 +9,13 @@ from typing import Any
 
 from django.utils import timezone
 
-from chat.agents.templates import save_template
-from chat.chats.actions import delete_chat
+from chat.chats.services import delete_chat
 from chat.chats.sharing import make_link
-from chat.exchange import run
+from chat.exchange import import_run
 from chat.models import Chat, Message, MessageRole, Run
 from chat.models.imports import Import
-from chat.turns.earlier_versions import set_aside
+from chat.runs.requests import save_template
+from chat.turns.versions import set_aside
 from memories.models import Clearing, ClearingStatus, CopyKind, KeptCopy, Receipt, ReceiptItem, Scope
 from memories.recalling.recall_test import keep_question
 from memories.tidying.deciding import keep
@@ -160,7 +160,9 @@ def _cleared(cast: Cast) -> Clearing:
 
 def _brought_and_run(cast: Cast) -> Ids:
     owner, workspace, now = cast.owner, cast.workspace, timezone.now()
-    brought = run.begin(owner, workspace=workspace, filename="list.txt", pieces=[b"Cats purr"], now=now)
+    brought = import_run.begin(
+        owner, workspace=workspace, filename="list.txt", pieces=[b"Cats purr"], now=now
+    )
     Import.objects.filter(pk=brought.pk).update(checked_at=now)
     said = {"mode": "loop", "objective": "Compare the offers", "status": "done", "deadline_at": now}
     done = Run.objects.create(workspace=workspace, user=owner, **said)

@@ -1,15 +1,19 @@
-"""Answers being written by this process: the text so far, and who waits for more of it."""
+"""Answers that this process is writing, and the threads in which their blocking work runs."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+
+from django.db import connections
 
 from memoryhub.llm.metering import Meter
+from memoryhub.monitoring import tracing
 from workspaces.spending.bill import Account
 
 
@@ -120,3 +124,31 @@ def being_written(live: LiveAnswer) -> Iterator[LiveAnswer]:
         if _answers.get(live.public_id) is live:  # a retry at that moment has put its own there
             del _answers[live.public_id]
         live.wake()
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="turn")
+_tool_threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="tool")  # a slow tool holds up no turn
+
+
+async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run blocking code (the database, the embedder) in a thread that gives its connection back afterwards."""
+    return await _run_in(_threads, function, *args, **kwargs)
+
+
+async def in_tool_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """The same among threads of their own, for what may take long."""
+    return await _run_in(_tool_threads, function, *args, **kwargs)
+
+
+async def _run_in(
+    threads: ThreadPoolExecutor, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    def call() -> T:
+        try:
+            return function(*args, **kwargs)
+        finally:
+            connections.close_all()
+
+    return await asyncio.get_running_loop().run_in_executor(threads, tracing.carried(call))

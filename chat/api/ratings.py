@@ -10,11 +10,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chat.access import get_chat, get_message
-from chat.chats.rating import rate, ratings_of, take_back
-from chat.chats.tagging import MOST_OF_CHAT, set_tags, tags_in, tags_of
+from chat.chats.chat_list import MOST_OF_CHAT, set_tags, tags_in, tags_of
+from chat.chats.ratings import rate, ratings_of, take_back
 from chat.models import AnswerRating
-from chat.models.marks import TAG_LENGTH
-from chat.models.ratings import COMMENT_LENGTH, Rating, RatingReason
+from chat.models.marks import COMMENT_LENGTH, TAG_LENGTH, Rating, RatingReason
 from workspaces.access import get_workspace
 from workspaces.api.base import ApiView
 from workspaces.api.fields import Body, Choice, Moment, Text

@@ -9,9 +9,9 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from chat.chats import saved_prompts
+from chat.chats.saved_prompts import NAME_LENGTH, TEXT_LENGTH, variables_of
 from chat.models import SavedPrompt
-from chat.saved_prompts import saved_prompts
-from chat.saved_prompts.saved_prompts import NAME_LENGTH, TEXT_LENGTH, variables_of
 from workspaces.access import get_workspace
 from workspaces.api.base import ApiView
 from workspaces.api.fields import Body, Flag, Moment, Text

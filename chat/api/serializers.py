@@ -1,4 +1,4 @@
-"""The JSON of chats and messages."""
+"""Serializers of chats, messages and the parts of an answer, and the bodies of requests about them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,216 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from chat.api.answer_parts import AnswerSourceJson, MessageErrorJson, StepJson, ToolCallJson
-from chat.api.bodies import MODES
-from chat.chats.chat_usage import usage_of
-from chat.chats.marking import mark_of
+from chat.answers.steps import line_of as step_line
+from chat.answers.steps import outcome_of
+from chat.answers.tool_calls import count_of
+from chat.chats.chat_list import mark_of
 from chat.chats.personal_memories import personal_in
-from chat.models import Chat, ChatMark, Message, MessageStatus
-from memories.api.serializers import MemoryJson, ReceiptJson, SavedMemoryJson
+from chat.chats.usage import usage_of
+from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, ChatMark, Message, MessageStatus, ToolCall
+from chat.models.steps import Mode, Step, StepKind
+from chat.turns.documents import MOST_CHOSEN
+from memories.api.serializers import Confirmable, MemoryJson, ReceiptJson, SavedMemoryJson
 from memories.consent import vetoed
 from memories.models import Receipt
+from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from memoryhub.languages import translated
-from workspaces.api.fields import Moment
+from workspaces.api.fields import Body, Choice, Flag, Moment, Text
 from workspaces.api.schema import ID
 from workspaces.api.serializers import PersonJson, shown_id
 from workspaces.api.spending import BillJson, bill_json
 from workspaces.models import User
 from workspaces.spending.bill import Bill
+
+MODES = [mode.value for mode in Mode]
+
+
+class ChatChanges(Body):
+    example: dict[str, Any] = {"title": "Plans"}
+    title = Text(max_length=TITLE_LENGTH, required=False)
+    agent_id = Text(
+        max_length=32,
+        allow_null=True,
+        required=False,
+        help_text="The assistant of the workspace that answers; null: none in particular.",
+    )
+    connection_id = Text(
+        max_length=40,
+        allow_null=True,
+        required=False,
+        help_text="The connection whose model answers; null: what the workspace has chosen; built-in: the "
+        "configured one.",
+    )
+    memory_enabled = Flag(allow_null=True, required=False, help_text="null: each person's own default.")
+    is_private = Flag(required=False, help_text="true: only you see it. Its creator's to say.")
+    use_personal_memories = Flag(
+        required=False,
+        help_text="For you alone: true lets your personal memories be used in your turns here though others read them.",
+    )
+
+
+class MarkBody(Body):
+    example: dict[str, Any] = {"mark": "pinned"}
+    mark = Choice(["", *ChatMark.Kind.values], help_text="pinned, archived, or empty for neither.")
+
+
+class ChatBody(ChatChanges):
+    example: dict[str, Any] = {"title": "Deadlines", "memory_enabled": True}
+    title = Text(max_length=TITLE_LENGTH, allow_blank=True, required=False)
+    workspace_id = Text(max_length=32, required=False, help_text="Left out: your own workspace.")
+    is_temporary = Flag(required=False, help_text="true: nothing is recalled, extracted or kept.")
+
+
+class MessageBody(Body):
+    example: dict[str, Any] = {"content": "When is the deadline?", "stream": False}
+    content = Text(max_length=MESSAGE_LENGTH)
+    memory_enabled = Flag(required=False, help_text="For this turn only. Left out: what the chat says.")
+    stream = Flag(default=True, help_text="false: wait, and answer 201 with the whole turn.")
+    documents = serializers.ListField(
+        child=Text(max_length=32),
+        max_length=MOST_CHOSEN,
+        allow_null=True,
+        required=False,
+        help_text="Ids of the documents that the answer may draw on; `[]`: none. Left out or null: all of the "
+        "workspace, where they matter to the question.",
+    )
+    mode = Choice(
+        MODES,
+        default=Mode.CHAT.value,
+        help_text="deep_think: a plan before the answer and a check against memory after it; research: a run in the "
+        "background whose report is the answer; each if the model can.",
+    )
+
+
+class EditBody(MessageBody):
+    mode = Choice(
+        MODES,
+        required=False,
+        help_text="How to answer. Left out: as the message was answered before.",
+    )
+
+
+class RetryBody(Body):
+    example = {"stream": False}
+    stream = Flag(default=True, help_text="false: wait, and answer 201 with the whole turn.")
+
+
+class ChatMemoryBody(Confirmable):
+    """``messageId`` is written as in the dashboard's API that this one follows."""
+
+    example = {"content": "The project deadline is March 15, 2026"}
+    at_least_one_of = ("messageId", "content")
+    messageId = Text(max_length=32, required=False, help_text="The message to remember.")
+    content = Text(max_length=CONTENT_LENGTH, required=False, help_text="Left out: the message's own text.")
+    category = Text(max_length=CATEGORY_LENGTH, allow_null=True, allow_blank=True, required=False)
+    synthesize = Flag(default=False, help_text="true: the model rewrites the text into one statement.")
+
+
+class MessageErrorJson(serializers.Serializer[Any]):
+    example = {"code": "unreachable"}
+    code = serializers.CharField()
+    message = serializers.CharField()
+
+
+class ToolCallJson(serializers.Serializer[Any]):
+    """Wants ``memories``, the ids that the reader may see by call, in its context."""
+
+    example = {
+        "id": f"call_{ID}",
+        "name": "x_recall_memory",
+        "arguments": {"query": "deadline"},
+        "outcome": "found",
+    }
+    id = serializers.CharField(source="public_id")
+    name = serializers.CharField()
+    arguments = serializers.JSONField(
+        help_text="Those kept with the chat; the text of a memory is never among them."
+    )
+    status = serializers.RegexField(r"^(running|done|failed)$", help_text="running, done or failed.")
+    outcome = serializers.SerializerMethodField(
+        help_text="saved, duplicate, found, noted, or why it failed: refused, denied, timeout, error. "
+        "null while it runs."
+    )
+    count = serializers.SerializerMethodField(help_text="How much it found, as far as you may see it.")
+    memory_ids = serializers.SerializerMethodField(
+        help_text="The memories it saved or found, as far as you may see them and they are not forgotten."
+    )
+    started_at = Moment()
+    finished_at = Moment(allow_null=True)
+
+    def get_outcome(self, call: ToolCall) -> str | None:
+        return call.outcome or None
+
+    def get_count(self, call: ToolCall) -> int:
+        return count_of(call)
+
+    def get_memory_ids(self, call: ToolCall) -> list[str]:
+        seen: dict[int, list[str]] = self.context["memories"]
+        return seen[call.pk]
+
+
+class FindingJson(serializers.Serializer[Any]):
+    example = {"quote": "Your project deadline is March 15, 2026.", "agrees": True}
+    quote = serializers.CharField(
+        help_text="Words of the answer; empty where the model did not quote exactly."
+    )
+    memory_id = serializers.CharField()
+    agrees = serializers.BooleanField()
+
+
+class StepJson(serializers.Serializer[Any]):
+    """Wants ``memories``, the ids that the reader may see by step, in its context."""
+
+    example = {"id": f"step_{ID}", "kind": "check", "outcome": "agrees", "line": "Checked against 1 memory"}
+    id = serializers.CharField(source="public_id")
+    kind = serializers.RegexField(
+        rf"^({'|'.join(StepKind.values)})$",
+        help_text="plan or check of thinking, thought of a model that shows what it thinks, research, or reading: the "
+        "message waited for its files, and `line` says which of them were not read.",
+    )
+    status = serializers.RegexField(r"^(running|done|failed)$", help_text="running, done or failed.")
+    outcome = serializers.SerializerMethodField(
+        help_text="planned; thought; agrees, differs, nothing (to compare with) or off (memory is); read; or why "
+        "it failed: stopped, timeout, error. null while it runs."
+    )
+    line = serializers.SerializerMethodField(help_text="What came of it, for people.")
+    text = serializers.CharField(help_text="The plan, or the correction that the check added to the answer.")
+    findings = serializers.SerializerMethodField(
+        help_text="What memories say of the answer, as far as you may see them and they are not forgotten."
+    )
+    memory_ids = serializers.SerializerMethodField(help_text="The memories compared with, as far as you may.")
+    started_at = Moment()
+    finished_at = Moment(allow_null=True)
+
+    def get_outcome(self, step: Step) -> str | None:
+        return outcome_of(step) or None
+
+    def get_line(self, step: Step) -> str:
+        return step_line(step)
+
+    def get_memory_ids(self, step: Step) -> list[str]:
+        seen: dict[int, list[str]] = self.context["memories"]
+        return seen[step.pk]
+
+    @extend_schema_field(FindingJson(many=True))
+    def get_findings(self, step: Step) -> list[dict[str, Any]]:
+        seen = self.get_memory_ids(step)
+        return [found for found in step.findings if found.get("memory_id") in seen]
+
+
+class AnswerSourceJson(serializers.Serializer[Any]):
+    example = {"number": 1, "document_id": f"doc_{ID}", "title": "Lease.pdf", "page": 3, "passage": 12}
+    number = serializers.IntegerField(help_text="By which the answer cites it: `[1]`.")
+    document_id = serializers.CharField(source="document.public_id")
+    title = serializers.CharField(source="document.title")
+    page = serializers.IntegerField(help_text="0 where the document has none.")
+    heading = serializers.CharField()
+    passage = serializers.IntegerField(
+        source="passage_number",
+        allow_null=True,
+        help_text="Its number in the document, from 0; null: the document has changed there.",
+    )
+    score = serializers.FloatField()
 
 
 class ChatJson(serializers.Serializer[Any]):

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from chat.access import get_chat
 from chat.chats import sharing
 from chat.models import ShareLink
-from chat.pages.share_views import address_of
+from chat.views.sharing import address_of
 from workspaces.access import get_workspace
 from workspaces.api.base import ApiView
 from workspaces.api.fields import Body, Moment, WholeNumber

@@ -15,13 +15,13 @@ from rest_framework import status
 from rest_framework.response import Response
 
 from chat.access import get_message
-from chat.answers.answer_state import show_abandoned
+from chat.answers.state import show_abandoned
+from chat.answers.steps import steps_of
+from chat.answers.tool_calls import calls_of
 from chat.api.serializers import MessageJson
 from chat.models import Chat, Message, MessageStatus
-from chat.modes.shown_steps import steps_of
-from chat.tools.shown_calls import calls_of
-from chat.turns.answer_sources import sources_for_reader
-from chat.turns.begin import Turn
+from chat.turns.documents import sources_for_reader
+from chat.turns.services import Turn
 from chat.turns.stream import follow_for
 from memories.recalling.receipts import receipts_for
 from memoryhub.database.locks import release_connection

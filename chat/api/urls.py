@@ -5,19 +5,8 @@ from __future__ import annotations
 from django.urls import path, re_path
 
 import workspaces.api.converters  # noqa: F401  registers the path converters
-from chat.api import (
-    forgetting,
-    memory_views,
-    ratings,
-    run_templates,
-    runs,
-    saved_prompts,
-    share_links,
-    versions,
-    views,
-)
-from chat.api.short_term import ShortTermView
-from chat.exchange import api as exchange
+from chat.api import exchange, memories, ratings, runs, saved_prompts, share_links, views
+from chat.api.memories import ShortTermView
 from workspaces.api.base import NoSuchRoute
 
 CHAT = "<chat_id:chat_id>"
@@ -45,21 +34,21 @@ urlpatterns = [
     path("workspaces/<ws_id:workspace_id>/links", share_links.WorkspaceLinks.as_view(), name="ws_links"),
     path(f"chats/{CHAT}/export", exchange.ChatExport.as_view(), name="chat_export"),
     path(f"chats/{CHAT}/restore", views.ChatRestore.as_view(), name="chat_restore"),
-    path(f"chats/{CHAT}/forget", forgetting.ChatForget.as_view(), name="chat_forget"),
+    path(f"chats/{CHAT}/forget", views.ChatForget.as_view(), name="chat_forget"),
     path(f"{CHAT}/messages", views.MessageList.as_view(), name="messages"),
     path(f"{MESSAGE}/stop", views.MessageStop.as_view(), name="stop"),
     path(f"{MESSAGE}/retry", views.MessageRetry.as_view(), name="retry"),
     path(f"{MESSAGE}/continue", views.MessageContinue.as_view(), name="continue"),
-    path(f"{MESSAGE}/proposal", memory_views.MessageProposal.as_view(), name="proposal"),
-    path(f"{MESSAGE}/edit", versions.MessageEdit.as_view(), name="edit"),
-    path(f"{MESSAGE}/versions", versions.MessageVersions.as_view(), name="versions"),
-    path(f"{MESSAGE}/restore", versions.MessageRestore.as_view(), name="restore"),
+    path(f"{MESSAGE}/proposal", memories.MessageProposal.as_view(), name="proposal"),
+    path(f"{MESSAGE}/edit", views.MessageEdit.as_view(), name="edit"),
+    path(f"{MESSAGE}/versions", views.MessageVersions.as_view(), name="versions"),
+    path(f"{MESSAGE}/restore", views.MessageRestore.as_view(), name="restore"),
     path(f"{MESSAGE}/receipt", views.MessageReceipt.as_view(), name="receipt"),
     path(f"{CHAT}/short-term", ShortTermView.as_view(), name="short_term"),
-    path(f"{CHAT}/memory", memory_views.ChatMemoryCreate.as_view(), name="memory_create"),
-    path(f"{CHAT}/memories", memory_views.ChatMemoryList.as_view(), name="memories"),
-    path(MEMORY, memory_views.ChatMemoryDetail.as_view(), name="memory"),
-    path(f"{MEMORY}/rerun-extraction", memory_views.RerunExtraction.as_view(), name="rerun_extraction"),
+    path(f"{CHAT}/memory", memories.ChatMemoryCreate.as_view(), name="memory_create"),
+    path(f"{CHAT}/memories", memories.ChatMemoryList.as_view(), name="memories"),
+    path(MEMORY, memories.ChatMemoryDetail.as_view(), name="memory"),
+    path(f"{MEMORY}/rerun-extraction", memories.RerunExtraction.as_view(), name="rerun_extraction"),
     path(
         "workspaces/<ws_id:workspace_id>/export", exchange.WorkspaceExport.as_view(), name="workspace_export"
     ),
@@ -72,10 +61,10 @@ urlpatterns = [
     path(f"{RUN}/stop", runs.RunStop.as_view(), name="run_stop"),
     path(f"{RUN}/resume", runs.RunResume.as_view(), name="run_resume"),
     path(f"{RUN}/again", runs.RunRerun.as_view(), name="rerun"),
-    path(f"{RUN}/template", run_templates.RunTemplateSave.as_view(), name="run_template_save"),
-    path(TEMPLATES, run_templates.RunTemplateList.as_view(), name="run_templates"),
-    path(TEMPLATE, run_templates.RunTemplateDetail.as_view(), name="run_template"),
-    path(f"{TEMPLATE}/start", run_templates.RunTemplateStart.as_view(), name="run_template_start"),
+    path(f"{RUN}/template", runs.RunTemplateSave.as_view(), name="run_template_save"),
+    path(TEMPLATES, runs.RunTemplateList.as_view(), name="run_templates"),
+    path(TEMPLATE, runs.RunTemplateDetail.as_view(), name="run_template"),
+    path(f"{TEMPLATE}/start", runs.RunTemplateStart.as_view(), name="run_template_start"),
     path("account/copy", exchange.PersonalCopy.as_view(), name="personal_copy"),
     path("export", exchange.Export.as_view(), name="export"),
     path("imports", exchange.ImportList.as_view(), name="imports"),

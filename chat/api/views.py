@@ -1,4 +1,4 @@
-"""Chats and their messages, over REST."""
+"""REST endpoints of chats and their messages."""
 
 from __future__ import annotations
 
@@ -14,34 +14,42 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chat.access import get_chat, get_message
-from chat.answers.answer_state import stop_answer
-from chat.api.bodies import ChatBody, ChatChanges, MarkBody, MessageBody, RetryBody
+from chat.answers.state import stop_answer
 from chat.api.serializers import (
+    ChatBody,
+    ChatChanges,
     ChatJson,
+    EditBody,
     EventJson,
     FoundChatJson,
+    MarkBody,
     MatchJson,
+    MessageBody,
     MessageJson,
     OneChatJson,
+    RetryBody,
     TurnJson,
     one_chat_json,
 )
 from chat.api.turns import load, messages_json, turn_once, turn_response
-from chat.chats import actions
-from chat.chats.chat_search import LONGEST, matches_in, matching
-from chat.chats.marking import marked, set_mark
+from chat.chats import services
+from chat.chats.chat_list import marked, set_mark, tagged
+from chat.chats.forgetting import forget_chat
 from chat.chats.personal_memories import use_personal
-from chat.chats.tagging import tagged
+from chat.chats.search import LONGEST, matches_in, matching
+from chat.chats.services import require_own
 from chat.models import Chat, ChatMark, ChatQuerySet, Message
 from chat.models.marks import TAG_LENGTH
-from chat.turns.begin import begin_turn
-from chat.turns.retry import continue_answer, retry_answer
+from chat.turns.services import begin_turn, continue_answer, edit_message, retry_answer
+from chat.turns.versions import bring_back
+from memories.api.forgetting import ReportJson, report_json
 from memories.api.serializers import ReceiptJson
 from memories.recalling.receipts import receipt_for
 from memoryhub.errors import NotFound
 from workspaces.access import default_workspace, named_workspace
 from workspaces.actions.agents import choose_agent
 from workspaces.api.base import ApiView
+from workspaces.api.fields import Body, Flag
 from workspaces.api.idempotency import ONCE
 from workspaces.api.pagination import PageQuery, ReadyList
 from workspaces.api.schema import documented_under, page_of
@@ -156,7 +164,7 @@ class ChatList(ApiView):
         chosen = choose_connection(workspace, connection_id, by=self.person) if connection_id else None
         now = timezone.now()
         made = {"workspace": workspace, "agent": agent, "connection": chosen, **body}
-        chat = self.make_once(lambda: actions.create_chat(by=self.person, now=now, **made), get_chat)
+        chat = self.make_once(lambda: services.create_chat(by=self.person, now=now, **made), get_chat)
         return Response(one_chat_json(chat, self.person), status=status.HTTP_201_CREATED)
 
 
@@ -177,17 +185,17 @@ class ChatDetail(ApiView):
         changes = self.body(ChatChanges)
         with transaction.atomic():  # all of it or nothing
             if "title" in changes:
-                actions.rename_chat(chat, title=changes["title"], by=self.person)
+                services.rename_chat(chat, title=changes["title"], by=self.person)
             if "agent_id" in changes:
                 agent_id = changes["agent_id"]
                 agent = choose_agent(chat.workspace, agent_id) if agent_id is not None else None
-                actions.set_agent(chat, agent=agent, by=self.person)
+                services.set_agent(chat, agent=agent, by=self.person)
             if "connection_id" in changes:
-                actions.set_connection(chat, connection_id=changes["connection_id"], by=self.person)
+                services.set_connection(chat, connection_id=changes["connection_id"], by=self.person)
             if "memory_enabled" in changes:
-                actions.set_chat_memory(chat, enabled=changes["memory_enabled"], by=self.person)
+                services.set_chat_memory(chat, enabled=changes["memory_enabled"], by=self.person)
             if "is_private" in changes:
-                actions.set_private(
+                services.set_private(
                     chat, is_private=changes["is_private"], by=self.person, now=timezone.now()
                 )
             if "use_personal_memories" in changes:
@@ -200,7 +208,7 @@ class ChatDetail(ApiView):
 
         Its creator or an owner of the workspace may do this. `restore` brings it back; its memories stay.
         """
-        actions.delete_chat(
+        services.delete_chat(
             get_chat(self.person, chat_id, need=Role.EDITOR), by=self.person, now=timezone.now()
         )
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -227,7 +235,7 @@ class ChatRestore(ApiView):
         Its creator or an owner of the workspace may do this.
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR, include_deleted=True)
-        actions.restore_chat(chat, by=self.person, now=timezone.now())
+        services.restore_chat(chat, by=self.person, now=timezone.now())
         return Response(one_chat_json(get_chat(self.person, chat_id), self.person))
 
 
@@ -332,3 +340,77 @@ class MessageReceipt(MessageView):
         if receipt is None:
             raise NotFound(_("Nothing was recalled for this message."))
         return Response(ReceiptJson(receipt).data)
+
+
+class MessageEdit(MessageView):
+    @of_messages("messages_edit", TURN_ANSWERS, body=EditBody, headers=ONCE)
+    def post(self, request: Request, chat_id: str, message_id: str) -> Response | StreamingHttpResponse:
+        """Edit a message and send it again.
+
+        Replaces a message that you wrote and begins a new turn. The old message and everything after it become an
+        earlier version of the new one. Memories that came from them stay.
+        """
+        chat, message = get_message(self.person, chat_id, message_id, need=Role.EDITOR)
+        body = self.body(EditBody)
+        stream = body.pop("stream")
+        return turn_once(
+            self,
+            lambda: edit_message(message, **body, by=self.person, now=timezone.now()),
+            chat=chat,
+            stream=stream,
+        )
+
+
+class MessageVersions(MessageView):
+    @of_messages("messages_versions", MESSAGE_PAGE)
+    def get(self, request: Request, chat_id: str, message_id: str) -> Response:
+        """List the earlier versions of a message.
+
+        Oldest first. For a question, each version includes everything that followed it at the time; for an answer, each
+        version is that answer alone. Messages of the same version have the same `superseded_at`.
+        """
+        message = self.message(chat_id, message_id, Role.VIEWER)
+        return self.page(
+            message.supersedes.readable_by(self.person).select_related(
+                "author", "imported_by", "reply_to", "superseded_by"
+            ),
+            keys=["id"],
+            list_name=f"versions of {message.public_id}",
+            shape=lambda rows: messages_json(rows, self.person),
+        )
+
+
+class MessageRestore(MessageView):
+    @of_messages("messages_restore", MessageJson, errors=[409])
+    def post(self, request: Request, chat_id: str, message_id: str) -> Response:
+        """Bring an earlier version back.
+
+        Name any message of the version; you get its first one. What stands in its place now becomes an earlier version.
+        409 while an answer is being written, if the conversation went on from a later answer, and for a version inside
+        another version: bring that one back first.
+        """
+        message = self.message(chat_id, message_id)
+        first = bring_back(message, by=self.person, now=timezone.now())
+        return Response(messages_json([load(first)], self.person)[0])
+
+
+class ForgetChatBody(Body):
+    example = {"memories": True}
+    memories = Flag(default=False, help_text="true: also those that came from it and are yours to forget.")
+
+
+class ChatForget(ApiView):
+    @of_chats("chats_forget", ReportJson, body=ForgetChatBody, fresh=True)
+    def post(self, request: Request, chat_id: str) -> Response:
+        """Forget a chat for good.
+
+        Its creator or an owner of the workspace may do this, even once the chat is deleted. Removes its messages and
+        the notes about them. Memories that stay lose their excerpt and no longer say where they came from. This cannot
+        be undone.
+        """
+        chat = get_chat(self.person, chat_id, need=Role.EDITOR, include_deleted=True)
+        body = self.body(ForgetChatBody)
+        require_own(chat, self.person)
+        self.require_fresh_password()
+        report = forget_chat(chat, by=self.person, now=timezone.now(), memories=body["memories"])
+        return Response(report_json(report))

@@ -10,8 +10,16 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from chat.exchange.statements import is_statement, without_bullet
-from chat.exchange.transcripts import Line, Said, Transcript, moment_of, path_to, text_of
+from chat.exchange.transcripts import (
+    Line,
+    Said,
+    Transcript,
+    is_statement,
+    moment_of,
+    path_to,
+    text_of,
+    without_bullet,
+)
 from memories.writing.drafts import cut_at_word
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")

@@ -1,6 +1,6 @@
-"""Everything a person may see of a workspace, or of all theirs, as JSON lines (docs/exchange.md).
+"""Export of a workspace, or of all workspaces of a person, as JSON lines (docs/exchange.md).
 
-Made a few hundred rows at a time: no query, and nothing in memory, grows with what is exported.
+It is made a few hundred rows at a time: neither queries nor memory grow with the size of the export.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from django.db.models import Model, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.http import StreamingHttpResponse
 from django.utils.text import slugify
 
-from chat.exchange.artifact_lines import artifact_line
-from chat.exchange.document_lines import document_line
+from chat.exchange.conversations import version_fields, with_versions
+from chat.exchange.files import artifact_line, document_line
 from chat.exchange.lines import SETTINGS
-from chat.exchange.message_versions import version_fields, with_versions
 from chat.models import Chat, Message
 from memories.models import Memory, Receipt, ReceiptItem, Revision
 from memories.writing.portable import memory_line

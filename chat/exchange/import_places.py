@@ -9,8 +9,7 @@ from typing import Any
 from django.db.models import F
 from django.utils.translation import gettext as _
 
-from chat.exchange.lines import SETTINGS, Record
-from chat.exchange.local_ids import resolve, taken_by_none
+from chat.exchange.lines import SETTINGS, Record, resolve, taken_by_none
 from chat.models.imports import Import
 from memories.writing.drafts import UNSTORABLE
 from memories.writing.portable import read_moment

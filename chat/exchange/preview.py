@@ -11,7 +11,7 @@ from django.db.models import Count
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from chat.exchange import run
+from chat.exchange import import_run
 from chat.exchange.lines import MAX_LINE, parse_line
 from chat.models import Chat
 from chat.models.imports import Import, ImportRow, ImportStatus, Outcome
@@ -69,7 +69,7 @@ def with_texts(imported: Import, rows: Iterable[ImportRow]) -> list[Shown]:
     if imported.status == ImportStatus.DONE:  # the file goes a moment later
         return [shown(row, gone=True) for row in rows]
     try:
-        with run.path_of(imported).open("rb") as file:
+        with import_run.path_of(imported).open("rb") as file:
             found = []
             for row in rows:
                 file.seek(row.offset)

@@ -1,4 +1,4 @@
-"""Where uploads lie until their import is finished: in the data folder, for this user only."""
+"""Files of uploads, kept in the data folder for this user only until their import is finished."""
 
 from __future__ import annotations
 
@@ -79,3 +79,12 @@ def is_older(public_id: str, *, than: datetime) -> bool:
         return folder_of(public_id).stat().st_mtime < than.timestamp()
     except FileNotFoundError:
         return False
+
+
+FORM = 65_536  # bytes that a form needs beside its file
+
+
+def refuse_too_large(content_length: str | None) -> None:
+    """By what the request says of itself; what it sends is counted as well."""
+    if content_length and content_length.isdigit() and int(content_length) > settings.IMPORT_MAX_BYTES + FORM:
+        raise too_large()

@@ -13,10 +13,9 @@ from typing import Any, BinaryIO, Protocol
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 
-from chat.exchange import chatgpt, claude, statements
-from chat.exchange.archive import Part, is_archive, is_utf8, parts_of, unpacked_size
+from chat.exchange import chatgpt, claude, transcripts
+from chat.exchange.archive import Part, is_archive, is_utf8, items, parts_of, unpacked_size
 from chat.exchange.export import FORMAT, VERSION
-from chat.exchange.json_stream import items
 from chat.exchange.lines import (
     EMPTY,
     MAX_LINE,
@@ -236,7 +235,7 @@ def _entries(imported: Import, *, skip: int) -> Iterator[Entry]:
 
 def _values(kind: str, part: Part, path: Path) -> Iterator[Any]:
     if kind == ImportKind.STATEMENTS and not _begins_as_json(path):
-        return statements.lines_in(part)
+        return transcripts.lines_in(part)
     return _entries_in(part)
 
 
@@ -249,7 +248,7 @@ def _entries_in(part: Part) -> Iterator[Any]:
 
 def _entry(kind: str, value: Any, importer: User, read_bytes: int) -> Entry:
     if kind == ImportKind.STATEMENTS:
-        return Entry([statements.line_of(value, importer=importer.get_username())], read_bytes)
+        return Entry([transcripts.line_of(value, importer=importer.get_username())], read_bytes)
     if value is None or value in ({}, [], ""):
         return Entry([left_out(EMPTY)], read_bytes)
     kind = _kind_of(value) or ""
@@ -289,7 +288,7 @@ def _kind_in(path: Path) -> str:
 def _kind_of(entry: Any) -> str | None:
     if isinstance(entry, dict):
         found = next((kind for kind, reader in READERS.items() if reader.is_entry(entry)), None)
-        return found or (ImportKind.STATEMENTS if statements.TEXTS & entry.keys() else None)
+        return found or (ImportKind.STATEMENTS if transcripts.TEXTS & entry.keys() else None)
     return ImportKind.STATEMENTS if isinstance(entry, str) and entry.strip() else None
 
 

@@ -3,14 +3,19 @@
 from chat.models.chats import (
     ABANDONED_AFTER,
     MESSAGE_LENGTH,
+    SUMMARY_LENGTH,
     TITLE_LENGTH,
     Chat,
     ChatQuerySet,
+    Compaction,
     Message,
     MessageQuerySet,
     MessageRole,
     MessageStatus,
     MessageWords,
+    PersonalUse,
+    ShortTermMemory,
+    was_reader,
 )
 from chat.models.imports import (
     Import,
@@ -19,10 +24,8 @@ from chat.models.imports import (
     ImportRow,
     ImportStatus,
 )
-from chat.models.marks import ChatMark, ChatTag
-from chat.models.program_turn import PassingTurn
-from chat.models.ratings import AnswerRating
-from chat.models.readers import PersonalUse, was_reader
+from chat.models.marks import AnswerRating, ChatMark, ChatTag
+from chat.models.program_turns import PassingTurn
 from chat.models.runs import (
     Run,
     RunEntry,
@@ -35,14 +38,13 @@ from chat.models.runs import (
 )
 from chat.models.saved_prompts import SavedPrompt
 from chat.models.shares import ShareLink, ShareLinkQuerySet
-from chat.models.sources import AnswerSource
 from chat.models.steps import (
+    AnswerSource,
     Mode,
     Step,
     StepKind,
     StepOutcome,
 )
-from chat.models.summaries import SUMMARY_LENGTH, Compaction, ShortTermMemory
 from chat.models.tool_calls import ToolCall, ToolOutcome, ToolStatus
 
 __all__ = [

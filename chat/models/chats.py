@@ -1,4 +1,4 @@
-"""Conversations: chats and their messages."""
+"""Chats, their messages and summaries, and who may read answers that rest on something personal."""
 
 from __future__ import annotations
 
@@ -12,11 +12,32 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from chat.models.readers import PersonalUse, was_reader
 from chat.models.steps import Mode
 from memoryhub.ids import PublicIdField
-from workspaces.models import Agent, User, Workspace
+from workspaces.models import Agent, Membership, User, Workspace
 from workspaces.models.connections import Connection
+
+
+class PersonalUse(models.TextChoices):
+    """What of somebody's own an answer rests on: personal memories, files and artifacts, private chats, other
+    workspaces' chats.
+    """
+
+    NONE = "", "Nothing personal"
+    SEEN = "seen", "Written with an answer in view that was given something personal"
+    HELD = "held", "Given something personal"
+
+
+def was_reader(user: User, *, at: str, chat: str = "chat__") -> Q:
+    """Rows whose moment ``at`` lies in the time in which this person could read the chat, by a path to it.
+
+    A private chat has its creator as reader alone, until it is opened (``Chat.opened_at``).
+    """
+    joined = Membership.objects.filter(user=user, workspace=models.OuterRef(f"{chat}workspace"))
+    was_open = Q(**{f"{chat}opened_at": None}) | Q(**{f"{at}__gte": models.F(f"{chat}opened_at")})
+    is_member = Q(**{f"{at}__gte": models.Subquery(joined.values("created_at"))})
+    return is_member & (was_open | Q(**{f"{chat}created_by": user}))
+
 
 TITLE_LENGTH = 200
 MESSAGE_LENGTH = 32_000
@@ -309,7 +330,7 @@ class Message(models.Model):
 
 
 class MessageWords(models.Model):
-    """The words of a message as they are written, with its workspace as one of them, for ``chat.chats.chat_search``.
+    """The words of a message as they are written, with its workspace as one of them, for ``chat.chats.search``.
 
     Kept by triggers: made anew when a message is stored or finished, not while an answer grows, and gone with it.
     """
@@ -322,3 +343,80 @@ class MessageWords(models.Model):
 
     def __str__(self) -> str:
         return f"Words of message {self.message_id}"
+
+
+SUMMARY_LENGTH = 1500
+
+
+class ShortTermMemory(models.Model):
+    """What a chat is about just now, for its own next turns and for other chats of those who may see it.
+
+    It is there once a turn was taken with memory on, has a summary once the model or a person wrote one, and is
+    over when it expires. Written by ``chat.prompting.short_term``.
+    """
+
+    chat = models.OneToOneField(Chat, on_delete=models.CASCADE, related_name="short_term")
+    summary = models.TextField(blank=True, max_length=SUMMARY_LENGTH)
+    summarised_by = models.ForeignKey(
+        User,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="Who wrote the summary. Empty: the model.",
+    )
+    summarised_in = models.CharField(
+        max_length=40, blank=True, help_text="The answer, and which attempt, in which the model wrote it."
+    )
+    summarised_at = models.DateTimeField(null=True, blank=True)
+    last_said: models.JSONField[Any, Any] = models.JSONField(
+        default=list,
+        blank=True,
+        help_text="[role, text] of the last messages of turns with memory on, cut short.",
+    )
+    personal_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="When the first personal answer that it tells of was written. Empty: it tells of none.",
+    )
+    stays_here = models.BooleanField(
+        default=False,
+        editable=False,
+        help_text="Whether it tells of another workspace's text that never leaves this machine.",
+    )
+    touched_at = models.DateTimeField(help_text="The last turn with memory on, or change of the summary.")
+    expires_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        verbose_name_plural = "short-term memories"
+
+    def __str__(self) -> str:
+        return f"Short-term memory of chat {self.chat_id}"
+
+
+class Compaction(models.Model):
+    """A summary in the place of a chat's older messages, for a model that cannot be shown them all."""
+
+    public_id = PublicIdField(prefix="sum")
+    chat = models.ForeignKey(Chat, on_delete=models.CASCADE, related_name="compactions")
+    upto = models.ForeignKey(
+        Message,
+        on_delete=models.CASCADE,
+        related_name="+",
+        help_text="The last message that it summarises; it speaks for all before, too.",
+    )
+    summary = models.TextField()
+    is_marked = models.BooleanField(
+        default=False,
+        editable=False,
+        help_text="Whether an answer is in it that not every reader, or not every model, may be shown.",
+    )
+    model = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-upto_id", "-id"]
+
+    def __str__(self) -> str:
+        return f"Summary of chat {self.chat_id} up to message {self.upto_id}"

@@ -70,7 +70,7 @@ class Searched:
 
 
 class Import(models.Model):
-    """Written by ``chat.exchange.run``. It is its uploader's alone, whoever else is in the workspace.
+    """Written by ``chat.exchange.import_run``. It is its uploader's alone, whoever else is in the workspace.
 
     First every line is looked at ("preview": until ``checked_at`` that goes on), then, once the person says so,
     stored. Both go line by line through the file of lines, which for another program's export is made while looking.

@@ -1,12 +1,15 @@
-"""What a person does with a chat in their own list; nobody else's list changes."""
+"""Each reader's own marks: pinned and archived chats, tags, and ratings of answers."""
 
 from __future__ import annotations
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Lower
+from django.utils import timezone
+from django.utils.translation import gettext_lazy
 
-from chat.models.chats import Chat
-from workspaces.models import User
+from chat.models.chats import Chat, Message
+from workspaces.models import Agent, User
 
 
 class ChatMark(models.Model):
@@ -45,3 +48,59 @@ class ChatTag(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+COMMENT_LENGTH = 500
+
+
+class Rating(models.TextChoices):
+    UP = "up", gettext_lazy("Good answer")
+    DOWN = "down", gettext_lazy("Bad answer")
+
+
+class RatingReason(models.TextChoices):
+    """Why; the first three of a good answer, the others of a bad one."""
+
+    CORRECT = "correct", gettext_lazy("Correct")
+    HELPFUL = "helpful", gettext_lazy("Helpful")
+    WELL_WRITTEN = "well_written", gettext_lazy("Well written")
+    WRONG = "wrong", gettext_lazy("Not correct")
+    BESIDE = "beside", gettext_lazy("Did not answer the question")
+    LONG = "long", gettext_lazy("Too long")
+    MEMORY = "memory", gettext_lazy("Used or missed a memory")
+    REFUSED = "refused", gettext_lazy("Refused without reason")
+
+
+GOOD = (RatingReason.CORRECT, RatingReason.HELPFUL, RatingReason.WELL_WRITTEN)
+REASONS = {
+    Rating.UP: GOOD,
+    Rating.DOWN: tuple(reason for reason in RatingReason if reason not in GOOD),
+}
+
+
+class AnswerRating(models.Model):
+    """One of a reader and an answer. Written by ``chat.chats.ratings``."""
+
+    message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="ratings")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    rating = models.CharField(max_length=4, choices=Rating.choices)
+    reasons = ArrayField(
+        models.CharField(max_length=12, choices=RatingReason.choices), default=list, blank=True
+    )
+    comment = models.CharField(max_length=COMMENT_LENGTH, blank=True)
+    # As it was when it was rated: a chat may have another assistant tomorrow.
+    model_name = models.CharField("model", max_length=200, blank=True)
+    agent = models.ForeignKey(
+        Agent, on_delete=models.SET_NULL, null=True, blank=True, related_name="+", verbose_name="assistant"
+    )
+    rated_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-rated_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["message", "user"], name="one_rating_a_person_and_answer")
+        ]
+        indexes = [models.Index(fields=["-rated_at", "-id"], name="ratings_newest")]
+
+    def __str__(self) -> str:
+        return f"{self.rating} for message {self.message_id}"

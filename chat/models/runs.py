@@ -1,4 +1,4 @@
-"""The tables of runs. Written by ``chat.agents``; a run goes on from them, whichever process dies."""
+"""The tables of runs. Written by ``chat.runs``; a run goes on from them, whichever process dies."""
 
 from __future__ import annotations
 

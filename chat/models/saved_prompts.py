@@ -1,4 +1,4 @@
-"""Prompts kept to be sent again. Written by ``chat.saved_prompts`` only."""
+"""Prompts kept to be sent again. Written by ``chat.chats.saved_prompts`` only."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class ToolCall(models.Model):
 
     known: Collection[
         str
-    ]  # the ids that the reader may know of, where ``chat.tools.shown_calls`` has loaded it
+    ]  # the ids that the reader may know of, where ``chat.answers.tool_calls`` has loaded it
     public_id = PublicIdField(prefix="call")
     message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="tool_calls")
     name = models.CharField(max_length=64)

@@ -11,21 +11,19 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 
-from chat.agents.citing import with_sources
-from chat.agents.memory_tools import LONGEST_KEY, LONGEST_VALUE
-from chat.agents.run_memory import MemoryKind
-from chat.agents.run_overview import result_text, tasks_of
-from chat.agents.run_request import MOST_INPUTS, RunRequest
-from chat.agents.runs import resume_run, start_run, stop_run
-from chat.agents.stored_run import run_channel
-from chat.answers.live import LiveAnswer
-from chat.answers.threads import in_thread
+from chat.answers.live import LiveAnswer, in_thread
+from chat.answers.steps import begin, end, tell
 from chat.models import Message, PersonalUse
 from chat.models.runs import STUCK, Run, RunMode, RunStatus
 from chat.models.steps import Mode, Step, StepKind, StepOutcome
 from chat.modes.mode import AnswerMode
-from chat.modes.steps import begin, end, tell
-from chat.prompting.rests_on import RestsOn, mark
+from chat.prompting.provenance import RestsOn, mark
+from chat.runs.memory import MemoryKind
+from chat.runs.memory_tools import LONGEST_KEY, LONGEST_VALUE
+from chat.runs.overview import result_text, tasks_of, with_sources
+from chat.runs.requests import MOST_INPUTS, RunRequest
+from chat.runs.services import resume_run, start_run, stop_run
+from chat.runs.stored_run import run_channel
 from chat.tools.loop import Plan
 from memories.models import SourceType
 from memoryhub import events

@@ -1,4 +1,4 @@
-"""What the model sees: the stable part first, then the conversation, the recalled memories, and the question."""
+"""The prompt: stable parts first, then conversation, recalled memories and question; and its token counts."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from chat.prompting.short_term import ShortTerm
 from chat.prompting.text import cut_to, escape, escaped_lines, prompt_text, tokens
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.receipts import NO_ROOM
-from memoryhub.llm.base import Capabilities, Picture, Speaker, Tool
+from memoryhub.llm.base import Capabilities, Message, Picture, Speaker, Tool
 from memoryhub.llm.base import Message as PromptMessage
+from memoryhub.llm.metering import Parts
 from workspaces.models import Agent
 
 TOOLS_SHARE = 0.25  # of the room beside the answer, kept free for what tools return
@@ -251,3 +252,22 @@ def _history(conversation: Conversation, room: int) -> _Shown:
     ]
     keys = tuple(line.key for line in chosen[::-1])
     return _Shown(shown, spent, keys[0] if keys else conversation.question.key, left_out, keys)
+
+
+# Blocks of ours come from nobody but us: what a person writes is never a system message.
+MEMORY, DOCUMENTS = ("<recalled-memories>", "<profile>"), "<documents>"
+
+
+def parts_of(messages: Sequence[Message], tools: Sequence[Tool]) -> Parts:
+    """In estimated tokens. Tools: what they are, what they were asked and what they returned."""
+    memory = documents = asked = whole = 0
+    for message in messages:
+        calls = sum(tokens(call.name + call.arguments) for call in message.tool_calls)
+        size = tokens(message.content) + calls
+        whole += size
+        asked += size if message.role == "tool" else calls
+        if message.role == "system":
+            memory += size if message.content.startswith(MEMORY) else 0
+            documents += size if message.content.startswith(DOCUMENTS) else 0
+    described = tokens_of_tools(tools)
+    return Parts(memory, documents, asked + described, whole + described)

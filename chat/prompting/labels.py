@@ -1,4 +1,4 @@
-"""Labels in prompts that say whose words a text is. What people typed can neither close a label nor imitate one."""
+"""Labels that attribute texts in prompts, excerpts and pages. Typed text can neither close nor imitate a label."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Protocol
 
-from chat.models import Message, MessageQuerySet, MessageRole
+from django.utils.translation import gettext as _
+
+from chat.models import Message, MessageQuerySet, MessageRole, PersonalUse
 from chat.prompting.text import escape
 from memories.models import Memory
 from memories.models.memory import CATEGORIES
+from memories.writing.drafts import cut_at_word
+from memoryhub.languages import isolated
 from workspaces.models import User
 
 SIGNS_OF_NAMES = ".@+_'\u2019-"
@@ -90,3 +94,61 @@ def held_label(memory: Memory) -> str:
 
 def name_of(user: User | None) -> str:
     return user.shown_name if user else "somebody who left"
+
+
+def imported(row: Attributed) -> str:
+    """Return who imported a message, a memory or a search result and under whose name, in the reader's language."""
+    importer, author = row.imported_by, row.written_by
+    names = {
+        "importer": isolated(importer.attributed_name) if importer else "",
+        "author": isolated(author.attributed_name) if author else "",
+    }
+    if author is None:
+        return _("Imported by %(importer)s") % names if importer else _("Imported by someone who left")
+    if importer is None:
+        return _("Imported by someone who left, said to be from %(author)s") % names
+    return _("Imported by %(importer)s, said to be from %(author)s") % names
+
+
+def withheld(question: Message) -> str:
+    """Return why a reader finds no answer to this question, in their language."""
+    if question.author is None:
+        return _(
+            "The answer draws on something personal, such as a private chat or a personal memory. "
+            "Only people who could read this chat when it was written can see it."
+        )
+    return _(
+        "The answer draws on something of %(name)s alone, such as a private chat or a personal memory. "
+        "Only people who could read this chat when it was written can see it."
+    ) % {"name": isolated(question.author.shown_name)}
+
+
+BEFORE, AFTER = 2, 1
+PART_LENGTH = 1000
+
+
+def excerpt_around(message: Message) -> str:
+    """Two messages before, the message, one after, a line each with who spoke. Secrets are taken out by the gate.
+
+    Nothing of a private or temporary chat, nor of a personal answer: an excerpt is shown to whoever sees the memory,
+    and is kept when the chat is not.
+    """
+    if message.chat.is_private or message.chat.is_temporary or message.personal:
+        return ""
+    siblings = Message.objects.filter(chat_id=message.chat_id, personal=PersonalUse.NONE)
+    siblings = siblings.exclude(content="").select_related("author", "imported_by")
+    if message.superseded_by_id is None:
+        siblings = siblings.current()
+    before = list(siblings.filter(pk__lt=message.pk).order_by("-pk")[:BEFORE])[::-1]
+    after = list(siblings.filter(pk__gt=message.pk).order_by("pk")[:AFTER])
+    return "\n".join(
+        f"{_speaker(part)}: {cut_at_word(part.content, PART_LENGTH)}" for part in [*before, message, *after]
+    )
+
+
+def _speaker(message: Message) -> str:
+    if message.role == MessageRole.ASSISTANT:
+        return "Assistant"
+    if message.is_imported:
+        return imported_label(message)
+    return message.author.get_username() if message.author else "User"

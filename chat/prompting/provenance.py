@@ -1,28 +1,38 @@
-"""Who said what a model had before it in a turn or a run, loaded from what the answer or the run keeps.
+"""Sources of what a model was shown in a turn or a run, and marks of answers that rest on personal or local ones.
 
-Texts are not copied: an answer keeps which documents, memories, artifacts and messages it was shown, and their text is
-loaded when a statement is compared with it. So forgetting needs no rule for it. What is gone by then counts as unseen.
+Texts are not copied: an answer stores which documents, memories, artifacts and messages it was shown, and their text is
+loaded when a statement is compared with it. So forgetting needs no rule for it. A source that is gone counts as unseen.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db.models import Q
 
 from chat.chats.personal_memories import personal_allowed
-from chat.models import AnswerSource, Chat, Message, MessageRole, ToolCall, ToolOutcome
+from chat.models import (
+    AnswerSource,
+    Chat,
+    Compaction,
+    Message,
+    MessageRole,
+    PersonalUse,
+    ToolCall,
+    ToolOutcome,
+)
 from chat.models.runs import Run
 from chat.models.steps import Step
-from chat.prompting.other_chats import recent
+from chat.prompting.short_term import ShortTerm, is_personal, recent, stays_here
 from memories.judging.extraction.provenance import Provenance, Source, confirmed
 from memories.models import Memory, ReceiptItem
 from memoryhub.llm.base import Speaker
-from workspaces.models import Artifact, Document, DocumentPassage, DocumentPicture, User
+from workspaces.documents.passages import FoundPassage
+from workspaces.models import Artifact, Document, DocumentPassage, DocumentPicture, User, Workspace
 from workspaces.policy import Reach
 
 MESSAGES, ANSWERS = 60, 10  # looked back at
@@ -297,3 +307,70 @@ def _texts_of(value: Any) -> str:
         case dict(named):
             return "\n".join(map(_texts_of, named.values()))
     return ""
+
+
+@dataclass
+class RestsOn:
+    """As it is stored with the answer (``Message``). Whatever is added, nothing is taken away."""
+
+    other_chats: list[str] = field(default_factory=list)
+    personal: str = PersonalUse.NONE
+    stays_here: bool = False
+
+    @classmethod
+    def stored_with(cls, answer: Message) -> RestsOn:
+        return cls(list(answer.other_chats), answer.personal, answer.stays_here)
+
+    def add(self, *, held: bool = False, seen: bool = False, stays_here: bool = False) -> None:
+        if held:
+            self.personal = PersonalUse.HELD
+        elif seen and not self.personal:
+            self.personal = PersonalUse.SEEN
+        self.stays_here = self.stays_here or stays_here
+
+    def add_given(
+        self, workspace_id: int, memories: Collection[Memory], passages: Sequence[FoundPassage] = ()
+    ) -> None:
+        """Memories and passages of documents, in this workspace. One query where one of them is of another."""
+        given: list[Memory | Document] = [*memories, *(each.passage.document for each in passages)]
+        places = {each.workspace_id for each in given} - {workspace_id}
+        self.add(
+            held=any(each.owner_id is not None for each in given),
+            stays_here=bool(places) and Workspace.objects.filter(pk__in=places, local_only=True).exists(),
+        )
+
+    def add_short_term(self, chat: Chat, told: ShortTerm) -> None:
+        for row in told.others:
+            self.other_chats = list(dict.fromkeys([*self.other_chats, row.chat.public_id]))
+            self.add(held=is_personal(row, chat), stays_here=stays_here(row, chat))
+        if told.own is not None:
+            self.add(seen=told.own.personal_at is not None, stays_here=told.own.stays_here)
+
+    def add_history(self, keys: Collection[int], compaction: Compaction | None) -> None:
+        """Answers of the same chat that were shown, or summarised, before this one. Two queries at most."""
+        rows = Message.objects.filter(pk__in=keys).marked() if keys else Message.objects.none()
+        if compaction is not None and compaction.is_marked:
+            rows |= Message.objects.filter(chat=compaction.chat_id, pk__lte=compaction.upto_id).marked()
+        for personal, is_here in rows.values_list("personal", "stays_here").distinct():
+            self.add(seen=bool(personal), stays_here=is_here)
+
+
+def note_tool_call(call: ToolCall, *, stays_here: bool) -> None:
+    """Mark the answer by what a finished call was told. No query where that is nothing of the kind."""
+    found = RestsOn()
+    if call.memory_ids:
+        place = Chat.objects.values_list("workspace_id", flat=True).get(messages=call.message_id)
+        found.add_given(place, list(Memory.objects.filter(public_id__in=call.memory_ids)))
+    found.add(held=call.held_personal, stays_here=stays_here)
+    mark(call.message_id, found)
+
+
+def mark(answer_pk: int, found: RestsOn) -> None:
+    """Add to what is stored with an answer. It stays marked, whatever becomes of what it was given."""
+    answer = Message.objects.filter(pk=answer_pk)
+    if found.personal == PersonalUse.HELD:
+        answer.update(personal=PersonalUse.HELD)
+    elif found.personal:
+        answer.filter(personal=PersonalUse.NONE).update(personal=found.personal)
+    if found.stays_here:
+        answer.update(stays_here=True)

@@ -1,12 +1,13 @@
-"""Answers are Markdown from a model: rendered without raw HTML, then sanitised all the same.
+"""Markdown of answers: rendered without raw HTML, then sanitised.
 
-Text can be made so that it takes long to render, so what a text costs is counted while it is rendered, in steps of a
-``Budget``, and a text that is over its budget is not rendered at all: it is shown as it was written. Which budgets
-hold is in ``chat.rendering.rendered``, what they are measured by in ``tests/bench/bench_markdown.py``.
+Some texts take long to render, so the cost is counted in steps of a ``Budget`` while rendering, and a text over its
+budget is shown as written. ``chat.rendering.rendered`` sets budgets, ``tests/bench/bench_markdown.py``
+measures them.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,14 +16,64 @@ from django.urls import Resolver404, resolve
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
+from markdown_it.common.normalize_url import normalizeLink, validateLink
 from markdown_it.parser_inline import ParserInline
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from chat.rendering import formulas
-from chat.rendering.autolinks import with_addresses
-from chat.rendering.colouring import coloured
+from chat.rendering.highlighting import coloured
+
+# Of a host in plain letters: of others one cannot see whose they are. Up to a space or bracket, to signs and letters of
+# scripts that put none between an address and what follows, and to signs that nobody sees or that turn the line round.
+_ADDRESS = re.compile(
+    r"(?<![A-Za-z0-9])[Hh]ttps?://[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?"
+    r"(?:[/?#][^\s<>\[\]{}\"`|\\\u0600-\u06ff\u200b-\u200f\u202a-\u202e\u2066-\u2069\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]*)?",
+)
+_AFTER = ".,;:!?'*_~\u2019\u201d\u2026\u00bb"  # ends the sentence, not the address
+
+
+def with_addresses(tokens: Sequence[Token]) -> list[Token]:
+    """These tokens of a line, with links for the addresses in its text; text within a link is the link's."""
+    made: list[Token] = []
+    depth = 0
+    for token in tokens:
+        depth += {"link_open": 1, "link_close": -1}.get(token.type, 0)
+        made += [token] if depth or token.type != "text" else _split(token.content)
+    return made
+
+
+def _split(text: str) -> list[Token]:
+    made, end = [], 0
+    for match in _ADDRESS.finditer(text):
+        shown = _trimmed(match[0])
+        href = normalizeLink(shown)
+        if not validateLink(href):
+            continue
+        attributes: dict[str, str | int | float] = {"href": href}
+        made += [
+            _text(text[end : match.start()]),
+            Token("link_open", "a", 1, attrs=attributes),
+            _text(shown),
+            Token("link_close", "a", -1),
+        ]
+        end = match.start() + len(shown)
+    return [*made, _text(text[end:])]
+
+
+def _trimmed(address: str) -> str:
+    """Without what belongs to the sentence around it: its signs, and a bracket that was opened before it."""
+    address = address.rstrip(_AFTER)
+    surplus = address.count(")") - address.count("(")
+    bare = address.rstrip(")")
+    closing = len(address) - len(bare)
+    return address[: len(address) - min(closing, max(surplus, 0))].rstrip(_AFTER)
+
+
+def _text(content: str) -> Token:
+    return Token("text", "", 0, content=content)
+
 
 RENDERER = 4  # counts up with every change of what a text is rendered to: what was kept of it is made anew
 TAGS = {

@@ -1,23 +1,27 @@
-"""Answers as HTML: made once, when an answer is stored, and kept with it (``Message.html``). A page view makes none.
+"""HTML of answers, rendered once when an answer is stored and kept in ``Message.html``.
 
-Answers that are stored by other ways (imports, those from before, one cut off with its process) have none yet, and
-neither has any after a change of the renderer. A page renders a little of that itself, shows the rest as it was
-written, and has a job make and keep them all: a read writes nothing. Work is counted, not timed (``markdown``),
-so that a text looks the same on every machine.
+Answers from imports and earlier renderers have none. A page renders a few of those, shows the others as written, and
+queues a job that renders and stores them all, since a GET writes nothing. Work is counted, not timed (``markdown``), so
+that a text looks the same on every machine. Links of citations are added on display, since their documents may be gone
+by then. Readers of a share link get neither links nor pictures of this server, whose addresses name workspaces.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from html import unescape
+from urllib.parse import urlsplit
 
 from django.db import DatabaseError, transaction
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django_q.tasks import async_task
 
-from chat.models import Message, MessageRole, MessageStatus
+from chat.models import AnswerSource, Message, MessageRole, MessageStatus
 from chat.rendering.markdown import RENDERER, Budget, TooHeavy, render_markdown
 
 logger = logging.getLogger(__name__)
@@ -96,3 +100,81 @@ def _is_kept(answer: Message) -> bool:
 def _mark(text: str) -> str:
     """Of what HTML was made, and by which renderer."""
     return hashlib.blake2b(f"{RENDERER}:{text}".encode(), digest_size=16).hexdigest()
+
+
+# Of HTML that was sanitised: attributes are quoted, and no link lies within another.
+_ATTRIBUTES = r'([^<>"]*(?:"[^"]*"[^<>"]*)*)'
+_LINK = re.compile(rf"<a\b{_ATTRIBUTES}>(.*?)</a>", re.DOTALL)
+_IMAGE = re.compile(rf"<img\b{_ATTRIBUTES}>")
+_HREF = re.compile(r'\bhref="([^"]*)"')
+_ALT = re.compile(r'\balt="([^"]*)"')
+
+
+def without_own_links(html: SafeString, host: str) -> SafeString:
+    """``html``, which is sanitised, with links to elsewhere alone. ``host``: this MemoryHub's, as it was asked for."""
+    own = _host_of(f"//{host}")
+    outside = _LINK.sub(lambda found: found[0] if _leads_out(found[1], own) else found[2], html)
+    return mark_safe(_IMAGE.sub(_name, outside))  # noqa: S308  sanitised when it was made; names are escaped
+
+
+def _leads_out(attributes: str, own: str) -> bool:
+    href = _HREF.search(attributes)
+    address = unescape(href[1]) if href else ""
+    return address.startswith("mailto:") or _host_of(address) not in ("", own)
+
+
+def _host_of(address: str) -> str:
+    """Empty for one without, such as a path, and for what is no address."""
+    try:
+        return (urlsplit(address).hostname or "").rstrip(".")
+    except ValueError:
+        return ""
+
+
+def _name(image: re.Match[str]) -> str:
+    """Every image of an answer is this MemoryHub's own (``chat.rendering.markdown``)."""
+    alt = _ALT.search(image[1])
+    return escape(unescape(alt[1])) if alt else ""
+
+
+_TAG = re.compile(r'(<[^<>"]*(?:"[^"]*"[^<>"]*)*>)')
+_NAME = re.compile(r"<(/?)(a|code|pre)\b")  # in which a number in brackets cites nothing
+MOST = 100  # places of one answer: a link is a thousand times as long as what the answer writes for it
+_CITED = re.compile(r"\[(\d{1,2}(?:, ?\d{1,2}){0,9})\]")
+
+
+def with_links(html: SafeString, sources: Iterable[AnswerSource]) -> SafeString:
+    """``html``, which is sanitised, with ``[1]`` and ``[1, 2]`` as links wherever that is the number of a source."""
+    links = {source.number: _link(source) for source in sources}
+    if not links:
+        return html
+
+    def linked(match: re.Match[str]) -> str:
+        numbers = [int(number) for number in match[1].split(",")]
+        if not any(number in links for number in numbers):
+            return match[0]
+        return format_html_join(
+            " ", "{}", ((links.get(number, f"[{number}]"),) for number in dict.fromkeys(numbers))
+        )
+
+    made, within, left = [], 0, MOST
+    for part in _TAG.split(html):
+        if part.startswith("<"):
+            name = _NAME.match(part)
+            within += (-1 if name[1] else 1) if name else 0
+        elif not within and left:
+            part, number = _CITED.subn(linked, part, count=left)
+            left -= number
+        made.append(part)
+    return mark_safe("".join(made))  # noqa: S308  sanitised when it was made, and links are built escaped
+
+
+def _link(source: AnswerSource) -> SafeString:
+    said = f"[{source.number}] {source.label}"
+    return format_html(
+        '<a class="citation" href="{}" title="{}" aria-label="{}">[{}]</a>',
+        source.get_absolute_url(),
+        source.label,
+        said,
+        source.number,
+    )

@@ -6,7 +6,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from chat.rendering.colouring import coloured
+from chat.rendering.highlighting import coloured
 from chat.rendering.markdown import COLOURED_LENGTH, Budget, TooHeavy, render_markdown
 from chat.rendering.rendered import MESSAGE_STEPS
 from workspaces.models import ArtifactKind, ArtifactVersion

@@ -21,7 +21,7 @@ from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from chat.chats.attribution import imported, withheld
+from chat.prompting.labels import imported, withheld
 from memoryhub.languages import file_size, isolated, translated
 from workspaces.documents.reading.pictures import FACE_SIDE
 from workspaces.spending.bill import amount

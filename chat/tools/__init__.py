@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from chat.models import Chat
-from chat.tools.agent import LTM_RECALL, LTM_REMEMBER
 from chat.tools.artifacts import WRITE_ARTIFACT
 from chat.tools.base import ChatTool
-from chat.tools.memory import X_RECALL_MEMORY, X_SAVE_MEMORY, X_WORKSPACE_SEARCH
+from chat.tools.memory import LTM_RECALL, LTM_REMEMBER, X_RECALL_MEMORY, X_SAVE_MEMORY, X_WORKSPACE_SEARCH
 from chat.tools.short_term import UPDATE_SHORT_TERM_MEMORY
 from memoryhub.llm.base import Capabilities
 

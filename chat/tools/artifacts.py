@@ -9,8 +9,18 @@ from pydantic import StringConstraints
 from chat.models import ToolOutcome
 from chat.prompting.provenance import Shown
 from chat.prompting.text import escape
-from chat.tools.base import Arguments, ChatTool, Result, ToolCaller, ToolTrouble, at_most
-from chat.tools.portion import READ_AT_ONCE, ToRead, portion, require_in_reach
+from chat.tools.base import (
+    READ_AT_ONCE,
+    Arguments,
+    ChatTool,
+    Result,
+    ToolCaller,
+    ToolTrouble,
+    ToRead,
+    at_most,
+    portion,
+    require_in_reach,
+)
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.ids import PATTERN
 from memoryhub.llm.base import Speaker

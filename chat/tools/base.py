@@ -1,4 +1,4 @@
-"""What a tool of a chat is: what the model is told of it, how its arguments are read, and what a call came to."""
+"""Base of the tools: definition, arguments, result, and reading long texts in portions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -22,11 +22,14 @@ from pydantic_core import ErrorDetails
 from chat.chats.personal_memories import home_of
 from chat.models import Chat, Message, ToolOutcome
 from chat.prompting.provenance import Shown
+from chat.prompting.text import escape
 from memories.judging.extraction.provenance import Provenance
+from memoryhub.errors import NotFound
 from memoryhub.llm.base import Speaker, Tool
+from memoryhub.llm.errors import ModelNotLocal
 from workspaces.access import personal_place
-from workspaces.models import Workspace
-from workspaces.policy import Caller
+from workspaces.models import Artifact, Document, Workspace
+from workspaces.policy import Caller, stays_elsewhere
 
 MOST_ARGUMENTS = 20_000  # characters of one call
 
@@ -205,3 +208,45 @@ _SENTENCES = {
     "int_from_float": "must be a whole number",
     "list_type": "must be a list",
 }
+
+
+READ_AT_ONCE = 6000  # characters
+
+
+Owned = TypeVar("Owned", Document, Artifact)
+
+
+class ToRead(Arguments):
+    id: Annotated[str, at_most(40)]
+    start: Annotated[int, *within(0, 10**9)] = Field(0, alias="from")
+
+
+def require_in_reach(caller: ToolCaller, found: Owned) -> Owned:
+    """NotFound for what is of another workspace, and for the person's own where others read along; ModelNotLocal for
+    what never leaves this machine.
+    """
+    is_here = found.workspace_id == caller.workspace.pk if found.owner_id is None else caller.reach.personal
+    if not is_here:
+        raise NotFound
+    if caller.reach.leaves and (caller.workspace.local_only or found.workspace.local_only):
+        raise ModelNotLocal
+    return found
+
+
+def portion(caller: ToolCaller, found: Owned, title: str, text: str, shown: Shown, *, of: int) -> Result:
+    """The text of what is ``shown`` of this one, which has so many characters, and where to go on."""
+    start = shown.begins
+    if not text:
+        return Result("There is no text from there on.", ToolOutcome.FOUND)
+    ends = start + len(text)
+    go_on = f"\n(go on from {ends} of {of})" if ends < of else ""
+    lines = "\n".join(map(escape, text.splitlines()))
+    said = f"# {title}, characters {start} to {ends}\n{lines}{go_on}"
+    return Result(
+        said,
+        ToolOutcome.FOUND,
+        count=1,
+        personal=found.is_personal,
+        stays_here=stays_elsewhere(found, caller.workspace),
+        shown=(shown,),
+    )

@@ -6,8 +6,16 @@ from dataclasses import dataclass
 
 from chat.prompting.provenance import Shown
 from chat.prompting.text import escape
-from chat.tools.base import ChatTool, Result, ToolCaller, ToolTrouble
-from chat.tools.portion import READ_AT_ONCE, ToRead, portion, require_in_reach
+from chat.tools.base import (
+    READ_AT_ONCE,
+    ChatTool,
+    Result,
+    ToolCaller,
+    ToolTrouble,
+    ToRead,
+    portion,
+    require_in_reach,
+)
 from memoryhub.errors import NotFound
 from memoryhub.ids import PATTERN
 from memoryhub.llm.base import Speaker

@@ -1,4 +1,4 @@
-"""The tools over the workspace's memory: save, recall, search. They act as the person whose turn it is."""
+"""Tools over the memory of the workspace and of an assistant: save, recall, search. They act as the turn's user."""
 
 from __future__ import annotations
 
@@ -7,16 +7,24 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from django.db.models import Q
-from pydantic import Field
+from pydantic import AllowInfNan, Field
 
 from chat.models import Message, ToolOutcome
-from chat.prompting.excerpts import excerpt_around
-from chat.prompting.labels import category_label, held_label, imported_label, writer_label
+from chat.prompting.labels import category_label, excerpt_around, held_label, imported_label, writer_label
 from chat.prompting.provenance import GONE, Shown
 from chat.prompting.text import escape
 from chat.tools import artifacts, documents
-from chat.tools.base import Arguments, ChatTool, InChat, Result, ToolCaller, ToolTrouble, at_most, within
-from chat.tools.portion import ToRead
+from chat.tools.base import (
+    Arguments,
+    ChatTool,
+    InChat,
+    Result,
+    ToolCaller,
+    ToolTrouble,
+    ToRead,
+    at_most,
+    within,
+)
 from memories.judging.extraction.provenance import Source
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
@@ -327,4 +335,48 @@ X_WORKSPACE_SEARCH = ChatTool(
     search,
     Speaker.TOOL,
     kept=frozenset({"query", "limit", "start"}),
+)
+
+
+class OwnRecall(Arguments):
+    query: Query
+    k: Limit = RECALLED
+
+
+class OwnSave(Arguments):
+    text: Statement
+    kind: Category | None = None
+    importance: Annotated[float, *within(0, 1), AllowInfNan(False)] = 0.5
+
+
+def ltm_recall(caller: ToolCaller, asked: OwnRecall) -> Result:
+    found = recall_for(caller, asked.query, limit=asked.k, ranking="longterm")
+    return recalled(found, reader=caller.person)
+
+
+def ltm_remember(caller: ToolCaller, asked: OwnSave) -> Result:
+    return store(
+        caller,
+        asked.text,
+        category=asked.kind,
+        importance=asked.importance,
+        agent=caller.agent,
+    )
+
+
+LTM_RECALL = ChatTool(
+    "ltm_recall",
+    "Look up your own long-term memory.",
+    OwnRecall,
+    ltm_recall,
+    Speaker.MEMORY,
+    kept=frozenset({"query", "k"}),
+)
+LTM_REMEMBER = ChatTool(
+    "ltm_remember",
+    "Keep one fact for your later chats; importance 0 to 1. Never secrets.",
+    OwnSave,
+    ltm_remember,
+    Speaker.MODEL,
+    kept=frozenset({"kind", "importance"}),
 )

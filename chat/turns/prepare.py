@@ -17,19 +17,17 @@ from chat.chats.personal_memories import PromptPolicy, personal_in
 from chat.models import Compaction, Message
 from chat.models.steps import Mode, StepKind
 from chat.modes.registry import get_mode
-from chat.prompting.compaction import latest_compaction
 from chat.prompting.context import build_prompt, room_beside_answer, room_for_recalled, tokens_of
-from chat.prompting.conversation import Conversation
-from chat.prompting.documents import documents_block
+from chat.prompting.conversation import Conversation, conversation_of
 from chat.prompting.injecting import Found, find_for_prompt, with_profile
-from chat.prompting.rests_on import RestsOn
+from chat.prompting.provenance import RestsOn
 from chat.prompting.short_term import ShortTerm, short_term_for
-from chat.prompting.stored import conversation_of
 from chat.prompting.text import BYTES_PER_TOKEN, prompt_text
 from chat.tools import tools_for
 from chat.tools.loop import Plan
-from chat.turns.answer_sources import sources_for, unread_files
 from chat.turns.chosen_model import chosen_for_chat
+from chat.turns.compaction import latest_compaction
+from chat.turns.documents import documents_block, sources_for, unread_files
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import Recall
 from memories.recalling.receipts import drop_receipt, only_first, store_receipt

@@ -1,34 +1,43 @@
-"""One turn: recall, prompt, model and its tools, answer. What the person sees of it comes from ``turns.stream``."""
+"""One turn: wait for attached files, recall, prompt, model with tools, answer. ``turns.stream`` shows it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.db import DatabaseError, transaction
 from django.urls import reverse
 from django.utils import timezone
 from opentelemetry.trace import StatusCode
 
-from chat.answers.answer_state import as_interrupted, message_channel
-from chat.answers.live import LiveAnswer, all_live, being_written
-from chat.answers.problems import BROKEN, CUT, CUT_SENTENCE, PLAN, PLAN_SENTENCE, SAVED, reason_of
-from chat.answers.threads import in_thread
-from chat.chats.actions import announce
-from chat.chats.done import tell_done
-from chat.chats.title_writing import can_title, queue_title
+from chat.answers.live import LiveAnswer, all_live, being_written, in_thread
+from chat.answers.state import (
+    BROKEN,
+    CUT,
+    CUT_SENTENCE,
+    PLAN,
+    PLAN_SENTENCE,
+    SAVED,
+    as_interrupted,
+    message_channel,
+    reason_of,
+)
+from chat.answers.steps import begin, close_unfinished, end
+from chat.chats.services import announce, tell_done
 from chat.models import Message, MessageStatus
+from chat.models.steps import Step, StepKind, StepOutcome
 from chat.modes.registry import get_mode
-from chat.modes.steps import close_unfinished
-from chat.prompting.compaction import can_compact, queue_compaction
 from chat.prompting.short_term import touch
 from chat.rendering.rendered import set_html
-from chat.turns.awaited_files import wait_for_files
+from chat.turns.compaction import can_compact, queue_compaction
 from chat.turns.prepare import prepare
+from chat.turns.titles import can_title, queue_title
 from memories.models import SourceType
 from memories.writing.extracting import queue_distillation, queue_extraction
 from memoryhub import events
@@ -36,8 +45,71 @@ from memoryhub.llm.errors import EMPTY, ModelError
 from memoryhub.llm.metering import metered
 from memoryhub.monitoring import metrics, tracing
 from workspaces.connections import remember
-from workspaces.models import User
+from workspaces.documents.reading_jobs import with_shares
+from workspaces.models import Document, DocumentStatus, User
 from workspaces.spending.bill import Bill, record
+
+POLL = 0.5  # seconds
+INDEXED_WITHIN = 10.0  # seconds of the wait that are for vectors: until they are there, words find a file
+UNREAD = (DocumentStatus.WAITING, DocumentStatus.READING)
+
+
+async def wait_for_files(live: LiveAnswer) -> None:
+    """Wait for the documents that the question names, at most ``FILE_WAIT_SECONDS``, with a step that tells which, and
+    in the end which were not read. One query where none is named or all are ready.
+    """
+    step = await in_thread(_begin, live)
+    if step is None:
+        return
+    began = read_at = time.monotonic()
+    while not live.stop_requested.is_set():
+        now, states = time.monotonic(), {each.status for each in await in_thread(_named, live)}
+        if states & set(UNREAD):
+            read_at = now
+        elif DocumentStatus.INDEXING not in states or now - read_at >= INDEXED_WITHIN:
+            break
+        if now - began >= settings.FILE_WAIT_SECONDS:
+            break
+        await asyncio.sleep(POLL)
+    await in_thread(_end, live, step)
+
+
+def _named(live: LiveAnswer) -> list[Document]:
+    question = Message.objects.filter(answers__pk=live.pk).values_list("only_documents", flat=True).first()
+    return list(Document.objects.live().filter(public_id__in=question)) if question else []
+
+
+def _begin(live: LiveAnswer) -> Step | None:
+    if live.attempt > 1:
+        Step.objects.filter(message_id=live.pk, kind=StepKind.READING).delete()
+    unready = [each for each in _named(live) if each.status in (*UNREAD, DocumentStatus.INDEXING)]
+    if not unready or (
+        settings.FILE_WAIT_SECONDS == 0 and all(each.status not in UNREAD for each in unready)
+    ):
+        return None
+    Message.objects.filter(pk=live.pk).update(has_thoughts=True)
+    return begin(live, StepKind.READING, findings=_findings(unready))
+
+
+def _end(live: LiveAnswer, step: Step) -> None:
+    awaited = {found["document"] for found in step.findings}
+    named = [each for each in _named(live) if each.public_id in awaited]
+    step.findings = _findings(named)
+    states = {each.status for each in named}
+    if states & set(UNREAD):
+        outcome = StepOutcome.TIMEOUT
+    else:
+        outcome = StepOutcome.ERROR if DocumentStatus.FAILED in states else StepOutcome.READ
+    end(live, step, StepOutcome.STOPPED if live.stop_requested.is_set() else outcome)
+
+
+def _findings(documents: list[Document]) -> list[dict[str, object]]:
+    """By their ids: a title may be forgotten."""
+    return [
+        {"document": each.public_id, "status": each.status, "by_meaning": each.by_meaning}
+        for each in with_shares(documents)
+    ]
+
 
 logger = logging.getLogger(__name__)
 KEEP_EVERY = 0.3  # seconds between saves of a growing answer: what a crash can lose

@@ -1,6 +1,6 @@
 """Forgetting for good: rows, vectors, words, history and every copy of a text go; a keyed hash of it stays.
 
-Messages belong to chats: ``chat.chats.forget_chat`` removes them and calls ``forget_source`` here. A background job
+Messages belong to chats: ``chat.chats.forgetting`` removes them and calls ``forget_source`` here. A background job
 that still holds the text finds its row gone, or is stopped at the gate by the tombstone. People decide here about the
 noted copies of others.
 """

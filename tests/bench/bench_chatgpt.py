@@ -94,19 +94,19 @@ def export(chats: int, messages: int) -> Iterator[bytes]:
 def measure(chats: int, messages: int, *, store: bool) -> None:
     from django.utils import timezone
 
-    from chat.exchange import run
+    from chat.exchange import import_run
     from workspaces.access import default_workspace
     from workspaces.models import User
 
     user = User.objects.create_user("bench")
     home, pieces = default_workspace(user), export(chats, messages)
-    imported = run.begin(
+    imported = import_run.begin(
         user, workspace=home, filename="conversations.json", pieces=pieces, now=timezone.now()
     )
     print(f"{chats} chats of {messages} messages, {imported.size / 2**20:.1f} MB", flush=True)
     for what in ("previewed", "stored") if store else ("previewed",):
         began, worked = perf_counter(), process_time()
-        while run.advance(imported.pk, seconds=45) == run.Outcome.UNFINISHED:
+        while import_run.advance(imported.pk, seconds=45) == import_run.JobResult.UNFINISHED:
             imported.refresh_from_db()
             left = imported.seconds_left(timezone.now())
             print(f"  {imported.progress:.0%}, {left} s left by its own estimate", flush=True)
@@ -117,7 +117,7 @@ def measure(chats: int, messages: int, *, store: bool) -> None:
         if what == "previewed":
             seen = imported.sample
             print(f"  sample: {seen}, {seen.expected if seen else 'all'} memories expected", flush=True)
-            run.start(imported, now=timezone.now())
+            import_run.start(imported, now=timezone.now())
 
 
 def main() -> None:

@@ -85,7 +85,7 @@ def timed(what: str, rows: int, begun: float) -> None:
 def measure(rows: int, *, plain: bool) -> None:
     from django.utils import timezone
 
-    from chat.exchange import run
+    from chat.exchange import import_run
     from chat.exchange.export import export
     from workspaces.access import default_workspace
     from workspaces.models import User
@@ -100,15 +100,15 @@ def measure(rows: int, *, plain: bool) -> None:
     for time_round in ("first", "second"):
         pieces = lines(rows, plain=plain)
         begun = time.perf_counter()
-        imported = run.begin(user, workspace=home, filename="bench", pieces=pieces, now=timezone.now())
+        imported = import_run.begin(user, workspace=home, filename="bench", pieces=pieces, now=timezone.now())
         timed(f"{time_round}: upload ({imported.size / 2**20:.0f} MB)", rows, begun)
         for what in ("looked at", "stored"):
             begun = time.perf_counter()
-            while run.advance(imported.pk, seconds=60) == run.Outcome.UNFINISHED:
+            while import_run.advance(imported.pk, seconds=60) == import_run.JobResult.UNFINISHED:
                 pass
             timed(f"{time_round}: {what}", rows, begun)
             if what == "looked at":
-                run.start(imported, now=timezone.now())
+                import_run.start(imported, now=timezone.now())
         imported.refresh_from_db()
         print(f"  {imported.status} {imported.error} {imported.outcomes.get('memory')}")
     begun = time.perf_counter()

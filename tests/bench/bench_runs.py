@@ -53,8 +53,8 @@ def median_ms(act: Callable[[], object], times: int = 30) -> float:
 def begin(person: Any, steps: int) -> Any:
     from django.utils import timezone
 
-    from chat.agents.run_request import RunRequest
-    from chat.agents.runs import start_run
+    from chat.runs.requests import RunRequest
+    from chat.runs.services import start_run
     from workspaces.access import default_workspace, get_workspace
 
     place = get_workspace(person, default_workspace(person).public_id)
@@ -62,13 +62,12 @@ def begin(person: Any, steps: int) -> Any:
 
 
 def measure_steps() -> None:
-    from chat.agents.asking import asking
-    from chat.agents.lanes import work
-    from chat.agents.plan import PlannedStep
-    from chat.agents.run_memory import AgentMemory, MemoryKind
-    from chat.agents.step import StepContext, StepExecutor
+    from chat.runs.memory import AgentMemory, MemoryKind
+    from chat.runs.plan import PlannedStep
+    from chat.runs.step import StepContext, StepExecutor
+    from chat.runs.worker import asking, work
     from memoryhub.llm.registry import get_chat_model
-    from tests.chat.agents.test_executors import added_tokens
+    from tests.chat.runs.test_executors import added_tokens
     from tests.factories import make_user
 
     person, ask, memory = make_user(), asking(get_chat_model()), AgentMemory()
@@ -104,10 +103,10 @@ def measure_memory() -> None:
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
-    from chat.agents.memory_tools import ToList, list_entries, read_entries
-    from chat.agents.run_memory import MemoryKind
-    from chat.agents.stored_run import StoredMemory
     from chat.models import RunEntry
+    from chat.runs.memory import MemoryKind
+    from chat.runs.memory_tools import ToList, list_entries, read_entries
+    from chat.runs.stored_run import StoredMemory
     from tests.factories import make_user
 
     shared, result = MemoryKind.SHARED, MemoryKind.STEP_RESULT
@@ -152,9 +151,7 @@ def measure_hundred(stack: Stack, server: ScriptedOpenAI) -> None:
     for person in people:
         for _ in range(RUNS // 2 if person is people[0] else few):
             begin(person, LONG)
-    workers = [
-        stack.start(f"lane-{n}", sys.executable, "-m", "tests.chat.agents.lane", "4") for n in range(2)
-    ]
+    workers = [stack.start(f"lane-{n}", sys.executable, "-m", "tests.chat.runs.lane", "4") for n in range(2)]
     begun = time.monotonic()
     while (left := Run.objects.filter(status="running").count()) and time.monotonic() - begun < MOST_SECONDS:
         print(f"\r{time.monotonic() - begun:.0f} s, {left} runs left  ", end="", flush=True)

@@ -16,9 +16,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils import timezone
 
-from chat.agents import lanes, runs
-from chat.agents.run_request import RunRequest
 from chat.models.runs import RunMode
+from chat.runs import services, worker
+from chat.runs.requests import RunRequest
 from chat.turns import runner
 from memories.recalling.recall import recall
 from tests.conftest import Cast
@@ -121,7 +121,7 @@ def test_step_of_a_run(cast: Cast, scripted_model: ScriptedOpenAI) -> None:
 
     def step(_: int) -> None:
         request = RunRequest("Which colour has the kettle?", RunMode.LOOP)
-        runs.start_run(workspace, request, by=cast.owner, now=timezone.now())
-        lanes.work(seconds=5, at_once=1)
+        services.start_run(workspace, request, by=cast.owner, now=timezone.now())
+        worker.work(seconds=5, at_once=1)
 
     walk("a run of one step", step)

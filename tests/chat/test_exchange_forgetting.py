@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from chat.exchange import chunk, run, upload_files
-from chat.exchange.forget_in_files import forget_in_imports
+from chat.exchange import import_run, upload_files
+from chat.exchange.forgetting import forget_in_imports
 from chat.exchange.preview import with_texts
 from chat.models.imports import Import, ImportStatus
 from memories.forgetting.copies import Wanted
@@ -32,8 +32,8 @@ pytestmark = pytest.mark.django_db
 def _data_dir(tmp_path: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.DATA_DIR = tmp_path
     # The test's transaction is never committed: what is to happen then happens now.
-    monkeypatch.setattr("chat.exchange.run.transaction.on_commit", lambda act, **_: act())
-    monkeypatch.setattr("chat.exchange.run._queue", lambda imported: None)
+    monkeypatch.setattr("chat.exchange.import_run.transaction.on_commit", lambda act, **_: act())
+    monkeypatch.setattr("chat.exchange.import_run._queue", lambda imported: None)
 
 
 def bytes_of(imported: Import) -> bytes:
@@ -48,8 +48,8 @@ def forget(text: str, by: User, cast: Cast) -> Any:
 
 def finish(imported: Import) -> Import:
     if imported.status == ImportStatus.PREVIEW:
-        run.start(imported, now=timezone.now())
-    while run.advance(imported.pk, seconds=60) == run.Outcome.UNFINISHED:
+        import_run.start(imported, now=timezone.now())
+    while import_run.advance(imported.pk, seconds=60) == import_run.JobResult.UNFINISHED:
         pass
     imported.refresh_from_db()
     assert (imported.status, imported.error) == (ImportStatus.DONE, "")
@@ -153,23 +153,23 @@ def test_lines_that_are_being_looked_at_while_it_is_forgotten(
     cast: Cast, data: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pause = Pause()
-    monkeypatch.setattr(chunk, "take", pause.after(chunk.take))
-    begun = run.begin(
+    monkeypatch.setattr(import_run, "take", pause.after(import_run.take))
+    begun = import_run.begin(
         cast.editor, workspace=cast.workspace, filename="list", pieces=[data], now=timezone.now()
     )
-    running = Work(lambda: run.advance(begun.pk, seconds=60))
+    running = Work(lambda: import_run.advance(begun.pk, seconds=60))
     assert pause.reached.wait(10)
     assert TEXT.encode() in bytes_of(begun)
     forgetting = Work(lambda: forget(TEXT, cast.editor, cast))
     assert forgetting.waits_for_a_lock()
     pause.goes_on.set()
-    assert (running.end(), forgetting.end().removed["lines of imports"]) == (run.Outcome.CHECKED, 1)
+    assert (running.end(), forgetting.end().removed["lines of imports"]) == (import_run.JobResult.CHECKED, 1)
     assert TEXT.encode() not in bytes_of(begun)
 
 
 def test_a_finished_or_swept_one_costs_nothing(cast: Cast) -> None:
     imported = uploaded(cast.editor, file_of(memory(TEXT)), cast.workspace)
-    run.sweep(now=timezone.now() + timedelta(days=8))
+    import_run.sweep(now=timezone.now() + timedelta(days=8))
     assert not upload_files.folder_of(imported.public_id).exists()
     assert forget_in_imports(Wanted({TEXT}, set()), cast.editor) == {}
 

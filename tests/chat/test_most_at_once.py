@@ -10,9 +10,9 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from chat.agents import runs, templates
+from chat.chats import saved_prompts
 from chat.models import Run
-from chat.saved_prompts import saved_prompts
+from chat.runs import requests, services
 from memories.recalling import recall_test
 from memoryhub.errors import Conflict
 from tests.conftest import Cast
@@ -34,12 +34,12 @@ def test_the_last_one_that_there_may_be_is_made_once(
     names = iter(f"Name {number}" for number in range(100))
     makers: dict[tuple[Any, str], Callable[[], Any]] = {
         (saved_prompts, "MOST"): lambda: make_prompt(place, cast.owner, name=next(names)),
-        (templates, "MOST"): lambda: templates.save_template(done, next(names), by=cast.owner, now=now),
+        (requests, "MOST"): lambda: requests.save_template(done, next(names), by=cast.owner, now=now),
         (recall_test, "MOST_QUESTIONS"): lambda: recall_test.keep_question(
             place, next(names), [memory], by=cast.owner, now=now
         ),
-        (runs, "MOST_ACTIVE"): lambda: runs.start_run(
-            place, runs.RunRequest(objective="Compare"), by=cast.owner, now=now
+        (services, "MOST_ACTIVE"): lambda: services.start_run(
+            place, services.RunRequest(objective="Compare"), by=cast.owner, now=now
         ),
     }
     for (room, most), make in makers.items():

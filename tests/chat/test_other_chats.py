@@ -13,17 +13,17 @@ from django.utils import timezone
 
 from chat.access import get_chat
 from chat.chats import sharing
-from chat.chats.actions import set_private
 from chat.chats.personal_memories import use_personal
+from chat.chats.services import set_private
+from chat.exchange.chat_export import _markdown
 from chat.exchange.export import export
-from chat.exchange.one_chat import _markdown
 from chat.models import Chat, Compaction, Message, Run
 from chat.modes.research import _start as start_research
-from chat.prompting.compaction import compact
-from chat.prompting.excerpts import excerpt_around
+from chat.prompting.labels import excerpt_around
 from chat.prompting.short_term import set_summary
 from chat.turns import runner
-from chat.turns.begin import begin_turn
+from chat.turns.compaction import compact
+from chat.turns.services import begin_turn
 from memories.models import Memory, Scope
 from tests.api import Api
 from tests.conftest import Cast
@@ -369,9 +369,9 @@ def test_a_search_of_the_workspace_tells_and_marks_it(
 def test_a_run_that_others_may_read_finds_nothing_personal(
     cast: Cast, alone: Workspace, scripted_model: ScriptedOpenAI
 ) -> None:
-    from chat.agents.run_request import RunRequest
-    from chat.agents.run_tools import tools_of_run
-    from chat.agents.runs import start_run
+    from chat.runs.requests import RunRequest
+    from chat.runs.services import start_run
+    from chat.runs.workspace_tools import tools_of_run
     from workspaces.access import get_workspace
 
     told_in(alone, cast.owner, is_private=True)

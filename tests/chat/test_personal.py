@@ -14,20 +14,19 @@ from django.test import Client
 from django.utils import timezone
 
 from chat.access import get_chat
-from chat.chats.actions import set_private
 from chat.chats.personal_memories import (
     personal_allowed,
     personal_in,
     use_personal,
     with_personal_of,
 )
+from chat.chats.services import set_private
 from chat.exchange.export import export
 from chat.models import Chat, Message, ToolCall
 from chat.models.steps import Step
 from chat.prompting.short_term import set_summary
 from chat.turns import runner
-from chat.turns.begin import begin_turn
-from chat.turns.retry import retry_answer
+from chat.turns.services import begin_turn, retry_answer
 from memories.models import Memory, Scope
 from memories.recalling.recall import recall
 from memories.recalling.receipts import OTHERS_READ, receipt_for

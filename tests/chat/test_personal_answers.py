@@ -11,23 +11,22 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from chat.agents.rerun import rerun
-from chat.agents.run_request import RunRequest
-from chat.agents.run_tools import caller_of
-from chat.agents.runs import start_run
 from chat.chats import sharing
-from chat.chats.actions import set_private
-from chat.chats.keep_as_artifact import keep_answer
-from chat.chats.remembering import remember_message
-from chat.exchange.one_chat import _json, _markdown
+from chat.chats.artifacts import keep_answer
+from chat.chats.services import set_private
+from chat.exchange.chat_export import _json, _markdown
 from chat.models import Chat, Message, MessageRole, PassingTurn, ToolCall
 from chat.models.runs import Run
+from chat.runs.requests import RunRequest
+from chat.runs.services import rerun, start_run
+from chat.runs.workspace_tools import caller_of
 from chat.tools.base import InChat, ToolCaller
 from chat.tools.memory import ToSave, save
 from chat.turns import runner
-from chat.turns.begin import begin_turn
-from chat.turns.mining import load_turn
+from chat.turns.extraction import load_turn
 from chat.turns.program_turns import load_passing
+from chat.turns.remembering import remember_message
+from chat.turns.services import begin_turn
 from memories.models import Extraction, Memory, Review, Scope, SourceType
 from memories.tasks import rerun_extraction
 from memories.writing.extracting import extract, queue_extraction

@@ -17,10 +17,8 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from chat.models import Chat, Message, MessageRole, MessageStatus
-from chat.pages import transcript
-from chat.pages.transcript import load_transcript
 from chat.rendering import markdown, rendered
-from chat.rendering.colouring import LANGUAGES, coloured
+from chat.rendering.highlighting import LANGUAGES, coloured
 from chat.rendering.markdown import (
     RENDERER,
     Budget,
@@ -35,8 +33,9 @@ from chat.rendering.rendered import (
 )
 from chat.tasks import render_answers
 from chat.turns import runner
-from chat.turns.begin import begin_turn
-from chat.turns.retry import retry_answer
+from chat.turns.services import begin_turn, retry_answer
+from chat.views import transcript
+from chat.views.transcript import load_transcript
 from tests.bench.bench_markdown import CODE, cost, filled, hostile_markdown, hostile_texts
 from tests.bench.bench_markdown import rendered as length_rendered
 from tests.conftest import Cast

@@ -8,11 +8,11 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from chat.chats.remembering import remember_message
-from chat.doors.mcp.calls import found_shape, shape_of
-from chat.doors.mcp.resources import _words_of
+from chat.programs.mcp.calls import found_shape, shape_of
+from chat.programs.mcp.resources import _words_of
 from chat.prompting.context import recalled_block
 from chat.tools.memory import recalled, searched
+from chat.turns.remembering import remember_message
 from memories.forgetting.forget import may_forget
 from memories.models import Memory
 from memories.recalling.ranked_search import Recalled

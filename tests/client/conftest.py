@@ -1,5 +1,5 @@
 """The client's tests talk to the product behind a real port."""
 
-from tests.chat.doors.conftest import door, people
+from tests.chat.programs.conftest import door, people
 
 __all__ = ["door", "people"]

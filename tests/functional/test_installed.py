@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, Page, expect
 
-from chat.chats.done import LONG
+from chat.chats.services import LONG
 from tests.fakes.openai_server import HOLD, Answer
 from tests.functional.conftest import LOOKS, ScriptedHub, open_more, shoot, sign_up
 from tests.functional.keys import press

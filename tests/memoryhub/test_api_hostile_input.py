@@ -20,7 +20,7 @@ from tests.routes import API_ROWS, PAGE_ROWS, Row
 from tests.world import EachRow, World
 from workspaces.models import Membership, Workspace
 
-# Doors that keys alone open have their own forms of errors: tests/chat/doors.
+# Endpoints that keys alone open have their own forms of errors: tests/chat/programs.
 WITH_BODY = [row for row in API_ROWS if row.data and not row.upload and not row.keys_alone]
 UPLOADS = [row for row in API_ROWS if row.upload]
 UNREADABLE = {

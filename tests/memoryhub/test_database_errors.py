@@ -54,7 +54,7 @@ def client(cast: Cast) -> Client:
 def test_every_door_says_what_is_wrong(
     client: Client, cast: Cast, monkeypatch: pytest.MonkeyPatch, state: str, caplog: Any
 ) -> None:
-    for place in ("chat.pages.chat_views.get_workspace", "chat.api.views.get_chat"):
+    for place in ("chat.views.chats.get_workspace", "chat.api.views.get_chat"):
         monkeypatch.setattr(place, lambda *args, **kwargs: database_says(state))
     sentence, seconds = SAID[state]
     page = f"/workspaces/{cast.workspace.public_id}/"
@@ -82,7 +82,7 @@ def test_every_door_says_that_this_servers_disk_is_full(
     def full(*args: Any, **kwargs: Any) -> None:
         raise error
 
-    monkeypatch.setattr("chat.pages.chat_views.get_workspace", full)
+    monkeypatch.setattr("chat.views.chats.get_workspace", full)
     monkeypatch.setattr("tempfile.SpooledTemporaryFile", full)
     page = f"/workspaces/{cast.workspace.public_id}/"
     answers = [client.get(page), client.get(page, headers={"HX-Request": "true"})]
@@ -103,7 +103,7 @@ def test_a_file_that_is_missing_is_not_a_full_disk() -> None:
 def test_our_own_mistakes_stay_500(
     client: Client, cast: Cast, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
-    monkeypatch.setattr("chat.pages.chat_views.get_workspace", lambda *args, **kwargs: database_says(state))
+    monkeypatch.setattr("chat.views.chats.get_workspace", lambda *args, **kwargs: database_says(state))
     assert client.get(f"/workspaces/{cast.workspace.public_id}/").status_code == 500
 
 

@@ -21,7 +21,7 @@ from django.utils import translation
 from django.utils.formats import date_format
 from django.utils.translation import trans_real
 
-from chat.doors import connect_views
+from chat.views import connect
 from memoryhub.http.locale import asked_for
 from memoryhub.ids import new_id
 from memoryhub.languages import file_size, grouped, translated
@@ -287,7 +287,7 @@ def words_of_world(made_world: World) -> set[str]:
 @cache
 def names_of_programs() -> set[str]:
     """Those that we say how to connect, and the files and commands that they have."""
-    known = [*connect_views.models("", ""), *connect_views.tools("", "")]
+    known = [*connect.models("", ""), *connect.tools("", "")]
     said = [str(text) for each in known for text in (each.name, each.where)]
     said += [preset.name for preset in PRESETS.values() if isinstance(preset.name, str)]
     return set(re.findall(r"[A-Za-z]{3,}", " ".join(said)))

@@ -30,7 +30,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Exception], None]:
         def raise_it(*args: Any, **kwargs: Any) -> None:
             raise error
 
-        for place in ("chat.pages.chat_views", "workspaces.access"):
+        for place in ("chat.views.chats", "workspaces.access"):
             monkeypatch.setattr(f"{place}.get_workspace", raise_it)
 
     return fail

@@ -13,7 +13,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from chat.turns import runner
-from chat.turns.begin import begin_turn
+from chat.turns.services import begin_turn
 from memoryhub.jobs import JobFailed, job
 from memoryhub.monitoring import tracing
 from memoryhub.monitoring.logs import JsonFormatter

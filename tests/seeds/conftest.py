@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chat.agents.lanes import work
+from chat.runs.worker import work
 from memories import tasks
 from memories.models import Extraction
 from memories.models.extraction import ExtractionStatus

@@ -16,8 +16,8 @@ from tests.seeds.conftest import Hub
 from tests.seeds.shown_elsewhere import is_there, promises
 
 pytestmark = pytest.mark.django_db
-OF_MEMORY, OF_TABLES = "tests/chat/agents/test_memory.py::", "tests/chat/agents/test_contract_tables.py::"
-OF_EXECUTORS = "tests/chat/agents/test_executors.py::"
+OF_MEMORY, OF_TABLES = "tests/chat/runs/test_memory.py::", "tests/chat/runs/test_contract_tables.py::"
+OF_EXECUTORS = "tests/chat/runs/test_executors.py::"
 SHOWN = {
     "the helpers of keys": OF_MEMORY + "test_key_namespaces",
     "set returns the entry and an overwrite keeps created_at": OF_MEMORY
@@ -54,10 +54,10 @@ SHOWN = {
     "an agent step brings its edges as inputs": OF_EXECUTORS
     + "test_an_agent_step_brings_its_edges_as_inputs",
     "a failed task is not mirrored": OF_EXECUTORS + "test_a_team_ends_when_nobody_can_go_on",
-    "a run begins with entries": "tests/chat/agents/test_prefilled.py"
+    "a run begins with entries": "tests/chat/runs/test_prefilled.py"
     "::test_a_run_begins_with_the_entries_of_its_request",
-    "its first list shows them": "tests/chat/agents/test_prefilled.py::test_the_first_step_lists_them",
-    "a run is followed live": "tests/chat/agents/test_doors.py::test_a_run_is_followed_from_where_a_reader_was",
+    "its first list shows them": "tests/chat/runs/test_prefilled.py::test_the_first_step_lists_them",
+    "a run is followed live": "tests/chat/runs/test_doors.py::test_a_run_is_followed_from_where_a_reader_was",
 }
 Says = Mapping[str, Callable[[Received], Answer]]
 TEXT = {"type": "string"}

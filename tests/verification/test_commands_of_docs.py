@@ -60,7 +60,7 @@ ELSEWHERE = {
     r"(python -m )?pytest .+": "the tests themselves",
     r"python -m tests\.verification\.faults": "it runs tests that are here",
     r"export .+": "test_what_is_exported_is_taken",
-    r"manage\.py mcp": "tests/chat/doors/test_mcp.py",
+    r"manage\.py mcp": "tests/chat/programs/test_mcp.py",
     r"manage\.py up --only (web|worker)": "test_hosts.py",
     r"manage\.py up --only embedder --host 0.0.0.0 --port 8082": "test_embedder_part.py",
     r"python -m tests\.messages --missing de": "tests/test_translatable.py",

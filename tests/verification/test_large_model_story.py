@@ -15,7 +15,7 @@ from pytest_django.fixtures import Settings
 
 from chat.models import MessageStatus
 from chat.turns import runner
-from chat.turns.begin import begin_turn
+from chat.turns.services import begin_turn
 from memoryhub.local import large_model
 from memoryhub.local.large_model import SHA256
 from tests.factories import make_chat, make_memory, make_user

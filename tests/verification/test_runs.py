@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2 as http
 
-from tests.chat.agents.test_killed import PLANS
+from tests.chat.runs.test_killed import PLANS
 from tests.fakes.openai_server import HOLD, Answer, Call, Received
 from tests.memoryhub.local.processes import wait_until
 from tests.stack import Stack, Web, signed_up
@@ -52,7 +52,7 @@ def test_whichever_process_is_killed_runs_go_on_and_do_nothing_twice(
     server.respond = saving_slowly
 
     def worker() -> Any:
-        return stack.start("lane", sys.executable, "-m", "tests.chat.agents.lane", "8")
+        return stack.start("lane", sys.executable, "-m", "tests.chat.runs.lane", "8")
 
     def are_asked(times: int) -> Callable[[], bool]:
         """Whether each reply that is held was asked for so often."""

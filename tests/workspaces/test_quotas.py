@@ -10,12 +10,12 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils import timezone
 
-from chat.chats.actions import create_chat, delete_chat
-from chat.exchange import run, upload_files
+from chat.chats.services import create_chat, delete_chat
+from chat.exchange import import_run, upload_files
 from chat.models import Chat, ToolCall, ToolOutcome
 from chat.models.imports import Import, ImportStatus
 from chat.turns import runner
-from chat.turns.begin import begin_turn
+from chat.turns.services import begin_turn
 from memories import assets, tasks
 from memories.models import Asset, Memory
 from memories.writing import changing, gate
@@ -200,13 +200,13 @@ def test_a_file_that_no_longer_fits_leaves_nothing_behind(cast: Cast) -> None:
 def test_an_upload_counts_while_it_lies_there(cast: Cast) -> None:
     def upload(size: int) -> Import:
         pieces = [b'["' + b"x" * (size - 4) + b'"]']
-        return run.begin(cast.editor, workspace=None, filename="some.json", pieces=pieces, now=NOW())
+        return import_run.begin(cast.editor, workspace=None, filename="some.json", pieces=pieces, now=NOW())
 
     first = upload(80)
     with pytest.raises(QuotaReached):
         upload(21)
     assert list(upload_files.all_kept()) == [first.public_id]
-    run.delete(first)
+    import_run.delete(first)
     assert upload(21).size == 21
 
 
@@ -253,12 +253,14 @@ def test_many_at_once_are_stored_as_far_as_there_is_room(cast: Cast, settings: A
 @pytest.fixture
 def importing(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Import:
     """An import of eight statements whose preview was looked at, and which was started."""
-    monkeypatch.setattr(run, "_queue", lambda imported: None)
+    monkeypatch.setattr(import_run, "_queue", lambda imported: None)
     content = json.dumps([say(number) for number in range(8)]).encode()
-    imported = run.begin(cast.editor, workspace=cast.workspace, filename="", pieces=[content], now=NOW())
-    assert run.advance(imported.pk, seconds=60) == run.Outcome.CHECKED
+    imported = import_run.begin(
+        cast.editor, workspace=cast.workspace, filename="", pieces=[content], now=NOW()
+    )
+    assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.CHECKED
     imported.refresh_from_db()
-    return run.start(imported, now=NOW())
+    return import_run.start(imported, now=NOW())
 
 
 @pytest.fixture
@@ -269,21 +271,24 @@ def roomy(settings: Any) -> None:
 def test_an_import_stops_says_why_and_goes_on_when_there_is_room(
     roomy: None, importing: Import, settings: Any
 ) -> None:
-    assert run.advance(importing.pk, seconds=60) == run.Outcome.FULL
+    assert import_run.advance(importing.pk, seconds=60) == import_run.JobResult.FULL
     importing.refresh_from_db()
     assert importing.status == ImportStatus.STOPPED
     assert "of the 2 memories allowed here" in importing.error
     assert list(upload_files.all_kept()) == [importing.public_id]
     assert not Memory.objects.exists()
     settings.QUOTAS = settings.QUOTAS | {"memories": 8}
-    assert run.advance(run.resume(importing, now=NOW()).pk, seconds=60) == run.Outcome.DONE
+    assert (
+        import_run.advance(import_run.resume(importing, now=NOW()).pk, seconds=60)
+        == import_run.JobResult.DONE
+    )
     assert Memory.objects.count() == 8
 
 
 def test_an_imported_archive_is_charged_for_its_chats_and_workspaces(cast: Cast, monkeypatch: pytest.MonkeyPatch,
                                                                      settings: Any) -> None:  # fmt: skip
     settings.QUOTAS = settings.QUOTAS | {"bytes": 100_000}
-    monkeypatch.setattr(run, "_queue", lambda imported: None)
+    monkeypatch.setattr(import_run, "_queue", lambda imported: None)
     for what, lines in (
         ("workspaces", [{"type": "workspace", "id": f"w{n}", "name": f"Place {n}"} for n in range(3)]),
         (
@@ -295,15 +300,18 @@ def test_an_imported_archive_is_charged_for_its_chats_and_workspaces(cast: Cast,
         records = [{"type": "memoryhub", "version": 1}, *place, *lines]
         content = "\n".join(json.dumps(record) for record in records).encode()
         person = make_user()
-        imported = run.begin(person, workspace=None, filename="", pieces=[content], now=NOW())
-        run.advance(imported.pk, seconds=60)
+        imported = import_run.begin(person, workspace=None, filename="", pieces=[content], now=NOW())
+        import_run.advance(imported.pk, seconds=60)
         imported.refresh_from_db()
-        run.start(imported, now=NOW())
-        assert run.advance(imported.pk, seconds=60) == run.Outcome.FULL, what
+        import_run.start(imported, now=NOW())
+        assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.FULL, what
         imported.refresh_from_db()
         assert f"2 {what} allowed here" in imported.error
         settings.QUOTAS = settings.QUOTAS | {what: 3}
-        assert run.advance(run.resume(imported, now=NOW()).pk, seconds=60) == run.Outcome.DONE, what
+        assert (
+            import_run.advance(import_run.resume(imported, now=NOW()).pk, seconds=60)
+            == import_run.JobResult.DONE
+        ), what
 
 
 def test_staff_see_how_much_a_person_has(cast: Cast) -> None:

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.formats import date_format
 
-from chat.chats.actions import create_chat
+from chat.chats.services import create_chat
 from chat.management.demo_story import (
     ASSISTANTS,
     CHATS,
@@ -28,7 +28,7 @@ from chat.management.demo_story import (
     DemoMemory,
 )
 from chat.models import Chat, Message, MessageRole
-from chat.prompting.excerpts import excerpt_around
+from chat.prompting.labels import excerpt_around
 from chat.rendering.rendered import set_html
 from memories.models import Memory, MemoryNode
 from memories.nodes import nodes

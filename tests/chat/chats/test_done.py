@@ -11,14 +11,14 @@ from unittest.mock import patch
 import pytest
 from django.utils import timezone
 
-from chat.agents.lanes import work
-from chat.agents.run_request import RunRequest
-from chat.agents.runs import start_run
-from chat.answers.answer_state import stop_answer
 from chat.answers.live import LiveAnswer
+from chat.answers.state import stop_answer
 from chat.models import Run
+from chat.runs.requests import RunRequest
+from chat.runs.services import start_run
+from chat.runs.worker import work
 from chat.turns import runner
-from chat.turns.begin import begin_turn
+from chat.turns.services import begin_turn
 from memoryhub import events
 from tests.conftest import Cast
 from tests.factories import make_chat

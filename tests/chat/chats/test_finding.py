@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from chat.chats.actions import delete_chat
+from chat.chats.services import delete_chat
 from chat.models import Chat, MessageRole, MessageStatus
 from chat.tools.base import InChat, ToolCaller
 from chat.tools.memory import ToSearch

@@ -10,11 +10,11 @@ from django.db import connection
 from django.utils import timezone
 
 from chat import tasks
-from chat.chats.actions import delete_chat, restore_chat
-from chat.chats.forget_chat import forget_chat
+from chat.chats.forgetting import forget_chat
+from chat.chats.services import delete_chat, restore_chat
 from chat.models import Chat, Compaction, Import, Message, ShortTermMemory, ToolCall
 from chat.turns import runner
-from chat.turns.begin import begin_turn
+from chat.turns.services import begin_turn
 from memories.forgetting.forget import forget_memories
 from memories.models import Extraction, Memory, Receipt, Tombstone
 from memoryhub.errors import Conflict, Forbidden, NotFound

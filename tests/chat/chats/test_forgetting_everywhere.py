@@ -15,7 +15,7 @@ from django_q.models import OrmQ
 
 from chat.models import ToolCall
 from chat.turns import runner
-from chat.turns.begin import begin_turn
+from chat.turns.services import begin_turn
 from memories import tasks
 from memories.models import Memory, ReceiptItem, Revision
 from memories.writing.extracting import rerun

@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from chat.chats.forget_chat import forget_chat
-from chat.chats.keep_as_artifact import keep_answer
+from chat.chats.artifacts import keep_answer
+from chat.chats.forgetting import forget_chat
 from chat.models import Chat, Message, MessageRole, MessageStatus, ToolCall, ToolOutcome, ToolStatus
 from chat.tools.artifacts import ToWrite, write
 from chat.tools.base import InChat, ToolCaller, ToolTrouble, read_arguments

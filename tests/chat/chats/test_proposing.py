@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from chat.chats.proposing import is_question
 from chat.models import Chat, Message
+from chat.turns.remembering import is_question
 from memories.models import Memory
 from tests.api import Api
 from tests.conftest import Cast

@@ -16,11 +16,11 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from chat.chats import sharing
-from chat.chats.actions import delete_chat, set_private
-from chat.chats.forget_chat import forget_chat
+from chat.chats.forgetting import forget_chat
+from chat.chats.services import delete_chat, set_private
 from chat.models import Chat, Message, MessageRole, Run, ShareLink, ToolCall
-from chat.pages import share_views
-from chat.turns.earlier_versions import bring_back, set_aside
+from chat.turns.versions import bring_back, set_aside
+from chat.views import sharing as share_views
 from memories.forgetting.forget import forget_memories
 from memories.models import Memory, Receipt, ReceiptItem
 from memories.writing.changing import restore_memory

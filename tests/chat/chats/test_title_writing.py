@@ -8,13 +8,12 @@ import pytest
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from chat.chats.actions import rename_chat
-from chat.chats.title_writing import clean_title
-from chat.chats.titles import title_from
+from chat.chats.services import rename_chat, title_from
 from chat.models import Chat, Message
 from chat.tasks import title_chat
 from chat.turns import runner
-from chat.turns.begin import begin_turn
+from chat.turns.services import begin_turn
+from chat.turns.titles import clean_title
 from tests.conftest import Cast
 from tests.factories import make_chat, make_connection, make_memory
 from tests.fakes.openai_server import Answer, Failure, ScriptedOpenAI

@@ -13,7 +13,7 @@ from django.db.models import Value
 from django.db.models.functions import Concat
 from django.utils import timezone
 
-from chat.exchange import run
+from chat.exchange import import_run
 from chat.exchange.export import export
 from chat.exchange.lines import SETTINGS
 from chat.models import Chat, Message, MessageRole, MessageStatus
@@ -67,8 +67,8 @@ def uploaded(
     """An import that was looked at."""
     file = io.BytesIO(data)
     pieces: Iterator[bytes] = iter(lambda: file.read(65_536), b"")
-    imported = run.begin(user, workspace=workspace, filename=name, pieces=pieces, now=timezone.now())
-    while run.advance(imported.pk, seconds=60) == run.Outcome.UNFINISHED:
+    imported = import_run.begin(user, workspace=workspace, filename=name, pieces=pieces, now=timezone.now())
+    while import_run.advance(imported.pk, seconds=60) == import_run.JobResult.UNFINISHED:
         pass
     imported.refresh_from_db()
     return imported
@@ -79,8 +79,8 @@ def imported_whole(
 ) -> Import:
     imported = uploaded(user, data, workspace, name)
     assert (imported.status, imported.error) == (ImportStatus.PREVIEW, ""), imported.error
-    run.start(imported, now=timezone.now())
-    while run.advance(imported.pk, seconds=60) == run.Outcome.UNFINISHED:
+    import_run.start(imported, now=timezone.now())
+    while import_run.advance(imported.pk, seconds=60) == import_run.JobResult.UNFINISHED:
         pass
     imported.refresh_from_db()
     assert (imported.status, imported.error) == (ImportStatus.DONE, "")

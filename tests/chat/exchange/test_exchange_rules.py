@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from chat.exchange import run
+from chat.exchange import import_run
 from chat.models import Chat, Message
 from chat.models.imports import ImportStatus
 from memories.forgetting.forget import forget_memories
@@ -118,8 +118,8 @@ def test_who_may_write_no_more_when_it_starts_stores_nothing(cast: Cast, now_is:
     imported = uploaded(cast.editor, b"Cats purr", cast.workspace)
     membership = Membership.objects.filter(user=cast.editor, workspace=cast.workspace)
     membership.update(role=now_is) if now_is else membership.delete()
-    run.start(imported, now=timezone.now())
-    assert run.advance(imported.pk, seconds=60) == run.Outcome.FAILED
+    import_run.start(imported, now=timezone.now())
+    assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.FAILED
     imported.refresh_from_db()
     assert imported.status == ImportStatus.FAILED and imported.error
     assert not Memory.objects.exists()
@@ -154,17 +154,17 @@ def test_what_a_file_brings_takes_the_room_of_who_brings_it(cast: Cast, settings
     Membership.objects.create(workspace=mine, user=cast.owner, role=Role.VIEWER)
     words = ("Tea", "A harbour at night", "Nine green lamps", "Olive trees")
 
-    def brought(numbers: range, by: User = cast.stranger) -> tuple[run.Outcome, int, int]:
+    def brought(numbers: range, by: User = cast.stranger) -> tuple[import_run.JobResult, int, int]:
         names = ("olive", "somebody who is not here")
         chats = [chat(number, created_by=names[number % 2]) for number in numbers]
         memories = [memory(words[number], author=names[number % 2]) for number in numbers]
         imported = uploaded(by, file_of(*(chats if what == "chats" else memories)), mine)
-        run.start(imported, now=timezone.now())
-        outcome = run.advance(imported.pk, seconds=60)
+        import_run.start(imported, now=timezone.now())
+        outcome = import_run.advance(imported.pk, seconds=60)
         return outcome, quota_of(cast.stranger, what).used, quota_of(cast.owner, what).used
 
-    assert brought(range(3)) == (run.Outcome.DONE, 3, 0)
-    assert brought(range(3, 4)) == (run.Outcome.FULL, 3, 0)
+    assert brought(range(3)) == (import_run.JobResult.DONE, 3, 0)
+    assert brought(range(3, 4)) == (import_run.JobResult.FULL, 3, 0)
     require_room(what, cast.owner, 3)
     cast.stranger.delete()
     assert quota_of(cast.owner, what).used == 0, "nor once they are gone"

@@ -15,8 +15,8 @@ from django.db import connection
 from django.utils import timezone
 
 from chat import tasks
-from chat.exchange import chunk, lines, run, upload_files, upload_formats
-from chat.exchange.json_stream import items
+from chat.exchange import import_run, lines, upload_files, upload_formats
+from chat.exchange.archive import items
 from chat.models.imports import (
     KEPT,
     MAX_ATTEMPTS,
@@ -51,7 +51,7 @@ def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 def queued(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Which imports were queued: here on the spot, though the test's transaction is never committed."""
     asked: list[int] = []
-    monkeypatch.setattr(run, "_queue", lambda imported: asked.append(imported.pk))
+    monkeypatch.setattr(import_run, "_queue", lambda imported: asked.append(imported.pk))
     return asked
 
 
@@ -80,8 +80,8 @@ def test_a_worker_killed_in_any_chunk_loses_nothing_and_stores_nothing_twice(
     cast: Cast, kind: str, at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     imported = uploaded(cast.editor, statements() if kind == "statements" else native(cast), cast.workspace)
-    run.start(imported, now=NOW())
-    real, calls = chunk.take, []
+    import_run.start(imported, now=NOW())
+    real, calls = import_run.take, []
 
     def dies(*args: Any, **kwargs: Any) -> None:
         real(*args, **kwargs)
@@ -89,11 +89,11 @@ def test_a_worker_killed_in_any_chunk_loses_nothing_and_stores_nothing_twice(
         if len(calls) == at:
             raise KeyboardInterrupt  # after it stored, before it noted that
 
-    monkeypatch.setattr(chunk, "take", dies)
+    monkeypatch.setattr(import_run, "take", dies)
     with pytest.raises(KeyboardInterrupt):
-        run.advance(imported.pk, seconds=60)
+        import_run.advance(imported.pk, seconds=60)
     assert len(stored()) < len(ALL)
-    assert run.advance(imported.pk, seconds=60) == run.Outcome.DONE
+    assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.DONE
     imported.refresh_from_db()
     assert stored() == ALL
     assert imported.outcomes == imported.foreseen and imported.outcomes["memory"]["new"] == 10
@@ -105,7 +105,7 @@ def test_a_worker_killed_while_looking_writes_the_lines_again(
     data = as_json([gpt_conversation(conversation_id=f"c-{n}") for n in range(6)])
     whole = uploaded(cast.editor, data, cast.workspace)
     expected = upload_files.lines_of(whole.public_id).read_bytes()
-    real, calls = chunk.keep_rows, []
+    real, calls = import_run.keep_rows, []
 
     def dies(*args: Any, **how: Any) -> None:
         calls.append(1)
@@ -113,13 +113,13 @@ def test_a_worker_killed_while_looking_writes_the_lines_again(
             raise KeyboardInterrupt
         real(*args, **how)
 
-    imported = run.begin(cast.editor, workspace=cast.workspace, filename="", pieces=[data], now=NOW())
-    monkeypatch.setattr(chunk, "keep_rows", dies)
+    imported = import_run.begin(cast.editor, workspace=cast.workspace, filename="", pieces=[data], now=NOW())
+    monkeypatch.setattr(import_run, "keep_rows", dies)
     with pytest.raises(KeyboardInterrupt):
-        run.advance(imported.pk, seconds=60)
+        import_run.advance(imported.pk, seconds=60)
     with upload_files.lines_of(imported.public_id).open("ab") as file:
         file.write(b'{"half a line')  # as far as it got
-    assert run.advance(imported.pk, seconds=60) == run.Outcome.CHECKED
+    assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.CHECKED
     imported.refresh_from_db()
     assert upload_files.lines_of(imported.public_id).read_bytes() == expected
     assert imported.foreseen == whole.foreseen and imported.rows.count() == whole.rows.count()
@@ -127,45 +127,45 @@ def test_a_worker_killed_while_looking_writes_the_lines_again(
 
 def test_it_is_stopped_between_chunks_and_goes_on_where_it_was(cast: Cast, queued: list[int]) -> None:
     imported = uploaded(cast.editor, statements(), cast.workspace)
-    run.start(imported, now=NOW())
-    assert run.advance(imported.pk, seconds=0) == run.Outcome.UNFINISHED
+    import_run.start(imported, now=NOW())
+    assert import_run.advance(imported.pk, seconds=0) == import_run.JobResult.UNFINISHED
     assert queued[-1] == imported.pk
-    run.stop(imported, now=NOW())
+    import_run.stop(imported, now=NOW())
     assert len(stored()) == 3
-    assert run.advance(imported.pk, seconds=60) == run.Outcome.NOTHING
+    assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.NOTHING
     with pytest.raises(Conflict):
-        run.stop(imported, now=NOW())
-    run.resume(imported, now=NOW())
-    assert run.advance(imported.pk, seconds=60) == run.Outcome.DONE
+        import_run.stop(imported, now=NOW())
+    import_run.resume(imported, now=NOW())
+    assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.DONE
     assert stored() == ALL
-    for refused in (run.start, run.stop, run.resume):
+    for refused in (import_run.start, import_run.stop, import_run.resume):
         with pytest.raises(Conflict):
             refused(imported, now=NOW())
 
 
 def test_it_cannot_be_started_before_it_was_looked_at(cast: Cast) -> None:
-    imported = run.begin(cast.editor, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
+    imported = import_run.begin(cast.editor, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
     with pytest.raises(Conflict):
-        run.start(imported, now=NOW())
+        import_run.start(imported, now=NOW())
 
 
 def test_deleting_it_in_the_middle_ends_it(cast: Cast, django_capture_on_commit_callbacks: Any) -> None:
     imported = uploaded(cast.editor, statements(), cast.workspace)
-    run.start(imported, now=NOW())
-    run.advance(imported.pk, seconds=0)
+    import_run.start(imported, now=NOW())
+    import_run.advance(imported.pk, seconds=0)
     with django_capture_on_commit_callbacks(execute=True):
-        run.delete(imported)
-    assert run.advance(imported.pk, seconds=60) == run.Outcome.NOTHING
+        import_run.delete(imported)
+    assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.NOTHING
     assert len(stored()) == 3 and list(upload_files.all_kept()) == []
 
 
 def test_one_process_at_a_time(cast: Cast) -> None:
     imported = uploaded(cast.editor, statements(), cast.workspace)
-    run.start(imported, now=NOW())
-    with locks.alone(run.LOCK, imported.pk) as is_alone:
+    import_run.start(imported, now=NOW())
+    with locks.alone(import_run.LOCK, imported.pk) as is_alone:
         assert is_alone
-        assert run.advance(imported.pk, seconds=60) == run.Outcome.ELSEWHERE
-    assert run.advance(imported.pk, seconds=60) == run.Outcome.DONE
+        assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.ELSEWHERE
+    assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.DONE
 
 
 @pytest.mark.django_db(transaction=True)
@@ -174,20 +174,20 @@ def test_the_queue_closing_the_jobs_connection_lets_no_second_process_in(
 ) -> None:
     """django-q closes what is older than a minute whenever something is queued outside a transaction."""
     imported = uploaded(cast.editor, statements(), cast.workspace)
-    run.start(imported, now=NOW())
-    real, outcomes = chunk.read_ahead, []
+    import_run.start(imported, now=NOW())
+    real, outcomes = import_run.read_ahead, []
 
     def closes(*args: Any, **how: Any) -> Any:
         connection.close_if_unusable_or_obsolete()
         assert connection.connection is None
-        outcomes.append(run.advance(imported.pk, seconds=60))
+        outcomes.append(import_run.advance(imported.pk, seconds=60))
         return real(*args, **how)
 
-    monkeypatch.setattr(chunk, "read_ahead", closes)
+    monkeypatch.setattr(import_run, "read_ahead", closes)
     monkeypatch.setattr(connection, "close_at", 0.0)
     monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", 0)
-    assert run.advance(imported.pk, seconds=60) == run.Outcome.DONE
-    assert outcomes == [run.Outcome.ELSEWHERE] * len(outcomes) and len(outcomes) > 1
+    assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.DONE
+    assert outcomes == [import_run.JobResult.ELSEWHERE] * len(outcomes) and len(outcomes) > 1
     assert stored() == ALL
 
 
@@ -195,17 +195,17 @@ def test_what_fails_again_and_again_is_given_up_and_says_where(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     imported = uploaded(cast.editor, statements(), cast.workspace)
-    run.start(imported, now=NOW())
-    run.advance(imported.pk, seconds=0)
+    import_run.start(imported, now=NOW())
+    import_run.advance(imported.pk, seconds=0)
 
     def fails(*args: Any, **kwargs: Any) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(chunk, "take", fails)
+    monkeypatch.setattr(import_run, "take", fails)
     for _ in range(MAX_ATTEMPTS):
         with pytest.raises(ZeroDivisionError):
-            run.advance(imported.pk, seconds=60)
-    assert run.advance(imported.pk, seconds=60) == run.Outcome.FAILED
+            import_run.advance(imported.pk, seconds=60)
+    assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.FAILED
     imported.refresh_from_db()
     assert (imported.status, "beyond line 3" in imported.error) == (ImportStatus.FAILED, True)
     assert len(stored()) == 3 and list(upload_files.all_kept()) == []
@@ -213,30 +213,30 @@ def test_what_fails_again_and_again_is_given_up_and_says_where(
 
 def test_it_waits_for_an_embedder_that_does_not_answer(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     imported = uploaded(cast.editor, statements(), cast.workspace)
-    run.start(imported, now=NOW())
+    import_run.start(imported, now=NOW())
     with monkeypatch.context() as patched:
-        patched.setattr("chat.exchange.memory_lines.embed_texts", lambda texts, reaches: None)
+        patched.setattr("chat.exchange.memories.embed_texts", lambda texts, reaches: None)
         for _ in range(MAX_ATTEMPTS):
-            assert run.advance(imported.pk, seconds=60) == run.Outcome.WAITING
+            assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.WAITING
     imported.refresh_from_db()
     assert (imported.status, imported.error) == (ImportStatus.STOPPED, "The embedding model does not answer.")
-    run.resume(imported, now=NOW())
-    assert run.advance(imported.pk, seconds=60) == run.Outcome.DONE
+    import_run.resume(imported, now=NOW())
+    assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.DONE
     assert stored() == ALL
 
 
 def test_the_sweep_takes_up_what_no_job_is_at(cast: Cast, queued: list[int]) -> None:
-    looked_at = run.begin(cast.editor, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
+    looked_at = import_run.begin(cast.editor, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
     running = uploaded(cast.editor, statements(), cast.workspace)
-    run.start(running, now=NOW())
+    import_run.start(running, now=NOW())
     idle = uploaded(cast.editor, statements(), cast.workspace)
     queued.clear()
-    assert run.sweep(now=NOW()) == 2
+    assert import_run.sweep(now=NOW()) == 2
     assert sorted(queued) == [looked_at.pk, running.pk] and idle.pk not in queued
 
 
 def test_the_minutes_sweep_and_the_job_are_these(cast: Cast) -> None:
-    imported = run.begin(cast.editor, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
+    imported = import_run.begin(cast.editor, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
     assert tasks.run_import(import_id=imported.pk) == "checked"
     assert "0 imports" in tasks.sweep()
 
@@ -246,14 +246,14 @@ def test_what_nobody_finishes_is_cleared_away_after_a_week(
 ) -> None:
     left = uploaded(cast.editor, statements(), cast.workspace)
     done = uploaded(cast.editor, b"Cats purr", cast.workspace)
-    run.start(done, now=NOW())
+    import_run.start(done, now=NOW())
     with django_capture_on_commit_callbacks(execute=True):
-        run.advance(done.pk, seconds=60)
+        import_run.advance(done.pk, seconds=60)
     assert list(upload_files.all_kept()) == [left.public_id]
     with django_capture_on_commit_callbacks(execute=True):
-        run.sweep(now=NOW() + KEPT - timedelta(hours=1))
+        import_run.sweep(now=NOW() + KEPT - timedelta(hours=1))
         assert left.rows.exists()
-        run.sweep(now=NOW() + KEPT + timedelta(hours=1))
+        import_run.sweep(now=NOW() + KEPT + timedelta(hours=1))
     assert list(Import.objects.values_list("pk", "status")) == [(done.pk, "done")]
     assert not done.rows.exists() and list(upload_files.all_kept()) == []
 
@@ -261,9 +261,9 @@ def test_what_nobody_finishes_is_cleared_away_after_a_week(
 def test_files_whose_workspace_is_gone_are_cleared_away(cast: Cast) -> None:
     imported = uploaded(cast.editor, statements(), cast.workspace)
     cast.workspace.delete()
-    run.sweep(now=NOW())
+    import_run.sweep(now=NOW())
     assert list(upload_files.all_kept()) == [imported.public_id]  # perhaps it is just being uploaded
-    run.sweep(now=NOW() + timedelta(hours=2))
+    import_run.sweep(now=NOW() + timedelta(hours=2))
     assert list(upload_files.all_kept()) == []
 
 
@@ -279,14 +279,14 @@ def test_uploads_are_for_this_user_only_and_have_a_limit(cast: Cast, settings: A
 
 
 def test_uploads_in_a_minute_and_unfinished_ones_are_limited(cast: Cast, settings: Any) -> None:
-    for _ in range(run.MOST_OPEN):
-        run.begin(cast.editor, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
+    for _ in range(import_run.MOST_OPEN):
+        import_run.begin(cast.editor, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
     with pytest.raises(Conflict):
-        run.begin(cast.editor, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
+        import_run.begin(cast.editor, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
     settings.THROTTLES = settings.THROTTLES | {"uploads": 1}
-    run.begin(cast.owner, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
+    import_run.begin(cast.owner, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
     with pytest.raises(TooManyRequests):
-        run.begin(cast.owner, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
+        import_run.begin(cast.owner, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
 
 
 MANY = 100_000

@@ -10,17 +10,17 @@ from django.test import Client
 from django.utils import timezone
 
 from chat.chats import sharing
-from chat.chats.remembering import remember_message
-from chat.doors.mcp.calls import found_shape, shape_of
-from chat.doors.mcp.resources import _of_memory
 from chat.models import Chat, Message, MessageRole
+from chat.programs.mcp.calls import found_shape, shape_of
+from chat.programs.mcp.resources import _of_memory
 from chat.prompting.context import recalled_block
-from chat.prompting.excerpts import excerpt_around
+from chat.prompting.conversation import conversation_of
+from chat.prompting.labels import excerpt_around
 from chat.prompting.provenance import provenance_until
-from chat.prompting.stored import conversation_of
 from chat.tools.memory import recalled, searched
-from chat.turns.mining import load_turn
-from chat.turns.retry import _blank_anew
+from chat.turns.extraction import load_turn
+from chat.turns.remembering import remember_message
+from chat.turns.services import _blank_anew
 from memories.models import Memory
 from memories.recalling.recall import recall
 from memories.recalling.workspace_search import search_workspace

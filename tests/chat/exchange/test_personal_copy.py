@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from chat.exchange.kept_about import ABOUT, HIDDEN, LEFT_OUT
+from chat.exchange.personal_copy import ABOUT, HIDDEN, LEFT_OUT
 from tests.api import Api, error_of, type_password_again
 from tests.conftest import Cast
 from tests.factories import make_asset, make_chat, make_connection, make_key_text, make_memory

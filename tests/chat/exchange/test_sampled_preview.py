@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from chat.exchange import chunk, json_stream, run, transcripts, upload_files, upload_formats
+from chat.exchange import archive, import_run, transcripts, upload_files, upload_formats
 from chat.exchange.preview import with_texts
 from chat.models import Message
 from chat.models.imports import Import, ImportStatus, Searched
@@ -78,7 +78,7 @@ def _is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upload_formats, "SAMPLE", 600)
     monkeypatch.setattr(upload_formats, "SAMPLE_BEGIN", 100)
     monkeypatch.setattr(upload_formats, "ROWS", 20)
-    monkeypatch.setattr(json_stream, "BUFFER", 512)
+    monkeypatch.setattr(archive, "BUFFER", 512)
 
 
 def test_messages_are_read_in_batches(cast: Cast, encoder: Counting) -> None:
@@ -109,11 +109,11 @@ def test_large_export_is_previewed_by_a_sample_and_stored_whole(
     assert f"All of them may hold about {sample.expected}." in page
 
     assert upload_files.upload_of(imported.public_id).exists()
-    run.start(imported, now=timezone.now())
+    import_run.start(imported, now=timezone.now())
     assert not imported.rows.exists()
     progress = []
     with django_capture_on_commit_callbacks(execute=True):
-        while run.advance(imported.pk, seconds=0) == run.Outcome.UNFINISHED:
+        while import_run.advance(imported.pk, seconds=0) == import_run.JobResult.UNFINISHED:
             imported.refresh_from_db()
             progress.append(imported.progress)
     assert progress == sorted(progress) and len(set(progress)) > 3
@@ -135,16 +135,16 @@ def test_killed_worker_goes_on_in_the_middle_of_a_chat(
     whole = uploaded(cast.owner, export(1, SAID[:32]), name="conversations.json")
     expected = whole.foreseen
     if stores:
-        run.start(whole, now=timezone.now())
-        assert run.advance(whole.pk, seconds=60) == run.Outcome.DONE
+        import_run.start(whole, now=timezone.now())
+        assert import_run.advance(whole.pk, seconds=60) == import_run.JobResult.DONE
         whole.refresh_from_db()
         expected = whole.outcomes
     data = export(1, SAID[:32])
-    imported = run.begin(cast.editor, workspace=None, filename="", pieces=[data], now=timezone.now())
+    imported = import_run.begin(cast.editor, workspace=None, filename="", pieces=[data], now=timezone.now())
     if stores:
-        assert run.advance(imported.pk, seconds=60) == run.Outcome.CHECKED
-        run.start(imported, now=timezone.now())
-    real, calls = chunk.keep_rows, []
+        assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.CHECKED
+        import_run.start(imported, now=timezone.now())
+    real, calls = import_run.keep_rows, []
 
     def dies(*args: Any, **how: Any) -> None:
         calls.append(1)
@@ -153,12 +153,12 @@ def test_killed_worker_goes_on_in_the_middle_of_a_chat(
         real(*args, **how)
 
     with monkeypatch.context() as patched:
-        patched.setattr(chunk, "keep_rows", dies)
+        patched.setattr(import_run, "keep_rows", dies)
         with pytest.raises(KeyboardInterrupt):
-            run.advance(imported.pk, seconds=60)
+            import_run.advance(imported.pk, seconds=60)
     imported.refresh_from_db()
     assert (imported.read_count, imported.read_lines) == (0, 40), "two chunks of one chat"
-    run.advance(imported.pk, seconds=60)
+    import_run.advance(imported.pk, seconds=60)
     imported.refresh_from_db()
     assert (imported.outcomes if stores else imported.foreseen) == expected
     if stores:
@@ -172,8 +172,8 @@ def test_what_is_forgotten_before_it_is_stored_does_not_come_in(cast: Cast) -> N
     wanted = with_texts(imported, imported.rows.filter(kind="memory", outcome="new")[:1])[0].text
     forget_memories([make_memory(wanted, cast.editor)], by=cast.editor, now=timezone.now())
     imported.refresh_from_db()
-    run.start(imported, now=timezone.now())
-    assert run.advance(imported.pk, seconds=60) == run.Outcome.DONE
+    import_run.start(imported, now=timezone.now())
+    assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.DONE
     imported.refresh_from_db()
     assert imported.outcomes["memory"]["refused"] >= 1 and imported.outcomes["memory"]["new"] > 1
     assert not Memory.objects.filter(content=wanted).exists()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chat.modes.check import LONGEST_CORRECTION, MOST_FINDINGS, _portions, build_check, read_verdict
+from chat.modes.deep_think import LONGEST_CORRECTION, MOST_FINDINGS, _portions, build_check, read_verdict
 from memories.models import Memory
 from memoryhub.llm.base import Capabilities
 from tests.conftest import Cast

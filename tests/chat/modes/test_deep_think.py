@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from chat.answers.answer_state import close_abandoned, stop_answer
+from chat.answers.state import close_abandoned, stop_answer
 from chat.chats.personal_memories import use_personal
 from chat.models import Chat, Message, MessageStatus, Mode, Step, ToolCall
 from chat.modes import deep_think
@@ -19,8 +19,7 @@ from chat.modes.registry import require_mode
 from chat.prompting.context import room_beside_answer
 from chat.prompting.text import tokens
 from chat.turns import runner
-from chat.turns.begin import begin_turn
-from chat.turns.retry import edit_message, retry_answer
+from chat.turns.services import begin_turn, edit_message, retry_answer
 from chat.turns.turn import close_interrupted
 from memories.models import Memory, Scope
 from memoryhub.errors import Invalid

@@ -13,14 +13,14 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from chat.api.answer_parts import StepJson
+from chat.api.serializers import StepJson
 from chat.api.turns import messages_json
 from chat.models import Chat, Message, Mode, Step
 from chat.models.steps import StepKind
-from chat.pages.transcript import load_transcript
 from chat.turns import stream
-from chat.turns.begin import begin_turn
+from chat.turns.services import begin_turn
 from chat.turns.stream import StreamEvent, follow
+from chat.views.transcript import load_transcript
 from memories.models import Memory, Scope
 from memories.writing.gate import delete_memory
 from tests.api import API, Api, error_of

@@ -11,16 +11,14 @@ import pytest
 from django.db import connections
 from django.utils import timezone
 
-from chat.agents.lanes import work
-from chat.agents.runs import get_run
-from chat.answers.answer_state import stop_answer
+from chat.answers.state import stop_answer
 from chat.models import Message, Run
 from chat.models.runs import STUCK
-from chat.turns.begin import begin_turn
-from chat.turns.planned import go_on_with
-from chat.turns.retry import retry_answer
+from chat.runs.services import get_run
+from chat.runs.worker import work
+from chat.turns.services import begin_turn, go_on_with, retry_answer
 from memories.models import Extraction, Memory
-from tests.chat.agents.test_doors import signed_in
+from tests.chat.runs.test_doors import signed_in
 from tests.chat.turns import test_auto_saved
 from tests.chat.turns.test_auto_saved import mine
 from tests.conftest import Cast

@@ -9,11 +9,10 @@ from django.test import Client
 from django.utils import timezone
 
 from chat.models import Chat, Compaction, Message
-from chat.prompting import compaction
-from chat.prompting.compaction import compact
 from chat.tasks import compact_chat
-from chat.turns import runner
-from chat.turns.begin import begin_turn
+from chat.turns import compaction, runner
+from chat.turns.compaction import compact
+from chat.turns.services import begin_turn
 from memories.models import Extraction, Memory
 from memories.writing.extracting import extract
 from tests.factories import make_chat, make_connection, make_message, make_user

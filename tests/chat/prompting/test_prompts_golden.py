@@ -17,15 +17,13 @@ import pytest
 
 from chat.access import get_chat
 from chat.models import Chat, Compaction, Message
-from chat.modes.check import build_check
-from chat.modes.deep_think import plan_prompt, with_plan
-from chat.prompting.compaction import _summarise
+from chat.modes.deep_think import build_check, plan_prompt, with_plan
 from chat.prompting.context import build_prompt, room_beside_answer
-from chat.prompting.documents import documents_block
+from chat.prompting.conversation import conversation_of
 from chat.prompting.short_term import set_summary, short_term_for, touch
-from chat.prompting.stored import conversation_of
 from chat.tools import tools_for
-from chat.turns.answer_sources import sources_for
+from chat.turns.compaction import _summarise
+from chat.turns.documents import documents_block, sources_for
 from memories.judging.extraction.model import distil_with_model, propose, synthesize
 from memories.models import Memory
 from memories.recalling.ranked_search import Recalled
@@ -428,7 +426,7 @@ BEHIND_THE_SCENES: dict[str, Callable[[Listener], object]] = {
 
 @pytest.mark.parametrize("name", BEHIND_THE_SCENES)
 def test_what_is_asked_behind_the_scenes_is_on_file(name: str) -> None:
-    """Extraction's own is beside its tests in tests/memories/writing, those of runs in tests/chat/agents/golden."""
+    """Extraction's own is beside its tests in tests/memories/writing, those of runs in tests/chat/runs/golden."""
     model = Listener()
     BEHIND_THE_SCENES[name](model)
     found = rendered(model.asked, [])

@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from chat.access import get_chat
-from chat.chats.actions import delete_chat
+from chat.chats.services import delete_chat
 from chat.models import Chat, Message, ShortTermMemory, ToolCall
 from chat.prompting import short_term
 from chat.prompting.short_term import (
@@ -25,7 +25,7 @@ from chat.prompting.short_term import (
 from chat.tools.base import InChat, ToolCaller
 from chat.tools.short_term import Summary, update
 from chat.turns import runner
-from chat.turns.begin import begin_turn
+from chat.turns.services import begin_turn
 from memories.models import Extraction
 from memoryhub.errors import Conflict, Forbidden, Invalid, SecretRefused
 from tests.api import Api

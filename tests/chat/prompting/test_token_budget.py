@@ -19,12 +19,12 @@ from chat.prompting.context import (
     system_text,
     tokens_of_tools,
 )
+from chat.prompting.conversation import conversation_of
 from chat.prompting.short_term import short_term_for
-from chat.prompting.stored import conversation_of
 from chat.prompting.text import tokens
 from chat.tools import OF_AN_AGENT, OF_EVERY_CHAT, tools_for
 from chat.turns import runner
-from chat.turns.begin import begin_turn
+from chat.turns.services import begin_turn
 from memories.models import Memory, Receipt
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.receipts import NO_ROOM

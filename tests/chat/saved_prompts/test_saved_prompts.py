@@ -8,9 +8,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from chat.chats import saved_prompts
+from chat.chats.saved_prompts import variables_of
 from chat.models import SavedPrompt
-from chat.saved_prompts import saved_prompts
-from chat.saved_prompts.saved_prompts import variables_of
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from tests.conftest import Cast
 from tests.factories import make_prompt

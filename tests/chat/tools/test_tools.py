@@ -12,15 +12,14 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from chat.answers.answer_state import stop_answer
+from chat.answers.state import stop_answer
 from chat.models import Chat, Message, MessageStatus, ToolCall, ToolOutcome, ToolStatus
-from chat.prompting.other_chats import live_memory
+from chat.prompting.short_term import live_memory
+from chat.tools import loop as tool_run
 from chat.tools import memory as memory_tools
-from chat.tools import running as tool_run
 from chat.tools.loop import NO_MORE, ROUNDS
 from chat.turns import runner
-from chat.turns.begin import begin_turn
-from chat.turns.retry import retry_answer
+from chat.turns.services import begin_turn, retry_answer
 from memories.models import Memory, Scope
 from memories.recalling import relevance
 from memories.recalling.overview import LINES

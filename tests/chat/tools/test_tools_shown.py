@@ -14,12 +14,12 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from chat.answers.live import live_answer
+from chat.answers.tool_calls import line_of
 from chat.api.turns import messages_json
 from chat.models import Chat, Message, ToolCall, ToolStatus
 from chat.tools import OF_AN_AGENT, OF_EVERY_CHAT
-from chat.tools.shown_calls import line_of
 from chat.turns import stream
-from chat.turns.begin import begin_turn
+from chat.turns.services import begin_turn
 from chat.turns.stream import StreamEvent, follow
 from memories.models import Memory
 from memories.writing.gate import delete_memory

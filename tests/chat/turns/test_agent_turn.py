@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from django.utils import timezone
 
-from chat.chats.actions import set_agent
+from chat.chats.services import set_agent
 from chat.models import Chat, Message
 from chat.turns import runner
-from chat.turns.begin import begin_turn
+from chat.turns.services import begin_turn
 from memories.models import Memory, Scope
 from memories.recalling.receipts import receipt_for
 from tests.factories import make_agent, make_chat, make_memory, make_user

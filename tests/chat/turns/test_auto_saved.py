@@ -11,9 +11,9 @@ import pytest
 from django.utils import timezone
 
 from chat.models import Chat, Message, Mode
-from chat.prompting.compaction import compact
 from chat.turns import runner
-from chat.turns.begin import begin_turn
+from chat.turns.compaction import compact
+from chat.turns.services import begin_turn
 from memories import tasks
 from memories.models import Extraction, Memory, Scope
 from memories.models.extraction import ExtractionStatus

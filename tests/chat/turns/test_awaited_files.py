@@ -12,13 +12,13 @@ from django.db import connections
 from django.test import Client
 from django.utils import timezone
 
-from chat.answers.answer_state import stop_answer
+from chat.answers.state import stop_answer
+from chat.answers.steps import event_of
 from chat.models import Chat, Message, MessageStatus
 from chat.models.steps import StepKind
-from chat.modes.shown_steps import event_of
-from chat.turns import awaited_files, runner
-from chat.turns.begin import begin_turn
-from chat.turns.retry import retry_answer
+from chat.turns import runner
+from chat.turns import turn as awaited_files
+from chat.turns.services import begin_turn, retry_answer
 from tests.api import Api
 from tests.factories import add_member, make_chat, make_user
 from tests.fakes.openai_server import Answer, ScriptedOpenAI

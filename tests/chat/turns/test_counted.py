@@ -11,16 +11,15 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from chat.agents.lanes import work
-from chat.agents.run_request import RunRequest
-from chat.agents.runs import resume_run, start_run
-from chat.chats.forget_chat import forget_chat
+from chat.chats.forgetting import forget_chat
 from chat.models import Chat, Message, MessageStatus, RunStatus
 from chat.modes import research
-from chat.prompting.compaction import compact
+from chat.runs.requests import RunRequest
+from chat.runs.services import resume_run, start_run
+from chat.runs.worker import work
 from chat.turns import runner
-from chat.turns.begin import begin_turn
-from chat.turns.retry import retry_answer
+from chat.turns.compaction import compact
+from chat.turns.services import begin_turn, retry_answer
 from memories.models import Extraction
 from memories.writing.extracting import extract
 from memoryhub.llm.metering import Price

@@ -8,11 +8,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from chat.answers.problems import CUT, CUT_SENTENCE
+from chat.answers.state import CUT, CUT_SENTENCE
 from chat.models import Chat, Compaction, Message, MessageStatus, Mode, ShortTermMemory, ToolCall
 from chat.turns import runner
-from chat.turns.begin import begin_turn
-from chat.turns.retry import continue_answer
+from chat.turns.services import begin_turn, continue_answer
 from memories.models import ReceiptItem
 from memoryhub.errors import Invalid
 from tests.api import Api, error_of

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from chat.rendering.markdown import Budget, render_markdown
-from chat.turns import growing
-from chat.turns.growing import html_so_far, with_html
-from chat.turns.stream import StreamEvent
+from chat.turns import stream
+from chat.turns.stream import StreamEvent, html_so_far, with_html
 
 TEXT = "# Plan 😀\n\n- one\n- **two**\n\n| a | b |\n|--|-:|\n| 1 | 2 |\n\n```python\nprint(1)\n```\n\nDone."
 
@@ -47,8 +46,8 @@ async def collect(found: AsyncGenerator[StreamEvent, None]) -> list[StreamEvent]
 async def test_each_state_is_the_text_so_far_and_the_last_is_the_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(growing, "EVERY", 0.0)
-    monkeypatch.setattr(growing, "REST", 0)
+    monkeypatch.setattr(stream, "EVERY", 0.0)
+    monkeypatch.setattr(stream, "REST", 0)
     events = await collect(with_html(said(*TEXT, pause=0.001)))
     states = applied(events)
     assert len(states) > 20
@@ -94,5 +93,5 @@ def test_too_heavy_or_broken_text_stands_as_it_was_written(monkeypatch: pytest.M
     def fails(*args: Any) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr(growing, "render_markdown", fails)
+    monkeypatch.setattr(stream, "render_markdown", fails)
     assert html_so_far("<i>") == '<pre class="prose__plain">&lt;i&gt;</pre>'

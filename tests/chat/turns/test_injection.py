@@ -16,7 +16,7 @@ from memories.judging.extraction.candidates import render_conversation
 from memories.models import Memory, Receipt
 from memories.recalling.ranked_search import Recalled
 from tests.chat.hostile_memories import HOSTILE
-from tests.chat.pages.test_xss import Page
+from tests.chat.views.test_xss import Page
 from tests.factories import make_chat, make_memory, make_message, make_user
 from workspaces.access import default_workspace
 

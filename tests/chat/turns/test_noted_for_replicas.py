@@ -10,9 +10,9 @@ from asgiref.sync import sync_to_async
 from django.db import connection, connections
 from django.utils import timezone
 
-from chat.doors.mcp.calls import asking
-from chat.doors.mcp.server import call_tool
 from chat.models import MessageRole
+from chat.programs.mcp.calls import asking
+from chat.programs.mcp.server import call_tool
 from chat.turns.stream import follow_for
 from memoryhub.database.replicas import MARGIN, is_pinned, pin_to_primary
 from tests.factories import make_chat, make_key_text, make_message, make_user, make_workspace

@@ -17,11 +17,9 @@ from PIL import Image
 
 from chat.models import Chat, Message, MessageStatus
 from chat.prompting.context import PICTURES_SHARE, build_prompt, tokens_of
-from chat.prompting.conversation import Conversation, Line
-from chat.prompting.prompt_pictures import MOST
-from chat.prompting.stored import conversation_of
+from chat.prompting.conversation import MOST, Conversation, Line, conversation_of
 from chat.turns import runner
-from chat.turns.begin import begin_turn
+from chat.turns.services import begin_turn
 from memoryhub.errors import Invalid
 from memoryhub.llm.base import Capabilities, Picture
 from memoryhub.llm.messages import UNSEEN

@@ -16,7 +16,7 @@ from chat.prompting.context import profile_block
 from chat.prompting.injecting import PROFILE_TOKENS
 from chat.prompting.text import tokens
 from chat.turns import runner
-from chat.turns.begin import begin_turn
+from chat.turns.services import begin_turn
 from memories.models import Memory, Scope
 from memories.recalling.profile import hide_line
 from memories.recalling.ranked_search import Recalled

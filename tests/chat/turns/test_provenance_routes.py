@@ -17,10 +17,10 @@ from chat.prompting import provenance
 from chat.tools.base import ChatTool
 from chat.tools.memory import X_RECALL_MEMORY, X_SAVE_MEMORY, X_WORKSPACE_SEARCH
 from chat.turns import runner
-from chat.turns.answer_sources import sources_for
-from chat.turns.begin import begin_turn
-from chat.turns.mining import load_turn
+from chat.turns.documents import sources_for
+from chat.turns.extraction import load_turn
 from chat.turns.program_turns import load_passing
+from chat.turns.services import begin_turn
 from memories.judging.extraction.candidates import Candidate
 from memories.models import Extraction, Memory, Review
 from memories.writing.gate import Draft

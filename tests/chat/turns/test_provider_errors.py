@@ -9,10 +9,10 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from chat.answers.problems import advice_for, reason_of
+from chat.answers.state import advice_for, reason_of
 from chat.models import Chat, Message, MessageRole, MessageStatus
 from chat.turns import runner
-from chat.turns.begin import begin_turn
+from chat.turns.services import begin_turn
 from memoryhub.llm import errors, openai_errors
 from memoryhub.llm.registry import embedded_endpoint
 from tests.factories import make_chat, make_connection, make_memory, make_message, make_user

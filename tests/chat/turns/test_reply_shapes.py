@@ -12,8 +12,7 @@ from django.utils import timezone
 from chat.models import Chat, Message, ShortTermMemory
 from chat.models.steps import Step
 from chat.turns import runner
-from chat.turns.begin import begin_turn
-from chat.turns.retry import continue_answer, retry_answer
+from chat.turns.services import begin_turn, continue_answer, retry_answer
 from chat.turns.stream import StreamEvent, follow
 from memoryhub.errors import Conflict
 from tests.api import Api

@@ -13,8 +13,8 @@ from chat.models import Chat, Compaction, Message, ToolCall
 from chat.models.steps import Step
 from chat.prompting.short_term import set_summary
 from chat.turns import runner
-from chat.turns.begin import begin_turn
-from chat.turns.mining import load_turn
+from chat.turns.extraction import load_turn
+from chat.turns.services import begin_turn
 from memories import tasks
 from memories.judging.extraction.rules import extract_with_rules
 from memories.models import Extraction, Memory, Receipt, Review, SourceType

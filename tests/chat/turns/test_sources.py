@@ -11,13 +11,12 @@ from django.utils import timezone
 from django.utils.safestring import mark_safe
 
 from chat.models import AnswerSource, Message, MessageRole
-from chat.prompting.documents import documents_block
-from chat.rendering.citations import MOST, with_links
+from chat.rendering.rendered import MOST, with_links
 from chat.tools.base import InChat, ToolCaller, ToolTrouble
 from chat.tools.memory import ToSearch, search
-from chat.turns import answer_sources
-from chat.turns.answer_sources import MOST_CHOSEN, sources_for
-from chat.turns.retry import edit_message
+from chat.turns import documents as answer_sources
+from chat.turns.documents import MOST_CHOSEN, documents_block, sources_for
+from chat.turns.services import edit_message
 from tests.api import Api
 from tests.conftest import Cast
 from tests.factories import HERE, make_chat, make_document, make_message

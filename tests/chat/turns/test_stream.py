@@ -11,7 +11,7 @@ from django.utils import timezone
 from chat.answers.live import live_answer
 from chat.models import Chat, Message
 from chat.turns import runner, stream
-from chat.turns.begin import begin_turn
+from chat.turns.services import begin_turn
 from chat.turns.stream import (
     StreamEvent,
     follow,

@@ -8,13 +8,12 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from chat.answers.answer_state import close_abandoned, stop_answer
 from chat.answers.live import LiveAnswer, being_written, live_answer
-from chat.chats.actions import rename_chat
+from chat.answers.state import close_abandoned, stop_answer
+from chat.chats.services import rename_chat
 from chat.models import Chat, Message, MessageStatus
 from chat.turns import runner
-from chat.turns.begin import begin_turn
-from chat.turns.retry import retry_answer
+from chat.turns.services import begin_turn, retry_answer
 from memories.models import Extraction, Receipt
 from memories.recalling.overview import LINES
 from memories.recalling.receipts import receipt_for

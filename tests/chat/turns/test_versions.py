@@ -12,18 +12,17 @@ from django.utils import timezone
 
 from chat.exchange.export import export
 from chat.models import Chat, Compaction, Message, MessageStatus, ShortTermMemory, ToolCall
-from chat.prompting.compaction import latest_compaction
 from chat.turns import runner
-from chat.turns.begin import begin_turn
-from chat.turns.earlier_versions import (
+from chat.turns.compaction import latest_compaction
+from chat.turns.extraction import load_turn
+from chat.turns.services import begin_turn, edit_message, retry_answer
+from chat.turns.versions import (
     Place,
     bring_back,
     count_versions,
     set_aside,
     versions_of,
 )
-from chat.turns.mining import load_turn
-from chat.turns.retry import edit_message, retry_answer
 from memories.models import Memory, SourceType
 from memoryhub.errors import Conflict, Forbidden, Invalid
 from tests.api import Api

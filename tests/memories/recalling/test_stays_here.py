@@ -12,11 +12,11 @@ import pytest
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from chat.chats.remembering import remember_message
 from chat.models import Chat, Message, MessageRole, ShortTermMemory
-from chat.prompting.compaction import compact
 from chat.prompting.short_term import short_term_for
-from chat.turns.begin import begin_turn
+from chat.turns.compaction import compact
+from chat.turns.remembering import remember_message
+from chat.turns.services import begin_turn
 from memories import tasks
 from memories.models import Memory, Scope, SourceType
 from memories.recalling.recall import recall
@@ -258,7 +258,7 @@ def test_switched_on_in_the_middle_of_a_turn_its_tools_say_no(
 
     chat = make_chat(cast.owner, cast.workspace)
     embedder.respond = switch_and_ask
-    from chat.tools import running as tools_run
+    from chat.tools import loop as tools_run
 
     real = tools_run.get_chat
 

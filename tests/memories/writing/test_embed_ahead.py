@@ -8,8 +8,8 @@ from concurrent.futures import wait
 import pytest
 from django.utils import timezone
 
-from chat.turns import begin
-from chat.turns.begin import begin_turn
+from chat.turns import services
+from chat.turns.services import begin_turn
 from memories.recalling.recall import expect, recall
 from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.errors import EmbedderError
@@ -96,7 +96,7 @@ def test_only_a_turn_that_will_recall_begins_with_it(
     enabled: bool, temporary: bool, begun: int, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected: list[str] = []
-    monkeypatch.setattr(begin, "expect", lambda query, now: expected.append(query))
+    monkeypatch.setattr(services, "expect", lambda query, now: expected.append(query))
     chat = make_chat(cast.owner, cast.workspace, is_temporary=temporary)
     begin_turn(chat, content=QUESTION, by=cast.owner, now=timezone.now(), memory_enabled=enabled)
     assert expected == [QUESTION] * begun

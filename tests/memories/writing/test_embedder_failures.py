@@ -12,8 +12,8 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from chat.chats.proposing import proposal_for
 from chat.exchange.transcripts import Said, Transcript, lines_of
+from chat.turns.remembering import proposal_for
 from memories import tasks
 from memories.recalling.recall import recall
 from memories.writing.gate import Draft, save_memory

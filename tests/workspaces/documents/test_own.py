@@ -14,12 +14,12 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from chat.chats.personal_memories import use_personal, with_personal_of
-from chat.chats.shared_messages import shareable
+from chat.chats.sharing import shareable
 from chat.models import Chat, Message, MessageRole, ToolCall
 from chat.tools.base import ToolCaller, ToolTrouble
 from chat.tools.memory import ToSearch
 from chat.tools.memory import search as search_tool
-from chat.turns.answer_sources import require_documents, sources_for, still_there
+from chat.turns.documents import require_documents, sources_for, still_there
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from memoryhub.llm.errors import ModelNotLocal
 from tests.api import Api

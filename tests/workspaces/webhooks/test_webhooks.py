@@ -13,8 +13,8 @@ from django.utils import timezone
 from django_q.models import OrmQ
 from standardwebhooks import WebhookVerificationError
 
-from chat.agents.run_progress import _end as end_run
 from chat.models.runs import Run
+from chat.runs.progress import _end as end_run
 from memories.forgetting.forget import forget_memories
 from memories.writing.bulk import save_memories
 from memories.writing.changing import restore_memory

@@ -1,0 +1,149 @@
+"""State of an answer (streaming, stopped, abandoned by its process), and the sentences about its errors."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from chat.answers.live import live_answer
+from chat.models import Chat, Message, MessageStatus
+from chat.models.chats import STOPPED_AFTER
+from chat.models.steps import StepKind, StepOutcome
+from memoryhub.kept import kept
+from memoryhub.llm.errors import ModelError
+from workspaces.models import User
+
+STOP_POLL = 0.1  # seconds between looks at an answer that another process is to stop
+
+
+def message_channel(answer_id: str) -> str:
+    return f"message:{answer_id}"
+
+
+def stop_answer(answer: Message, *, by: User, now: datetime) -> Message:
+    """Stop writing; the text so far is kept. Whichever process writes it notices within a second.
+
+    Where another process should be writing, wait until it has stopped, or is given up: three seconds after its last
+    sign of life at most. So the answer is over when this returns, and another can begin.
+    """
+    Message.objects.filter(pk=answer.pk, status=MessageStatus.STREAMING).update(stop_requested=True)
+    live = live_answer(answer.public_id)
+    if live is not None:
+        live.request_stop()
+        return _as_stored(answer)
+    began = time.monotonic()
+    while _as_stored(answer).status == MessageStatus.STREAMING:
+        waited = timedelta(seconds=time.monotonic() - began)
+        if close_abandoned(answer, now=now + waited) or waited > STOPPED_AFTER:
+            return _as_stored(answer)
+        time.sleep(STOP_POLL)
+    return answer
+
+
+def _as_stored(answer: Message) -> Message:
+    answer.refresh_from_db()
+    return answer
+
+
+def reap_abandoned(chat: Chat, *, now: datetime) -> int:
+    """Close answers whose process is gone: the text so far stays, with a reason and a Retry. How many."""
+    streaming = chat.messages.filter(status=MessageStatus.STREAMING)
+    return sum(close_abandoned(answer, now=now) for answer in streaming)
+
+
+def close_abandoned(answer: Message, *, now: datetime) -> bool:
+    if not answer.is_abandoned(now):
+        return False
+    closed = Message.objects.filter(
+        pk=answer.pk, status=MessageStatus.STREAMING, attempt=answer.attempt, beat_at=answer.beat_at
+    ).update(**_as_abandoned(answer, now))
+    answer.steps.filter(outcome="").update(outcome=StepOutcome.STOPPED, finished_at=now)
+    return bool(closed)
+
+
+def show_abandoned(answers: Iterable[Message], *, now: datetime) -> None:
+    """Let abandoned answers read as they will be closed, for a reader that writes nothing."""
+    for answer in answers:
+        if answer.is_abandoned(now):
+            for name, value in _as_abandoned(answer, now).items():
+                setattr(answer, name, value)
+
+
+def _as_abandoned(answer: Message, now: datetime) -> dict[str, Any]:
+    is_whole = answer.steps.filter(kind=StepKind.CHECK).exists()
+    if answer.stop_requested and not is_whole:
+        return {"status": MessageStatus.STOPPED, "finished_at": now}
+    return as_interrupted(is_whole=is_whole, now=now)
+
+
+def as_interrupted(*, is_whole: bool, now: datetime) -> dict[str, Any]:
+    """How an answer is closed whose process ended: one that was only being checked is done."""
+    if is_whole:
+        return {"status": MessageStatus.DONE, "finished_at": now}
+    return {
+        "status": MessageStatus.FAILED,
+        "error_code": "interrupted",
+        "error": kept("The server stopped in the middle of this answer.", "Your message is saved."),
+        "finished_at": now,
+    }
+
+
+CUT = "length"  # error_code of an answer that is done as far as it goes
+CUT_SENTENCE = kept("The answer reached the length limit of one reply.")
+PLAN = "plan_waits"  # error_code of an answer that is done as far as its plan, which a person looks at
+PLAN_SENTENCE = kept("The plan waits for you: change it or start the research.")
+SAVED = kept("Your message is saved.")
+SAVED_SO_FAR = kept("Your message and the text so far are saved.")
+BROKEN = kept("Something went wrong here.")
+
+
+def reason_of(error: ModelError, *, has_text: bool) -> str:
+    """What went wrong and what is safe: kept with the answer in English, translated on the page and over REST."""
+    parts = [str(error), _asked_to_wait(error.retry_after), SAVED_SO_FAR if has_text else SAVED]
+    return " ".join(filter(None, parts))
+
+
+def _asked_to_wait(seconds: float | None) -> str:
+    if seconds is None or seconds < 1:
+        return ""
+    if seconds < 90:
+        return kept("It asks to wait %s s.") % math.ceil(seconds)
+    if (minutes := math.ceil(seconds / 60)) < 90:
+        return kept("It asks to wait %s min.") % minutes
+    return kept("It asks to wait for more than an hour.")
+
+
+def advice_for(code: str) -> str:
+    """What to do about a failure of this code, on the page; empty where Retry says it all."""
+    elsewhere = _("Or choose another model beside the title.")
+    put_right = _("The person who set up the connection can fix and test it.")
+    advice = {
+        CUT: _("Continue lets the model go on from there."),
+        "model_refused": f"{put_right} {elsewhere}",
+        "model_not_found": f"{put_right} {elsewhere}",
+        "model_moved": f"{put_right} {elsewhere}",
+        "model_address_refused": f"{put_right} {elsewhere}",
+        "model_bad_request": f"{put_right} {elsewhere}",
+        "model_rate_limited": _("Retry after a while.") + f" {elsewhere}",
+        "no_model": elsewhere,
+        "model_unavailable": _("Retried without success. Try again shortly.") + f" {elsewhere}",
+        "model_timeout": _("Retry when it is less busy.") + f" {elsewhere}",
+        "model_cut": _("Retry regenerates the answer."),
+        "model_bad_reply": _("Retry.") + f" {elsewhere}",
+        "content_filtered": _("Rephrase it: the same message will most likely be filtered again.")
+        + f" {elsewhere}",
+        "model_context_overflow": _(
+            "Less of the conversation has already been tried. Shorten your message, start a new chat, or choose a "
+            "model with a larger context beside the title."
+        ),
+        "model_not_local": _(
+            "Nothing was sent to it. Choose a model marked local beside the title; an owner of the workspace can "
+            "change what may leave."
+        ),
+    }
+    return advice.get(code, "")

@@ -1,0 +1,166 @@
+"""REST endpoints of the memories and the running summary of one chat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chat.access import get_chat, get_message
+from chat.api.serializers import ChatMemoriesJson, ChatMemoryBody, ProposalJson, RememberedJson
+from chat.models import SUMMARY_LENGTH, ShortTermMemory
+from chat.prompting.short_term import live_memory, set_summary
+from chat.turns.remembering import proposal_for, remember_message, remember_text
+from memories.access import get_memory
+from memories.api.queries import described, memory_response
+from memories.api.saving import change_memory, delete_memory, save_once, saved_response
+from memories.api.serializers import MemoryJson, MemoryUpdate
+from memories.models import Memory
+from memories.writing.extracting import rerun
+from memoryhub.errors import NotFound
+from workspaces.api.base import ETAG, IF_MATCH, ApiView
+from workspaces.api.fields import Body, Moment, Text
+from workspaces.api.idempotency import ONCE
+from workspaces.api.schema import documented_under
+from workspaces.api.serializers import PersonJson
+from workspaces.models import Role
+
+documented = documented_under("chat memories")
+
+
+class ChatMemoryCreate(ApiView):
+    @documented(
+        "chat_memories_create",
+        {201: RememberedJson, 200: RememberedJson},
+        body=ChatMemoryBody,
+        headers=[*ONCE, ETAG],
+    )
+    def post(self, request: Request, chat_id: str) -> Response:
+        """Remember a message or a text.
+
+        Send `messageId`, `content` or both. The memory belongs to the chat's workspace. 200 with `duplicate: true` if
+        it is already known; 422 with code `secret` for a credential, or with code `sensitive` for a personal number
+        sent without `confirm: true`; 422 for a message with nothing to remember ("OK."). Of a message that also asks,
+        the statement is taken; a pure question is stored as it is, and `proposal` suggests a better `content`. With
+        `synthesize` the model first rewrites the text as one statement, and you wait for it; if the model is too small
+        for that, or fails, the text is stored unchanged and `synthesized` is false.
+        """
+        chat = get_chat(self.person, chat_id, need=Role.EDITOR)
+        body = self.body(ChatMemoryBody)
+        who: dict[str, Any] = {"by": self.person, "now": timezone.now()}
+        if "messageId" in body:
+            _, message = get_message(self.person, chat_id, body.pop("messageId"), need=Role.EDITOR)
+            saved = save_once(self, lambda: remember_message(message, **who, **body))
+        else:
+            saved = save_once(self, lambda: remember_text(chat, **who, **body))
+        return saved_response(saved, synthesized=bool(saved.memory.source_details.get("synthesized")))
+
+
+class MessageProposal(ApiView):
+    @documented("chat_memories_propose", ProposalJson)
+    def post(self, request: Request, chat_id: str, message_id: str) -> Response:
+        """Propose a statement to remember.
+
+        For a message that is none itself, such as a question or an answer: what of it is worth remembering, to be
+        edited and sent as `content`. Stores nothing. Written by the model where it is able to, and you wait for it.
+        """
+        _, message = get_message(self.person, chat_id, message_id, need=Role.EDITOR)
+        return Response(ProposalJson(proposal_for(message, by=self.person)).data)
+
+
+class ChatMemoryList(ApiView):
+    @documented("chat_memories_list", ChatMemoriesJson)
+    def get(self, request: Request, chat_id: str) -> Response:
+        """List the memories of a chat.
+
+        Memories that came from this chat, newest first, all at once.
+        """
+        chat = get_chat(self.person, chat_id)
+        memories = Memory.objects.visible_to(self.person).live().filter(source_chat_id=chat.public_id)
+        return Response({"memories": MemoryJson(described(memories), many=True).data})
+
+
+class ChatMemoryView(ApiView):
+    """One memory, found inside the chat it came from."""
+
+    def memory(self, chat_id: str, memory_id: str) -> Memory:
+        chat = get_chat(self.person, chat_id)
+        memory = get_memory(self.person, memory_id, need=Role.EDITOR)
+        if memory.source_chat_id != chat.public_id:
+            raise NotFound(_("There is no such memory in this chat."))
+        return memory
+
+
+class ChatMemoryDetail(ChatMemoryView):
+    @documented("chat_memories_update", MemoryJson, body=MemoryUpdate, headers=[*ONCE, ETAG, IF_MATCH])
+    def patch(self, request: Request, chat_id: str, memory_id: str) -> Response:
+        """Change a memory of a chat.
+
+        Fields you leave out stay as they are. New content is embedded again. 409 if the key is taken, or with code
+        `stale`.
+        """
+        return change_memory(self, self.memory(chat_id, memory_id))
+
+    @documented("chat_memories_delete", headers=[IF_MATCH])
+    def delete(self, request: Request, chat_id: str, memory_id: str) -> Response:
+        """Delete a memory of a chat.
+
+        It disappears from every list, count and recall at once; `restore` in the workspace brings it back.
+        """
+        return delete_memory(self, self.memory(chat_id, memory_id))
+
+
+class RerunExtraction(ChatMemoryView):
+    @documented("chat_memories_rerun_extraction", {202: MemoryJson}, headers=[ETAG], errors=[409])
+    def post(self, request: Request, chat_id: str, memory_id: str) -> Response:
+        """Run the extraction of a memory again.
+
+        Writes the summary, and content that was synthesised, again from the source message. Runs in the background: the
+        answer is the memory as it is now. 409 if it has no source message.
+        """
+        memory = self.memory(chat_id, memory_id)
+        rerun(memory, by=self.person, now=timezone.now())
+        return memory_response(memory, status=status.HTTP_202_ACCEPTED)
+
+
+of_chats = documented_under("chats")
+
+
+class ShortTermJson(serializers.Serializer[Any]):
+    example = {"summary": "Plans a walk in the hills on May 1 with Anna; the train is still open."}
+    summary = serializers.CharField(help_text="Empty: there is none, or it has expired.")
+    summarised_by = PersonJson(allow_null=True, help_text="Who wrote it; null: the model, or nobody.")
+    summarised_at = Moment(allow_null=True)
+    expires_at = Moment(allow_null=True, help_text="When it is over; every turn with memory on puts it off.")
+
+
+class ShortTermChanges(Body):
+    example = {"summary": "Plans a walk in the hills on May 1 with Anna; the train is still open."}
+    summary = Text(max_length=SUMMARY_LENGTH, allow_blank=True, help_text="Empty: takes it away.")
+
+
+class ShortTermView(ApiView):
+    @of_chats("short_term_get", ShortTermJson)
+    def get(self, request: Request, chat_id: str) -> Response:
+        """Read the running summary of a chat.
+
+        What the chat is about right now. The model keeps it up to date if it can call tools, and other recent chats are
+        told about it.
+        """
+        found = live_memory(get_chat(self.person, chat_id), self.person, now=timezone.now())
+        return Response(ShortTermJson(found or ShortTermMemory()).data)
+
+    @of_chats("short_term_update", ShortTermJson, body=ShortTermChanges, errors=[409])
+    def patch(self, request: Request, chat_id: str) -> Response:
+        """Write the running summary of a chat.
+
+        Replaces the current summary. 409 in a temporary chat, which keeps nothing.
+        """
+        chat = get_chat(self.person, chat_id, need=Role.EDITOR)
+        body = self.body(ShortTermChanges)
+        row = set_summary(chat, body["summary"], by=self.person, now=timezone.now())
+        return Response(ShortTermJson(row).data)

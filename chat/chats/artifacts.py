@@ -1,0 +1,98 @@
+"""Saving an answer, or a code block or table of it, as an artifact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils.translation import gettext as _
+
+from chat.chats.personal_memories import home_of
+from chat.models import Message, MessageRole, MessageStatus
+from chat.rendering.markdown import Budget, TooHeavy, parsed
+from chat.rendering.rendered import MESSAGE_STEPS
+from memoryhub.errors import Conflict, Invalid, NotFound
+from workspaces.artifacts import Source, Written, keep
+from workspaces.models import Artifact, ArtifactKind, User
+from workspaces.models.artifacts import LANGUAGE_LENGTH, TITLE_LENGTH
+
+MARKDOWN = {"markdown", "md"}
+
+
+@dataclass(frozen=True)
+class Block:
+    """``heading`` is the nearest above it."""
+
+    kind: str
+    content: str
+    language: str = ""
+    heading: str = ""
+
+
+def blocks_of(text: str, budget: Budget) -> list[Block]:
+    """In the order in which they stand, as a page shows them. Raises TooHeavy."""
+    lines, found, heading = text.split("\n"), list[Block](), ""
+    tokens = parsed(text, budget)
+    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        if token.type == "heading_open" and following is not None:
+            heading = following.content.strip("*_` ")
+        elif token.type in ("fence", "code_block"):
+            found.append(_code(token.content, token.info.split(":")[0].strip().lower(), heading))
+        elif token.type == "table_open" and token.map:
+            rows = "\n".join(line.strip().removeprefix(">").strip() for line in lines[slice(*token.map)])
+            found.append(Block(ArtifactKind.TABLE, rows, heading=heading))
+    return found
+
+
+def _code(content: str, language: str, heading: str) -> Block:
+    begins = content.lstrip()[:15].lower()
+    if language == "html" or (not language and begins.startswith(("<!doctype html", "<html"))):
+        return Block(ArtifactKind.HTML, content, heading=heading)
+    if language in MARKDOWN:
+        return Block(ArtifactKind.MARKDOWN, content, heading=heading)
+    return Block(ArtifactKind.CODE, content, language.split()[0] if language else "", heading)
+
+
+def keep_answer(
+    answer: Message, *, block: int | None = None, by: User, now: datetime, confirmed: bool = False
+) -> Artifact:
+    """The whole answer as a text, or its code or table with this number, from 0 in the order in which they stand.
+
+    Of a chat that only its creator sees it is theirs alone, and so is what rests on something personal. Raises
+    NotFound where there is no such piece, Conflict while the answer is being written, and what ``artifacts.keep``
+    raises.
+    """
+    if answer.role != MessageRole.ASSISTANT or not answer.content.strip():
+        raise NotFound(_("Only answers can be kept."))
+    if answer.status == MessageStatus.STREAMING:
+        raise Conflict(_("The answer is still being written."))
+    chat = answer.chat
+    workspace, personal = home_of(chat, by, rests_on=answer)
+    piece = Block(ArtifactKind.MARKDOWN, answer.content) if block is None else _piece(answer, block)
+    return keep(
+        workspace,
+        Written(_title(piece, chat.title), piece.content, piece.language[:LANGUAGE_LENGTH]),
+        kind=piece.kind,
+        by=by,
+        now=now,
+        source=Source(chat.public_id, answer.public_id),
+        personal=personal,
+        confirmed=confirmed,
+    )
+
+
+def _piece(answer: Message, number: int) -> Block:
+    try:
+        found = blocks_of(answer.content, Budget(MESSAGE_STEPS))
+    except TooHeavy:
+        raise Invalid(_("This answer is too complex to be split. Keep all of it instead.")) from None
+    if not 0 <= number < len(found):
+        raise NotFound(_("There is no such piece in this answer."))
+    return found[number]
+
+
+def _title(piece: Block, chat_title: str) -> str:
+    first = next((line.strip("#*_`>| ") for line in piece.content.splitlines() if line.strip("#*_`>| ")), "")
+    title = piece.heading or (first if piece.kind == ArtifactKind.MARKDOWN else chat_title) or first
+    cleaned = " ".join("".join(sign if sign.isprintable() else " " for sign in title).split())
+    return cleaned[: TITLE_LENGTH // 2] or "Untitled"

@@ -1,0 +1,194 @@
+"""Actions on chats, and events for open pages. Each checks the right that its caller cannot know."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from django.db import transaction
+from django.dispatch import Signal
+from django.utils.translation import gettext as _
+
+from chat.chats.personal_memories import use_personal
+from chat.models import TITLE_LENGTH, Chat, ShareLink
+from memories.writing.drafts import UNSTORABLE, cut_at_word
+from memoryhub import events
+from memoryhub.errors import Forbidden, Invalid, NotFound
+from workspaces.access import role_in
+from workspaces.audit import Verb, record
+from workspaces.connections import choose_connection
+from workspaces.models import Agent, Role, User, Workspace
+from workspaces.models.connections import Connection
+from workspaces.quotas import require_room
+from workspaces.retention import is_overdue
+
+made_private = Signal()  # arguments: chat, now; sent within the transaction
+
+
+def create_chat(
+    *,
+    workspace: Workspace,
+    by: User,
+    now: datetime,
+    title: str = "",
+    agent: Agent | None = None,
+    connection: Connection | None = None,
+    memory_enabled: bool | None = None,
+    is_private: bool = False,
+    is_temporary: bool = False,
+    use_personal_memories: bool = False,
+) -> Chat:
+    """Raises Invalid for its title, and QuotaReached for who has as many as one person may."""
+    require_room("chats", by)
+    chat = Chat.objects.create(
+        workspace=workspace,
+        created_by=by,
+        title=_clean_title(title),
+        agent=agent,
+        connection=connection,
+        memory_enabled=memory_enabled,
+        is_private=is_private,
+        is_temporary=is_temporary,
+        created_at=now,
+        active_at=now,
+    )
+    if use_personal_memories:
+        use_personal(chat, allowed=True, by=by)
+    announce(chat)
+    return chat
+
+
+def rename_chat(chat: Chat, *, title: str, by: User) -> Chat:
+    title = _clean_title(title)
+    if not title:
+        raise Invalid(
+            _("Give the chat a title."), fields={"title": _("is required: 1 to %s characters") % TITLE_LENGTH}
+        )
+    chat.title = title
+    chat.save(update_fields=["title"])
+    announce(chat)
+    return chat
+
+
+def set_chat_memory(chat: Chat, *, enabled: bool | None, by: User) -> Chat:
+    """The Memory chip of this chat; None goes back to the person's default."""
+    chat.memory_enabled = enabled
+    chat.save(update_fields=["memory_enabled"])
+    return chat
+
+
+def set_agent(chat: Chat, *, agent: Agent | None, by: User) -> Chat:
+    """Which assistant of its workspace answers from now on; None: none in particular."""
+    chat.agent = agent
+    chat.save(update_fields=["agent"])
+    return chat
+
+
+def set_connection(chat: Chat, *, connection_id: str | None, by: User) -> Chat:
+    """Which model answers from now on; None or nothing: the workspace's. Invalid for one that cannot be chosen here."""
+    chosen = choose_connection(chat.workspace, connection_id, by=by) if connection_id else None
+    chat.connection = chosen
+    chat.save(update_fields=["connection"])
+    return chat
+
+
+def set_private(chat: Chat, *, is_private: bool, by: User, now: datetime) -> Chat:
+    """With the research done in it and what was made of that, and closing its links. A run that is not of a chat stays
+    as it is; one of somebody who reads the chat no more is stopped.
+    """
+    if chat.created_by_id != by.pk:
+        raise Forbidden(_("Only the person who started a chat can make it private or shared."))
+    with transaction.atomic():
+        announce(chat)  # still as it was: the pages of those who could see it look again, too
+        place = audit_place(chat)
+        if chat.is_private and not is_private:  # whoever reads it now, nobody was asked about them
+            chat.personal_of.clear()
+            chat.opened_at = now
+        chat.is_private = is_private
+        chat.save(update_fields=["is_private", "opened_at"])
+        # What a run was told while its person alone read it stays theirs.
+        runs = chat.runs.all() if is_private else chat.runs.filter(held_personal=False)
+        runs.update(is_private=is_private)
+        if is_private:  # whoever has a link to it is not among those who read it now
+            if closed := ShareLink.objects.filter(chat=chat).delete()[0]:
+                words = {"links": closed}
+                record(Verb.LINK_CLOSED, by=by, workspace=place, target=chat.public_id, details=words)
+            made_private.send(Chat, chat=chat, now=now)
+        announce(chat)
+    return chat
+
+
+def delete_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
+    """Soft. Its memories stay: they belong to the workspace. Twice does nothing more."""
+    require_own(chat, by)
+    with transaction.atomic():
+        if take_out(chat, now=now):
+            record(Verb.CHAT_DELETED, by=by, workspace=audit_place(chat), target=chat.public_id)
+    return chat
+
+
+def take_out(chat: Chat, *, now: datetime) -> bool:
+    """The deleting itself, for whoever knows that it may go; whether it was there."""
+    was_live = bool(Chat.objects.filter(pk=chat.pk, deleted_at=None).update(deleted_at=now))
+    chat.deleted_at = chat.deleted_at or now
+    announce(chat)
+    return was_live
+
+
+def audit_place(chat: Chat) -> Workspace | None:
+    """Whose owners are told what became of the chat: nobody's, if only its creator may see it."""
+    return None if chat.is_private or chat.is_temporary else chat.workspace
+
+
+def restore_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
+    require_own(chat, by)
+    if is_overdue("chats", chat.workspace, chat.active_at, now=now):
+        chat.active_at = now  # else it would go again at once
+    with transaction.atomic():
+        if not Chat.objects.filter(pk=chat.pk).update(deleted_at=None, active_at=chat.active_at):
+            raise NotFound(_("This chat has since been forgotten for good."))
+        if chat.deleted_at is not None:
+            record(Verb.CHAT_RESTORED, by=by, workspace=audit_place(chat), target=chat.public_id)
+    chat.deleted_at = None
+    announce(chat)
+    return chat
+
+
+def announce(chat: Chat) -> None:
+    """Tell open pages that the list of chats changed; a private chat concerns its creator's pages alone."""
+    hidden = chat.is_private or chat.is_temporary
+    channel = f"user:{chat.created_by.public_id}" if hidden else f"workspace:{chat.workspace.public_id}"
+    data = {"workspace_id": chat.workspace.public_id, "chat_id": chat.public_id}
+    events.publish(channel, "chat.changed", data)
+
+
+def require_own(chat: Chat, by: User) -> None:
+    if chat.created_by_id != by.pk and role_in(by, chat.workspace) != Role.OWNER:
+        raise Forbidden(_("Only the person who started a chat or an owner of the workspace can delete it."))
+
+
+def _clean_title(title: str) -> str:
+    title = " ".join(UNSTORABLE.sub("", title).split())
+    if len(title) > TITLE_LENGTH:
+        raise Invalid(
+            _("The title is too long."), fields={"title": _("may have at most %s characters") % TITLE_LENGTH}
+        )
+    return title
+
+
+TITLE_FROM_MESSAGE = 60
+
+
+def title_from(content: str) -> str:
+    return cut_at_word(" ".join(content.split()), TITLE_FROM_MESSAGE)
+
+
+LONG = 10.0  # seconds
+
+
+def tell_done(user: User, kind: Literal["answer", "run"], url: str, *, took: float) -> None:
+    """Their pages, and nobody else's: that something is done and where, never what. Within the transaction in which it
+    is; nothing where nobody had to wait. One statement.
+    """
+    if took >= LONG:
+        events.publish(f"user:{user.public_id}", "work.done", {"kind": kind, "url": url})

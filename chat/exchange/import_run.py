@@ -1,0 +1,448 @@
+"""The states of an import: uploaded, checked, stored, stopped, resumed, removed.
+
+Both passes read the file a chunk at a time. A chunk is one transaction that also stores its position: after a killed
+worker the job continues behind the last complete chunk, and no row is stored twice.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+
+from django.db import transaction
+from django.db.models import F, Max
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django_q.tasks import async_task
+
+from chat.exchange import upload_files, upload_formats
+from chat.exchange.conversations import take_chats, take_messages, take_receipts
+from chat.exchange.files import take_artifacts, take_documents
+from chat.exchange.import_places import Places
+from chat.exchange.lines import Chunk, Record, forget_lines, read_chunk
+from chat.exchange.memories import NoVectors, Read, read_memories, take_memories
+from chat.models.imports import MAX_ATTEMPTS, Import, ImportKind, ImportRow, ImportStatus, Outcome
+from memories.models import Memory, SourceType
+from memories.writing import refusal_counts
+from memoryhub.database.locks import alone
+from memoryhub.errors import Conflict, DomainError, Invalid, NotFound
+from memoryhub.ids import new_id
+from memoryhub.kept import kept
+from memoryhub.languages import grouped
+from workspaces.access import default_workspace, get_workspace
+from workspaces.audit import Verb, record
+from workspaces.models import Role, User, Workspace
+from workspaces.quotas import QuotaReached, require_room, spend
+
+COUNTED = ("workspace", "agent", "chat", "message", "memory", "document", "artifact", "receipt")
+ROW_FOR_EACH = {
+    "workspace",
+    "agent",
+    "chat",
+    "memory",
+    "document",
+    "artifact",
+}  # of the others only those that are refused
+
+Counts = dict[str, dict[str, int]]
+
+
+def read_ahead(imported: Import, records: list[Record], *, now: datetime) -> list[Read]:
+    """The part that may wait for a model, so before the transaction: the memories with their vectors."""
+    native = imported.kind == ImportKind.MEMORYHUB
+    compares = not native or imported.checked_at is not None
+    places = Places(imported, now=now, stores=False)
+    return read_memories(_of(records, "memory"), places, embed=compares and imported.takes_memories)
+
+
+def take(imported: Import, records: list[Record], read: list[Read], *, now: datetime, stores: bool) -> None:
+    """Settle each record's outcome, and with ``stores`` store what is new. Part of the caller's transaction."""
+    places = Places(imported, now=now, stores=stores)
+    places.add_workspaces(_of(records, "workspace"))
+    places.add_agents(_of(records, "agent"))
+    take_documents(_of(records, "document"), places)
+    if imported.takes_chats:
+        take_chats(_of(records, "chat"), places)
+        take_messages(_of(records, "message"), places)
+    take_artifacts(_of(records, "artifact"), places)
+    if imported.takes_memories:
+        native = imported.kind == ImportKind.MEMORYHUB
+        take_memories(read, places, native=native, newest=imported.newest_memory, rows=imported.rows.all())
+    if imported.takes_chats and imported.takes_memories:
+        take_receipts(_of(records, "receipt"), places)
+    imported.places = places.known
+
+
+def count(counts: Counts, imported: Import, records: list[Record]) -> None:
+    """Add these to {kind: {outcome: number}}. What was not to be taken is not counted."""
+    for each in records:
+        if each.kind != "header" and not _is_left(imported, each):
+            of_kind = counts.setdefault(each.kind or "other", dict.fromkeys(Outcome.values, 0))
+            of_kind[each.outcome] += 1
+
+
+def searched(imported: Import, piece: Chunk) -> dict[str, int]:
+    """How many messages were searched up to this chunk, with the statements that are new."""
+    if piece.searched is None or not piece.searched.messages:
+        return imported.searched
+    found = imported.searched.get("found", 0)
+    found += sum(
+        record.kind == "memory" and record.is_new and "source_message_id" in record.line
+        for record in piece.records
+    )
+    return asdict(replace(piece.searched, found=found))
+
+
+def count_refusals(imported: Import, records: list[Record], *, now: datetime) -> None:
+    """For the dashboard: what the gate's rules refused while looking, in the workspace chosen or the person's own."""
+    refused = [record.refusal for record in records if record.refusal is not None]
+    if refused:
+        place = imported.workspace or default_workspace(imported.user)
+        refusal_counts.note_all(refused, place.pk, SourceType.IMPORT, now)
+
+
+def keep_rows(imported: Import, records: list[Record], *, stored: bool) -> None:
+    """What would become of these lines; with ``stored``, in its place what did. One query."""
+    told = ["outcome", "reason", "duplicate_of", "same_as", "became"]
+    ImportRow.objects.bulk_create(
+        (
+            ImportRow(
+                of=imported,
+                number=record.number,
+                offset=record.offset,
+                kind=record.kind or "other",
+                outcome=record.outcome,
+                reason=record.reason,
+                duplicate_of=record.duplicate_of,
+                became=record.became if stored else "",
+                same_as=record.same_as,
+                fingerprint=record.fingerprint,
+            )
+            for record in records
+            if (record.kind in ROW_FOR_EACH or record.outcome == Outcome.REFUSED)
+            and not (stored and _is_left(imported, record))
+        ),
+        update_conflicts=True,
+        unique_fields=["of", "number"],
+        update_fields=told,
+    )
+
+
+def _of(records: list[Record], kind: str) -> list[Record]:
+    return [record for record in records if record.kind == kind and record.is_new]
+
+
+def _is_left(imported: Import, record: Record) -> bool:
+    kinds: dict[str, bool] = defaultdict(lambda: True)
+    kinds |= {
+        "memory": imported.takes_memories,
+        "chat": imported.takes_chats,
+        "message": imported.takes_chats,
+    }
+    kinds["receipt"] = imported.takes_chats and imported.takes_memories
+    return not kinds[record.kind]
+
+
+logger = logging.getLogger(__name__)
+LOCK = "chat.exchange"
+ORPHANED = timedelta(hours=1)
+MOST_OPEN = 20  # of one person, so that a disk cannot be filled file by file
+
+
+class JobResult(StrEnum):
+    NOTHING = "nothing to do"
+    ELSEWHERE = "another process is at it"
+    UNFINISHED = "unfinished"
+    WAITING = "the embedder does not answer"
+    FULL = "the person may have no more"
+    FAILED = "failed"
+    CHECKED = "checked"
+    DONE = "done"
+
+
+def begin(
+    user: User, *, workspace: Workspace | None, filename: str, pieces: Iterable[bytes], now: datetime
+) -> Import:
+    """Keep an upload and have it looked at in the background. Without a workspace each of the file's goes to its own.
+
+    Raises TooLarge, Invalid for a file that is none we know, Forbidden for viewers, Conflict for too many at once,
+    QuotaReached.
+    """
+    if workspace is not None:
+        get_workspace(user, workspace.public_id, need=Role.EDITOR)
+    unfinished = Import.objects.of(user).exclude(status__in=[ImportStatus.DONE, ImportStatus.FAILED])
+    if unfinished.count() >= MOST_OPEN:
+        raise Conflict(_("You have %s unfinished imports. Finish or delete one first.") % MOST_OPEN)
+    spend("uploads", user, now=now)
+    require_room("bytes", user)  # before anything is written; with its size once that is known
+    public_id = new_id("imp")
+    path = upload_files.keep_upload(public_id, pieces)
+    try:
+        require_room("bytes", user, path.stat().st_size)
+        upload_formats.make_utf8(path)
+        imported = Import.objects.create(
+            public_id=public_id,
+            user=user,
+            workspace=workspace,
+            filename=_clean_name(filename),
+            kind=upload_formats.recognise(path),
+            size=path.stat().st_size,
+            created_at=now,
+            progressed_at=now,
+        )
+    except BaseException:
+        upload_files.remove(public_id)
+        raise
+    _queue(imported)
+    return imported
+
+
+def get_import(user: User, public_id: str) -> Import:
+    """NotFound for everybody but who uploaded it."""
+    imported = Import.objects.of(user).select_related("workspace").filter(public_id=public_id).first()
+    if imported is None:
+        raise NotFound(_("This import does not exist, or you do not have access to it."))
+    return imported
+
+
+def start(
+    imported: Import, *, now: datetime, takes_chats: bool = True, takes_memories: bool = True
+) -> Import:
+    """Store what the preview showed, in the background. Conflict while the file is still being looked at."""
+    with transaction.atomic():
+        locked = _locked(imported)
+        if locked.status != ImportStatus.PREVIEW or locked.checked_at is None:
+            raise Conflict(_("This import is not waiting to be started."))
+        if not takes_chats and not takes_memories:
+            raise Invalid(
+                _("Choose chats, memories or both."), fields={"takes_memories": _("nothing is chosen")}
+            )
+        locked.takes_chats, locked.takes_memories = takes_chats, takes_memories
+        locked.status, locked.places, locked.attempts = ImportStatus.RUNNING, {}, 0
+        locked.newest_memory = Memory.objects.aggregate(newest=Max("pk"))["newest"] or 0
+        locked.progressed_at, locked.began_at = now, None
+        if locked.sample:  # the upload is read again, and all of it searched
+            locked.rows.all().delete()
+            locked.looked_bytes = locked.looked_lines = 0
+            locked.read_bytes = locked.read_count = locked.read_lines = 0
+        locked.save()
+        _queue(locked)
+    return locked
+
+
+def stop(imported: Import, *, now: datetime) -> Import:
+    """Store no further until it is resumed. What was stored stays."""
+    with transaction.atomic():
+        locked = _locked(imported)
+        if locked.status != ImportStatus.RUNNING:
+            raise Conflict(_("This import is not running."))
+        locked.status, locked.progressed_at = ImportStatus.STOPPED, now
+        locked.save(update_fields=["status", "progressed_at"])
+    return locked
+
+
+def resume(imported: Import, *, now: datetime) -> Import:
+    """Go on where it was stopped."""
+    with transaction.atomic():
+        locked = _locked(imported)
+        if locked.status != ImportStatus.STOPPED:
+            raise Conflict(_("This import is not stopped."))
+        locked.status, locked.progressed_at, locked.attempts, locked.error = ImportStatus.RUNNING, now, 0, ""
+        locked.began_at = None
+        locked.save(update_fields=["status", "progressed_at", "attempts", "error", "began_at"])
+        _queue(locked)
+    return locked
+
+
+def delete(imported: Import) -> None:
+    """Forget the upload and its preview. What it stored stays."""
+    with transaction.atomic():
+        Import.objects.filter(pk=imported.pk).delete()
+        transaction.on_commit(lambda: upload_files.remove(imported.public_id))
+
+
+def advance(import_id: int, *, seconds: float) -> JobResult:
+    """Look or store for about so many seconds. One process at a time; every chunk is kept, whenever this ends."""
+    with alone(LOCK, import_id) as is_alone:
+        if not is_alone:
+            return JobResult.ELSEWHERE
+        found = Import.objects.at_work().filter(pk=import_id)
+        imported = found.select_related("user", "workspace").first()  # whether they see it any more or not
+        if imported is None:
+            return JobResult.NOTHING
+        if imported.attempts >= MAX_ATTEMPTS:
+            return _fail(
+                imported,
+                kept("It could not be read beyond line %s, several times.") % grouped(_line(imported)),
+            )
+        Import.objects.filter(pk=imported.pk).update(attempts=F("attempts") + 1)
+        try:
+            return _go_through(imported, time.monotonic() + seconds)
+        except QuotaReached as error:
+            return _halt(imported, error.message)
+        except NoVectors:
+            return _wait(imported, kept("The embedding model does not answer."))
+        except DomainError as error:
+            return _fail(imported, error.message)
+
+
+def sweep(*, now: datetime) -> int:
+    """Queue what no job is doing, clear away what nobody finished; how many are at work."""
+    waiting = list(Import.objects.at_work())
+    for imported in waiting:
+        with alone(LOCK, imported.pk) as is_alone:
+            if is_alone:
+                _queue(imported)
+    for imported in Import.objects.expired(now):
+        if imported.status in (ImportStatus.DONE, ImportStatus.FAILED):
+            imported.rows.all().delete()
+            upload_files.remove(imported.public_id)
+        else:
+            delete(imported)
+    _clear_orphans(now)
+    return len(waiting)
+
+
+def path_of(imported: Import) -> Path:
+    """The file of lines: the upload itself, if it is an export of ours."""
+    native = imported.kind == ImportKind.MEMORYHUB
+    return upload_files.upload_of(imported.public_id) if native else upload_files.lines_of(imported.public_id)
+
+
+def _go_through(imported: Import, deadline: float) -> JobResult:
+    stores = not imported.is_checking
+    if imported.began_at is None:
+        imported.began_at, imported.began_progress = timezone.now(), imported.progress
+        imported.save(update_fields=["began_at", "began_progress"])
+    for piece in _chunks(imported):
+        read = read_ahead(imported, piece.records, now=timezone.now())
+        with transaction.atomic():
+            locked = Import.objects.at_work().select_for_update(of=("self",)).filter(pk=imported.pk).first()
+            if locked is None or locked.is_checking == stores:
+                return JobResult.NOTHING  # stopped, or deleted
+            locked.workspace = imported.workspace
+            now = timezone.now()
+            take(locked, piece.records, read, now=now, stores=stores)
+            forget_lines(path_of(locked), [each.offset for each in piece.records if each.was_forgotten])
+            _step(locked, piece, now, stores=stores)
+        if piece.ends:
+            return JobResult.DONE if stores else JobResult.CHECKED
+        if time.monotonic() >= deadline:
+            _queue(imported)
+            return JobResult.UNFINISHED
+    return JobResult.NOTHING
+
+
+def _chunks(imported: Import) -> Iterator[Chunk]:
+    stores = not imported.is_checking
+    if imported.kind != ImportKind.MEMORYHUB and (not stores or imported.sample):
+        yield from upload_formats.prepare(imported, samples=not stores)
+        return
+    offset = imported.stored_bytes if stores else imported.looked_bytes
+    number = imported.stored_lines if stores else imported.looked_lines
+    try:
+        with path_of(imported).open("rb") as file:
+            while True:
+                piece = read_chunk(file, offset=offset, number=number)
+                offset, number = piece.offset, piece.number
+                yield piece
+                if piece.ends:
+                    return
+    except FileNotFoundError:
+        raise NotFound(_("The uploaded file is no longer here. Upload it again.")) from None
+
+
+def _step(imported: Import, piece: Chunk, now: datetime, *, stores: bool) -> None:
+    """Note how far this chunk came, in its own transaction."""
+    keep_rows(imported, piece.records, stored=stores)
+    imported.attempts, imported.error, imported.progressed_at = 0, "", now
+    if stores:
+        count(imported.outcomes, imported, piece.records)
+        imported.stored_bytes, imported.stored_lines = piece.offset, piece.number
+    else:
+        count(imported.foreseen, imported, piece.records)
+        count_refusals(imported, piece.records, now=now)
+        imported.searched = searched(imported, piece)
+    if not stores or imported.sample:
+        imported.looked_bytes, imported.looked_lines = piece.offset, piece.number
+        imported.read_bytes, imported.read_count = piece.read_bytes or piece.offset, piece.read_count
+        imported.read_lines = piece.read_lines
+    if piece.ends and stores:
+        imported.status, imported.finished_at = ImportStatus.DONE, now
+        details = {
+            f"{kind}_{name}": n for kind, of in imported.outcomes.items() for name, n in of.items() if n
+        }
+        record(
+            Verb.IMPORTED,
+            by=imported.user,
+            workspace=imported.workspace,
+            target=imported.public_id,
+            details=details,
+        )
+        transaction.on_commit(lambda: upload_files.remove(imported.public_id))
+    elif piece.ends:
+        imported.checked_at = now
+        if (
+            imported.kind != ImportKind.MEMORYHUB and not imported.sample
+        ):  # from here on the file of lines is read
+            transaction.on_commit(lambda: upload_files.remove_upload(imported.public_id))
+    imported.save()
+
+
+def _wait(imported: Import, why: str) -> JobResult:
+    """Until the sweep comes by. After several times the person decides."""
+    Import.objects.filter(pk=imported.pk).update(error=why)
+    if imported.attempts + 1 >= MAX_ATTEMPTS and not imported.is_checking:
+        Import.objects.filter(pk=imported.pk, status=ImportStatus.RUNNING).update(status=ImportStatus.STOPPED)
+    return JobResult.WAITING
+
+
+def _halt(imported: Import, why: str) -> JobResult:
+    """Until the person has made room and goes on."""
+    running = Import.objects.filter(pk=imported.pk, status=ImportStatus.RUNNING)
+    running.update(status=ImportStatus.STOPPED, error=why[:300])
+    return JobResult.FULL
+
+
+def _fail(imported: Import, why: str) -> JobResult:
+    Import.objects.filter(pk=imported.pk).update(
+        status=ImportStatus.FAILED, error=why[:300], finished_at=timezone.now()
+    )
+    upload_files.remove(imported.public_id)
+    return JobResult.FAILED
+
+
+def _line(imported: Import) -> int:
+    return imported.looked_lines if imported.is_checking else imported.stored_lines
+
+
+def _queue(imported: Import) -> None:
+    job = {"import_id": imported.pk, "task_name": "import"}
+    transaction.on_commit(lambda: async_task("chat.tasks.run_import", **job))
+
+
+def _locked(imported: Import) -> Import:
+    locked = Import.objects.select_for_update(of=("self",)).filter(pk=imported.pk).first()
+    if locked is None:
+        raise NotFound(_("This import has since been deleted."))
+    return locked
+
+
+def _clear_orphans(now: datetime) -> None:
+    """Files whose import is gone with its person or workspace."""
+    kept = list(upload_files.all_kept())
+    there = set(Import.objects.filter(public_id__in=kept).values_list("public_id", flat=True))
+    for public_id in kept:
+        if public_id not in there and upload_files.is_older(public_id, than=now - ORPHANED):
+            upload_files.remove(public_id)
+
+
+def _clean_name(filename: str) -> str:
+    name = filename.replace("\\", "/").rpartition("/")[2]
+    return "".join(letter for letter in name if letter.isprintable())[-150:]

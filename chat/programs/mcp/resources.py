@@ -1,0 +1,160 @@
+"""What a program can read over MCP without its model asking: memories, documents, an introduction to the workspace."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import mcp_types as types
+from django.utils.translation import gettext as _
+
+from chat.programs.mcp.calls import caller, in_sight, page
+from chat.prompting.context import recalled_block
+from chat.prompting.labels import held_label, writer_label
+from chat.prompting.text import escape
+from chat.tools.base import ToolCaller
+from chat.tools.documents import piece_of
+from memories.models import Memory
+from memories.recalling.ranked_search import Recalled
+from memoryhub.errors import Invalid, NotFound
+from memoryhub.ids import PATTERN
+from workspaces.models import Document, DocumentQuerySet, User
+from workspaces.models.documents import READ
+from workspaces.policy import Caller, in_reach
+
+TEXT = "text/plain"
+PAGE = 50
+DOCUMENTS = "documents"  # the cursor behind the last memory
+MOST_TEXT = 200_000  # characters of a document at once
+INTRODUCED = 20  # memories
+NAME_LENGTH = 60
+TEMPLATES = [
+    types.ResourceTemplate(
+        name="memory",
+        title="A memory",
+        uri_template="memory://{memory_id}",
+        description="One memory, by its id.",
+        mime_type=TEXT,
+    ),
+    types.ResourceTemplate(
+        name="document",
+        title="A document",
+        uri_template="document://{document_id}",
+        description="The text of one document, by its id.",
+        mime_type=TEXT,
+    ),
+]
+INTRODUCTION = types.Prompt(
+    name="introduce_workspace",
+    title="Introduce the workspace",
+    description="What this workspace is about and what matters most in it.",
+)
+
+
+def list_resources(cursor: str | None) -> types.ListResourcesResult:
+    """The memories in sight, newest first, then the documents. ``cursor``: of which the page before was the last."""
+    who = caller(automatic=False)
+    if cursor and (cursor == DOCUMENTS or cursor.startswith("doc_")):
+        rows, more = _documents(who, cursor)
+        return types.ListResourcesResult(resources=[_of_document(each) for each in rows], next_cursor=more)
+    found, more = page(in_sight(who), who, cursor, PAGE)
+    if more is None and _readable(who).exists():
+        more = DOCUMENTS
+    return types.ListResourcesResult(resources=[_of_memory(memory) for memory in found], next_cursor=more)
+
+
+def read_resource(uri: str) -> types.ReadResourceResult:
+    who, missing = (
+        caller(automatic=False),
+        NotFound(_("This does not exist, or you do not have access to it.")),
+    )
+    scheme, _sep, public_id = uri.partition("://")
+    if not PATTERN.fullmatch(public_id):
+        raise missing
+    if scheme == "memory":
+        rows = in_sight(who).select_related("author", "edited_by", "imported_by")
+        memory = rows.live(who.now).filter(public_id=public_id).first()
+        text = _words_of(memory, who.person) if memory else None
+    elif scheme == "document":
+        text = _text_of(who, public_id)
+    else:
+        raise missing
+    if text is None:
+        raise missing
+    contents = types.TextResourceContents(uri=uri, text=text, mime_type=TEXT)
+    return types.ReadResourceResult(contents=[contents])
+
+
+def get_prompt(name: str) -> types.GetPromptResult:
+    if name != INTRODUCTION.name:
+        raise NotFound(_("There is no prompt of this name."))
+    who = caller()
+    best = (
+        in_sight(who)
+        .live(who.now)
+        .not_over(who.now)
+        .select_related("author", "edited_by", "imported_by")
+        .order_by("-pinned", "-importance", "-updated_at", "-pk")[:INTRODUCED]
+    )
+    about = [_("This is the workspace “%s”.") % escape(who.workspace.name), escape(who.workspace.description)]
+    several = who.workspace.memberships.count() > 1
+    block = recalled_block([Recalled(memory, 0.0, {}) for memory in best], names_people=several)
+    text = "\n\n".join(filter(None, [" ".join(filter(None, about)), block]))
+    message = types.PromptMessage(role="user", content=types.TextContent(text=text))
+    return types.GetPromptResult(description=INTRODUCTION.description, messages=[message])
+
+
+def _readable(who: Caller) -> DocumentQuerySet:
+    rows = Document.objects.live().filter(status__in=READ)
+    return in_reach(rows, who.workspace, who.person, who.reach)
+
+
+def _documents(who: Caller, cursor: str) -> tuple[list[Document], str | None]:
+    rows = _readable(who).order_by("-pk")
+    if cursor != DOCUMENTS:
+        here = in_reach(Document.objects.all(), who.workspace, who.person, who.reach)
+        last = here.filter(public_id=cursor).first() if PATTERN.fullmatch(cursor) else None
+        if last is None:
+            raise Invalid(fields={"cursor": _("is none of this list")})
+        rows = rows.filter(pk__lt=last.pk)
+    found = list(rows[: PAGE + 1])
+    return found[:PAGE], found[PAGE - 1].public_id if len(found) > PAGE else None
+
+
+def _text_of(who: ToolCaller, public_id: str) -> str:
+    """Of a long one the beginning, which says how to go on."""
+    piece = piece_of(who, public_id, 0, most=MOST_TEXT)
+    return piece.text + (f"\n\n(Go on with read_document, from {piece.next}.)" if piece.next else "")
+
+
+def _of_memory(memory: Memory) -> types.Resource:
+    title = memory.content if len(memory.content) <= NAME_LENGTH else memory.content[: NAME_LENGTH - 1] + "…"
+    return _resource("memory", memory.public_id, title, memory.updated_at, description=_whose(memory))
+
+
+def _words_of(memory: Memory, reader: User) -> str:
+    """Return the text of a memory: others' words with whose they are, and when it holds where that is known."""
+    is_own = not memory.is_imported and memory.written_by == reader
+    return memory.content if is_own and not held_label(memory) else f"[{_whose(memory)}]\n{memory.content}"
+
+
+def _whose(memory: Memory) -> str:
+    """Who wrote it, and when it holds."""
+    writer = writer_label(memory, is_edited=memory.edited_at is not None)
+    return ", ".join(filter(None, [writer, held_label(memory)]))
+
+
+def _of_document(document: Document) -> types.Resource:
+    return _resource("document", document.public_id, document.title, document.updated_at)
+
+
+def _resource(
+    scheme: str, public_id: str, title: str, changed_at: datetime, *, description: str | None = None
+) -> types.Resource:
+    return types.Resource(
+        description=description,
+        name=public_id,
+        title=title,
+        uri=f"{scheme}://{public_id}",
+        mime_type=TEXT,
+        annotations=types.Annotations(last_modified=changed_at.isoformat()),
+    )

@@ -1,0 +1,362 @@
+"""One request to ``/v1``: who asks which model where, what is remembered, and the answer, whole or streamed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from django.conf import settings
+from django.http import StreamingHttpResponse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat.answers.live import in_thread
+from chat.programs.openai_api.memory import Noted, Remembered, expect_recall, note_turn, reason, remember
+from chat.programs.openai_api.request import Asked, Body, ModelMissing, error_of, parts_of_body
+from chat.turns import program_turns, runner
+from memoryhub.database.locks import release_connection
+from memoryhub.errors import DomainError, Forbidden, Invalid, NotFound
+from memoryhub.llm.errors import ModelError
+from memoryhub.llm.metering import Meter, Usage, metered
+from memoryhub.llm.output_parsing import without_thoughts
+from workspaces.access import get_workspace
+from workspaces.accounts.keys import still_opens
+from workspaces.connections import Chosen, all_for
+from workspaces.event_streams import Place
+from workspaces.models import Agent, ApiKey, Purpose, User, Workspace
+from workspaces.policy import Caller, Reach
+from workspaces.quotas import spend
+from workspaces.spending.bill import Account, rate_of, record
+from workspaces.spending.budgets import require_budget
+
+RECHECK_SECONDS = 2.0  # in which a revoked key, or a member who was removed, is noticed
+NOTED_WITHIN = 60.0  # seconds, and far less: what is never noted has nothing to be kept with
+BEAT_SECONDS = 15.0  # of silence: keeps proxies from closing a stream whose model thinks
+
+
+@dataclass
+class Answering:
+    """All that a request is answered with. ``noted``: once ``note_turn`` was called."""
+
+    asked: Asked
+    caller: Caller
+    chosen: Chosen
+    remembered: Remembered
+    body: Body
+    noted: Noted = field(default_factory=Noted)
+    _is_noted: threading.Event = field(default_factory=threading.Event)
+    meter: Meter = field(default_factory=Meter)
+
+    @property
+    def account(self) -> Account:
+        """On whom it is put what the model takes."""
+        place, person = self.caller.workspace, self.caller.person
+        return Account(place.pk, person.pk, Purpose.PROGRAM, rate_of(self.chosen))
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"X-MemoryHub-Used": ", ".join(self.remembered.used)}
+
+    @property
+    def note(self) -> Body:
+        """What the answer says of memory under ``memoryhub``."""
+        note: Body = {"used": list(self.remembered.used), "saved": list(self.noted.saved)}
+        if unused := self.remembered.unused:
+            note["not_used"] = reason(unused)
+        if unsaved := self.noted.unsaved:
+            note["not_saved"] = reason(unsaved)
+        return {**note, "degraded": self.remembered.degraded} if self.remembered.degraded else note
+
+    def note_turn(self) -> None:
+        try:
+            self.noted = note_turn(self.asked, self.caller, self.chosen, self.remembered)
+        finally:
+            self._is_noted.set()
+
+    def keep(self, read: ReadSoFar) -> None:
+        """What was said is mined later, if it may be; what it took is written down. Waits for its turn to be noted: a
+        model may be quicker.
+        """
+        self._is_noted.wait(NOTED_WITHIN)
+        now = timezone.now()
+        if self.noted.turn is not None:
+            program_turns.end(self.noted.turn.pk, read.said, is_over=read.is_over, now=now)
+        self.meter.add(Usage(), parts_of_body(self.body))
+        record(self.account, self.meter, now=now)
+
+
+def prepare(asked: Asked, key: ApiKey, *, now: datetime) -> Answering:
+    """Raises NotFound, Forbidden, TooManyRequests, and a ModelError where the model may not be asked here."""
+    expect_recall(asked, key.user, now=now)
+    workspace = get_workspace(key.user, key.workspace.public_id)
+    if asked.workspace not in {"", workspace.public_id, workspace.name}:
+        raise NotFound(_("This workspace does not exist, or this key is not for it."))
+    chosen = find_model(asked.model, workspace, key.user)
+    model = chosen.ask()
+    reach = Reach.to_model(workspace, is_local=model.capabilities.local, personal=True)
+    agent = _agent(workspace, asked.assistant) if asked.assistant else None
+    caller = Caller(key.user, workspace, workspace.role, reach, now, agent, key)
+    require_budget(workspace.pk, key.user_id, lambda: rate_of(chosen), now=now)
+    spend("turns", key.user, now=now)
+    remembered = remember(asked, caller, chosen)
+    body = {**asked.body, "messages": remembered.messages}
+    if chosen.connection is None and settings.EMBEDDED_MODEL and "max_completion_tokens" not in body:
+        body.setdefault("max_tokens", settings.LLM_MAX_TOKENS)  # it would go on until its context is full
+    return Answering(asked, caller, chosen, remembered, body)
+
+
+def _agent(workspace: Workspace, wanted: str) -> Agent:
+    """By its id or its name."""
+    agents = Agent.objects.in_use().filter(workspace=workspace)
+    found = agents.filter(public_id=wanted).first() or agents.filter(name__iexact=wanted).first()
+    if found is None:
+        raise Invalid(fields={"memoryhub_assistant": _("is not an assistant of this workspace")})
+    return found
+
+
+def whole(answering: Answering, place: Place) -> Body:
+    """The model's answer, with what was used and saved beside it. Blocks, and holds its ``place`` meanwhile."""
+    answering.note_turn()
+    release_connection()
+    try:
+        with metered(answering.meter):
+            reply = answering.chosen.model.raw.whole({**answering.body, "stream": False})
+    finally:
+        place.leave()
+    read = ReadSoFar()
+    read.read(reply["choices"], part="message")
+    if read.is_over:
+        runner.submit(in_thread(answering.keep, read))  # who asked need not wait for it
+    else:
+        answering.keep(read)  # before the program comes back with what its tool said
+    if (key := answering.caller.key) is not None and not still_opens(key, now=timezone.now()):
+        raise Forbidden(_("This API key may not be used any more."))
+    return {**reply, "memoryhub": answering.note}
+
+
+class Shape(Protocol):
+    """How a stream is written: each gives the lines of what has come, of the end, or of what went wrong."""
+
+    def chunks(self, chunks: Iterable[Chunk]) -> str: ...
+    def over(self) -> str: ...
+    def failed(self, error: Exception) -> str: ...
+
+
+class AsChunks:
+    """The model's own chunks; the first says what was used and saved."""
+
+    def __init__(self, note: Body) -> None:
+        self._note = {"memoryhub": note}
+
+    def chunks(self, chunks: Iterable[Chunk]) -> str:
+        lines = []
+        for chunk in chunks:
+            lines.append(f"data: {json.dumps({**chunk, **self._note})}\n\n")
+            self._note = {}
+        return "".join(lines)
+
+    def over(self) -> str:
+        return "data: [DONE]\n\n"
+
+    def failed(self, error: Exception) -> str:
+        return f"data: {json.dumps(error_of(error)[1])}\n\n"
+
+
+class AnswerStream(StreamingHttpResponse):
+    """Server-sent events of an answer. Holds its ``place`` and keeps its model at work until it is closed.
+
+    The turn is noted while the model is at work, and before anything of its answer is passed on.
+    """
+
+    def __init__(self, answering: Answering, shape: Callable[[Body], Shape], *, place: Place) -> None:
+        raw = answering.chosen.model.raw
+        with metered(answering.meter):  # the pump counts in it, too
+            self._pump = Pump(raw.stream({**answering.body, "stream": True}), answering.keep)
+        self._place = place
+        try:
+            answering.note_turn()
+            release_connection()
+            self._pump.wait_for_first()
+        except BaseException:
+            self._pump.stop()
+            place.leave()
+            raise
+        assert answering.caller.key is not None
+        events = _events(self._pump, shape(answering.note), answering.caller.key)
+        super().__init__(events, content_type="text/event-stream")
+        for name, value in answering.headers.items():
+            self[name] = value
+        self["Cache-Control"] = "no-store, no-transform"
+        self["X-Accel-Buffering"] = "no"
+
+    def close(self) -> None:
+        self._pump.stop()
+        self._place.leave()
+        super().close()
+
+
+async def _events(pump: Pump, shape: Shape, key: ApiKey) -> AsyncGenerator[str, None]:
+    looked = sent = time.monotonic()
+    try:
+        while (chunks := await pump.take(RECHECK_SECONDS)) is not None:
+            now = time.monotonic()
+            if now - looked >= RECHECK_SECONDS:
+                if not await in_thread(still_opens, key, now=timezone.now()):
+                    raise Forbidden(_("This API key may not be used any more."))
+                looked = now
+            if chunks or now - sent >= BEAT_SECONDS:
+                yield shape.chunks(chunks) or ": still here\n\n"
+                sent = now
+        if pump.failed is not None:
+            raise pump.failed
+        yield shape.over()
+    except (DomainError, ModelError) as error:
+        yield shape.failed(error)
+    finally:
+        pump.stop()
+
+
+# An answer on its way from a model to a program: read in the loop of turns, handed on to whoever asked.
+#
+# What was said is kept when the program hangs up in the middle, and the model is then asked for no more.
+
+Chunk = dict[str, Any]
+
+
+@dataclass
+class ReadSoFar:
+    """What the model said so far. ``is_over``: it is done, and asked for no tool of the program's."""
+
+    finish_reason: str = ""
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def is_over(self) -> bool:
+        return self.finish_reason not in {"tool_calls", "function_call"}
+
+    def read(self, choices: Any, *, part: str) -> None:
+        """The first choice of a chunk (``part`` is delta) or of a whole answer (message)."""
+        choice = choices[0] if choices else None
+        if not isinstance(choice, dict) or choice.get("index") not in (0, None):
+            return
+        said = choice.get(part)
+        if isinstance(said, dict) and isinstance(said.get("content"), str):
+            self.pieces.append(said["content"])
+        if isinstance(choice.get("finish_reason"), str):
+            self.finish_reason = choice["finish_reason"]
+
+    @property
+    def said(self) -> str:
+        """Without what the model thought before it."""
+        return without_thoughts("".join(self.pieces))
+
+
+class Pump:
+    """``done`` is told what was read, in a thread, however it ended; ``failed`` holds the error, if one ended it."""
+
+    def __init__(self, chunks: AsyncGenerator[Chunk, None], done: Callable[[ReadSoFar], None]) -> None:
+        self.failed: Exception | None = None
+        self._read, self._done = ReadSoFar(), done
+        self._waiting: list[Chunk] = []
+        self._is_over = False
+        self._changed = threading.Condition()
+        self._reader: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
+        self._running = runner.submit(self._run(chunks))
+
+    async def _run(self, chunks: AsyncGenerator[Chunk, None]) -> None:
+        try:
+            async with aclosing(chunks):
+                async for chunk in chunks:
+                    self._read.read(chunk["choices"], part="delta")
+                    self._put(chunk)
+        except Exception as error:
+            self.failed = error
+        finally:
+            try:
+                if self._read.pieces or self.failed is None:
+                    await in_thread(self._done, self._read)
+            finally:
+                self._put(None)
+
+    def _put(self, chunk: Chunk | None) -> None:
+        with self._changed:
+            if chunk is None:
+                self._is_over = True
+            else:
+                self._waiting.append(chunk)
+            self._changed.notify_all()
+            if self._reader is not None:
+                loop, event = self._reader
+                if not loop.is_closed():
+                    loop.call_soon_threadsafe(event.set)
+
+    def wait_for_first(self) -> None:
+        """Until there is something to pass on. Raises what went wrong before that."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._is_over)
+            if self.failed is not None and not self._waiting:
+                raise self.failed
+
+    async def take(self, seconds: float) -> list[Chunk] | None:
+        """What has come, after ``seconds`` perhaps nothing; None at the end."""
+        event = asyncio.Event()
+        with self._changed:
+            self._reader = (asyncio.get_running_loop(), event)
+            ready = bool(self._waiting or self._is_over)
+        if not ready:
+            try:
+                await asyncio.wait_for(event.wait(), seconds)
+            except TimeoutError:
+                return []
+        with self._changed:
+            taken, self._waiting = self._waiting, []
+            return taken if taken or not self._is_over else None
+
+    def stop(self) -> None:
+        """Nobody wants the rest."""
+        self._running.cancel()
+
+
+# The models behind ``/v1`` and the names they go by there.
+
+BUILT_IN = "built-in"  # while its server, which knows the name, is still starting
+WHATEVER = frozenset({"", "default", "memoryhub"})
+
+
+def served(workspace: Workspace, person: User) -> dict[str, Chosen]:
+    """Every model that this person may ask here, by its name; first the one that answers where none is chosen.
+
+    Of two connections to models of one name the later goes by its own name, or by its id.
+    """
+    found: dict[str, Chosen] = {}
+    for chosen in all_for(workspace, person):
+        own = [chosen.connection.name, chosen.connection.public_id] if chosen.connection else []
+        name = next((each for each in [chosen.model.name or BUILT_IN, *own] if each not in found), "")
+        if name and chosen.trouble is None:
+            found[name] = chosen
+    return found
+
+
+def find_model(wanted: str, workspace: Workspace, person: User) -> Chosen:
+    """By its name, also behind the workspace's (``Launch/large-2``) or a connection's name or id. ModelMissing."""
+    models = served(workspace, person)
+    bare = wanted.removeprefix(f"{workspace.name}/")
+    for name in (wanted, bare):
+        if name in models:
+            return models[name]
+        for chosen in models.values():
+            if chosen.connection and name in {chosen.connection.name, chosen.connection.public_id}:
+                return chosen
+    if bare in WHATEVER and models:
+        return next(iter(models.values()))
+    names = ", ".join(models) or "-"
+    raise ModelMissing(
+        _("There is no model of this name here, or you may not use it. There are: %s.") % names
+    )

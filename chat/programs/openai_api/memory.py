@@ -1,0 +1,250 @@
+"""Memory in a conversation that a program keeps: what is put before its question, and what is noted to be mined."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils.translation import gettext_lazy as _
+
+from chat.models import PassingTurn
+from chat.programs.openai_api.request import OF_PROGRAM, Asked, Body, own_words, parts_of_body, text_of
+from chat.prompting.context import RECALLED_SHARE, agent_text, recalled_block, room_beside_answer
+from chat.prompting.injecting import Found, find_for_prompt
+from chat.turns import program_turns
+from chat.turns.program_turns import Shown
+from memories.consent import memory_on, vetoed
+from memories.judging.extraction.provenance import words_to_keep
+from memories.recalling.ranked_search import Recalled
+from memories.recalling.recall import expect
+from memories.recalling.receipts import NO_ROOM
+from memoryhub.database.queries import Ready
+from memoryhub.llm.base import INSERTED
+from memoryhub.llm.errors import ModelError
+from workspaces.connections import Chosen
+from workspaces.models import KeyScope, Membership, Role, User
+from workspaces.models.connections import Connection
+from workspaces.policy import Caller
+
+logger = logging.getLogger(__name__)
+FAILED = "memory could not be searched"
+# Why an answer used no memory, and why nothing of a turn is noticed.
+REASONS = {
+    "off_in_request": _("The request turned memory off."),
+    "read_in_request": _("The request asked that nothing be noticed."),
+    "off_on_server": _("Automatic memory is switched off on this server."),
+    "no_consent": _("Automatic memory is off for you. You can turn it on in your profile."),
+    "no_question": _("The request has no message with a person's own words."),
+    "none_stored": _("Nothing is remembered here yet."),
+    "none_relevant": _("Nothing that is remembered fits the question."),
+    "no_room": _("There is no room left in the model's context for what is remembered."),
+    "search_failed": _("Memory could not be searched."),
+    "read_only_key": _("This key may only read."),
+    "viewer": _("You may only read in this workspace."),
+}
+_MEMBERS = Ready(lambda workspace: Membership.objects.filter(workspace_id=workspace), workspace=int)
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """``messages`` as the model is to see them, ``given`` without what was recalled. ``said``: None without memory.
+    ``unused``: why none was used, one of REASONS.
+    """
+
+    messages: list[Body]
+    given: list[Body]
+    said: program_turns.Said | None = None
+    used: tuple[str, ...] = ()
+    degraded: str = ""
+    unused: str = ""
+
+
+@dataclass(frozen=True)
+class Noted:
+    """``saved``: from this conversation so far. ``turn``: what is to be mined, if anything is; ``unsaved``: else why
+    not, one of REASONS.
+    """
+
+    saved: tuple[str, ...] = ()
+    turn: PassingTurn | None = None
+    unsaved: str = ""
+
+
+def reason(code: str) -> Body:
+    """One of REASONS as an answer says it."""
+    return {"code": code, "message": str(REASONS[code])}
+
+
+def expect_recall(asked: Asked, person: User, *, now: datetime) -> None:
+    """Have the question's vectors begun with, beside all that is looked up before they are needed."""
+    if asked.question is not None and asked.memory != "off" and memory_on(person, None):
+        expect(own_words(asked.messages[asked.question]), now=now)
+
+
+def remember(asked: Asked, caller: Caller, chosen: Chosen) -> Remembered:
+    """Recall for the question, as before a turn of a chat. Only with the consent of the key's person. Trouble with it
+    costs no answer.
+    """
+    messages, at = asked.messages, asked.question
+    if caller.agent is not None:
+        messages, at = _instructed(messages, at, caller, chosen)
+    if unused := _why_off(asked, caller.person):
+        return Remembered(messages, messages, unused=unused)
+    assert at is not None
+    question, degraded, used, unused, closing = own_words(messages[at]), "", list[Recalled](), "", ""
+    try:
+        taken = parts_of_body({**asked.body, "messages": messages}).whole
+        room = room_beside_answer(chosen.model.capabilities) - taken
+        found = find_for_prompt(
+            question,
+            caller.workspace,
+            caller.person,
+            agent=caller.agent,
+            room=int(room * RECALLED_SHARE),
+            reach=caller.reach,
+            now=caller.now,
+        )
+        used, degraded, unused = found.used, found.recall.degraded, _why_unused(found)
+        closing = found.closing("the Memory page of MemoryHub")
+    except ModelError:
+        raise
+    except Exception:
+        logger.exception("Recall failed; the answer goes on without it, and says so")
+        degraded, unused = FAILED, "search_failed"
+    ids = tuple(item.memory.public_id for item in used)
+    block: list[Body] = (
+        [_ours(recalled_block(used, names_people=_several(caller), closing=closing))] if used else []
+    )
+    said = program_turns.Said(list(_lines(messages[: at + 1])))
+    return Remembered([*messages[:at], *block, *messages[at:]], messages, said, ids, degraded, unused)
+
+
+def note_turn(asked: Asked, caller: Caller, chosen: Chosen, remembered: Remembered) -> Noted:
+    """What came of the conversation so far, and its new turn, noted. Nothing of it is in the prompt, so its model may
+    be at work already. Nothing is mined for a key that only reads, or a person who only may.
+    """
+    said = remembered.said
+    if said is None:
+        return Noted(unsaved=remembered.unused)
+    saved = program_turns.saved_from(
+        program_turns.conversation_id(caller, said), caller.person, now=caller.now
+    )
+    turn, unsaved = None, _why_unsaved(asked, caller)
+    if not unsaved:
+        shown, used = shown_in(asked.body, remembered.given), remembered.used
+        answers = (
+            chosen.connection or Connection.objects.built_in()
+        )  # what is said to one model goes to no other
+        turn = program_turns.begin(caller, said, shown, used=used, connection=answers)
+    return Noted(tuple(saved), turn, unsaved)
+
+
+def _several(caller: Caller) -> bool:
+    """Whether others write here, so that each line must say whose words it is."""
+    return len(_MEMBERS.all(limit=2, workspace=caller.workspace.pk)) > 1
+
+
+def _why_off(asked: Asked, person: User) -> str:
+    if asked.memory == "off":
+        return "off_in_request"
+    if not memory_on(person, None):
+        return "off_on_server" if vetoed() else "no_consent"
+    return "no_question" if asked.question is None else ""
+
+
+def _why_unused(found: Found) -> str:
+    if found.used:
+        return ""
+    if not found.stored:
+        return "none_stored"
+    return "no_room" if any(why == NO_ROOM for _, why in found.verdicts) else "none_relevant"
+
+
+def _why_unsaved(asked: Asked, caller: Caller) -> str:
+    if asked.memory == "read":
+        return "read_in_request"
+    if caller.key is None or caller.key.scope != KeyScope.WRITE:
+        return "read_only_key"
+    return "" if Role(caller.role).allows(Role.EDITOR) else "viewer"
+
+
+def _instructed(
+    messages: list[Body], at: int | None, caller: Caller, chosen: Chosen
+) -> tuple[list[Body], int | None]:
+    """With the assistant's instructions behind the caller's own, which stay first and whole."""
+    assert caller.agent is not None
+    own = 0
+    while own < len(messages) and messages[own]["role"] in {"system", "developer"}:
+        own += 1
+    text = agent_text(caller.agent, room=room_beside_answer(chosen.model.capabilities))
+    with_it = [*messages[:own], _ours(text), *messages[own:]]
+    return with_it, None if at is None else at + 1
+
+
+def _ours(text: str) -> Body:
+    return {"role": "system", "content": text, INSERTED: True}
+
+
+def _lines(messages: Sequence[Body]) -> Iterator[tuple[str, str]]:
+    for message in messages:
+        read = own_words if message["role"] == "user" else text_of
+        if message["role"] in {"user", "assistant"} and (text := read(message).strip()):
+            yield message["role"], text
+
+
+# What a program put before the model that no person said: nothing of it is to become a memory unreviewed.
+
+MOST_READ = 400_000  # characters of one request
+ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)")  # as in JSON: what tools come to is often that
+
+
+def shown_in(body: Body, messages: Sequence[Body]) -> Shown:
+    """Of everything that is sent but the words of messages in the person's role: tools and their descriptions, outputs,
+    instructions, schemas, and what a program marked as its own in a person's message. Answers of assistants as well: a
+    program sends them, so it may have made them up.
+    """
+    words: set[str] = set()
+    left = MOST_READ
+    for text in _texts(body, messages):
+        words |= words_to_keep(text[: max(left, 0)])
+        if "\\" in text:
+            words |= words_to_keep(ESCAPE.sub(_unescaped, text[: max(left, 0)]))
+        left -= len(text)
+    return Shown(words, left < 0 or any(_has_more(message.get("content")) for message in messages))
+
+
+def _texts(body: Body, messages: Sequence[Body]) -> Iterator[str]:
+    yield from _texts_in([value for name, value in body.items() if name not in {"model", "messages"}])
+    for message in messages:
+        if message["role"] == "user":
+            yield from (marked[0] for marked in OF_PROGRAM.finditer(text_of(message)))
+        own = {"role", "content"} if message["role"] == "user" else {"role"}
+        yield from _texts_in([value for name, value in message.items() if name not in own])
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """However deep they lie."""
+    waiting = [value]
+    while waiting:
+        match waiting.pop():
+            case str(text):
+                yield text
+            case list(values):
+                waiting += values
+            case dict(named):
+                waiting += [*named, *named.values()]
+
+
+def _has_more(content: Any) -> bool:
+    """Pictures, files, sounds: nobody here knows what they say."""
+    return isinstance(content, list) and any(
+        not isinstance(part, dict) or part.get("type") != "text" for part in content
+    )
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    return chr(int(escape[1], 16)) if escape[1] else " "

@@ -1,0 +1,1 @@
+"""Runs: an objective worked on in steps that share one memory."""

@@ -1,0 +1,126 @@
+"""Limits, use and estimated cost of a run."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from django.db.models import Count
+
+from chat.models.runs import Run, RunMode, RunQuerySet, RunStatus
+from chat.runs.plan import TaskPlan
+from memoryhub.kept import kept
+from memoryhub.llm.metering import Price, Usage, cost_of
+from workspaces.connections import chosen_for
+from workspaces.models import User
+from workspaces.spending.bill import rate_of
+
+CONCLUDE_AT = 0.9  # of the tokens: from here on a step may only finish
+SPENT = {
+    "tokens": kept("The run has used up its tokens."),
+    "rounds": kept("The run has used up its replies of the model."),
+    "minutes": kept("The run has used up its time."),
+}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """``rounds`` are replies of the model, of the whole run; ``step_rounds`` those of one step."""
+
+    rounds: int = 200
+    tokens: int = 400_000
+    minutes: int = 60
+    step_rounds: int = 16
+
+
+@dataclass(frozen=True)
+class Used:
+    rounds: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.tokens_in + self.tokens_out
+
+    def more(self, tokens_in: int, tokens_out: int) -> Used:
+        """With one reply of the model."""
+        return Used(self.rounds + 1, self.tokens_in + tokens_in, self.tokens_out + tokens_out)
+
+
+@dataclass
+class Budget:
+    """Shared by the steps of a run. ``is_over_time``: its minutes are up."""
+
+    limits: Limits = Limits()
+    used: Used = Used()
+    is_over_time: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def spend(self, tokens_in: int, tokens_out: int) -> None:
+        """One reply of the model."""
+        with self._lock:
+            self.used = self.used.more(tokens_in, tokens_out)
+
+    @property
+    def is_nearly_spent(self) -> bool:
+        return self.used.tokens > CONCLUDE_AT * self.limits.tokens
+
+    @property
+    def what_is_spent(self) -> str:
+        """Which part of the budget is used up, in a word; empty while something of each is left."""
+        if self.used.tokens >= self.limits.tokens:
+            return "tokens"
+        if self.used.rounds >= self.limits.rounds:
+            return "rounds"
+        return "minutes" if self.is_over_time else ""
+
+
+LOOKED_AT = 20  # of the newest runs that were done
+# Where none was done here yet: three replies, each with what tools returned.
+A_STEP = Usage(5_500, tokens_out=500)
+STEPS = {RunMode.LOOP: 1, RunMode.PLAN: 5, RunMode.TEAM: 5, RunMode.RESEARCH: 5}  # and the one that plans
+ITEMS = 4  # of a list that nobody knows yet
+
+
+@dataclass(frozen=True)
+class Expected:
+    """To two figures. ``cost``: in the installation's currency; None where nobody set a price, which is not 0."""
+
+    tokens: int
+    cost: Decimal | None = None
+
+
+def expect(run: Run, plan: TaskPlan | None = None) -> None:
+    """Note with the run, which the caller saves, what it will cost at the price of the model that it has now."""
+    price = rate_of(chosen_for(run.workspace, run.user, first=run.connection)).price
+    found = expected(run.workspace_id, run.user, run.mode, plan, price=price)
+    run.expected_tokens, run.expected_cost = found.tokens, found.cost
+
+
+def expected(
+    workspace_id: int, user: User, mode: str, plan: TaskPlan | None = None, *, price: Price | None = None
+) -> Expected:
+    """In all. From runs that ``user`` may see: of this mode, else of any. Two queries at most."""
+    done = Run.objects.visible_to(user).filter(workspace=workspace_id, status=RunStatus.DONE)
+    seen = _seen(done.filter(mode=mode)) or _seen(done)
+    taken = sum((usage for usage, _steps in seen), Usage()) if seen else A_STEP
+    steps = sum(steps for _usage, steps in seen) if seen else 1
+    if plan is not None:
+        number = sum(ITEMS if step.over else 1 for task in plan.tasks for step in task.steps)
+    else:
+        number = round(steps / len(seen)) if seen else STEPS[RunMode(mode)]
+    read, written = (number * each // max(1, steps) for each in (taken.tokens_in, taken.tokens_out))
+    cost = cost_of(Usage(read, tokens_out=written), price)
+    tokens = number * taken.tokens // max(1, steps)
+    return Expected(int(float(f"{tokens:.2g}")), None if cost is None else Decimal(f"{cost:.2g}"))
+
+
+def _seen(runs: RunQuerySet) -> list[tuple[Usage, int]]:
+    """What each took, and in how many steps."""
+    newest = runs.annotate(number=Count("steps")).order_by("-pk")[:LOOKED_AT]
+    return [
+        (Usage(run.tokens_in, tokens_out=run.tokens_out), run.number)
+        for run in newest.defer("plan", "board", "states")
+    ]

@@ -1,0 +1,169 @@
+"""Claims of steps by workers: which step is next, and the writes of its owner while the claim holds."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Count, Max, Q, QuerySet
+from django.utils import timezone
+
+from chat.models.runs import Run, RunEvent, RunStatus, RunStep, RunStepStatus
+from chat.runs.step import Transcript
+from chat.runs.stored_run import Lost, Stopped, StoredBudget, StoredMemory, note_all
+from memoryhub.database.queries import Ready
+from memoryhub.llm.metering import Meter, Metered
+from workspaces.spending.bill import Account, Bill, put
+
+STALE = timedelta(seconds=30)  # after which whoever did a step is taken for dead
+
+
+def takeable(now: datetime) -> QuerySet[RunStep]:
+    """What nobody does: ready, or in the hands of somebody who gives no sign of life."""
+    return _takeable(now, now - STALE)
+
+
+def _takeable(now: datetime, stale: datetime) -> QuerySet[RunStep]:
+    ready = Q(status=RunStepStatus.READY, not_before__lte=now)
+    left = Q(status=RunStepStatus.RUNNING, beat_at__lt=stale)
+    return RunStep.objects.filter(ready | left, run__status=RunStatus.RUNNING)
+
+
+_WAITING = Ready(
+    lambda now, stale: _takeable(now, stale).order_by("user_id").distinct("user_id").only("user_id"),
+    now=datetime,
+    stale=datetime,
+)
+_NEXT = Ready(
+    lambda now, stale, user: (
+        _takeable(now, stale)
+        .filter(user=user)
+        .order_by("run__served_at", "pk")
+        .select_related("run__user", "run__workspace")
+        .select_for_update(of=("self",), skip_locked=True)
+    ),
+    now=datetime,
+    stale=datetime,
+    user=int,
+)
+
+
+def waits_anything(*, now: datetime) -> bool:
+    return _WAITING.first(now=now, stale=now - STALE) is not None
+
+
+def take_next(*, now: datetime) -> RunStep | None:
+    """The next step, now in the hands of the caller alone: of whom the fewest steps are being done, among equals who
+    waited longest. With its run and what that works with. Costs four small queries.
+    """
+    people = [step.user_id for step in _WAITING.all(now=now, stale=now - STALE)]
+    if len(people) > 1:
+        people = _by_turn(people, now)
+    for person in people:
+        with transaction.atomic():
+            step = _NEXT.first(now=now, stale=now - STALE, user=person)
+            if step is not None:
+                RunStep.objects.filter(pk=step.pk).update(**taken(step, now))
+                Run.objects.filter(pk=step.run_id).update(served_at=now, progressed_at=now)
+                return step
+    return None
+
+
+def taken(step: RunStep, now: datetime) -> dict[str, object]:
+    """The values of a step, and what they are now, that the caller takes in hand."""
+    values = {
+        "status": RunStepStatus.RUNNING,
+        "beat_at": now,
+        "lease": step.lease + 1,
+        "attempts": step.attempts + 1,
+        "started_at": step.started_at or now,
+    }
+    for name, value in values.items():
+        setattr(step, name, value)
+    return values
+
+
+def _by_turn(people: list[int], now: datetime) -> list[int]:
+    busy = dict(
+        RunStep.objects.filter(user__in=people, status=RunStepStatus.RUNNING, beat_at__gte=now - STALE)
+        .order_by()
+        .values_list("user")
+        .annotate(Count("pk"))
+    )
+    served = dict(
+        Run.objects.filter(user__in=people).order_by().values_list("user").annotate(Max("served_at"))
+    )
+    return sorted(people, key=lambda person: (busy.get(person, 0), served[person]))
+
+
+class ClaimedStep:
+    """What it spends and writes and what happens in it is kept with its next sign of life, or with its end, in one
+    transaction.
+    """
+
+    def __init__(self, step: RunStep) -> None:
+        self.step, self.run = step, step.run
+        self.budget = StoredBudget.of(self.run, timezone.now)
+        self.memory = StoredMemory(run_pk=self.run.pk, waits=True)
+        self.log = Transcript.from_json(dict(step.transcript))
+        self.log.save = self.save
+        self.happened = list[RunEvent]()
+        self.meter = Meter()  # of its replies, and on whom they are put once that is known
+        self.account: Account | None = None
+        self._mine = RunStep.objects.filter(pk=step.pk, lease=step.lease, status=RunStepStatus.RUNNING)
+
+    def tell(self, kind: str, data: dict[str, Any]) -> None:
+        event = RunEvent(run_id=self.run.pk, step=self.step.ref, kind=kind, data=data, at=timezone.now())
+        self.happened.append(event)
+
+    def save(self) -> None:
+        """How far it is, with what it took."""
+        self.beat(transcript=self.log.as_json(), rounds=self.log.rounds, attempts=0)
+
+    def beat(self, **values: Any) -> None:
+        """A sign of life. Raises Lost where somebody else has the step, Stopped where the run is."""
+        with transaction.atomic():
+            # First: whoever settles a step locks the run's row before the step's, too. The ledger's comes last.
+            status = self.budget.keep(self.bill() if values else None)
+            self._change(beat_at=timezone.now(), **values)
+            self.memory.keep()
+            note_all(self.run, self.happened)
+            written = self.count() if values else None  # else a reply is on its way
+        self.happened.clear()
+        self.forget(written)
+        if status != RunStatus.RUNNING:
+            raise Stopped
+
+    def bill(self) -> Bill | None:
+        """What the replies took and cost that are not written down yet."""
+        total = self.meter.total()
+        return Bill.of(total, self.account.rate) if self.account and total.usage.calls else None
+
+    def count(self) -> Metered | None:
+        """Write it down. Last in a transaction: others of this person wait for that row."""
+        if self.account is None:
+            return None
+        total = self.meter.total()
+        put(self.account, total, timezone.now())
+        return total
+
+    def forget(self, written: Metered | None) -> None:
+        """What is committed is not counted again."""
+        if written is not None:
+            self.meter.forget(written)
+
+    def end(self, run: Run, **values: Any) -> None:
+        """Its last change, under the lock of the run's row, which the caller saves; what happened is told by them, and
+        counted.
+        """
+        # What tools had found is needed no more.
+        self._change(**values, rounds=self.log.rounds, transcript={})
+        self.budget.count_in(run, self.bill())
+
+    def put_back(self, *, now: datetime, **values: Any) -> None:
+        self._mine.update(status=RunStepStatus.READY, beat_at=None, **{"not_before": now} | values)
+
+    def _change(self, **values: Any) -> None:
+        if not self._mine.update(**values):
+            raise Lost

@@ -1,0 +1,317 @@
+"""Executors of a run's steps: those of one task, parallel tasks of a plan, and a single step of an external graph."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Protocol
+
+from chat.runs.memory import AgentMemory, MemoryEntry, MemoryKind, memory_keys
+from chat.runs.plan import PlannedStep, PlannedTask, TaskPlan
+from chat.runs.step import Outcome, StepContext, StepExecutor
+
+
+class State(StrEnum):
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+States = MutableMapping[str, State]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What one worker does at one time: a step, one item of a step, a teammate's task. Its id is its step's."""
+
+    step: PlannedStep
+    task_id: str
+    task_title: str
+    upstream: tuple[str, ...] = ()
+    finishes_task: bool = False
+    of: str = ""  # the step that it is an item of
+    member: str = ""
+
+    @property
+    def id(self) -> str:
+        return self.step.id
+
+
+class Executor(Protocol):
+    """A state machine: whoever drives it asks what is ready, says what is begun, and what came of it. Everything it
+    knows lies in the run's memory and in its states, so another process goes on where one was.
+    """
+
+    def ready(self) -> list[Unit]:
+        """What can begin now, without what is running."""
+        ...
+
+    def begin(self, unit: Unit) -> None: ...
+
+    def finish(self, unit: Unit, outcome: Outcome) -> None: ...
+
+    @property
+    def is_over(self) -> bool: ...
+
+
+MOST_ITEMS = 100  # of a list that a step is done for
+ITEMS_AT_ONCE = 4  # of one step
+
+
+def seed_inputs(
+    memory: AgentMemory, inputs: Mapping[str, Any], *, source: str = "", prefix: str = ""
+) -> None:
+    """What the caller brings, as ``input:`` entries."""
+    for name, value in inputs.items():
+        memory.set(
+            memory_keys.input(prefix + name),
+            MemoryKind.INPUT,
+            value,
+            source=source or None,
+            title=prefix + name,
+        )
+
+
+class TaskExecutor:
+    """``final_step``: the step whose result is the task's, the last one unless said."""
+
+    def __init__(
+        self,
+        task: PlannedTask,
+        memory: AgentMemory,
+        *,
+        upstream: Sequence[str] = (),
+        inputs: Mapping[str, Any] | None = None,
+        states: States | None = None,
+        final_step: str = "",
+        items_at_once: int = ITEMS_AT_ONCE,
+    ) -> None:
+        self.task, self.memory = task, memory
+        self.upstream = tuple(upstream)
+        self.states: States = {} if states is None else states
+        self.final_step = final_step or task.last.id
+        self._items_at_once = items_at_once
+        seed_inputs(memory, inputs or {})
+
+    def ready(self) -> list[Unit]:
+        while True:
+            before, found = len(self.states), list[Unit]()
+            for step in self.task.steps:
+                if self._may_begin(step):
+                    found += self._items(step) if step.over else [self._unit(step)]
+            if len(self.states) == before:  # else a step was over at once: its list is empty, or none
+                return found
+
+    def begin(self, unit: Unit) -> None:
+        self.states[unit.id] = State.RUNNING
+
+    def finish(self, unit: Unit, outcome: Outcome) -> None:
+        self.states[unit.id] = State.DONE if outcome.ok else State.FAILED
+        if unit.of:
+            self._collect(next(step for step in self.task.steps if step.id == unit.of))
+        self._skip_what_waits_for_failures()
+
+    @property
+    def is_over(self) -> bool:
+        return all(self.states.get(step.id) in _ENDS for step in self.task.steps)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the task has its result, once it is over."""
+        return self.states.get(self.final_step) == State.DONE
+
+    def _may_begin(self, step: PlannedStep) -> bool:
+        """Not begun yet, or more of its items can be; and what it builds on is done."""
+        state = self.states.get(step.id)
+        is_open = state is None or (bool(step.over) and state == State.RUNNING)
+        return is_open and all(self.states.get(name) == State.DONE for name in step.depends_on)
+
+    def _unit(self, step: PlannedStep) -> Unit:
+        return Unit(
+            step, self.task.id, self.task.title, self.upstream, finishes_task=step.id == self.final_step
+        )
+
+    def _items(self, step: PlannedStep) -> list[Unit]:
+        """The next items of a list that are done side by side; the step itself runs as long as one of them does."""
+        items = _list_in(self.memory.get_value(memory_keys.step(step.over)))
+        if items is None or len(items) > MOST_ITEMS:
+            why = "no list" if items is None else f"a list of {len(items)}, and {MOST_ITEMS} are the most"
+            self._settle(step, State.FAILED, {"error": f"“{step.over}” gave {why}."})
+            self._skip_what_waits_for_failures()
+            return []
+        if not items:
+            self._settle(step, State.DONE, [])
+            return []
+        self.states[step.id] = State.RUNNING
+        running = sum(self.states.get(_item(step, n)) == State.RUNNING for n in range(len(items)))
+        fresh = [n for n in range(len(items)) if _item(step, n) not in self.states]
+        return [self._item_unit(step, n, items[n]) for n in fresh[: max(0, self._items_at_once - running)]]
+
+    def _item_unit(self, step: PlannedStep, number: int, item: Any) -> Unit:
+        unit_id = _item(step, number)
+        seed_inputs(self.memory, {unit_id: item}, source=step.over)
+        needs = tuple(name for name in step.depends_on if name != step.over)
+        part = PlannedStep(unit_id, step.instructions, needs, step.schema)
+        upstream = (memory_keys.input(unit_id), *self.upstream)
+        return Unit(part, self.task.id, self.task.title, upstream, of=step.id)
+
+    def _collect(self, step: PlannedStep) -> None:
+        """Once every item is done: their results in the list's order, one that failed in its place as an error."""
+        count = len(_list_in(self.memory.get_value(memory_keys.step(step.over))) or [])
+        ids = [_item(step, n) for n in range(count)]
+        if any(self.states.get(item) not in _ENDS for item in ids):
+            return
+        results = [self.memory.get_value(memory_keys.step(item)) for item in ids]
+        worked = any(self.states[item] == State.DONE for item in ids)
+        self._settle(step, State.DONE if worked else State.FAILED, results)
+
+    def _settle(self, step: PlannedStep, state: State, value: Any) -> None:
+        self.states[step.id] = state
+        said = {"title": self.task.title}
+        self.memory.set(memory_keys.step(step.id), MemoryKind.STEP_RESULT, value, source=step.id, **said)
+        if state == State.DONE and step.id == self.final_step:
+            key = memory_keys.task(self.task.id)
+            self.memory.set(key, MemoryKind.TASK_RESULT, value, source=self.task.id, **said)
+
+    def _skip_what_waits_for_failures(self) -> None:
+        skip_what_waits(((step.id, step.depends_on) for step in self.task.steps), self.states)
+
+
+_ENDS = (State.DONE, State.FAILED, State.SKIPPED)
+
+
+def skip_what_waits(needs: Iterable[tuple[str, Sequence[str]]], states: States) -> list[str]:
+    """Mark what can never begin, since something it builds on has failed; which those are."""
+    needs, skipped = list(needs), list[str]()
+    while True:
+        more = [
+            name
+            for name, needed in needs
+            if name not in states and any(states.get(n) in (State.FAILED, State.SKIPPED) for n in needed)
+        ]
+        if not more:
+            return skipped
+        states.update(dict.fromkeys(more, State.SKIPPED))
+        skipped += more
+
+
+def _item(step: PlannedStep, number: int) -> str:
+    return f"{step.id}[{number}]"
+
+
+def _list_in(value: Any) -> list[Any] | None:
+    """A list, or the only one that an object has."""
+    if isinstance(value, str):  # a step without a schema wrote it down
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return [line for raw in value.splitlines() if (line := raw.strip(" \t-*•"))] or None
+    if isinstance(value, dict):
+        lists = [each for each in value.values() if isinstance(each, list)]
+        value = lists[0] if len(lists) == 1 else None
+    return value if isinstance(value, list) else None
+
+
+class ParallelTaskExecutor:
+    """It keeps no results of its own: they are where everybody finds them, in the memory."""
+
+    def __init__(
+        self,
+        plan: TaskPlan,
+        memory: AgentMemory,
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        states: States | None = None,
+        task_states: States | None = None,
+    ) -> None:
+        self.plan, self.memory = plan, memory
+        self.states: States = {} if states is None else states
+        self.task_states: States = {} if task_states is None else task_states
+        seed_inputs(memory, inputs or {})
+        self._executors = {
+            task.id: TaskExecutor(
+                task, memory, upstream=[*map(memory_keys.task, task.depends_on)], states=self.states
+            )
+            for task in plan.tasks
+        }
+        for task in plan.tasks:  # what another process has seen to its end
+            self._settle(task)
+
+    def ready(self) -> list[Unit]:
+        while True:
+            before, found = dict(self.task_states), list[Unit]()
+            for task in self.plan.tasks:
+                if self.task_states.get(task.id) in (None, State.RUNNING) and self._may_begin(task):
+                    found += self._executors[task.id].ready()
+                    self._settle(task)
+            if self.task_states == before:  # else a task was over without a step, and another may begin
+                return found
+
+    def begin(self, unit: Unit) -> None:
+        self._executors[unit.task_id].begin(unit)
+        self.task_states[unit.task_id] = State.RUNNING
+
+    def finish(self, unit: Unit, outcome: Outcome) -> None:
+        executor = self._executors[unit.task_id]
+        executor.finish(unit, outcome)
+        self._settle(executor.task)
+
+    @property
+    def is_over(self) -> bool:
+        ends = (State.DONE, State.FAILED, State.SKIPPED)
+        return all(self.task_states.get(task.id) in ends for task in self.plan.tasks)
+
+    def final_result(self) -> Any:
+        """Of the last task; None where it has none."""
+        return self.task_result(self.plan.tasks[-1].id)
+
+    def all_results(self) -> list[MemoryEntry]:
+        return self.memory.list(kind=MemoryKind.TASK_RESULT)
+
+    def task_result(self, task_id: str) -> Any:
+        return self.memory.get_value(memory_keys.task(task_id))
+
+    def _may_begin(self, task: PlannedTask) -> bool:
+        return all(self.task_states.get(name) == State.DONE for name in task.depends_on)
+
+    def _settle(self, task: PlannedTask) -> None:
+        """A task whose steps are over has its result, if only its last step's, or has failed; then nothing begins that
+        builds on it.
+        """
+        executor = self._executors[task.id]
+        if self.task_states.get(task.id) in (State.DONE, State.FAILED, State.SKIPPED) or not executor.is_over:
+            return
+        self.task_states[task.id] = State.DONE if executor.ok else State.FAILED
+        if executor.ok:
+            self.memory.set_if_absent(
+                memory_keys.task(task.id),
+                MemoryKind.TASK_RESULT,
+                self.memory.get_value(memory_keys.step(task.last.id)),
+                source=task.id,
+                title=task.title,
+            )
+        skip_what_waits(((each.id, each.depends_on) for each in self.plan.tasks), self.task_states)
+
+
+def agent_step(
+    node: str,
+    instructions: str,
+    inputs: Mapping[str, Any],
+    context: StepContext,
+    *,
+    schema: Mapping[str, Any] | None = None,
+) -> Outcome:
+    """Its result is under ``step:<node>``, for the nodes after it. What comes in empty is left out."""
+    given = {name: value for name, value in inputs.items() if value is not None}
+    seed_inputs(context.memory, given, source=node, prefix=f"{node}.")
+    upstream = [memory_keys.input(f"{node}.{name}") for name in given]
+    step = PlannedStep(node, instructions, schema=schema)
+    return StepExecutor(step, context, upstream=upstream).execute()
+
+
+def isolated(context: StepContext) -> StepContext:
+    """For a run within the run: it shares nothing but the budget, the model and the tools."""
+    return replace(context, memory=AgentMemory(context.memory.now))

@@ -1,0 +1,147 @@
+"""What somebody forgets for good, taken out of what runs keep: their entries, what a step was told, plans and boards.
+
+All of one's own runs; an owner's workspaces' others only of what their members could read anyway. Else who writes a
+guess into a run of their own would learn from it who forgets such a thing, and who saves words of others' runs as a
+memory and forgets it would take them from there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from functools import reduce
+from operator import or_
+from typing import Any, TypeVar
+
+from django.db import transaction
+from django.db.models import F, Model, Q, QuerySet, TextField
+from django.db.models.functions import Cast
+
+from chat.models.runs import Run, RunEntry, RunEvent, RunStep, RunStepStatus, RunTemplate
+from chat.prompting.text import escape
+from chat.runs.memory import as_json_text
+from memories.forgetting.copies import AT_ONCE, Wanted, holding, named
+from workspaces.actions.removal import Counts
+from workspaces.models import Membership, Role, User
+
+GONE = "[…]"
+SAID = {
+    "content",
+    "arguments",
+    "instructions",
+    "title",
+    "task_title",
+    "description",
+    "text",
+}  # in JSON of our own
+
+
+def forget_in_runs(wanted: Wanted, by: User) -> Counts:
+    """How many places changed. What the person asked a run for stays, as what is said in chats does."""
+    removed = _forget_in(Run.objects.filter(user=by), RunTemplate.objects.filter(user=by), wanted.texts)
+    for workspace, texts in wanted.shared.items():
+        owned = Membership.objects.filter(user=by, role=Role.OWNER).values("workspace")
+        theirs = Run.objects.visible_to(by).filter(workspace=workspace, workspace__in=owned).exclude(user=by)
+        templates = RunTemplate.objects.filter(workspace=workspace, workspace__in=owned).exclude(user=by)
+        removed += _forget_in(theirs, templates, texts)
+    return removed
+
+
+def _forget_in(runs: QuerySet[Run], templates: QuerySet[RunTemplate], texts: Collection[str]) -> Counts:
+    removed: Counts = Counter()
+    every = list(
+        dict.fromkeys([*texts, *map(escape, texts), *map(_in_json, texts)])
+    )  # as tools show it, and calls
+    if not every or not (runs.exists() or templates.exists()):
+        return removed
+    for start in range(0, len(every), AT_ONCE):
+        part = every[start : start + AT_ONCE]
+        holds = holding(part)
+        with transaction.atomic():
+            of_runs = {"run__in": runs.order_by().values("pk")}
+            removed += named("entries of runs", _in_entries(RunEntry.objects.filter(**of_runs), part, holds))
+            _in_steps(RunStep.objects.filter(**of_runs), part, holds)
+            _in_events(RunEvent.objects.filter(**of_runs), part, holds)
+            _in_plans(runs, part, holds)
+            for template in _saying(templates, ("plan",), part):
+                template.plan = _without(template.plan, holds, only=SAID)
+                template.save(update_fields=["plan"])
+    return removed
+
+
+def _in_entries(rows: QuerySet[RunEntry], texts: Sequence[str], holds: re.Pattern[str]) -> int:
+    number = 0
+    for row in _saying(rows, ("json", "title", "description", "key"), texts).select_for_update(of=("self",)):
+        before = (row.json, row.title, row.description, row.key)
+        row.json = as_json_text(_without(json.loads(row.json), holds))
+        row.size = len(row.json.encode())
+        row.title, row.description = _without(row.title, holds), _without(row.description, holds)
+        if holds.search(row.key.partition(":")[2]):
+            row.key = f"{row.key.partition(':')[0]}:{GONE}{row.pk}"
+        if before != (row.json, row.title, row.description, row.key):
+            row.version += 1  # whoever works on the run reads it anew
+            row.save()
+            number += 1
+    return number
+
+
+def _in_steps(rows: QuerySet[RunStep], texts: Sequence[str], holds: re.Pattern[str]) -> None:
+    """Whoever does such a step has the text in their hands: it is taken from them, and done from what is left."""
+    for step in _saying(rows, ("transcript", "unit"), texts).select_for_update(of=("self",)):
+        step.transcript = _without(step.transcript, holds, only=SAID)
+        step.unit = _without(step.unit, holds, only=SAID)
+        step.save(update_fields=["transcript", "unit"])
+        doing = rows.filter(pk=step.pk, status=RunStepStatus.RUNNING)
+        doing.update(status=RunStepStatus.READY, lease=F("lease") + 1, beat_at=None)
+
+
+def _in_events(rows: QuerySet[RunEvent], texts: Sequence[str], holds: re.Pattern[str]) -> None:
+    """They name keys, and a key may have been made of it."""
+    for event in _saying(rows, ("data",), texts):
+        event.data = _without(event.data, holds)
+        event.save(update_fields=["data"])
+
+
+def _in_plans(runs: QuerySet[Run], texts: Sequence[str], holds: re.Pattern[str]) -> None:
+    for run in _saying(runs, ("plan", "board"), texts).select_for_update(of=("self",)):
+        run.plan = _without(run.plan, holds, only=SAID)
+        run.board = _without(run.board, holds, only=SAID)
+        run.save(update_fields=["plan", "board"])
+        for task in run.tasks.all():
+            task.title = _without(task.title, holds)
+            task.save(update_fields=["title"])
+
+
+def _without(value: Any, holds: re.Pattern[str], *, only: Collection[str] = ()) -> Any:
+    """``only``: the names under which somebody's words stand, where all else is ours and stays."""
+    if isinstance(value, str):
+        return value if only else holds.sub(GONE, value)
+    if isinstance(value, list):
+        return [_without(each, holds, only=only) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if not only:
+        return {holds.sub(GONE, name): _without(each, holds) for name, each in value.items()}
+    return {
+        name: holds.sub(GONE, each)
+        if name in only and isinstance(each, str)
+        else _without(each, holds, only=only)
+        for name, each in value.items()
+    }
+
+
+def _in_json(text: str) -> str:
+    return as_json_text(text)[1:-1]
+
+
+R = TypeVar("R", bound=Model)
+
+
+def _saying(rows: QuerySet[R], columns: Sequence[str], texts: Sequence[str]) -> QuerySet[R]:
+    """Those of the rows that may hold one of the texts in one of these columns."""
+    wanted = Q(pk__in=[])
+    for column in columns:
+        wanted |= reduce(or_, (Q(**{f"{column}_text__icontains": text}) for text in texts))
+    return rows.alias(**{f"{column}_text": Cast(column, TextField()) for column in columns}).filter(wanted)

@@ -1,0 +1,259 @@
+"""Tools of steps: their definition, and the three by which every step reads and writes the run's memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from chat.runs.memory import AgentMemory, Head, MemoryEntry, MemoryKind, as_json_text, memory_keys
+from chat.tools.base import Arguments, ChatTool, Result, ToolTrouble, at_most, read_arguments
+from memoryhub.llm.base import Speaker, Tool
+
+A = TypeVar("A", bound=Arguments)
+LONGEST_RESULT = 24_000  # characters of what one call returns
+
+
+def _without_nul(text: str) -> str:
+    """The database keeps it nowhere, and so would find it nowhere either."""
+    return text.replace("\x00", "")
+
+
+KEPT = AfterValidator(_without_nul)
+Word = Annotated[str, KEPT]
+
+
+@dataclass(frozen=True)
+class StepTool:
+    """``call`` takes the arguments as the model wrote them and a name for this call that is the same whenever it is
+    made again; it raises ToolTrouble or a DomainError. ``speaker``: who says what it returns. ``is_repeatable``: done
+    twice it does no more than once.
+    """
+
+    tool: Tool
+    call: Callable[[str, str], str]
+    speaker: Speaker
+    is_repeatable: bool = True
+
+    @property
+    def name(self) -> str:
+        return self.tool.name
+
+
+def step_tool(
+    name: str,
+    description: str,
+    takes: type[A],
+    act: Callable[[A, str], str],
+    *,
+    speaker: Speaker = Speaker.RUN,
+    is_repeatable: bool = True,
+) -> StepTool:
+    def unused(caller: object, asked: A) -> Result:
+        raise NotImplementedError
+
+    described = ChatTool(name, description, takes, unused, speaker)
+    return StepTool(
+        described.tool,
+        lambda arguments, key: act(read_arguments(described.takes, arguments), key),
+        speaker,
+        is_repeatable,
+    )
+
+
+MOST_LISTED = 200
+MOST_READ = 50  # keys of one call
+MOST_ENTRIES = 2_000  # of a run, beyond which nothing new is published
+LONGEST_VALUE = 16_000  # bytes of one published value
+DESCRIPTION_SHOWN = 240  # characters of it in a list
+LONGEST_KEY = 200
+
+OnAccess = Callable[[str, dict[str, Any]], None]
+
+
+def _as_list(given: object) -> object:
+    return [given] if isinstance(given, str) else given or None
+
+
+SomeTexts = Annotated[list[Word] | None, BeforeValidator(_as_list)]
+Kinds = Annotated[
+    list[Literal["task_result", "step_result", "input", "shared"]] | None, BeforeValidator(_as_list)
+]
+
+
+class ToList(Arguments):
+    kind: Kinds = None
+    key_prefix: Word = ""
+    sources: SomeTexts = None
+
+
+class ToRead(Arguments):
+    keys: Annotated[list[Word], BeforeValidator(lambda given: [given] if isinstance(given, str) else given)]
+    offset: Annotated[int, Field(ge=0)] = 0
+    length: Annotated[int, Field(ge=1)] | None = None
+
+
+class ToWrite(Arguments):
+    nullable = frozenset({"value"})
+
+    key: Annotated[str, at_most(LONGEST_KEY), KEPT]
+    value: Any
+    title: Annotated[str, at_most(200)] | None = None
+    description: Annotated[str, at_most(1000)] | None = None
+
+
+def memory_tools(
+    memory: AgentMemory, *, source: str, on_access: OnAccess, room: Callable[[], int] = lambda: LONGEST_RESULT
+) -> tuple[StepTool, ...]:
+    """``source`` is who publishes; ``on_access`` is called with the keys of every access, never with a value.
+
+    ``room`` returns how many bytes an answer may have now: one that is cut afterwards would be no JSON.
+    """
+
+    def listed(asked: ToList, _: str) -> str:
+        answer = list_entries(memory, asked, room())
+        on_access("list", {"returned": answer["returned"]})
+        return _shown(answer)
+
+    def read(asked: ToRead, _: str) -> str:
+        on_access("read", {"keys": asked.keys[:MOST_READ]})
+        return read_entries(memory, asked, room())
+
+    def write(asked: ToWrite, _: str) -> str:
+        entry = publish(memory, asked, source=source)
+        on_access("write", {"keys": [entry.key]})
+        return _shown(
+            {"ok": True, "key": entry.key, "kind": entry.kind, "createdAt": _iso(entry)},
+        )
+
+    return (
+        step_tool(
+            "memory_list",
+            "What the run's memory holds, without values; newest 200.",
+            ToList,
+            listed,
+        ),
+        step_tool(
+            "memory_read",
+            "Get whole values, or a page of one.",
+            ToRead,
+            read,
+        ),
+        step_tool("memory_write", "Publish under shared:<key>.", ToWrite, write),
+    )
+
+
+def list_entries(memory: AgentMemory, asked: ToList, room: int = LONGEST_RESULT) -> dict[str, Any]:
+    """The newest 200 entries that pass all filters and fit in ``room`` bytes, oldest first, without values."""
+    total, newest = memory.newest(
+        MOST_LISTED, kind=asked.kind, key_prefix=asked.key_prefix, sources=asked.sources
+    )
+    shown = [_listed(entry) for entry in newest]
+    left = room - _size({"total": total, "returned": len(shown), "truncated": False, "entries": []})
+    sizes = [_size(entry) + len(", ") for entry in shown]
+    first = len(shown)
+    while first and left >= sizes[first - 1]:
+        first -= 1
+        left -= sizes[first]
+    shown = shown[first:]
+    return {"total": total, "returned": len(shown), "truncated": len(shown) < total, "entries": shown}
+
+
+def _listed(entry: Head) -> dict[str, Any]:
+    said = {"title": entry.title, "description": _cut(entry.description), "source": entry.source}
+    return {
+        "key": entry.key,
+        "kind": str(entry.kind),
+        **{name: text for name, text in said.items() if text},
+        "valueBytes": entry.value_bytes,
+        "createdAt": _iso(entry),
+    }
+
+
+def read_entries(memory: AgentMemory, asked: ToRead, room: int = LONGEST_RESULT) -> str:
+    """``entries`` with whole values, and ``missing``, as JSON of at most ``room`` bytes.
+
+    A value that does not fit beside the others is named with its size under ``tooLarge``. One that is alone and too
+    large, or asked for with ``offset`` or ``length``, comes as a piece of its JSON text, with ``nextOffset`` where
+    more follows.
+    """
+    keys = list(dict.fromkeys(asked.keys))
+    if len(keys) > MOST_READ:
+        raise ToolTrouble(f"at most {MOST_READ} keys at once")
+    known = {key: entry for key in keys if (entry := memory.get(key)) is not None}
+    answer: dict[str, Any] = {
+        "entries": {},
+        "missing": [key[:LONGEST_KEY] for key in keys if key not in known],
+    }
+    if len(known) == 1:
+        [(key, entry)] = known.items()
+        whole = {**answer, "entries": {key: entry.as_json()}}
+        is_paged = asked.offset > 0 or asked.length is not None
+        return _shown(whole) if _size(whole) <= room and not is_paged else _page(answer, entry, asked, room)
+    too_large = {key: entry.value_bytes for key, entry in known.items()}
+    left = room - _size({**answer, "tooLarge": too_large})
+    for key, entry in known.items():
+        size = _size({key: entry.as_json()})
+        if size <= left:
+            answer["entries"][key] = entry.as_json()
+            left -= size
+            del too_large[key]
+    return _shown(answer | ({"tooLarge": too_large} if too_large else {}))
+
+
+def _page(answer: dict[str, Any], entry: MemoryEntry, asked: ToRead, room: int) -> str:
+    """The piece of a value's JSON text that was asked for, or as much of it as fits."""
+    text, length = entry.json[asked.offset :], min(asked.length or room, room)
+    while True:
+        piece = text[:length]
+        end = asked.offset + len(piece)
+        paged = {
+            **entry.as_json(),
+            "value": piece,
+            "valueBytes": entry.value_bytes,
+            "offset": asked.offset,
+            "totalLength": len(entry.json),
+            "truncated": end < len(entry.json),
+        }
+        if paged["truncated"]:
+            paged["nextOffset"] = end
+        whole = {**answer, "entries": {entry.key: paged}}
+        over = _size(whole) - room
+        if over <= 0 or not piece:
+            return _shown(whole)
+        length = max(0, len(piece) - max(100, over // 4))
+
+
+def publish(memory: AgentMemory, asked: ToWrite, *, source: str) -> MemoryEntry:
+    """Under ``shared:`` and nowhere else: results of steps and tasks are written by who did them."""
+    key = memory_keys.shared(asked.key)
+    if key == memory_keys.SHARED_PREFIX:
+        raise ToolTrouble("key must not be blank")
+    if len(as_json_text(asked.value).encode()) > LONGEST_VALUE:
+        raise ToolTrouble(f"value may have at most {LONGEST_VALUE:,} bytes as JSON; publish the gist of it")
+    if not memory.has(key) and memory.count() >= MOST_ENTRIES:
+        raise ToolTrouble("the run's memory is full; write to a key that is there already")
+    earlier = memory.get(key)  # what is not said again stays
+    title = asked.title if asked.title is not None or earlier is None else earlier.title
+    about = asked.description if asked.description is not None or earlier is None else earlier.description
+    return memory.set(key, MemoryKind.SHARED, asked.value, source=source, title=title, description=about)
+
+
+def _iso(entry: Head) -> str:
+    return entry.created_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _cut(text: str | None) -> str | None:
+    return f"{text[: DESCRIPTION_SHOWN - 1]}…" if text and len(text) > DESCRIPTION_SHOWN else text
+
+
+def _shown(answer: dict[str, Any]) -> str:
+    return json.dumps(answer, ensure_ascii=False)
+
+
+def _size(answer: dict[str, Any]) -> int:
+    """Bytes of it as JSON."""
+    return len(_shown(answer).encode(errors="replace"))

@@ -1,0 +1,203 @@
+"""A run as pages and programs show it: tasks with their steps, result with its sources, memory, events."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import AsyncGenerator
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import Min
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from chat.answers.live import in_thread
+from chat.models import Chat, Message
+from chat.models.runs import Run, RunEvent, RunStatus, RunStep
+from chat.runs.memory import memory_keys
+from chat.runs.progress import PLAN, PLANNING, WHOLE
+from chat.runs.stored_run import run_channel
+from memories.models import Memory
+from memoryhub import events
+from memoryhub.errors import NotFound
+from workspaces.access import get_workspace
+from workspaces.models import Document, DocumentPassage, User, Workspace
+from workspaces.policy import Reach, in_reach
+
+POLL = 2.0  # seconds between looks where nothing is heard
+OVERLAP = 100  # events looked at again: two of them may be stored in another order than they were numbered
+MOST_AT_ONCE = 500
+
+
+def tasks_of(run: Run) -> list[dict[str, Any]]:
+    """The tasks in the plan's order, each with the steps that have begun. Costs two queries."""
+    by_task: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for step in run.steps.defer("transcript"):
+        by_task[step.task].append(step_json(step))
+    return [
+        {
+            "id": task.ref,
+            "title": task.title,
+            "depends_on": task.depends_on,
+            "status": task.status,
+            "member": task.member or None,
+            "steps": by_task[task.ref],
+        }
+        for task in run.tasks.all()
+    ]
+
+
+def step_json(step: RunStep) -> dict[str, Any]:
+    return {
+        "id": step.ref,
+        "status": step.status,
+        "rounds": step.rounds,
+        "error": step.error,
+        "member": step.unit.get("member") or None,
+        "started_at": step.started_at,
+        "finished_at": step.finished_at,
+    }
+
+
+def tasks_for_people(run: Run) -> list[dict[str, Any]]:
+    """``tasks_of`` as a page says it: titles in place of ids; what a run was at when it was stopped is at nothing."""
+    tasks = tasks_of(run)
+    titles = {task["id"]: title_shown(task["title"]) for task in tasks}
+    for task in tasks:
+        task["title"] = titles[task["id"]]
+        task["after"] = [titles.get(name, name) for name in task["depends_on"]]
+        for each in (task, *task["steps"]) if run.status == RunStatus.STOPPED else ():
+            each["status"] = "stopped" if each["status"] in ("running", "working") else each["status"]
+    return tasks
+
+
+def title_shown(title: str) -> str:
+    """One that no plan gave, in the language of who looks; any other as it was given."""
+    return _(title) if title in (WHOLE, PLAN) else title
+
+
+def planning_of(run: Run) -> RunStep | None:
+    return run.steps.filter(ref=PLANNING).first()
+
+
+def result_of(run: Run) -> Any:
+    """Of its last task; None until that is done."""
+    last = run.tasks.last()
+    if last is None:
+        return None
+    entry = run.entries.filter(key=memory_keys.task(last.ref)).first()
+    return None if entry is None else json.loads(entry.json)
+
+
+def result_text(run: Run) -> str:
+    """The result for people: text as it is, anything else as JSON."""
+    result = result_of(run)
+    if result is None or isinstance(result, str):
+        return result or ""
+    return "```json\n" + json.dumps(result, ensure_ascii=False, indent=2).replace("```", "'''") + "\n```"
+
+
+async def follow_run(user: User, workspace_id: str, run: Run, *, after: int) -> AsyncGenerator[str, None]:
+    """Server-sent events of what happens from the event ``after`` on, until the run is over or may not be seen."""
+    sent: set[int] = set()
+    async with events.subscription(run_channel(run.public_id)) as listening:
+        while True:
+            seen_from = max(after, max(sent, default=0) - OVERLAP)
+            found, is_over = await in_thread(_news, user.pk, workspace_id, run.pk, seen_from)
+            fresh = [event for event in found if event.pk not in sent]
+            for event in fresh:
+                data = {"step": event.step or None, "at": event.at.isoformat(), **event.data}
+                yield f"id: {event.pk}\nevent: {event.kind}\ndata: {json.dumps(data)}\n\n"
+                sent.add(event.pk)
+            if fresh:
+                continue
+            if is_over:
+                yield "event: done\ndata: {}\n\n"
+                return
+            await listening.get(POLL)
+
+
+def _news(user_pk: int, workspace_id: str, run_pk: int, after: int) -> tuple[list[RunEvent], bool]:
+    """Raises NotFound where the person may no longer see it."""
+    user = User.objects.filter(pk=user_pk, is_active=True).first()
+    if user is None:
+        raise NotFound
+    get_workspace(user, workspace_id)
+    run = Run.objects.visible_to(user).filter(pk=run_pk).first()
+    if run is None:
+        raise NotFound
+    return list(run.events.filter(pk__gt=after)[:MOST_AT_ONCE]), run.is_over
+
+
+def text_for_webhook(workspace: Workspace, public_id: str) -> dict[str, Any] | None:
+    run = Run.objects.filter(workspace=workspace, is_private=False, public_id=public_id).first()
+    if run is None:
+        return None
+    return {"objective": run.objective, "result": result_of(run), "error": run.error}
+
+
+ID = r"\b(?:mem|msg|doc)_[A-Za-z0-9]{24}(?:#\d{1,5})?\b"  # of a document with its page
+ADDRESS = r"(?<!\()https?://[^\s<>()\[\]\"'`]*[^\s<>()\[\]\"'`.,;:!?]"
+SOURCE = re.compile(f"{ID}|{ADDRESS}")
+NUMBERED = re.compile(r"^[ \t]*(?:[-*]\s+)?\[?(\d{1,2})\]?[.):]?\s+(\S.*)$", re.MULTILINE)
+CITED = re.compile(r"\[(\d{1,2}(?:, ?\d{1,2}){0,9})\](?!\()")
+
+
+def with_sources(run: Run, text: str, reader: User) -> str:
+    """The Markdown of a report, in which [1] opens what stands behind 1 in its list of sources. A few queries."""
+    links = _links(run, set(SOURCE.findall(text)), reader)
+    numbers: dict[int, str] = {}
+    for line in NUMBERED.finditer(text):
+        named = next((links[source] for source in SOURCE.findall(line[2]) if source in links), None)
+        if named:
+            numbers.setdefault(int(line[1]), named)
+
+    def cited(match: re.Match[str]) -> str:
+        asked = [int(number) for number in match[1].split(",")]
+        if not any(number in numbers for number in asked):
+            return match[0]
+        return " ".join(
+            f"[\\[{number}\\]](<{numbers[number]}>)" if number in numbers else f"[{number}]"
+            for number in asked
+        )
+
+    def opened(match: re.Match[str]) -> str:
+        url = links.get(match[0])
+        return match[0] if url is None else f"<{url}>" if url == match[0] else f"[{match[0]}](<{url}>)"
+
+    return CITED.sub(cited, SOURCE.sub(opened, text))
+
+
+def _links(run: Run, sources: set[str], reader: User) -> dict[str, str]:
+    """Where each of them is opened, as far as this reader may."""
+    found = {source: source for source in sources if source in set(run.web_urls)}
+    ids = {source.partition("#")[0] for source in sources}
+    here = {"workspace": run.workspace_id, "public_id__in": ids}
+    home = reverse("chat:workspace", args=[run.workspace.public_id])
+    for name in (
+        Memory.objects.visible_to(reader).filter(**here, deleted_at=None).values_list("public_id", flat=True)
+    ):
+        found[name] = f"{home}?{urlencode({'find': name})}"
+    chats = Chat.objects.visible_to(reader).live().filter(workspace=run.workspace_id)
+    said = Message.objects.filter(chat__in=chats, public_id__in=ids).readable_by(reader)
+    for name, chat in said.values_list("public_id", "chat__public_id"):
+        found[name] = f"{reverse('chat:chat', args=[chat])}?at={name}#{name}"
+    rows = Document.objects.live().filter(public_id__in=ids)
+    held = in_reach(rows, run.workspace, reader, Reach.here(run.workspace))
+    documents = dict(held.values_list("public_id", "pk"))
+    pages = _pages(list(documents.values())) if documents else {}
+    for source in sources:
+        name, _hash, page = source.partition("#")
+        if name in documents:
+            at = pages.get((documents[name], int(page))) if page else None
+            url = reverse("workspaces:document", args=[run.workspace.public_id, name])
+            found[source] = url if at is None else f"{url}?passage={at}#passage-{at}"
+    return found
+
+
+def _pages(documents: list[int]) -> dict[tuple[int, int], int]:
+    """The number of the passage that each page of these documents begins with."""
+    rows = DocumentPassage.objects.filter(document__in=documents).values_list("document", "page")
+    return {(document, page): first for document, page, first in rows.annotate(Min("number")).order_by()}

@@ -1,0 +1,316 @@
+"""Plans of runs: tasks that depend on each other, each with steps; validated as a whole, and edited by people."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from chat.chats.services import title_from
+from chat.runs.memory import as_json_text
+from chat.runs.schemas import why_bad_schema
+
+MOST_TASKS, MOST_STEPS, MOST_MEMBERS = 50, 200, 10
+LONGEST_TEXT = 8_000  # characters of instructions
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
+
+
+class PlanTrouble(ValueError):
+    """A plan that cannot be run: everything that is wrong with it, in words for who wrote it."""
+
+    def __init__(self, troubles: Sequence[str]) -> None:
+        self.troubles = list(troubles)
+        super().__init__("; ".join(self.troubles[:10]))
+
+
+@dataclass(frozen=True)
+class PlannedStep:
+    """``over``: the step whose list this one is done for, item by item ("process mode")."""
+
+    id: str
+    instructions: str
+    depends_on: tuple[str, ...] = ()
+    schema: Mapping[str, Any] | None = None
+    over: str = ""
+
+
+@dataclass(frozen=True)
+class PlannedTask:
+    id: str
+    title: str
+    description: str = ""
+    depends_on: tuple[str, ...] = ()
+    steps: tuple[PlannedStep, ...] = ()
+    member: str = ""
+
+    @property
+    def last(self) -> PlannedStep:
+        """The step whose result is the task's."""
+        return self.steps[-1]
+
+
+@dataclass(frozen=True)
+class Teammate:
+    name: str
+    role: str = ""
+
+
+@dataclass(frozen=True)
+class TaskPlan:
+    tasks: tuple[PlannedTask, ...]
+    members: tuple[Teammate, ...] = field(default=())
+
+    def as_json(self) -> dict[str, Any]:
+        """What ``read_plan`` reads."""
+        plain: dict[str, Any] = json.loads(as_json_text(asdict(self)))
+        return plain
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(str_strip_whitespace=True, str_max_length=LONGEST_TEXT)
+
+
+class _Step(_Part):
+    id: str
+    instructions: str = Field(min_length=1)
+    depends_on: list[str] = Field(default_factory=list, max_length=MOST_STEPS)
+    schema_: dict[str, Any] | None = Field(None, alias="schema")
+    over: str | None = None
+
+
+class _Task(_Part):
+    id: str
+    title: str = Field("", max_length=200)
+    description: str = ""
+    depends_on: list[str] = Field(default_factory=list, max_length=MOST_TASKS)
+    steps: list[_Step] = Field(default_factory=list, max_length=MOST_STEPS)
+    member: str | None = None
+
+
+class _Member(_Part):
+    name: str = Field(min_length=1, max_length=60)
+    role: str = Field("", max_length=1000)
+
+
+class _Plan(_Part):
+    tasks: list[_Task] = Field(min_length=1, max_length=MOST_TASKS)
+    members: list[_Member] = Field(default_factory=list, max_length=MOST_MEMBERS)
+
+
+def read_plan(given: object) -> TaskPlan:
+    """The plan in this JSON. Raises PlanTrouble for one that is malformed, too large, names what is not there, names
+    something twice or goes in a circle. A task without steps is one step of its own.
+    """
+    try:
+        read = _Plan.model_validate(_storable(given))
+    except (ValidationError, RecursionError) as error:
+        wrong = error.errors() if isinstance(error, ValidationError) else []
+        raise PlanTrouble(
+            [f"{'.'.join(map(str, found['loc'])) or 'plan'}: {found['msg']}" for found in wrong[:10]]
+            or ["the plan is nested too deeply"]
+        ) from None
+    plan = TaskPlan(
+        tuple(map(_task, read.tasks)),
+        tuple(Teammate(member.name, member.role) for member in read.members),
+    )
+    if troubles := list(_troubles(plan)):
+        raise PlanTrouble(troubles)
+    return plan
+
+
+def _storable(given: Any) -> Any:
+    """Without what no database keeps, however deep it is."""
+    if isinstance(given, str):
+        return given.replace("\x00", "").encode(errors="replace").decode()
+    if isinstance(given, list):
+        return [_storable(each) for each in given]
+    if isinstance(given, dict):
+        return {_storable(name): _storable(each) for name, each in given.items()}
+    return given
+
+
+def _task(read: _Task) -> PlannedTask:
+    title = read.title or read.description[:200] or read.id
+    steps = tuple(
+        PlannedStep(
+            step.id,
+            step.instructions,
+            tuple(dict.fromkeys([*step.depends_on, *filter(None, [step.over])])),
+            step.schema_,
+            step.over or "",
+        )
+        for step in read.steps
+    )
+    steps = steps or (PlannedStep(read.id, read.description or title),)
+    return PlannedTask(
+        read.id, title, read.description, tuple(dict.fromkeys(read.depends_on)), steps, read.member or ""
+    )
+
+
+def _troubles(plan: TaskPlan) -> Iterable[str]:
+    steps = [step for task in plan.tasks for step in task.steps]
+    if len(steps) > MOST_STEPS:
+        yield f"a plan may have at most {MOST_STEPS} steps"
+        return
+    ids = [task.id for task in plan.tasks]
+    step_ids = [step.id for step in steps]
+    names = [member.name for member in plan.members]
+    yield from (
+        f"“{name[:60]}” is no id: letters, digits, _ . and -"
+        for name in [*ids, *step_ids]
+        if not _ID.fullmatch(name)
+    )
+    for what, named in (("tasks", ids), ("steps", step_ids), ("members", names)):
+        yield from (f"two {what} are called “{name}”" for name in _twice(named))
+    yield from _circle("task", {task.id: task.depends_on for task in plan.tasks})
+    for task in plan.tasks:
+        yield from _circle("step", {step.id: step.depends_on for step in task.steps})
+        if task.member and task.member not in names:
+            yield f"task “{task.id}” is for “{task.member}”, who is no member"
+    for step in steps:
+        if step.schema is not None and (why := why_bad_schema(step.schema)):
+            yield f"the schema of step “{step.id}” {why}"
+
+
+def _circle(what: str, needs: Mapping[str, Sequence[str]]) -> Iterable[str]:
+    for name, needed in needs.items():
+        yield from (
+            f"{what} “{name}” depends on “{other[:60]}”, which is not there"
+            for other in needed
+            if other not in needs
+        )
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as circle:
+        yield f"{what}s wait for one another in a circle: {' → '.join(circle.args[1])}"
+
+
+def _twice(names: Sequence[str]) -> list[str]:
+    return sorted({name for name in names if names.count(name) > 1})
+
+
+# What a model that plans is held to; ``read_plan`` checks the rest and tells it what is wrong.
+PLAN_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["tasks"],
+    "properties": {
+        "tasks": {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": MOST_TASKS,
+            "items": {
+                "type": "object",
+                "required": ["id", "title", "description"],
+                "properties": {
+                    "id": {"type": "string"},
+                    "title": {"type": "string"},
+                    "description": {"type": "string", "description": "What to do, understandable alone."},
+                    "depends_on": {"type": "array", "items": {"type": "string"}},
+                },
+            },
+        }
+    },
+}
+
+
+Row = tuple[str, str]  # a task's id and what it says
+
+
+@dataclass(frozen=True)
+class ShownTask:
+    """``after``: the titles of what it waits for. ``is_new``: a person has put it up and not yet said what it is."""
+
+    id: str
+    title: str
+    text: str
+    after: Sequence[str] = ()
+    is_new: bool = False
+
+
+def rows_of(plan: Mapping[str, Any]) -> list[Row]:
+    return [(task["id"], _wording(task)) for task in plan["tasks"]]
+
+
+def rows_in(ids: Sequence[str], texts: Sequence[str]) -> list[Row]:
+    """As a form sends them; one more than a plan may have, so that it is refused rather than cut."""
+    lines = (text.replace("\r\n", "\n").strip() for text in texts)
+    return list(zip(ids, lines, strict=False))[: MOST_TASKS + 1]
+
+
+def changed(rows: Sequence[Row], do: str) -> tuple[list[Row], str]:
+    """After ``up:``, ``down:`` or ``drop:`` with the number of a row, or ``add``; and the row that is next."""
+    verb, _colon, number = do.partition(":")
+    rows, at = list(rows), int(number) if number.isascii() and number.isdigit() and len(number) < 4 else -1
+    if verb == "add" and len(rows) < MOST_TASKS:
+        names = {name for name, _text in rows}
+        fresh = next(name for n in range(1, len(rows) + 2) if (name := f"added-{n}") not in names)
+        return [*rows, (fresh, "")], fresh
+    if not 0 <= at < len(rows):
+        return rows, ""
+    row = rows.pop(at)
+    if verb == "drop":
+        return rows, rows[min(at, len(rows) - 1)][0] if rows else ""
+    to = {"up": at - 1, "down": at + 1}.get(verb, at)
+    rows.insert(max(0, min(to, len(rows))), row)
+    return rows, row[0]
+
+
+def edited(plan: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
+    """The plan with these tasks in this order. A row without words is left out, one of an unknown id is a new task.
+
+    What built on a task left out builds on what that did. What has been moved waits only for what stands above it, and
+    the last task, whose result is the run's, for all that nothing else waits for.
+    """
+    known = {task["id"]: task for task in plan["tasks"]}
+    rows = [row for row in rows if row[1]]
+    order = [name for name, _text in rows]
+    tasks = [_edited_task(known.get(name), name, text) for name, text in rows]
+    if order != list(known):
+        for number, task in enumerate(tasks):
+            needs = _needs(task["id"], known, set(order))
+            task["depends_on"] = [name for name in dict.fromkeys(needs) if name in order[:number]]
+        waited_for = {name for task in tasks[:-1] for name in task["depends_on"]}
+        for task in tasks[-1:]:
+            loose = [name for name in order[:-1] if name not in waited_for]
+            task["depends_on"] = list(dict.fromkeys([*task["depends_on"], *loose]))
+    return {"tasks": tasks, "members": plan.get("members", [])}
+
+
+def shown(plan: Mapping[str, Any], rows: Sequence[Row]) -> list[ShownTask]:
+    """For the form; ``plan`` is the one that the rows make."""
+    by_id = {task["id"]: task for task in plan["tasks"]}
+    return [
+        ShownTask(
+            name,
+            by_id[name]["title"] if name in by_id else "",
+            text,
+            [by_id[need]["title"] for need in by_id.get(name, {}).get("depends_on", ())],
+            is_new=name not in by_id,
+        )
+        for name, text in rows
+    ]
+
+
+def _edited_task(known: Mapping[str, Any] | None, name: str, text: str) -> dict[str, Any]:
+    if known is None:
+        return {"id": name, "title": title_from(text), "description": text, "depends_on": []}
+    if text == _wording(known):
+        return dict(known)
+    return dict(known) | {"description": text, "steps": []}
+
+
+def _needs(name: str, known: Mapping[str, Any], kept: set[str]) -> Iterator[str]:
+    for need in known[name]["depends_on"] if name in known else ():
+        if need in kept:
+            yield need
+        else:
+            yield from _needs(need, known, kept)
+
+
+def _wording(task: Mapping[str, Any]) -> str:
+    return str(task["description"] or task["title"]).replace("\r\n", "\n").strip()

@@ -1,0 +1,286 @@
+"""The course of a run: what becomes of it when a step is over, and which steps can be taken up then.
+
+Every change is made alone, under the lock of the run's row, with what it leads to: a process that dies has either
+settled a step with all its consequences, or has not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from datetime import datetime
+
+from django.db import transaction
+from django.urls import reverse
+from django_q.tasks import async_task
+
+from chat.chats.services import tell_done
+from chat.models import Chat
+from chat.models.runs import Run, RunMode, RunStatus, RunStep, RunStepStatus, RunTask
+from chat.runs.budget import expect
+from chat.runs.claims import ClaimedStep, taken, waits_anything
+from chat.runs.executors import ParallelTaskExecutor, State, Unit
+from chat.runs.memory import AgentMemory, MemoryKind
+from chat.runs.plan import PLAN_SCHEMA, PlannedStep, PlannedTask, TaskPlan, read_plan
+from chat.runs.step import Outcome
+from chat.runs.stored_run import Lost, Stopped, StoredMemory, note, note_all
+from chat.runs.team import BoardTask, TaskBoard, TeamExecutor
+from memoryhub.database.queries import Ready
+from memoryhub.kept import kept
+from workspaces.models import User, WebhookEvent
+from workspaces.webhooks.hooks import emit
+
+WHOLE, PLAN = kept("The whole objective"), kept("Plan")  # titles that no plan gave
+PLANNING = ":plan"  # the ref of the step that plans; no plan can call one of its own so
+TICKET_SECONDS = 600  # of one job, with the longest reply of a model
+COUNTED = ("rounds", "tokens_in", "tokens_out", "cost")
+MADE_PRIVATE = kept("The chat it belongs to was made private.")
+ACCOUNT_CLOSED = kept("The account of the person who started it was closed.")
+EXPECTED = ("expected_tokens", "expected_cost")
+_RUN = Ready(
+    lambda run: Run.objects.order_by().select_for_update(of=("self",)).filter(pk=run),
+    run=int,
+)
+
+
+@contextmanager
+def alone(run_pk: int) -> Iterator[Run]:
+    """The run's row, locked. Raises Lost where it is gone."""
+    with transaction.atomic():
+        run = next(iter(_RUN.all(run=run_pk)), None)
+        if run is None:
+            raise Lost
+        yield run
+
+
+def begin(run: Run, *, now: datetime) -> None:
+    """The first steps of a run that was just stored, in its transaction: to plan, or what its plan begins with."""
+    if run.plan is None and run.mode == RunMode.LOOP:
+        step = PlannedStep("work", run.objective)
+        run.plan = TaskPlan((PlannedTask("work", WHOLE, steps=(step,)),)).as_json()
+    if run.plan is None:
+        expect(run)
+        run.save(update_fields=EXPECTED)
+        planning = PlannedStep(PLANNING, run.objective, schema=PLAN_SCHEMA)
+        inputs = run.entries.filter(kind=MemoryKind.INPUT).values_list("key", flat=True)
+        _add(run, [Unit(planning, "", PLAN, tuple(inputs))], now=now)
+        hurry()
+        return
+    take_plan(run)
+    _begin_or_wait(run, now=now)
+
+
+def settle(held: ClaimedStep, outcome: Outcome, *, now: datetime) -> RunStep | None:
+    """A step is over. Returns the one that it leads to, in the caller's hands too, where nothing else waits.
+
+    Raises Lost where another process has taken it over, Stopped for a result of a run that was stopped.
+    """
+    step = held.step
+    with alone(step.run_id) as run:
+        if outcome.ok and run.status != RunStatus.RUNNING:
+            raise Stopped
+        run.user, run.workspace = held.run.user, held.run.workspace
+        status = RunStepStatus.DONE if outcome.ok or outcome.released else RunStepStatus.FAILED
+        held.end(run, status=status, error=(outcome.error or outcome.released)[:300], finished_at=now)
+        held.tell("step", {"status": status})
+        note_all(run, held.happened)
+        if step.ref != PLANNING:
+            executor = executor_of(run, held.memory)
+            executor.finish(unit_of(step), outcome)
+            following = go_on(run, executor, now=now, in_lane=True)
+        else:
+            held.memory.keep()
+            run.save(update_fields=COUNTED)
+            following = None
+            _planned(run, outcome, now=now)
+        written = held.count()
+    held.forget(written)
+    return following
+
+
+def _planned(run: Run, outcome: Outcome, *, now: datetime) -> None:
+    if not outcome.ok:
+        _end(run, RunStatus.FAILED, outcome.error, now=now)
+        return
+    run.plan = read_plan(outcome.value).as_json()
+    take_plan(run)
+    _begin_or_wait(run, now=now)
+
+
+def _begin_or_wait(run: Run, *, now: datetime) -> None:
+    if run.reviews_plan:
+        run.status = RunStatus.WAITING
+        run.save(update_fields=["plan", "board", "status"])
+        note(run, "run", {"status": run.status}, now=now)
+    else:
+        go_on(run, now=now)
+
+
+def take_plan(run: Run) -> None:
+    """Begin with the plan that the run has now. Within ``alone``."""
+    plan = plan_of(run)
+    run.states = {"steps": {}, "tasks": {}}
+    run.board = TaskBoard.of(plan).as_json() if run.mode == RunMode.TEAM else None
+    expect(run, plan)
+    run.save(update_fields=["plan", "board", "states", *EXPECTED])
+    run.tasks.all().delete()
+    _show_tasks(run, plan)
+
+
+def go_on(
+    run: Run,
+    executor: ParallelTaskExecutor | TeamExecutor | None = None,
+    *,
+    now: datetime,
+    in_lane: bool = False,
+) -> RunStep | None:
+    """Put up what can be done next, or end the run where nothing is left. Within ``alone``. ``in_lane``: the caller
+    looks for another step right after, so that one alone needs no ticket; it is given the first one where nothing else
+    waits, whose turn it would be.
+    """
+    executor = executor or executor_of(run, StoredMemory(run_pk=run.pk, waits=True))
+    shown, ready = (run.states.get("tasks"), run.board), executor.ready()
+    for unit in ready:
+        executor.begin(unit)
+    mine = in_lane and bool(ready) and run.status == RunStatus.RUNNING and not waits_anything(now=now)
+    added = _add(run, ready, now=now, takes_first=mine)
+    if isinstance(executor, TeamExecutor):
+        run.board = executor.board.as_json()
+    else:
+        run.states = {"steps": dict(executor.states), "tasks": dict(executor.task_states)}
+    run.progressed_at, run.served_at = now, now if mine else run.served_at
+    run.save(update_fields=["states", "board", "progressed_at", "served_at", *COUNTED])
+    memory_of(executor).keep()
+    if (run.states.get("tasks"), run.board) != shown:
+        _show_tasks(run, executor.plan)
+    if executor.is_over and not _is_open(run):
+        ok = executor.ok if isinstance(executor, TeamExecutor) else _all_done(executor)
+        why = "" if ok else _first_error(run)
+        _end(run, RunStatus.DONE if ok else RunStatus.FAILED, why, now=now)
+    elif not in_lane or len(ready) > 1:
+        hurry()
+    return added[0] if mine else None
+
+
+def stop(run: Run, why: str, *, now: datetime) -> None:
+    """What is being done hears of it within seconds, and is kept as it stands. Within ``alone``."""
+    run.status, run.error = RunStatus.STOPPED, why[:300]
+    run.save(update_fields=["status", "error"])
+    note(run, "run", {"status": run.status}, now=now)
+    if why:  # else somebody pressed Stop
+        _tell(run, now)
+
+
+def halt(run_pk: int, why: str, *, now: datetime) -> None:
+    """Stop it for a reason of ours, in English, where it is neither over nor stopped by then, nor gone."""
+    with suppress(Lost), alone(run_pk) as run:
+        if run.status in (RunStatus.RUNNING, RunStatus.WAITING):
+            stop(run, why, now=now)
+
+
+def halt_all_of(user: User, now: datetime) -> None:
+    """Of somebody whose account is closed: nothing works in their name any more."""
+    theirs = Run.objects.filter(user=user, status__in=[RunStatus.RUNNING, RunStatus.WAITING])
+    for run in theirs.order_by("pk").values_list("pk", flat=True):
+        halt(run, ACCOUNT_CLOSED, now=now)
+
+
+def halt_runs_of_others(sender: type[Chat], *, chat: Chat, now: datetime, **kwargs: object) -> None:
+    """Stop the runs of a chat that was made private, except those of its creator."""
+    theirs = chat.runs.filter(status__in=[RunStatus.RUNNING, RunStatus.WAITING]).exclude(user=chat.created_by)
+    for run in theirs.order_by("pk").values_list("pk", flat=True):
+        halt(run, MADE_PRIVATE, now=now)
+
+
+def memory_of(executor: ParallelTaskExecutor | TeamExecutor) -> StoredMemory:
+    assert isinstance(executor.memory, StoredMemory)
+    return executor.memory
+
+
+def plan_of(run: Run) -> TaskPlan:
+    return read_plan(run.plan)
+
+
+def executor_of(run: Run, memory: AgentMemory) -> ParallelTaskExecutor | TeamExecutor:
+    """As it stands: everything that it knows lies in the run's row and in its memory."""
+    plan = plan_of(run)
+    if run.board is not None:
+        return TeamExecutor(plan, memory, board=TaskBoard.from_json(run.board))
+    steps, tasks = (
+        {name: State(state) for name, state in run.states[what].items()} for what in ("steps", "tasks")
+    )
+    return ParallelTaskExecutor(plan, memory, states=steps, task_states=tasks)
+
+
+def unit_of(step: RunStep) -> Unit:
+    given = dict(step.unit)
+    planned = given.pop("step")
+    planned["depends_on"] = tuple(planned["depends_on"])
+    return Unit(PlannedStep(**planned), **given | {"upstream": tuple(given["upstream"])})
+
+
+def _add(run: Run, units: Sequence[Unit], *, now: datetime, takes_first: bool = False) -> list[RunStep]:
+    steps = [
+        RunStep(
+            run=run, user_id=run.user_id, ref=unit.id, task=unit.task_id, unit=asdict(unit), not_before=now
+        )
+        for unit in units
+    ]
+    if takes_first:
+        taken(steps[0], now)
+    return RunStep.objects.bulk_create(steps)
+
+
+def _is_open(run: Run) -> bool:
+    return run.steps.filter(status__in=[RunStepStatus.READY, RunStepStatus.RUNNING]).exists()
+
+
+def _all_done(executor: ParallelTaskExecutor) -> bool:
+    return all(state == State.DONE for state in executor.task_states.values())
+
+
+def _first_error(run: Run) -> str:
+    failed = run.steps.filter(status=RunStepStatus.FAILED).exclude(error="").first()
+    return failed.error if failed else kept("None of the remaining tasks could be continued.")
+
+
+def _end(run: Run, status: str, error: str, *, now: datetime) -> None:
+    run.status, run.error, run.finished_at = status, error[:300], now
+    run.save(update_fields=["status", "error", "finished_at"])
+    note(run, "run", {"status": status}, now=now)
+    _tell(run, now)
+    if not run.is_private:
+        emit(run.workspace_id, WebhookEvent.RUN_FINISHED, [run.public_id], action=status)
+
+
+def _tell(run: Run, now: datetime) -> None:
+    """Of research in a chat the answer tells."""
+    if run.answer_id is None:
+        url = reverse("chat:run", args=[run.workspace.public_id, run.public_id])
+        tell_done(run.user, "run", url, took=(now - run.created_at).total_seconds())
+
+
+def _show_tasks(run: Run, plan: TaskPlan) -> None:
+    """The rows that people see, after the plan or the board."""
+    shown: list[tuple[BoardTask | PlannedTask, dict[str, str]]]
+    if run.board is not None:
+        board = TaskBoard.from_json(run.board).tasks.values()
+        shown = [(task, {"status": task.state, "member": task.member}) for task in board]
+    else:
+        states = run.states.get("tasks", {})
+        shown = [(task, {"status": states.get(task.id, "waiting")}) for task in plan.tasks]
+    known = {task.ref: task for task in run.tasks.all()}
+    for position, (task, standing) in enumerate(shown):
+        values = {"title": task.title, "depends_on": [*task.depends_on], **standing}
+        row = known.get(task.id)
+        if row is None:
+            RunTask.objects.create(run=run, ref=task.id, position=position, **values)
+        elif any(getattr(row, name) != value for name, value in values.items()):
+            run.tasks.filter(pk=row.pk).update(**values)
+
+
+def hurry() -> None:
+    """A ticket for a worker to look for what can be done. They are all the same, and one too many does nothing."""
+    job = {"task_name": "runs", "timeout": TICKET_SECONDS}
+    transaction.on_commit(lambda: async_task("chat.tasks.work_on_runs", **job))

@@ -1,0 +1,380 @@
+"""One step of a run: prompt, model and tools in turn, until it finishes or has used its rounds.
+
+Messages are stored in a transcript. A step that is started again continues after the last stored one: the model is not
+asked twice for the same reply, and no call is repeated whose result is stored. A caller's instructions come before the
+contract in the prompt and never replace it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+from chat.prompting.context import tokens_of_tools
+from chat.prompting.text import BYTES_PER_TOKEN, cut_to, one_line, prompt_text, tokens
+from chat.runs.budget import CONCLUDE_AT, SPENT, Budget
+from chat.runs.memory import AgentMemory, MemoryKind, memory_keys
+from chat.runs.memory_tools import LONGEST_RESULT, StepTool, memory_tools
+from chat.runs.plan import PlannedStep
+from chat.runs.schemas import fitted, troubles_with
+from chat.tools.base import ToolTrouble
+from memoryhub.errors import DomainError
+from memoryhub.kept import kept
+from memoryhub.llm.base import Message, Speaker, Tool, ToolCall
+from memoryhub.llm.output_parsing import repaired_object
+
+FINISH = "finish_step"
+LONGEST_REPAIRED, DEEPEST = 50_000, 12  # of arguments that are not quite JSON: characters, levels
+
+
+def system_prompt(
+    step: PlannedStep, *, preamble: str = "", finishes_task: bool, in_team: bool = False
+) -> str:
+    parts = [preamble.strip(), prompt_text("run_step")]
+    if in_team:
+        parts.append(prompt_text("run_team"))
+    parts.append(prompt_text("run_plain" if step.schema is None else "run_finish"))
+    if finishes_task:
+        parts.append(prompt_text("run_finish_task"))
+    return "\n\n".join(filter(None, parts))
+
+
+def user_message(instructions: str, keys: Sequence[str], memory: AgentMemory) -> str:
+    """The instructions, and by name what they build on. Never a value: the model reads what it needs."""
+    if not keys:
+        return instructions
+    titles = memory.titles(keys)
+    lines = [f"- {key} — {title}" if (title := one_line(titles.get(key, ""))) else f"- {key}" for key in keys]
+    return "\n".join([instructions, "", "# Builds on (`memory_read` these)", *lines])
+
+
+def finish_tool(schema: Any) -> Tool:
+    return Tool(
+        FINISH,
+        "End with the result.",
+        {"type": "object", "properties": {"result": schema}, "required": ["result"]},
+    )
+
+
+def result_in(arguments: str, schema: Any) -> Any:
+    """Return the submitted result. JSON that is nearly right is repaired, unwrapped, and made a list if it is a single
+    item. Raises ValueError if it cannot be read.
+    """
+    given = _arguments(arguments)
+    if isinstance(given, dict) and "result" in given:
+        return fitted(given["result"], schema)
+    if given and "result" not in (schema.get("properties") or {}):
+        return fitted(given, schema)
+    raise ValueError("“result” is missing")
+
+
+def _arguments(text: str) -> dict[str, Any] | list[Any]:
+    try:
+        given = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        start = text.find("{")
+        found = (
+            repaired_object(text, start, longest=LONGEST_REPAIRED, deepest=DEEPEST) if start >= 0 else None
+        )
+        if found is None:
+            raise ValueError("the arguments are not valid JSON") from None
+        given = found[0]
+    return given if isinstance(given, dict | list) else {}
+
+
+RETRIES = 3  # times that a finish which does not fit is told back
+MOST_CALLS = 8  # of one round
+LEAST_RESULT = 200  # tokens of a tool's result that are passed on however little room there is
+LONGEST_PLAIN = 60_000  # characters of a result in plain text
+INTERRUPTED = "Error: this call was interrupted, and may have had its effect. Check before you repeat it."
+NOT_FINISHED = kept("The model couldn't finish this step. Try again or use a stronger model.")
+MISFIT = kept("The model's results for this step did not have the required form.")
+ONLY_FINISH = "Error: not done, little of the budget is left. Finish now with what you have."
+
+
+@dataclass(frozen=True)
+class Reply:
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+
+
+class Ask(Protocol):
+    def __call__(self, messages: Sequence[Message], tools: Sequence[Tool], *, may_call: bool) -> Reply:
+        """The model's next reply; ``may_call``: else the tools are only named. Raises a ModelError."""
+        ...
+
+
+@dataclass
+class Transcript:
+    """Everything behind the prompt, and ``begun``: a call that is being made. ``save`` keeps it, or raises."""
+
+    messages: list[Message] = field(default_factory=list)
+    rounds: int = 0
+    invalid: int = 0
+    concluding: bool = False
+    begun: str = ""
+    save: Callable[[], None] = lambda: None
+
+    def as_json(self) -> dict[str, Any]:
+        kept = ("rounds", "invalid", "concluding", "begun")
+        return {
+            "messages": [asdict(message) for message in self.messages],
+            **{name: getattr(self, name) for name in kept},
+        }
+
+    @classmethod
+    def from_json(cls, given: dict[str, Any]) -> Transcript:
+        messages = []
+        for said in given.pop("messages", ()):
+            calls = tuple(ToolCall(**call) for call in said.pop("tool_calls"))
+            speaker = Speaker(said.pop("speaker", None) or Speaker.RUN)  # kept before speakers were: a run's
+            messages.append(Message(**said, tool_calls=calls, speaker=speaker))
+        return cls(messages, **given)
+
+    def unanswered(self) -> list[ToolCall]:
+        """Calls of the last reply whose results are not there."""
+        answered = {message.tool_call_id for message in self.messages if message.role == "tool"}
+        last = next((said for said in reversed(self.messages) if said.role == "assistant"), None)
+        return [call for call in (last.tool_calls if last else ()) if call.id not in answered]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """``spent``: the run's budget is, so that nothing was decided about the step. ``released``: a teammate gave it
+    back, and why.
+    """
+
+    ok: bool
+    value: Any = None
+    error: str = ""
+    spent: str = ""
+    released: str = ""
+
+
+class Released(Exception):
+    """Raised by a tool that gives the step back."""
+
+
+def _nobody(kind: str, data: dict[str, Any]) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class StepContext:
+    """What a step works with. ``room``: tokens that a prompt may have; ``emit`` hears what is done, never what is said.
+    ``in_team``, and ``preamble``, what the caller says first; neither takes the contract's place.
+    """
+
+    memory: AgentMemory
+    ask: Ask
+    tools: tuple[StepTool, ...] = ()
+    preamble: str = ""
+    budget: Budget = field(default_factory=Budget)
+    room: int = 16_000
+    in_team: bool = False
+    emit: Callable[[str, dict[str, Any]], None] = _nobody
+
+
+class StepExecutor:
+    """``source`` is the name of this step among the memory's producers, ``check`` says of a result that fits the
+    schema what else is wrong with it.
+    """
+
+    def __init__(
+        self,
+        step: PlannedStep,
+        context: StepContext,
+        *,
+        upstream: Sequence[str] = (),
+        task_id: str = "",
+        task_title: str = "",
+        finishes_task: bool = False,
+        transcript: Transcript | None = None,
+        check: Callable[[Any], str] = lambda result: "",
+    ) -> None:
+        self.step, self.context = step, context
+        self.task_id, self.task_title, self.finishes_task = task_id, task_title, finishes_task
+        self.transcript = transcript or Transcript()
+        self._check = check
+        self._keys = list(dict.fromkeys([*map(memory_keys.step, step.depends_on), *upstream]))
+        on_access = self._note_access
+        own = memory_tools(context.memory, source=step.id, on_access=on_access, room=self._room_for_result)
+        self.tools = {tool.name: tool for tool in (*own, *context.tools)}
+        self._prompt: list[Message] = []
+        self._finish = None if step.schema is None else finish_tool(step.schema)
+
+    def execute(self) -> Outcome:
+        """Work to the end. Raises a ModelError; what was done before it stays in the transcript."""
+        prompt = self._prompt = self.prompt()
+        while True:
+            if outcome := self._read(prompt):
+                return outcome
+            if self.transcript.rounds >= self.context.budget.limits.step_rounds:
+                return self._fail(NOT_FINISHED)
+            if spent := self.context.budget.what_is_spent:
+                return Outcome(False, error=SPENT[spent], spent=spent)
+            self._next_reply(prompt)
+
+    def prompt(self) -> list[Message]:
+        system = system_prompt(
+            self.step,
+            preamble=self.context.preamble,
+            finishes_task=self.finishes_task,
+            in_team=self.context.in_team,
+        )
+        asked = user_message(self.step.instructions, self._keys, self.context.memory)
+        return [
+            Message("system", system, speaker=Speaker.SYSTEM),
+            Message("user", asked, speaker=Speaker.RUN),
+        ]
+
+    def _next_reply(self, prompt: list[Message]) -> None:
+        log = self.transcript
+        is_last = log.rounds + 1 == self.context.budget.limits.step_rounds
+        if not log.concluding and (is_last or self._is_tight(prompt)):
+            log.concluding = True
+            log.messages.append(Message("user", prompt_text("run_conclude"), speaker=Speaker.SYSTEM))
+            log.save()
+        messages, offered = [*prompt, *log.messages], self.offered()
+        may_call = not log.concluding or self._finish is not None
+        reply = self.context.ask(messages, offered, may_call=may_call)
+        log.rounds += 1
+        known = {call.id for said in log.messages for call in said.tool_calls}
+        calls = tuple(
+            ToolCall(f"{call.id}_{log.rounds}" if call.id in known else call.id, call.name, call.arguments)
+            for call in reply.calls[:MOST_CALLS]
+        )
+        log.messages.append(Message("assistant", reply.text, calls, speaker=Speaker.MODEL))
+        out = tokens(reply.text) + sum(tokens(call.arguments) for call in reply.calls)
+        spent_in = sum(tokens(message.content) for message in messages) + tokens_of_tools(offered)
+        self.context.budget.spend(spent_in, out)
+        self.context.emit("reply", {"round": log.rounds, "tokens_in": spent_in, "tokens_out": out})
+
+    def offered(self) -> list[Tool]:
+        """The tools of the next reply."""
+        finish = [self._finish] if self._finish else []
+        if self.transcript.concluding and finish:
+            return finish
+        return [*(tool.tool for tool in self.tools.values()), *finish]
+
+    def _is_tight(self, prompt: list[Message]) -> bool:
+        said = sum(tokens(message.content) for message in [*prompt, *self.transcript.messages])
+        return said > CONCLUDE_AT * self.context.room or self.context.budget.is_nearly_spent
+
+    def _read(self, prompt: list[Message]) -> Outcome | None:
+        """Do what the last reply asks for, as far as that is not done. One in words alone ends a step without a schema,
+        and is told back in one with. What ends the step is kept with its end, anything else before it is done.
+        """
+        last = self.transcript.messages[-1] if self.transcript.messages else None
+        if last is not None and last.role == "assistant":
+            if any(call.name != FINISH or self._finish is None for call in last.tool_calls):
+                self.transcript.save()
+            if not last.tool_calls:
+                return self._read_words(last.content.strip())
+        for call in self.transcript.unanswered():
+            if outcome := self._answer(call, prompt):
+                return outcome
+        return None
+
+    def _read_words(self, text: str) -> Outcome | None:
+        if self._finish is None and text:
+            return self._finished(text[:LONGEST_PLAIN])
+        wanted = "Call `finish_step` with the result." if self._finish else "Answer with the result."
+        return self._tell_back(Message("user", wanted, speaker=Speaker.SYSTEM))
+
+    def _tell_back(self, said: Message) -> Outcome | None:
+        """Say what was wrong with a finish, three times at most."""
+        if self.transcript.invalid >= RETRIES:
+            return self._fail(MISFIT)
+        self.transcript.invalid += 1
+        self.transcript.messages.append(said)
+        self.transcript.save()
+        return None
+
+    def _tokens_for_result(self, prompt: Sequence[Message]) -> int:
+        """How many tokens of a tool's result still fit beside what was said."""
+        used = sum(tokens(message.content) for message in [*prompt, *self.transcript.messages])
+        return max(LEAST_RESULT, self.context.room - used)
+
+    def _room_for_result(self) -> int:
+        """The same in bytes, for tools whose result must stay whole."""
+        return min(LONGEST_RESULT, int((self._tokens_for_result(self._prompt) - 8) * BYTES_PER_TOKEN))
+
+    def _answer(self, call: ToolCall, prompt: list[Message]) -> Outcome | None:
+        """Do what one call asks for, and keep what came of it."""
+        if self._finish and call.name == FINISH:
+            return self._try_to_finish(call)
+        try:
+            result = self._made(call)
+        except Released as released:
+            return Outcome(False, released=str(released) or kept("No reason was given."))
+        shown = cut_to(result[:LONGEST_RESULT], self._tokens_for_result(prompt))
+        tool = self.tools.get(call.name)
+        speaker = tool.speaker if tool else Speaker.SYSTEM
+        self.transcript.messages.append(Message("tool", shown, tool_call_id=call.id, speaker=speaker))
+        self.transcript.begun = ""
+        self.transcript.save()
+        return None
+
+    def _made(self, call: ToolCall) -> str:
+        """What a call came to; a failure is a sentence that the model can act on."""
+        if self.transcript.concluding:
+            return ONLY_FINISH
+        tool = self.tools.get(call.name)
+        if tool is None:
+            return f"Error: there is no tool of this name; there are {', '.join(self.tools)}."
+        if not tool.is_repeatable:
+            if self.transcript.begun == call.id:
+                return INTERRUPTED
+            self.transcript.begun = call.id
+            self.transcript.save()
+        try:
+            result, ok = tool.call(call.arguments, f"{self.step.id}:{call.id}"), True
+        except ToolTrouble as trouble:
+            result, ok = f"Error: {str(trouble).rstrip('.')}.", False
+        except DomainError as error:
+            result, ok = f"Error: {error.message.rstrip('.')}.", False
+        self.context.emit("tool", {"name": tool.name, "ok": ok})
+        return result
+
+    def _try_to_finish(self, call: ToolCall) -> Outcome | None:
+        assert self.step.schema is not None, "only a step with a schema is offered it"
+        try:
+            result = result_in(call.arguments, self.step.schema)
+            wrong = troubles_with(result, self.step.schema) or self._check(result)
+        except ValueError as error:
+            wrong = str(error)
+        if not wrong:
+            return self._finished(result)
+        again = f"Error: {wrong}. Call it again."
+        return self._tell_back(Message("tool", again, tool_call_id=call.id, speaker=Speaker.SYSTEM))
+
+    def _finished(self, result: Any) -> Outcome:
+        self._write(result)
+        if self.finishes_task:
+            self.context.memory.set(
+                memory_keys.task(self.task_id),
+                MemoryKind.TASK_RESULT,
+                result,
+                source=self.task_id,
+                title=self.task_title or None,
+            )
+        return Outcome(True, result)
+
+    def _fail(self, error: str) -> Outcome:
+        self._write({"error": error})
+        return Outcome(False, error=error)
+
+    def _write(self, value: Any) -> None:
+        self.context.memory.set(
+            memory_keys.step(self.step.id),
+            MemoryKind.STEP_RESULT,
+            value,
+            source=self.step.id,
+            title=self.task_title or None,
+        )
+
+    def _note_access(self, operation: str, data: dict[str, Any]) -> None:
+        self.context.emit("memory", {"op": operation, "step": self.step.id, **data})

@@ -1,0 +1,281 @@
+"""A run's memory and budget as they are kept: many processes work on one run, and each sees what the others did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from django.db import connection, transaction
+from django.db.models import QuerySet
+
+from chat.models.runs import Run, RunEntry, RunEvent, RunTemplate
+from chat.runs.budget import Budget, Limits, Used
+from chat.runs.memory import AgentMemory, Head, MemoryEntry, MemoryKind
+from memoryhub import events
+from memoryhub.database import queries
+from workspaces.spending.bill import Bill
+
+
+class Lost(Exception):
+    """Somebody else has taken the step over, or its run is gone: what this process still does counts no more."""
+
+
+class Stopped(Exception):
+    """The run was stopped: the step is put back as it stands."""
+
+
+def run_channel(run_id: str) -> str:
+    return f"run:{run_id}"
+
+
+def note(run: Run, kind: str, data: dict[str, Any], *, step: str = "", now: datetime) -> None:
+    """Something that happened, for the log and whoever watches. Ids and numbers, no text of anybody's."""
+    note_all(run, [RunEvent(run_id=run.pk, step=step, kind=kind, data=data, at=now)])
+
+
+_TELL = """
+WITH stored AS (
+    INSERT INTO chat_runevent (run_id, step, kind, data, at)
+    SELECT %(run)s::bigint, * FROM jsonb_to_recordset(%(happened)s::jsonb)
+        AS event (step text, kind text, data jsonb, at timestamptz)
+)
+SELECT pg_notify(%(channel)s, payload) FROM jsonb_array_elements_text(%(payloads)s::jsonb) AS payload
+"""
+
+
+def note_all(run: Run, happened: Sequence[RunEvent]) -> None:
+    """In their order, in one statement: it is half of what a step writes."""
+    if not happened:
+        return
+    rows = [{"step": e.step, "kind": e.kind, "data": e.data, "at": e.at.isoformat()} for e in happened]
+    kinds = dict.fromkeys(event.kind for event in happened)
+    told = [events.payload(run_channel(run.public_id), kind) for kind in kinds]
+    given = {"run": run.pk, "happened": json.dumps(rows), "payloads": json.dumps(told)}
+    queries.rows(_TELL, given | {"channel": events.NOTIFY_CHANNEL}, binary=False)
+
+
+class StoredHead(NamedTuple):
+    key: str
+    kind: str
+    value_bytes: int
+    created_at: datetime
+    source: str | None
+    title: str | None
+    description: str | None
+
+
+@dataclass
+class StoredMemory(AgentMemory):
+    """The map of ``AgentMemory``, which listens to itself and keeps each entry, and looks before each reading what
+    other processes have written. One small query a look.
+
+    ``waits``: what is written is kept only by ``keep``, in the transaction of what it belongs to. Else at once; a
+    failing listener hurts nobody, but an entry that could not be kept must: ``check`` raises what went wrong.
+    """
+
+    run_pk: int = 0
+    waits: bool = False
+    trouble: Exception | None = None
+    _waiting: dict[str, MemoryEntry] = field(default_factory=dict)
+    _versions: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.subscribe(self._store)
+
+    def set_if_absent(self, key: str, kind: MemoryKind, value: object, **said: str | None) -> MemoryEntry:
+        return self.get(key) or super().set_if_absent(key, kind, value, **said)
+
+    def get(self, key: str) -> MemoryEntry | None:
+        if key not in self._waiting:
+            rows = RunEntry.objects.filter(run_id=self.run_pk, key=key)
+            self._take_in(rows.exclude(version=self._versions.get(key, 0)))
+        return super().get(key)
+
+    def titles(self, keys: Collection[str]) -> dict[str, str]:
+        rows = RunEntry.objects.order_by().filter(run_id=self.run_pk, key__in=keys)
+        stored = {key: title or "" for key, title in rows.values_list("key", "title")} if keys else {}
+        return stored | {key: entry.title or "" for key, entry in self._waiting.items() if key in keys}
+
+    def snapshot(self) -> list[MemoryEntry]:
+        rows = RunEntry.objects.filter(run_id=self.run_pk)
+        stored = rows.values_list("key", "version")
+        if changed := [key for key, version in stored if self._versions.get(key) != version]:
+            self._take_in(rows.filter(key__in=changed).exclude(key__in=self._waiting))
+        return super().snapshot()
+
+    def newest(
+        self, most: int, *, kind: Iterable[str] | None, key_prefix: str, sources: Iterable[str] | None
+    ) -> tuple[int, Sequence[Head]]:
+        """As the rows say, without a value: the newest along their index, the others only counted."""
+        asked = {
+            "run": self.run_pk,
+            "kinds": None if kind is None else list(kind),
+            "prefix": key_prefix,
+            "sources": None if sources is None else list(sources),
+        }
+        rows = queries.rows(_NEWEST, asked | {"most": most}, binary=False)
+        found = [StoredHead._make(row) for row in reversed(rows)]
+        if len(found) < most:
+            return len(found), found
+        return queries.rows(_HOW_MANY, asked, binary=False)[0][0], found
+
+    def count(self) -> int:
+        return RunEntry.objects.filter(run_id=self.run_pk).count()
+
+    def clear(self, *, kind: MemoryKind | str | Iterable[str] | None = None, key_prefix: str = "") -> int:
+        """Of the rows, whoever wrote them."""
+        gone = [entry.key for entry in self.list(kind=kind, key_prefix=key_prefix)]
+        RunEntry.objects.filter(run_id=self.run_pk, key__in=gone).delete()
+        with self._lock:
+            for key in gone:
+                for known in (self._entries, self._waiting, self._versions):
+                    known.pop(key, None)
+        return len(gone)
+
+    def keep(self) -> None:
+        """What waits, in one statement. Within the transaction that says whose it is."""
+        waiting, self._waiting = self._waiting, {}
+        self._versions |= _keep(self.run_pk, waiting.values())
+
+    def check(self) -> None:
+        if self.trouble is not None:
+            raise self.trouble
+
+    def _take_in(self, changed: QuerySet[RunEntry]) -> None:
+        for row in changed:
+            with self._lock:
+                self._entries[row.key] = entry_of(row)
+                self._versions[row.key] = row.version
+
+    def _store(self, entry: MemoryEntry) -> None:
+        if self.waits:
+            self._waiting[entry.key] = entry
+            return
+        try:
+            with transaction.atomic():
+                self._versions |= _keep(self.run_pk, [entry])
+        except Exception as error:
+            self.trouble = error
+            raise
+
+
+_WHICH = """
+FROM chat_runentry WHERE run_id = %(run)s::bigint AND starts_with(key, %(prefix)s::text)
+AND (%(kinds)s::text[] IS NULL OR kind = ANY(%(kinds)s::text[]))
+AND (%(sources)s::text[] IS NULL OR source = ANY(%(sources)s::text[]))
+"""
+_NEWEST = f"""
+SELECT key, kind, size, created_at, source, title, description {_WHICH}
+ORDER BY created_at DESC, id DESC LIMIT %(most)s::int
+"""
+_HOW_MANY = f"SELECT count(*) {_WHICH}"
+_KEEP = """
+INSERT INTO chat_runentry (run_id, key, kind, "json", size, source, title, description, created_at, version)
+SELECT %(run)s::bigint, *, 1 FROM jsonb_to_recordset(%(entries)s::jsonb) AS entry (
+    key text, kind text, "json" text, size integer, source text, title text, description text, created_at timestamptz
+)
+ON CONFLICT (run_id, key) DO UPDATE SET
+    kind = excluded.kind, "json" = excluded."json", size = excluded.size, source = excluded.source,
+    title = excluded.title, description = excluded.description, version = chat_runentry.version + 1
+RETURNING key, version
+"""
+
+
+def _keep(run_pk: int, entries: Collection[MemoryEntry]) -> dict[str, int]:
+    """Insert or overwrite, whoever else does; the versions that are stored now."""
+    if not entries:
+        return {}
+    rows = [
+        {
+            "key": entry.key,
+            "kind": entry.kind,
+            "json": entry.json,
+            "size": entry.value_bytes,
+            "source": entry.source,
+            "title": _storable(entry.title),
+            "description": _storable(entry.description),
+            "created_at": entry.created_at.isoformat(),
+        }
+        for entry in entries
+    ]
+    return dict(queries.rows(_KEEP, {"run": run_pk, "entries": json.dumps(rows)}, binary=False))
+
+
+def _storable(text: str | None) -> str | None:
+    return None if text is None else text.replace("\x00", "").encode(errors="replace").decode()
+
+
+def entry_of(row: RunEntry) -> MemoryEntry:
+    return MemoryEntry(
+        row.key, MemoryKind(row.kind), row.json, row.created_at, row.source, row.title, row.description
+    )
+
+
+_SPEND = """
+UPDATE chat_run SET rounds = rounds + %s, tokens_in = tokens_in + %s, tokens_out = tokens_out + %s,
+    cost = coalesce(cost + %s, cost, %s) WHERE id = %s
+RETURNING status, deadline_at, rounds, tokens_in, tokens_out
+"""
+
+
+@dataclass
+class StoredBudget(Budget):
+    """Counted in the run's row, by all who work on it: what is spent here is counted there by ``keep``, in tokens as
+    the provider says them with its ``bill``, else as they were guessed, and in money where there is a price.
+    """
+
+    run_pk: int = 0
+    now: Callable[[], datetime] = datetime.now
+    _not_kept: Used = field(default_factory=Used)
+
+    @classmethod
+    def of(cls, run: Run, now: Callable[[], datetime]) -> StoredBudget:
+        used = Used(run.rounds, run.tokens_in, run.tokens_out)
+        return cls(limits_of(run), used, run.deadline_at <= now(), run_pk=run.pk, now=now)
+
+    def spend(self, tokens_in: int, tokens_out: int) -> None:
+        super().spend(tokens_in, tokens_out)
+        self._not_kept = self._not_kept.more(tokens_in, tokens_out)
+
+    def count_in(self, run: Run, bill: Bill | None) -> None:
+        """What was spent since the last time, in the run's row that the caller has locked and saves."""
+        spent, cost = self._taken(bill)
+        self._not_kept = Used()
+        run.rounds += spent.rounds
+        run.tokens_in += spent.tokens_in
+        run.tokens_out += spent.tokens_out
+        if cost is not None:
+            run.cost = (run.cost or 0) + cost
+
+    def _taken(self, bill: Bill | None) -> tuple[Used, Decimal | None]:
+        spent = self._not_kept
+        if bill is None:
+            return spent, None
+        return Used(spent.rounds, bill.tokens_in, bill.tokens_out), bill.cost if bill.has_cost else None
+
+    def keep(self, bill: Bill | None) -> str:
+        """The run's status, with what was spent since the last time counted in its row. Raises Lost without one."""
+        spent, cost = self._taken(bill)
+        if not spent.rounds:
+            status = Run.objects.order_by().filter(pk=self.run_pk).values_list("status", flat=True).first()
+            if status is None:
+                raise Lost
+            return status
+        with connection.cursor() as cursor:
+            new = [spent.rounds, spent.tokens_in, spent.tokens_out, cost, cost, self.run_pk]
+            cursor.execute(_SPEND, new)
+            found = cursor.fetchone()
+        if found is None:
+            raise Lost
+        status, deadline, *used = found
+        self.used, self.is_over_time = Used(*used), deadline <= self.now()
+        self._not_kept = Used()
+        return str(status)
+
+
+def limits_of(run: Run | RunTemplate) -> Limits:
+    return Limits(**{name: run.limits[name] for name in asdict(Limits()) if name in run.limits})

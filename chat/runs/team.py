@@ -1,0 +1,358 @@
+"""Teams: teammates take tasks from a shared board, until all are done or none can be."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from chat.runs.executors import Unit, seed_inputs
+from chat.runs.memory import AgentMemory, MemoryKind, memory_keys
+from chat.runs.memory_tools import KEPT, StepTool, Word, step_tool
+from chat.runs.plan import MOST_TASKS, PlannedStep, PlanTrouble, TaskPlan, Teammate, read_plan
+from chat.runs.step import Outcome, Released, StepContext
+from chat.tools.base import Arguments, ToolTrouble, at_most
+
+logger = logging.getLogger(__name__)
+MOST_MESSAGES = 200
+
+
+class TaskState(StrEnum):
+    OPEN = "open"
+    WORKING = "working"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class BoardTask:
+    """``member`` works on it, or is the only one who may; ``refused_by`` gave it back. ``made_by`` is the call that put
+    it up, which may be made twice.
+    """
+
+    id: str
+    title: str
+    description: str = ""
+    depends_on: tuple[str, ...] = ()
+    only: str = ""
+    member: str = ""
+    state: TaskState = TaskState.OPEN
+    refused_by: tuple[str, ...] = ()
+    made_by: str = ""
+
+
+@dataclass(frozen=True)
+class TeamMessage:
+    sender: str
+    to: str  # empty: everybody
+    text: str
+    made_by: str = ""
+
+
+@dataclass(frozen=True)
+class BoardEvent:
+    """task_claimed, task_completed, task_failed, task_released, task_added, message_sent."""
+
+    type: str
+    task_id: str = ""
+    result: Any = None
+
+
+@dataclass
+class TaskBoard:
+    tasks: dict[str, BoardTask] = field(default_factory=dict)
+    messages: list[TeamMessage] = field(default_factory=list)
+    _listeners: list[Callable[[BoardEvent], None]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, plan: TaskPlan) -> TaskBoard:
+        tasks = [
+            BoardTask(task.id, task.title, task.description, task.depends_on, task.member)
+            for task in plan.tasks
+        ]
+        return cls({task.id: task for task in tasks})
+
+    @classmethod
+    def from_json(cls, given: dict[str, Any]) -> TaskBoard:
+        tasks = [
+            BoardTask(
+                **task
+                | {"state": TaskState(task["state"])}
+                | {name: tuple(task[name]) for name in ("depends_on", "refused_by")}
+            )
+            for task in given["tasks"]
+        ]
+        return cls({task.id: task for task in tasks}, [TeamMessage(**said) for said in given["messages"]])
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "tasks": [asdict(task) for task in self.tasks.values()],
+            "messages": [asdict(said) for said in self.messages],
+        }
+
+    def on_event(self, listener: Callable[[BoardEvent], None]) -> None:
+        self._listeners.append(listener)
+
+    def claimable(self, member: str) -> list[BoardTask]:
+        """What this teammate may take up now, first what was put up first."""
+        return [
+            task
+            for task in self.tasks.values()
+            if task.state == TaskState.OPEN
+            and task.only in ("", member)
+            and member not in task.refused_by
+            and all(self._is_done(name) for name in task.depends_on)
+        ]
+
+    def claim(self, task_id: str, member: str) -> bool:
+        """False where it is another's, done, refused by this teammate, or waits for others."""
+        if not any(task.id == task_id for task in self.claimable(member)):
+            return False
+        self._change(task_id, "task_claimed", state=TaskState.WORKING, member=member)
+        return True
+
+    def complete(self, task_id: str, result: Any) -> None:
+        self._change(task_id, "task_completed", result, state=TaskState.DONE)
+
+    def fail(self, task_id: str) -> None:
+        self._change(task_id, "task_failed", state=TaskState.FAILED)
+
+    def release(self, task_id: str) -> None:
+        """Back on the board for the others; who gave it back does not get it again."""
+        task = self.tasks[task_id]
+        refused = (*task.refused_by, task.member)
+        self._change(task_id, "task_released", state=TaskState.OPEN, member="", refused_by=refused)
+
+    def add(
+        self, title: str, description: str, depends_on: Sequence[str], *, by: str, made_by: str
+    ) -> BoardTask:
+        """Another task. Made again by the same call it is there already. Raises PlanTrouble."""
+        for task in self.tasks.values():
+            if task.made_by == made_by:
+                return task
+        if len(self.tasks) >= MOST_TASKS:
+            raise PlanTrouble([f"the board is full: {MOST_TASKS} tasks are the most"])
+        number = len(self.tasks) + 1
+        while f"task_{number}" in self.tasks:
+            number += 1
+        task = BoardTask(
+            f"task_{number}", title, description, tuple(dict.fromkeys(depends_on)), made_by=made_by
+        )
+        known = [
+            {"id": t.id, "title": t.title, "depends_on": list(t.depends_on)} for t in self.tasks.values()
+        ]
+        read_plan({"tasks": [*known, {"id": task.id, "title": title, "depends_on": list(task.depends_on)}]})
+        self.tasks[task.id] = task
+        self._tell(BoardEvent("task_added", task.id))
+        return task
+
+    def send(self, sender: str, to: str, text: str, *, made_by: str) -> None:
+        if any(said.made_by == made_by for said in self.messages):
+            return
+        if len(self.messages) >= MOST_MESSAGES:
+            raise PlanTrouble([f"enough was said: {MOST_MESSAGES} messages are the most"])
+        self.messages.append(TeamMessage(sender, to, text, made_by))
+        self._tell(BoardEvent("message_sent"))
+
+    def read(self, member: str) -> list[TeamMessage]:
+        """What was said to this teammate, or to all by another."""
+        return [
+            said for said in self.messages if said.to == member or (not said.to and said.sender != member)
+        ]
+
+    def _is_done(self, task_id: str) -> bool:
+        return task_id in self.tasks and self.tasks[task_id].state == TaskState.DONE
+
+    def _change(self, task_id: str, event: str, result: Any = None, **changes: Any) -> None:
+        self.tasks[task_id] = replace(self.tasks[task_id], **changes)
+        self._tell(BoardEvent(event, task_id, result))
+
+    def _tell(self, event: BoardEvent) -> None:
+        for listener in list(self._listeners):
+            try:
+                listener(event)
+            except Exception:
+                logger.exception("A listener of a team's board failed")
+
+
+Opened = Callable[[], AbstractContextManager[TaskBoard]]
+RESULT_SCHEMA: dict[str, Any] = {"description": "The whole result of the task: text, or any JSON."}
+MEMBERS = (
+    Teammate("ada", "You work carefully and check what others found."),
+    Teammate("ben", "You find out facts, with their sources."),
+    Teammate("cleo", "You write clearly, for people."),
+)
+
+
+class TeamExecutor:
+    """``opened`` gives the board for one look or change, alone. What is completed on it is mirrored into the memory;
+    what fails is not.
+    """
+
+    def __init__(
+        self,
+        plan: TaskPlan,
+        memory: AgentMemory,
+        *,
+        board: TaskBoard | None = None,
+        inputs: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.plan, self.memory = plan, memory
+        self.members = plan.members or MEMBERS
+        self.board = board or TaskBoard.of(plan)
+        self._lock = threading.RLock()
+        seed_inputs(memory, inputs or {})
+        self.board.on_event(self._mirror)
+
+    @contextmanager
+    def opened(self) -> Iterator[TaskBoard]:
+        with self._lock:
+            yield self.board
+
+    def ready(self) -> list[Unit]:
+        """One task for each teammate who has none, none of them twice."""
+        with self._lock:
+            busy = {task.member for task in self.board.tasks.values() if task.state == TaskState.WORKING}
+            found, taken = list[Unit](), set[str]()
+            for member in self.members:
+                free = [task for task in self.board.claimable(member.name) if task.id not in taken]
+                # What only they may do comes first: the rest somebody else can take.
+                free.sort(key=lambda task: not task.only)
+                if member.name not in busy and free:
+                    taken.add(free[0].id)
+                    found.append(self._unit(free[0].id, member.name))
+            return found
+
+    def begin(self, unit: Unit) -> None:
+        with self._lock:
+            assert self.board.claim(unit.task_id, unit.member), "ready units can be claimed"
+
+    def finish(self, unit: Unit, outcome: Outcome) -> None:
+        with self._lock:
+            if outcome.released:
+                self.board.release(unit.task_id)
+            elif outcome.ok:
+                self.board.complete(unit.task_id, outcome.value)
+            else:
+                self.board.fail(unit.task_id)
+
+    @property
+    def is_over(self) -> bool:
+        """All is done, or nobody works and nobody can take up what is left."""
+        with self._lock:
+            working = any(task.state == TaskState.WORKING for task in self.board.tasks.values())
+            return not working and not self.ready()
+
+    @property
+    def ok(self) -> bool:
+        return all(task.state == TaskState.DONE for task in self.board.tasks.values())
+
+    def final_result(self) -> Any:
+        """Of the task that was put up last."""
+        return self.memory.get_value(memory_keys.task(next(reversed(self.board.tasks))))
+
+    def _unit(self, task_id: str, member: str) -> Unit:
+        task = self.board.tasks[task_id]
+        tries = len(task.refused_by)
+        name = f"{task.id}.{tries + 1}" if tries else task.id
+        step = PlannedStep(name, task.description or task.title, schema=RESULT_SCHEMA)
+        upstream = tuple(map(memory_keys.task, task.depends_on))
+        return Unit(step, task.id, task.title, upstream, member=member)
+
+    def _mirror(self, event: BoardEvent) -> None:
+        if event.type != "task_completed":
+            return
+        task = self.board.tasks[event.task_id]
+        self.memory.set(
+            memory_keys.task(task.id),
+            MemoryKind.TASK_RESULT,
+            event.result,
+            source=task.id,
+            title=task.title,
+            description=task.description or None,
+        )
+
+
+def context_of_member(
+    member: Teammate, context: StepContext, members: Sequence[Teammate], opened: Opened
+) -> StepContext:
+    names = ", ".join(other.name for other in members if other.name != member.name)
+    said = f"You are {member.name}. {member.role} Your teammates: {names}.".replace("  ", " ")
+    preamble = "\n\n".join(filter(None, [context.preamble, said]))
+    tools = (*context.tools, *team_tools(member.name, [other.name for other in members], opened))
+    return replace(context, preamble=preamble, tools=tools, in_team=True)
+
+
+class Nothing(Arguments):
+    """A call that takes nothing."""
+
+
+class ToSend(Arguments):
+    text: Annotated[str, at_most(4_000), KEPT]
+    to: str | None = Field(None, description="A teammate's name; everybody without.")
+
+
+class ToAdd(Arguments):
+    title: Annotated[str, at_most(200), KEPT]
+    description: Annotated[str, at_most(4_000), KEPT] = Field(description="Understandable alone.")
+    depends_on: list[Word] | None = Field(None, description="Ids of tasks.")
+
+
+class ToRelease(Arguments):
+    reason: Annotated[str, at_most(500), KEPT]
+
+
+def team_tools(me: str, names: Sequence[str], opened: Opened) -> tuple[StepTool, ...]:
+    """Who calls is told apart by the tool, not by what the model says of itself."""
+
+    def show(asked: Nothing, key: str) -> str:
+        with opened() as board:
+            shown = [
+                {"id": t.id, "title": t.title, "state": t.state, "member": t.member or None}
+                for t in board.tasks.values()
+            ]
+        return json.dumps({"tasks": shown, "members": list(names)}, ensure_ascii=False)
+
+    def send(asked: ToSend, key: str) -> str:
+        if asked.to and asked.to not in names:
+            raise ToolTrouble(f"there is no teammate of this name; there are {', '.join(names)}")
+        with opened() as board:
+            _as_tool_trouble(lambda: board.send(me, asked.to or "", asked.text, made_by=key))
+        return json.dumps({"ok": True})
+
+    def read(asked: Nothing, key: str) -> str:
+        with opened() as board:
+            said = [{"from": message.sender, "text": message.text} for message in board.read(me)]
+        return json.dumps({"messages": said}, ensure_ascii=False)
+
+    def add(asked: ToAdd, key: str) -> str:
+        with opened() as board:
+            task = _as_tool_trouble(
+                lambda: board.add(asked.title, asked.description, asked.depends_on or [], by=me, made_by=key)
+            )
+        return json.dumps({"ok": True, "id": task.id})
+
+    def release(asked: ToRelease, key: str) -> str:
+        raise Released(asked.reason)
+
+    return (
+        step_tool("team_board", "See the tasks, their states and who has them.", Nothing, show),
+        step_tool("send_message", "Tell a teammate, or all, something.", ToSend, send),
+        step_tool("read_messages", "Read what you were told.", Nothing, read),
+        step_tool("add_task", "Put up a task that is missing.", ToAdd, add),
+        step_tool("release_task", "Give your task back, with the reason.", ToRelease, release),
+    )
+
+
+def _as_tool_trouble(change: Callable[[], Any]) -> Any:
+    try:
+        return change()
+    except PlanTrouble as trouble:
+        raise ToolTrouble(str(trouble)) from None

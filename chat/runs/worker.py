@@ -1,0 +1,330 @@
+"""Workers of runs: claim a step, ask the model, send a heartbeat every two seconds, and store the outcome.
+
+The queue's jobs are all alike and only start the work early; the tables say which steps are left. There are fewer
+threads than queue workers, so that other jobs do not wait for a model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import TimeoutError as NotYet
+from contextlib import aclosing, contextmanager, nullcontext, suppress
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat.models.runs import Run, RunMode, RunStep
+from chat.prompting.context import room_beside_answer
+from chat.prompting.text import prompt_text
+from chat.runs.claims import ClaimedStep, take_next, takeable
+from chat.runs.executors import Unit
+from chat.runs.plan import PlanTrouble, read_plan
+from chat.runs.progress import PLANNING, halt, hurry, settle, unit_of
+from chat.runs.step import Ask, Outcome, Reply, StepContext, StepExecutor
+from chat.runs.stored_run import Lost, Stopped
+from chat.runs.team import MEMBERS, context_of_member
+from chat.runs.workspace_tools import board_of, tools_of_run
+from chat.tools.loop import replied
+from memoryhub.database.locks import alone
+from memoryhub.errors import DomainError
+from memoryhub.llm.base import Capabilities, ChatModel, Message, Tool, ToolCall
+from memoryhub.llm.clients import BackgroundLoop
+from memoryhub.llm.errors import ModelError, ModelTimeout
+from memoryhub.llm.metering import Meter, metered
+from workspaces.access import get_workspace
+from workspaces.connections import chosen_for
+from workspaces.models import Purpose, Role
+from workspaces.spending.bill import Account, rate_of
+from workspaces.spending.budgets import BudgetReached, require_budget
+
+REPLY_SECONDS = 300.0  # the longest reply of a model, from its request to its end
+BEAT_SECONDS = 2.0
+_loop = BackgroundLoop("runs")
+
+
+def asking(model: ChatModel, beat: Callable[[], None] = lambda: None, meter: Meter | None = None) -> Ask:
+    """``beat`` is called every two seconds while the model works; what it raises ends the asking, and the model hears
+    that nobody waits any more. ``meter``: hears what each reply takes.
+    """
+
+    def ask(messages: Sequence[Message], tools: Sequence[Tool], *, may_call: bool) -> Reply:
+        with metered(meter) if meter else nullcontext():
+            return wait_for(messages, tools, may_call=may_call)
+
+    def wait_for(messages: Sequence[Message], tools: Sequence[Tool], *, may_call: bool) -> Reply:
+        answer = _reply(model, messages, tools, may_call=may_call)
+        future = _loop.submit(answer)
+        try:
+            while True:
+                try:
+                    return future.result(BEAT_SECONDS)
+                except NotYet:
+                    if future.done():
+                        raise
+                    beat()
+        finally:
+            future.cancel()
+
+    return ask
+
+
+async def _reply(
+    model: ChatModel, messages: Sequence[Message], tools: Sequence[Tool], *, may_call: bool
+) -> Reply:
+    text, calls = "", tuple[ToolCall, ...]()
+    try:
+        async with (
+            asyncio.timeout(REPLY_SECONDS),
+            aclosing(replied(model, messages, tools=tools, may_call=may_call)) as deltas,
+        ):
+            async for delta in deltas:
+                text += delta.text
+                calls = delta.tool_calls or calls
+    except TimeoutError:
+        raise ModelTimeout from None
+    return Reply(text, calls)
+
+
+logger = logging.getLogger(__name__)
+MOST_ATTEMPTS = 5
+RETRY_AFTER = timedelta(seconds=5)  # doubled with each attempt; a model that asks for more is given it
+
+
+class Yielded(Exception):
+    """The worker's time for this job is up; another goes on."""
+
+
+def do(step: RunStep, *, ends: float) -> RunStep | None:
+    """One step, just taken, to its end, or as far as it comes until ``ends`` on the clock. Never raises. Returns the
+    next one where that is in the caller's hands by now.
+    """
+    held = ClaimedStep(step)
+    try:
+        return _do(held, ends)
+    finally:
+        _count_rest(held)
+
+
+def _do(held: ClaimedStep, ends: float) -> RunStep | None:
+    try:
+        outcome = _work(held, ends)
+        if not outcome.spent:
+            return settle(held, outcome, now=timezone.now())
+        held.put_back(now=timezone.now())
+        halt(held.run.pk, outcome.error, now=timezone.now())
+    except Lost:
+        logger.info("A step was taken over by another worker")
+    except (Stopped, Yielded):
+        _lay_down(held)
+    except ModelError as error:
+        return _model_failed(held, error)
+    except (OperationalError, InterfaceError):
+        logger.warning("The database is away; a step goes on from where it was kept")
+    except BudgetReached as error:  # the month's: it goes on when that is raised, or over
+        held.put_back(now=timezone.now(), attempts=0)
+        halt(held.run.pk, error.for_all, now=timezone.now())
+    except DomainError as error:  # the person may do nothing here any more
+        return _settle_failed(held, error.message)
+    except Exception:
+        logger.exception("A step failed")
+        return _settle_failed(held, _("Something went wrong here."))
+    return None
+
+
+def _work(held: ClaimedStep, ends: float) -> Outcome:
+    step, run = held.step, held.run
+    unit = unit_of(step)
+    if step.attempts > MOST_ATTEMPTS:
+        return Outcome(False, error=_("It was interrupted several times in the same place."))
+    run.workspace = get_workspace(run.user, run.workspace.public_id, need=Role.EDITOR)  # as things stand now
+    chosen = chosen_for(run.workspace, run.user, first=run.connection)
+    model = chosen.ask()
+    held.account = account = Account(run.workspace_id, run.user_id, Purpose.RUN, rate_of(chosen))
+    if not model.capabilities.has_tools:
+        return Outcome(False, error=_("The model in use cannot call tools."))
+    return StepExecutor(
+        unit.step,
+        _context(held, unit, _until(ends, asking(model, held.beat, held.meter), account), model.capabilities),
+        upstream=unit.upstream,
+        task_id=unit.task_id,
+        task_title=unit.task_title,
+        finishes_task=unit.finishes_task,
+        transcript=held.log,
+        check=_why_no_plan if step.ref == PLANNING else lambda result: "",
+    ).execute()
+
+
+def _context(held: ClaimedStep, unit: Unit, ask: Ask, able: Capabilities) -> StepContext:
+    run = held.run
+    context = StepContext(
+        held.memory,
+        ask,
+        tools=tools_of_run(run, is_local=able.local),
+        preamble=_preamble(run, unit),
+        budget=held.budget,
+        room=room_beside_answer(able),
+        emit=held.tell,
+    )
+    if unit.member:
+        members = read_plan(run.plan).members or MEMBERS
+        me = next(member for member in members if member.name == unit.member)
+        context = context_of_member(me, context, members, board_of(run))
+    return context
+
+
+def _preamble(run: Run, unit: Unit) -> str:
+    if unit.id == PLANNING:
+        return prompt_text("run_plan")
+    return prompt_text("run_research") if run.mode == RunMode.RESEARCH else ""
+
+
+def _until(ends: float, ask: Ask, account: Account) -> Ask:
+    """Before each reply: is there time, and budget? What the earlier ones took is in the ledger by then."""
+
+    def asked(messages: Sequence[Message], tools: Sequence[Tool], *, may_call: bool) -> Reply:
+        if time.monotonic() > ends:
+            raise Yielded
+        require_budget(account.workspace_id, account.user_id, lambda: account.rate, now=timezone.now())
+        return ask(messages, tools, may_call=may_call)
+
+    return asked
+
+
+def _why_no_plan(result: Any) -> str:
+    try:
+        read_plan(result)
+    except PlanTrouble as trouble:
+        return str(trouble)
+    return ""
+
+
+def _count_rest(held: ClaimedStep) -> None:
+    """What was spent on a reply that came to nothing."""
+    try:
+        held.count()
+    except (DatabaseError, InterfaceError):
+        logger.warning("What a step took could not be written down: the database is away")
+
+
+def _lay_down(held: ClaimedStep) -> None:
+    """For whoever goes on with it, with what the model has said last."""
+    if held.happened:
+        with suppress(Stopped, Lost):
+            held.save()
+    held.put_back(now=timezone.now(), attempts=0)
+
+
+def _model_failed(held: ClaimedStep, error: ModelError) -> RunStep | None:
+    """Tried again after a while where that may help, else the step has failed."""
+    step = held.step
+    logger.warning("The model failed in a run: %s", error.for_log)
+    if error.retryable and step.attempts < MOST_ATTEMPTS:
+        wait = max(
+            RETRY_AFTER * 2 ** (step.attempts - 1), timedelta(seconds=min(error.retry_after or 0, 600))
+        )
+        held.put_back(now=timezone.now() + wait, error=str(error)[:300])
+        return None
+    return _settle_failed(held, str(error))
+
+
+def _settle_failed(held: ClaimedStep, why: str) -> RunStep | None:
+    try:
+        return settle(held, Outcome(False, error=why), now=timezone.now())
+    except Lost:
+        logger.info("A failed step was taken over by another worker")
+        return None
+
+
+AT_ONCE = 4  # steps of one lane: they wait for the model most of the time
+AGAIN = 1.0  # seconds after which a thread that has left is followed by another, while others are at work
+PAUSE = 0.1  # seconds until a lane looks again whether a step of its own has led to another
+
+
+def work(*, seconds: float, at_once: int = AT_ONCE) -> int:
+    """Do what is ready, for so many seconds, in a free lane; how many steps. 0 also where every lane is taken."""
+    ends, done = time.monotonic() + seconds, 0
+    while time.monotonic() < ends:
+        with _lane() as free:
+            if not free:
+                return done
+            done += _take_steps(ends, at_once)
+        # A step that became ready while the lane was closing found every lane taken.
+        if not takeable(timezone.now()).exists():
+            return done
+    hurry()
+    return done
+
+
+def sweep(*, now: datetime) -> None:
+    """A ticket where something is left that no job is at: a lost job, a dead worker, a model that was waited for."""
+    if takeable(now).exists():
+        hurry()
+
+
+def _take_steps(ends: float, at_once: int) -> int:
+    if at_once == 1:
+        return _one_after_another(ends, set())
+    busy, counts, threads = set[int](), list[int](), list[threading.Thread]()
+
+    def begin() -> None:
+        threads.append(
+            threading.Thread(target=lambda: counts.append(_in_thread(ends, busy)), name="step", daemon=True)
+        )
+        threads[-1].start()
+
+    for _number in range(at_once):
+        begin()
+    while alive := [each for each in threads if each.is_alive()]:
+        alive[0].join(AGAIN)
+        if (
+            alive[0].is_alive() and len(alive) < at_once
+        ):  # one has left: the database was away, or nothing was there yet
+            begin()
+    return sum(counts)
+
+
+def _in_thread(ends: float, busy: set[int]) -> int:
+    try:
+        return _one_after_another(ends, busy)
+    except (DatabaseError, InterfaceError):
+        logger.warning("The database is away; what a lane was doing goes on from where it was kept")
+        return 0
+    finally:
+        connection.close()
+
+
+def _one_after_another(ends: float, busy: set[int]) -> int:
+    """As long as there is something to do, or a step that another thread of the lane does may lead to something."""
+    done, me, step = 0, threading.get_ident(), None
+    while step or time.monotonic() < ends:
+        busy.add(me)  # before it looks: what it is about to take may lead to something
+        try:
+            if step := step or take_next(now=timezone.now()):
+                step = do(step, ends=ends)
+                done += 1
+                continue
+        finally:
+            busy.discard(me)
+        if not busy:
+            return done
+        time.sleep(PAUSE)
+    return done
+
+
+@contextmanager
+def _lane() -> Iterator[bool]:
+    """One of the lanes, until the block ends; a killed worker gives it back by itself."""
+    for lane in range(max(1, settings.WORKERS - 1)):
+        with alone("chat.runs", lane) as is_free:
+            if is_free:
+                yield True
+                return
+    yield False

@@ -1,0 +1,217 @@
+"""Passages of the workspace's documents for a turn: search, their block in the prompt, and citations in the answer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from chat.chats.personal_memories import home_of, personal_allowed
+from chat.models import AnswerSource, Chat, Message
+from chat.prompting.text import escape, prompt_text, tokens
+from memories.recalling.relevance import silence_of
+from memoryhub.errors import Invalid
+from memoryhub.ids import PATTERN
+from workspaces.documents.documents import drafts_of, publish
+from workspaces.documents.passages import DOCUMENTS, FoundPassage, find_in, find_passages
+from workspaces.index.reembedding import embed_passages
+from workspaces.models import Document, DocumentPassage, DocumentQuerySet, DocumentStatus, User
+from workspaces.models.documents import READ
+from workspaces.policy import Reach, in_reach
+
+
+def documents_block(found: Sequence[FoundPassage], unread: Sequence[str] = ()) -> str:
+    """Numbered as the answer cites them already, else from 1; nothing for none. No text can close the block, open a
+    tag or begin an entry: its lines are marked as quoted. ``unread``: what files of the question are called whose text
+    is not there.
+    """
+    if not found and not unread:
+        return ""
+    entries = [_entry(number, each) for number, each in enumerate(found, 1)]
+    lines = [prompt_text("documents"), *entries] if found else []
+    if unread:
+        lines += [prompt_text("unread_files"), *(f"> {escape(title)}" for title in unread)]
+    return "\n".join(["<documents>", *lines, "</documents>"])
+
+
+def those_that_fit(found: Sequence[FoundPassage], room: int) -> list[FoundPassage]:
+    """The best of these, in their order, in ``room`` tokens together."""
+    room -= tokens(documents_block([]) + prompt_text("documents")) + 8
+    kept: list[FoundPassage] = []
+    for each in found:
+        room -= tokens(_entry(len(kept) + 1, each))
+        if room < 0:
+            break
+        kept.append(each)
+    return kept
+
+
+def _entry(number: int, each: FoundPassage) -> str:
+    passage = each.passage
+    number = each.number or number
+    page = f"page {passage.page}" if passage.page else ""
+    label = ", ".join(filter(None, (passage.document.title, page, passage.heading)))
+    text = "\n".join(f"> {line}" for line in map(escape, passage.text.splitlines()) if line)
+    return f"[{number}] ({escape(label)}, {passage.document.public_id})\n{text}"
+
+
+logger = logging.getLogger(__name__)
+MOST = 8
+MOST_OF_CHOSEN = 24  # where the question names its documents
+SHARE = 0.6  # of the room that recalled memories may have
+EMBEDDED_FIRST = 256  # passages; about a second with the bundled embedder
+MOST_CHOSEN = 20  # documents that one message may name
+THRESHOLD = 0.45  # of the score, with words alone or another embedder than the bundled one
+
+
+def require_documents(ids: Sequence[str] | None, chat: Chat, by: User) -> None:
+    """Raises Invalid unless these are documents of this workspace, or the person's own where nobody else reads the chat
+    or they let them in, and not too many.
+    """
+    if not ids:
+        return
+    if len(ids) > MOST_CHOSEN:
+        raise Invalid(fields={"documents": _("May name at most %s documents.") % MOST_CHOSEN})
+    named = {each for each in ids if PATTERN.fullmatch(each)}
+    drafts = set(
+        drafts_of(by, chat.workspace).filter(public_id__in=named).values_list("public_id", flat=True)
+    )
+    if drafts and chat.is_temporary:
+        raise Invalid(fields={"documents": _("Files cannot be added to a temporary chat.")})
+    known = drafts | _those_of(named, chat, by, personal=True)
+    if len(known) != len(set(ids)):
+        raise Invalid(fields={"documents": _("Must be documents of this workspace.")})
+    if drafts | _those_of(named, chat, by, personal=personal_allowed(chat, by)) != known:
+        why = _(
+            "Others can read this chat, and one of these is personal. Allow your personal files "
+            "here, or make the chat private."
+        )
+        raise Invalid(fields={"documents": why})
+
+
+def publish_drafts(ids: Sequence[str] | None, chat: Chat, by: User, *, now: datetime) -> list[str] | None:
+    """Make the drafts that a message names the workspace's, or the person's alone where only they see the chat.
+
+    Returns the ids of the documents that the message names then. Part of the transaction that stores the message.
+    """
+    if not ids:
+        return None if ids is None else []
+    sent = {}
+    for draft in drafts_of(by, chat.workspace).filter(public_id__in=ids).select_related("workspace"):
+        place, is_personal = home_of(chat, by)
+        owner = by if is_personal else None
+        sent[draft.public_id] = publish(draft, place, owner, by=by, now=now).public_id
+    return list(dict.fromkeys(sent.get(each, each) for each in ids))
+
+
+def still_there(question: Message, by: User) -> list[str] | None:
+    """The documents that this question is answered from: those it names that may still be. None: all."""
+    if not question.only_documents:
+        return question.only_documents
+    personal = personal_allowed(question.chat, by)
+    return sorted(_those_of(question.only_documents, question.chat, by, personal=personal))
+
+
+def _those_of(ids: Collection[str], chat: Chat, by: User, *, personal: bool) -> set[str]:
+    reach = replace(Reach.here(chat.workspace), personal=personal)
+    found = in_reach(Document.objects.live(), chat.workspace, by, reach).filter(public_id__in=ids)
+    return set(found.values_list("public_id", flat=True))
+
+
+def sources_for(
+    answer: Message, question: Message, user: User, *, room: int, reach: Reach
+) -> list[FoundPassage]:
+    """The best passages for this question, kept with the answer by their numbers. Trouble never costs the turn.
+
+    Costs one query where the workspace has no documents. Of documents that the question names the best passages are
+    taken however far they are, and then the first ones. An answer that goes on has those it began with.
+    """
+    workspace, only = answer.chat.workspace, question.only_documents
+    try:
+        there = in_reach(Document.objects.live(), workspace, user, reach)
+        if answer.attempt > 1 and answer.content:
+            may_go = not (reach.leaves and workspace.local_only)
+            return those_that_fit(_as_before(answer, there), int(room * SHARE)) if may_go else []
+        if answer.attempt > 1:
+            AnswerSource.objects.filter(message=answer).delete()
+        if only is not None:
+            there = there.filter(public_id__in=only)
+        if only == [] or not there.exists():
+            return []
+        if only is None:
+            found = find_passages(
+                question.content,
+                workspace,
+                user,
+                limit=MOST,
+                floor=THRESHOLD,
+                by_words=False,
+                doubt=silence_of,
+                reach=reach,
+            )
+        else:
+            _embed_new(there)
+            found = find_in(there, question.content, workspace, user, limit=MOST_OF_CHOSEN, reach=reach)
+        used = those_that_fit(found, int(room * SHARE))
+        with transaction.atomic():
+            AnswerSource.objects.bulk_create(
+                AnswerSource(
+                    message=answer,
+                    document=each.passage.document,
+                    number=number,
+                    passage=each.passage,
+                    page=each.passage.page,
+                    heading=each.passage.heading,
+                    score=each.score,
+                )
+                for number, each in enumerate(used, 1)
+            )
+        return used
+    except Exception:
+        logger.exception("Documents could not be searched; the turn goes on without them")
+        return []
+
+
+def unread_files(question: Message, user: User, reach: Reach) -> list[str]:
+    """Return the titles of the question's documents without text: not read in time, or unreadable."""
+    if not question.only_documents:
+        return []
+    there = in_reach(Document.objects.live(), question.chat.workspace, user, reach)
+    unread = there.filter(public_id__in=question.only_documents).exclude(status__in=READ)
+    return list(unread.order_by("pk").values_list("title", flat=True))
+
+
+def _embed_new(named: DocumentQuerySet) -> None:
+    """Files that came with the question have no vectors yet: embed the first passages before looking among them."""
+    new = list(named.filter(status=DocumentStatus.INDEXING))
+    if new:
+        passages = DocumentPassage.objects.live().filter(document__in=new).order_by("number", "document")
+        embed_passages(DOCUMENTS, list(passages.values_list("pk", flat=True)[:EMBEDDED_FIRST]))
+
+
+def _as_before(answer: Message, there: DocumentQuerySet) -> list[FoundPassage]:
+    """Under their numbers, without what is not ``there`` any more, or reads differently by now."""
+    return [
+        FoundPassage(source.passage, source.score, source.number)
+        for source in sources_of([answer.pk], there).get(answer.pk, [])
+        if source.passage is not None
+    ]
+
+
+def sources_for_reader(message_pks: list[int], reader: User) -> dict[int, list[AnswerSource]]:
+    """Without what is somebody else's own, or has been moved to where they are not."""
+    return sources_of(message_pks, Document.objects.visible_to(reader).live())
+
+
+def sources_of(message_pks: list[int], there: DocumentQuerySet) -> dict[int, list[AnswerSource]]:
+    """Of each answer those of these documents, in the order of their numbers. One query."""
+    rows = there.order_by().values("pk")
+    kept = AnswerSource.objects.filter(message__in=message_pks, document__in=rows)
+    by_message: dict[int, list[AnswerSource]] = {}
+    for source in kept.select_related("document__workspace", "passage").order_by("message", "number"):
+        by_message.setdefault(source.message_id, []).append(source)
+    return by_message

@@ -1,0 +1,236 @@
+"""“Remember this”: a memory from a message, or from a statement proposed for a question or an answer."""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from chat.chats.personal_memories import home_of
+from chat.models import Chat, Message, MessageRole
+from chat.prompting.labels import excerpt_around
+from chat.turns.chosen_model import chosen_for_chat
+from memories.judging.extraction.model import Complete, propose, statement_of
+from memories.judging.extraction.rules import extract_with_rules
+from memories.models import Scope
+from memories.writing.drafts import cut_at_word
+from memories.writing.extracting import rerun
+from memories.writing.gate import Draft, Saved, save_memory
+from memories.writing.mined import completer
+from memoryhub.errors import Invalid
+from memoryhub.llm.errors import ModelError
+from memoryhub.llm.registry import get_reader
+from workspaces.access import role_in
+from workspaces.models import User
+
+logger = logging.getLogger(__name__)
+PROPOSED_LENGTH = 300  # characters of an answer that are proposed where no model shortens it
+# The marks of questions, the particles that end them in Chinese, and verbs with such a particle in Japanese: a name may
+# end with that sign, too.
+_ASKS = re.compile(
+    "[?\uff1f\u061f][\\W_]*$|[\u5417\u5462][\u3002.!\uff01\\s]*$"
+    "|(?:\u3067\u3059|\u307e\u3059|\u3067\u3057\u3087\u3046|\u306e|\u3063\u305f|\u306a\u3044)\u304b[\u3002.!\uff01\\s]*$"
+)
+_ADDRESS = re.compile(r"\S+://\S+")
+_PARTS = re.compile("(?<=[.!?])\\s+|(?<=[\u3002\uff01\uff1f\u061f])\\s*|\n+")
+# A word or two that ask for agreement behind a statement: "I'm allergic to peanuts, okay?"
+_TAG = re.compile("[,;\u2013\u2014-]\\s*(?:[^\\s,;]+\\s*){1,3}[?\uff1f\u061f][\\W_]*$")
+_EMPTY_WORDS = re.compile(
+    r"[\W_]*(?:ok(?:ay|e)?|yes|no|sure|thanks?(?: you)?|great|fine|done)?[\W_]*", re.IGNORECASE
+)
+_MARKS = re.compile(r"^#+\s.*$|^\s*(?:[>*+-]+|\d+[.)])\s+|[*_`]+", re.MULTILINE)
+_SENTENCE = re.compile(r"(?<=[.!\u3002\uff01])\s+|\n\s*\n|(?<=[\u3002\uff01])")
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """``synthesized``: a model wrote it."""
+
+    content: str
+    synthesized: bool = False
+
+
+def is_question(message: Message) -> bool:
+    """Whether the message only asks: no part of it states anything."""
+    return message.role == MessageRole.USER and not statement_in(message.content)
+
+
+def statement_in(text: str) -> str:
+    """The part of a text that states something, as it stands there; empty where all of it asks.
+
+    A tag that asks for agreement ("…, okay?") goes, and questions at the end go.
+    """
+    parts = [part for part in _PARTS.split(text.strip()) if part.strip()]
+    while parts and _ASKS.search(_ADDRESS.sub("", parts[-1]).strip()):
+        tagged = _TAG.search(parts[-1])
+        if tagged and len(parts[-1][: tagged.start()].split()) > 2:
+            parts[-1] = parts[-1][: tagged.start()].strip()
+            break
+        parts.pop()
+    if not parts:
+        return ""
+    start = text.index(parts[0].strip())
+    end = text.rindex(parts[-1].strip()) + len(parts[-1].strip())
+    return text[start:end]
+
+
+def says_nothing(text: str) -> bool:
+    """Whether there is nothing to remember in a text: "OK.", or signs alone."""
+    return bool(_EMPTY_WORDS.fullmatch(text))
+
+
+def proposal_for(message: Message, *, by: User, by_model: bool = True) -> Proposal:
+    """What of a message is worth remembering, to be edited. May wait for the model of the person's turns here.
+
+    Where none is able enough, or without ``by_model``: what a question says of who asks, else how its answer begins.
+    """
+    question, answer = _turn(message, by)
+    said = [(each.role, each.content) for each in (question, answer) if each is not None and each.content]
+    complete = None
+    if by_model:
+        stays_here = any(each is not None and each.stays_here for each in (question, answer))
+        place = message.chat.workspace
+        complete = completer(chosen_for_chat(message.chat, by), place, by, stays_here=stays_here)
+    if complete is not None:
+        try:
+            if statement := propose(complete, said):
+                return Proposal(cut_at_word(statement), synthesized=True)
+        except ModelError as error:
+            logger.warning("No statement was proposed: %s", error.code)
+    if message.role == MessageRole.USER:
+        if found := extract_with_rules([("user", message.content)], get_reader()):
+            return Proposal(found[0].text)
+        if statement := statement_in(message.content):
+            return Proposal(cut_at_word(statement))
+    text = answer.content if answer is not None and answer.content else message.content
+    first = _SENTENCE.split(_MARKS.sub("", text).strip() or text.strip(), maxsplit=1)[0]
+    return Proposal(cut_at_word(" ".join(first.split()), PROPOSED_LENGTH))
+
+
+def _turn(message: Message, reader: User) -> tuple[Message | None, Message | None]:
+    if message.role == MessageRole.ASSISTANT:
+        return message.reply_to, message
+    return message, message.answers.readable_by(reader).current().order_by("pk").last()
+
+
+def remember_message(
+    message: Message,
+    *,
+    by: User,
+    now: datetime,
+    category: str | None = None,
+    content: str | None = None,
+    synthesize: bool = False,
+    confirmed: bool = False,
+) -> Saved:
+    """Make a memory of a message, or of ``content`` said to come from it. Text of the message itself is cut to fit.
+
+    With ``synthesize`` the model rewrites the text into one statement first. A model that cannot at the moment gets
+    a second chance in the background; where none can, the text is stored as it is. ``confirmed``: see ``Draft``.
+    Of a message of a person the part that states something is taken, if there is one. Raises Invalid where there is
+    nothing to remember ("OK.").
+    """
+    text = content
+    if text is None:
+        is_users = message.role == MessageRole.USER
+        text = (statement_in(message.content) if is_users else "") or message.content
+        if says_nothing(text):
+            raise Invalid(
+                _("There is nothing to remember in this message."),
+                fields={"content": _("is required, as the message says nothing by itself")},
+            )
+    said = cut_at_word(text) if content is None else content
+    written = statement_of(text, _completer(message.chat, by, message)) if synthesize else None
+    draft = Draft(
+        content=said if written is None else cut_at_word(written),
+        **_kept_for(message.chat, by, rests_on=_rests_on(message, content, by)),
+        **_written_by(message, content, by=by, now=now),
+        category=category,
+        source_chat_id=message.chat.public_id,
+        source_message_id=message.public_id,
+        source_excerpt=excerpt_around(message),
+        source_details=_how_written(synthesize, written),
+        confirmed=confirmed,
+    )
+    saved = save_memory(draft, by=by, now=now)
+    if synthesize and written is None and saved.created:
+        rerun(saved.memory, by=by, now=now)
+    return saved
+
+
+def remember_text(
+    chat: Chat,
+    content: str,
+    *,
+    by: User,
+    now: datetime,
+    category: str | None = None,
+    synthesize: bool = False,
+    confirmed: bool = False,
+) -> Saved:
+    """Make a memory of what somebody types in a chat, without a message of it; ``synthesize`` as of a message."""
+    written = statement_of(content, _completer(chat, by)) if synthesize else None
+    draft = Draft(
+        content=content if written is None else cut_at_word(written),
+        **_kept_for(chat, by),
+        author=by,
+        category=category,
+        source_chat_id=chat.public_id,
+        source_details=_how_written(synthesize, written),
+        confirmed=confirmed,
+    )
+    return save_memory(draft, by=by, now=now)
+
+
+def _rests_on(message: Message, content: str | None, by: User) -> Message | None:
+    """The answer that a memory of this message comes of: also of a question where the words are not its own, as a
+    proposal is made of both.
+    """
+    if message.role != MessageRole.USER:
+        return message
+    if _is_quoted(message, content):
+        return None
+    return message.answers.readable_by(by).current().marked().order_by("pk").last()
+
+
+def _is_quoted(message: Message, content: str | None) -> bool:
+    """Whether ``content`` is part of the message, or all of it."""
+    return content is None or " ".join(content.split()) in " ".join(message.content.split())
+
+
+def _kept_for(chat: Chat, by: User, *, rests_on: Message | None = None) -> dict[str, Any]:
+    workspace, personal = home_of(chat, by, rests_on=rests_on)
+    return {
+        "workspace": workspace,
+        "scope": Scope.USER if personal else Scope.WORKSPACE,
+        "owned_by": by if personal else None,
+    }
+
+
+def _written_by(message: Message, content: str | None, *, by: User, now: datetime) -> dict[str, Any]:
+    """Return whose words a memory of this message is: its author's, and changed by ``by`` where ``content`` is not part
+    of it. An answer has no author: it counts as said by ``by``. An author who has left the workspace is not named.
+    """
+    if message.role != MessageRole.USER or message.author_id == by.pk:
+        return {"author": by}
+    author = message.author
+    if author is not None and role_in(author, message.chat.workspace) is None:
+        author = None
+    if not _is_quoted(message, content):
+        return {"author": author, "edited_by": by, "edited_at": now}
+    return {"author": author, "imported_by": message.imported_by, "imported_at": message.imported_at}
+
+
+def _completer(chat: Chat, by: User, message: Message | None = None) -> Complete | None:
+    """The model of this person's turns in this chat, where it is able enough to rewrite a text, and may read it."""
+    stays_here = message is not None and message.stays_here
+    return completer(chosen_for_chat(chat, by), chat.workspace, by, stays_here=stays_here)
+
+
+def _how_written(asked: bool, written: str | None) -> dict[str, bool]:
+    """For ``source_details``: that a model was to rewrite the text, and whether one did."""
+    return {"synthesize": True, "synthesized": written is not None} if asked else {}

@@ -1,0 +1,81 @@
+"""Titles of new chats, written in the background by the model that answers there, after the first answer."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+
+from django.db import transaction
+from django_q.tasks import async_task
+
+from chat.chats.services import announce, title_from
+from chat.models import Chat, Message
+from chat.prompting.text import cut_to, escaped_lines, prompt_text
+from chat.turns.chosen_model import chosen_for_chat
+from memories.writing.drafts import UNSTORABLE
+from memoryhub.llm.base import Capabilities, Speaker
+from memoryhub.llm.base import Message as PromptMessage
+from memoryhub.llm.errors import ModelError
+from workspaces.models import Purpose, User
+from workspaces.spending.bill import Account, counted, rate_of
+from workspaces.spending.budgets import has_budget
+
+logger = logging.getLogger(__name__)
+READ_TOKENS = 500  # of the message
+TITLE_TOKENS = 400  # models that think first need more than the title's own
+LONGEST = 80  # characters; a longer reply is no title
+
+
+def can_title(capabilities: Capabilities) -> bool:
+    """A model too small to extract misses what a message is about (docs/models.md): its beginning is the title."""
+    return capabilities.can_extract
+
+
+def queue_title(answer: Message, user: User) -> None:
+    """Have a title written once this is committed, where the chat is called after a first message that was too long to
+    be its title as a whole.
+    """
+    question, chat = answer.reply_to, answer.chat
+    if question is None or chat.is_temporary or chat.title != title_from(question.content):
+        return
+    if chat.title != " ".join(question.content.split()):
+        job = {"answer_id": answer.pk, "user_id": user.pk, "task_name": "title"}
+        transaction.on_commit(lambda: async_task("chat.tasks.title_chat", **job))
+
+
+def write_title(answer: Message, user: User, *, now: datetime) -> str:
+    """Name the chat after its first message alone: an answer may rest on what others must not read. Says what it did;
+    a name that somebody gave meanwhile stays.
+    """
+    chat, question = answer.chat, answer.reply_to
+    chosen = chosen_for_chat(chat, user)
+    if question is None or chat.title != title_from(question.content):
+        return "it has a name"
+    if chosen.trouble is not None or not can_title(chosen.model.capabilities):
+        return "the model is not asked"
+    account = Account(chat.workspace_id, user.pk, Purpose.ANSWER, rate_of(chosen))
+    if not has_budget(account, now=now):
+        return "the budget of the month is used up"
+    said = escaped_lines(cut_to(question.content, READ_TOKENS))
+    prompt = [
+        PromptMessage("system", prompt_text("title"), speaker=Speaker.SYSTEM),
+        PromptMessage("user", f"<message>\n{said}\n</message>", speaker=Speaker.PERSON),
+    ]
+    try:
+        with counted(account):
+            reply = chosen.model.complete(prompt, max_tokens=TITLE_TOKENS, temperature=0.0)
+    except ModelError as error:
+        logger.warning("A title failed: %s", error.code)
+        return f"failed: {error.code}"
+    title = clean_title(reply)
+    if not title or not Chat.objects.filter(pk=chat.pk, title=chat.title).update(title=title):
+        return "kept"
+    announce(chat)
+    return "named"
+
+
+def clean_title(reply: str) -> str:
+    """The title in a reply; empty where it holds none."""
+    title = " ".join(UNSTORABLE.sub("", reply).split()).strip("\"'“”„«»「」*#` ")
+    title = title.removeprefix("Title:").strip().removesuffix(".")
+    return title if len(title) <= LONGEST else ""

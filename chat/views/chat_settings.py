@@ -1,0 +1,152 @@
+"""Settings of a chat: model, personal memories, running summary, and forgetting it for good."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from chat.access import get_chat
+from chat.chats import services
+from chat.chats.forgetting import forget_chat, memories_of
+from chat.chats.personal_memories import personal_in, use_personal
+from chat.chats.services import require_own
+from chat.chats.usage import usage_of
+from chat.models import SUMMARY_LENGTH, Chat
+from chat.prompting.short_term import live_memory, set_summary
+from chat.turns.chosen_model import chosen_for_chat, model_context
+from memories.consent import memory_on
+from memoryhub.errors import Invalid
+from workspaces.access import get_workspace
+from workspaces.accounts.sign_in import ask_for_password
+from workspaces.actions.connections import may_connect
+from workspaces.connections import options_for, wanted_by
+from workspaces.models import Role, User, Workspace
+from workspaces.models.connections import Connection
+from workspaces.views import PageRequest
+
+
+@require_http_methods(["GET", "POST"])
+def forget(request: PageRequest, chat_id: str) -> HttpResponse:
+    """GET asks, POST does it. Of a deleted chat, too."""
+    chat = get_chat(request.user, chat_id, need=Role.EDITOR, include_deleted=True)
+    require_own(chat, request.user)
+    ask_for_password(request)
+    chat.workspace.role = chat.role
+    context: dict[str, Any] = {"workspace": chat.workspace, "chat_to_forget": chat}
+    if request.method == "GET":
+        context |= {
+            "message_count": chat.messages.count(),
+            "memory_count": memories_of(chat, request.user).count(),
+        }
+        return render(request, "chat/forget.html", context)
+    memories = request.POST.get("memories") == "on"
+    report = forget_chat(chat, by=request.user, now=timezone.now(), memories=memories)
+    context |= {"report": report, "said": _("The chat is no longer in the database.")}
+    return render(request, "forgetting/done.html", context)
+
+
+@require_POST
+def personal(request: PageRequest, chat_id: str) -> HttpResponse:
+    """The chip; from a receipt the words in the place of its button, and the chip beside."""
+    chat = get_chat(request.user, chat_id, need=Role.EDITOR)
+    use_personal(chat, allowed=request.POST.get("personal") == "on", by=request.user)
+    context = {"chat": chat, "personal": personal_in(chat, request.user)}
+    if "receipt" not in request.GET:
+        return render(request, "chat/personal_chip.html", context)
+    response = render(request, "chat/personal_let_in.html", context)
+    response.write(render(request, "chat/personal_chip.html", context | {"oob": True}).content.decode())
+    return response
+
+
+@require_http_methods(["GET", "POST"])
+def short_term(request: PageRequest, chat_id: str) -> HttpResponse:
+    posted = request.method == "POST"
+    chat = get_chat(request.user, chat_id, need=Role.EDITOR if posted else Role.VIEWER)
+    context = {
+        "chat": chat,
+        "can_write": Role(chat.role).allows(Role.EDITOR),
+        "longest": SUMMARY_LENGTH,
+        "has_tools": chosen_for_chat(chat, request.user).model.capabilities.has_tools,
+        "memory_is_on": memory_on(request.user, chat.memory_enabled),
+    }
+    text = ""
+    if posted:
+        text = request.POST.get("summary", "")
+        try:
+            set_summary(chat, text, by=request.user, now=timezone.now())
+        except Invalid as error:
+            context |= {"error": error.message}
+        else:
+            context["saved"] = True
+    memory = live_memory(chat, request.user, now=timezone.now())
+    stored = memory.summary if memory else ""
+    context |= {"memory": memory, "summary": stored, "draft": text if "error" in context else stored}
+    response = render(request, "chat/short_term.html", context)
+    if "error" in context:  # the form with its error goes back to where it was
+        response.status_code = 422
+        response["HX-Retarget"], response["HX-Reswap"] = "#short-term", "innerHTML"
+    return response
+
+
+def _menu(
+    workspace: Workspace, user: User, chosen: Connection | None, inherited: Connection | None
+) -> dict[str, Any]:
+    """What the menu lists. Its first line is what is taken where nothing is chosen: the workspace's."""
+    options = options_for(workspace, user, chosen, inherited=inherited)
+    return {
+        "options": options,
+        "workspace": workspace,
+        "inherits": inherited is not None,
+        "may_connect_models": may_connect(user),
+    }
+
+
+@require_http_methods(["GET", "POST"])
+def of_chat(request: PageRequest, chat_id: str) -> HttpResponse:
+    """GET: the menu. POST: the choice; the toolbar, the notice above the composer and its modes follow."""
+    posted = request.method == "POST"
+    chat = get_chat(request.user, chat_id, need=Role.EDITOR if posted else Role.VIEWER)
+    problem = ""
+    if posted:
+        try:
+            services.set_connection(chat, connection_id=request.POST.get("connection", ""), by=request.user)
+        except Invalid as error:
+            problem = error.message
+        else:
+            return _chosen(request, chat)
+    context = _menu(chat.workspace, request.user, chat.connection, chat.workspace.connection)
+    context |= {"chat": chat, "problem": problem, "can_write": _can_write(chat), "took": usage_of(chat)}
+    return render(request, "chat/model_menu.html", context, status=422 if problem else 200)
+
+
+@require_GET
+def of_new_chat(request: PageRequest, ws_id: str) -> HttpResponse:
+    """The menu of a chat that is about to begin: choosing only changes what the page says."""
+    workspace = get_workspace(request.user, ws_id)
+    wanted = request.GET.get("connection", "")
+    context = _menu(workspace, request.user, wanted_by(request.user, wanted), workspace.connection)
+    context["can_write"] = Role(workspace.role).allows(Role.EDITOR)
+    return render(request, "chat/model_menu.html", context)
+
+
+def _can_write(chat: Chat) -> bool:
+    return Role(chat.role).allows(Role.EDITOR)
+
+
+def _chosen(request: PageRequest, chat: Chat) -> HttpResponse:
+    context = {
+        "chat": chat,
+        "workspace": chat.workspace,
+        "agent": chat.agent,
+        "can_write": True,
+        **model_context(request.user, chat.workspace, chat),
+    }
+    response = render(request, "chat/talking_to.html", context)
+    for name in ("chat/model_notice.html", "chat/mode_chooser.html"):
+        response.write(render(request, name, context | {"oob": True}).content.decode())
+    return response

@@ -1,0 +1,413 @@
+"""Pages and fragments of the conversation and of the chat list. Each view loads the chat and calls one service."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages as notices
+from django.db import transaction
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from chat.access import get_chat
+from chat.chats import services
+from chat.chats.chat_list import chat_list_page, has_chats, mark_of, set_mark, set_tags, tags_in, tags_of
+from chat.chats.personal_memories import personal_in
+from chat.models import Chat, ChatMark
+from chat.models.steps import Mode
+from chat.turns.chosen_model import model_context
+from chat.turns.services import begin_turn
+from chat.views.on_screen import chat_on_screen
+from chat.views.transcript import entries_for, load_transcript
+from memories.consent import memory_on, must_ask, vetoed
+from memories.usage import count_live, live_in, own_elsewhere
+from workspaces.access import default_workspace, get_workspace
+from workspaces.accounts import sign_in
+from workspaces.actions.agents import agents_in_use, choose_agent
+from workspaces.actions.connections import may_connect, may_find
+from workspaces.connections import choose_connection, options_for
+from workspaces.models import Document, Role, User, Workspace
+from workspaces.policy import Reach, in_reach
+from workspaces.views import PageRequest
+from workspaces.views.connections import larger_model_status
+
+MOST = 3
+LOOKED_AT = 20  # the newest memories
+LONGEST = 70  # characters of a statement that is quoted whole
+# The subject of a statement that begins with an article or a possessive: "My project deadline" is March 15.
+_SUBJECT = re.compile(
+    r"(?P<subject>(?:my|our|the|mein\w*|unser\w*|der|die|das|mon|ma|mes|notre|nos|le|la|les|mi|mis|nuestr\w+|el|los|las"
+    r"|meus?|minhas?|noss\w+|os?|as?)(?: [\w-]+){1,4}?)"
+    r" (?:is|are|was|were|ist|sind|heißt|heißen|est|sont|s['\u2019]appelle|es|son|está|se llama|é|são|se chama) ",
+    re.IGNORECASE,
+)
+
+
+def example_questions(workspace: Workspace, user: User, *, alone: bool, now: datetime) -> list[str]:
+    """At most three questions that memories of this workspace answer. One query.
+
+    Without ``alone`` others read what is asked here, so personal memories make no questions.
+    """
+    found = live_in(workspace, user, now).filter(agent=None)
+    if not alone:
+        found = found.filter(owner=None)
+    newest = found.order_by("-created_at", "-id").values_list("content", flat=True)[:LOOKED_AT]
+    questions = dict.fromkeys(filter(None, map(_question, newest)))
+    return list(questions)[:MOST]
+
+
+def _question(statement: str) -> str:
+    """The question that this statement answers; empty where it is too long to be quoted."""
+    if about := _SUBJECT.match(statement):
+        subject = about["subject"]
+        return _("What do you remember about %(subject)s?") % {"subject": subject[0].lower() + subject[1:]}
+    statement = statement.strip().rstrip(".。!")
+    if len(statement) > LONGEST or "\n" in statement:
+        return ""
+    return _("%(statement)s: what should I keep in mind?") % {"statement": statement}
+
+
+def can_write(workspace: Workspace) -> bool:
+    return Role(workspace.role).allows(Role.EDITOR)
+
+
+def _agent_context(workspace: Workspace, chat: Chat | None, wanted: str = "") -> dict[str, Any]:
+    """The assistants to choose from, and the one of this chat; of a new one that which is wanted. One query."""
+    agents = agents_in_use(workspace)
+    if chat is not None:
+        return {"agents": agents, "agent": chat.agent}
+    return {"agents": agents, "agent": next((found for found in agents if found.public_id == wanted), None)}
+
+
+def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None = None) -> dict[str, Any]:
+    user = request.user
+    if request.session.get("workspace") != workspace.public_id:  # setting it writes the session
+        request.session["workspace"] = workspace.public_id
+    now = timezone.now()
+    memories_here = count_live(workspace, user, personal=True, now=now)
+    memory_count = memories_here + own_elsewhere(workspace, user, now).count()
+    readers = workspace.memberships.count()
+    return {
+        "workspace": workspace,
+        "chat": chat,
+        "temporary": chat is None and request.GET.get("temporary") == "on",
+        "readers": readers,
+        "can_write": can_write(workspace),
+        "memory_is_on": memory_on(user, chat.memory_enabled if chat else None),
+        "memory_vetoed": vetoed(),
+        "personal": personal_in(chat, user) if chat and can_write(workspace) else None,
+        "ask_consent": must_ask(user) and can_write(workspace),
+        "memory_count": memory_count,
+        "is_empty": chat is None and not memories_here and not has_chats(workspace, user),
+        "examples": (
+            lambda: example_questions(workspace, user, alone=readers == 1, now=now) if memories_here else []
+        ),
+        "dismissed": request.COOKIES.get("dismissed", "").split("."),  # notices; written by controls.js
+        "is_first_account": request.session.get(sign_in.TOLD, False),
+        "embedded_model": settings.EMBEDDED_MODEL,
+        "larger_model": larger_model_status,
+        "may_find_here": may_find(user),
+        # Asked for only where the one that answers is not what one would want.
+        "connected": lambda: [
+            each for each in options_for(workspace, user, None) if each.value and not each.why_not
+        ],
+        "may_connect_models": may_connect(user),
+        **model_context(user, workspace, chat, request.GET.get("connection", "")),
+        **_agent_context(workspace, chat, request.GET.get("agent", "")),
+    }
+
+
+def _said(request: PageRequest) -> dict[str, Any]:
+    """What the composer sends. ``documents``: ids, or “none”."""
+    chosen = [each for each in request.POST.getlist("documents") if each]
+    return {
+        "content": request.POST.get("content", ""),
+        "mode": request.POST.get("mode", Mode.CHAT),
+        "documents": [each for each in chosen if each != "none"] if chosen else None,
+    }
+
+
+def load_chat(request: PageRequest, chat_id: str, need: Role = Role.VIEWER) -> Chat:
+    chat = get_chat(request.user, chat_id, need=need)
+    chat.workspace.role = chat.role
+    return chat
+
+
+def _shown(request: PageRequest, context: dict[str, Any]) -> HttpResponse:
+    """Render the page, or only its conversation where the page of another chat is there already."""
+    if request.htmx.target == "main":
+        context["layout"] = "chat/switched.html"
+    return render(request, "chat/page.html", context)
+
+
+@require_GET
+def home(request: PageRequest) -> HttpResponse:
+    """To the workspace visited last, or to the person's own, with ``?own`` in any case."""
+    user = request.user
+    if "own" in request.GET:
+        return redirect("chat:workspace", default_workspace(user).public_id)
+    last = Workspace.objects.visible_to(user).filter(public_id=request.session.get("workspace", "")).first()
+    return redirect("chat:workspace", (last or default_workspace(user)).public_id)
+
+
+@require_GET
+def workspace(request: PageRequest, ws_id: str) -> HttpResponse:
+    found = get_workspace(request.user, ws_id)
+    asked = request.GET.get("document", "")  # to ask about
+    rows = Document.objects.live().filter(public_id=asked)
+    named = in_reach(rows, found, request.user, Reach.here(found)) if asked else []
+    context = _page_context(request, found) | {"documents": named, "chosen_document": asked}
+    return _shown(request, context)
+
+
+@require_GET
+def chat(request: PageRequest, chat_id: str) -> HttpResponse:
+    found = load_chat(request, chat_id)
+    now = timezone.now()
+    transcript = load_transcript(found, request.user, now=now, around=request.GET.get("at", ""))
+    context = _page_context(request, found.workspace, found)
+    context |= {"transcript": transcript, "mode": transcript.mode}
+    return _shown(request, context)
+
+
+@require_GET
+def transcript(request: PageRequest, chat_id: str) -> HttpResponse:
+    """The latest messages, or with ``before`` the earlier ones."""
+    found = load_chat(request, chat_id)
+    shown = load_transcript(found, request.user, now=timezone.now(), before=request.GET.get("before", ""))
+    context = {
+        "chat": found,
+        "transcript": shown,
+        "can_write": can_write(found.workspace),
+        "is_earlier": "before" in request.GET,
+    }
+    return render(request, "chat/messages.html", context)
+
+
+@require_POST
+def create(request: PageRequest, ws_id: str) -> HttpResponse:
+    """The first message makes the chat. The conversation takes the place of the welcome, under its own address."""
+    user, now = request.user, timezone.now()
+    found = get_workspace(user, ws_id, need=Role.EDITOR)
+    wanted = request.POST.get("memory") == "on"
+    chip = None if vetoed() or wanted == memory_on(user, None) else wanted
+    agent_id = request.POST.get("agent", "")
+    agent = choose_agent(found, agent_id) if agent_id else None
+    connection_id = request.POST.get("connection", "")
+    connection = choose_connection(found, connection_id, by=user) if connection_id else None
+    with transaction.atomic():  # a message that cannot be sent leaves no empty chat behind
+        made = services.create_chat(
+            workspace=found,
+            by=user,
+            now=now,
+            memory_enabled=chip,
+            is_private=request.POST.get("private") == "on",
+            is_temporary=request.POST.get("temporary") == "on",
+            agent=agent,
+            connection=connection,
+        )
+        begin_turn(made, **_said(request), by=user, now=now)
+    url = reverse("chat:chat", args=[made.public_id])
+    if not request.htmx:
+        return redirect(url)
+    made.workspace.role = found.role
+    shown = load_transcript(made, user, now=now)
+    context = _page_context(request, found, made)
+    context |= {"transcript": shown, "mode": shown.mode, "ask_consent": False}
+    response = render(request, "chat/conversation.html", context)
+    response.write(render_to_string("chat/tab_title.html", context))
+    response["HX-Push-Url"] = url
+    response["HX-Trigger-After-Settle"] = "chats:changed"
+    return response
+
+
+@require_POST
+def send(request: PageRequest, chat_id: str) -> HttpResponse:
+    found = load_chat(request, chat_id, Role.EDITOR)
+    user, now = request.user, timezone.now()
+    turn = begin_turn(found, **_said(request), by=user, now=now)
+    if not request.htmx:
+        return redirect("chat:chat", found.public_id)
+    entries = entries_for([turn.message, turn.answer], found, user, now=now)
+    context = {"chat": found, "transcript": {"entries": entries}, "can_write": True}
+    response = render(request, "chat/sent.html", context)
+    response["HX-Trigger"] = "chats:changed"
+    return response
+
+
+@require_POST
+def delete(request: PageRequest, chat_id: str) -> HttpResponse:
+    found = load_chat(request, chat_id, Role.EDITOR)
+    services.delete_chat(found, by=request.user, now=timezone.now())
+    undo_url = reverse("chat:restore", args=[found.public_id])
+    forget_url = reverse("chat:forget", args=[found.public_id])
+    text = _("Deleted “%(title)s”. Memories from it stay.") % {"title": found}
+    if chat_on_screen(request) == found.public_id:  # the page it was on has gone with it
+        notices.success(request, text, extra_tags=f"{undo_url} {forget_url}")
+        response = HttpResponse()
+        response["HX-Redirect"] = reverse("chat:workspace", args=[found.workspace.public_id])
+        return response
+    context = {"text": text, "undo_url": undo_url, "forget_url": forget_url}
+    return render(request, "partials/toast_oob.html", context)
+
+
+@require_POST
+def restore(request: PageRequest, chat_id: str) -> HttpResponse:
+    user = request.user
+    found = get_chat(user, chat_id, need=Role.EDITOR, include_deleted=True)
+    services.restore_chat(found, by=user, now=timezone.now())
+    response = HttpResponse()
+    response["HX-Trigger"] = "chats:changed"
+    return response
+
+
+@require_POST
+def agent(request: PageRequest, chat_id: str) -> HttpResponse:
+    """Who answers from now on: the chooser, and the line above the conversation that says so."""
+    found = load_chat(request, chat_id, Role.EDITOR)
+    agent_id = request.POST.get("agent", "")
+    chosen = choose_agent(found.workspace, agent_id) if agent_id else None
+    services.set_agent(found, agent=chosen, by=request.user)
+    context = {
+        "chat": found,
+        "workspace": found.workspace,
+        "can_write": True,
+        **model_context(request.user, found.workspace, found),
+        **_agent_context(found.workspace, found),
+    }
+    response = render(request, "chat/agent_chooser.html", context)
+    response.write(render(request, "chat/talking_to.html", context | {"oob": True}).content.decode())
+    return response
+
+
+@require_POST
+def private(request: PageRequest, chat_id: str) -> HttpResponse:
+    """Who reads the chat from now on, with an Undo; the header, the chip for personal memories and the list follow."""
+    found = load_chat(request, chat_id, Role.EDITOR)
+    asked = request.GET.get("private") or request.POST.get("private")  # an Undo says it in its address
+    had_links = found.share_links.exists()
+    services.set_private(found, is_private=asked == "on", by=request.user, now=timezone.now())
+    alone = _("Only you can read this chat now.")
+    if had_links:
+        alone = _("Only you can read this chat now, and its links are turned off.")
+    context = {
+        "chat": found,
+        "workspace": found.workspace,
+        "can_write": True,
+        "readers": found.workspace.memberships.count(),
+        "personal": personal_in(found, request.user),
+        "text": alone if found.is_private else _("All members of the workspace can read this chat now."),
+        "about": "readers",
+        "undo_url": f"{request.path}?private={'off' if found.is_private else 'on'}",
+        "oob": True,
+    }
+    parts = ["chat/readers.html", "chat/personal_slot.html"]
+    parts += [] if "private" in request.GET else ["partials/toast_oob.html"]
+    response = HttpResponse("".join(render(request, part, context).content.decode() for part in parts))
+    response["HX-Trigger"] = "chats:changed"
+    return response
+
+
+@require_POST
+def memory(request: PageRequest, chat_id: str) -> HttpResponse:
+    """The Memory chip."""
+    found = load_chat(request, chat_id, Role.EDITOR)
+    user = request.user
+    services.set_chat_memory(found, enabled=request.POST.get("memory") == "on", by=user)
+    context = {
+        "chat": found,
+        "memory_is_on": memory_on(user, found.memory_enabled),
+        "memory_vetoed": vetoed(),
+    }
+    return render(request, "chat/memory_chip.html", context)
+
+
+@require_GET
+def chat_list(request: PageRequest, ws_id: str) -> HttpResponse:
+    found = get_workspace(request.user, ws_id)
+    q, before = request.GET.get("q", ""), request.GET.get("before", "")
+    archived = request.GET.get("archived") == "on"
+    asked = {"q": q, "before": before, "tag": request.GET.get("tag", "")}
+    page = chat_list_page(found, request.user, **asked, archived=archived, now=timezone.now())
+    announces = bool(q) and request.htmx.trigger == "chat-search"  # not when the list is only looked at again
+    context = {
+        "workspace": found,
+        "page": page,
+        "q": q,
+        "announces": announces,
+        "can_write": can_write(found),
+    }
+    return render(request, "chat/chat_list.html", context | {"current_chat_id": chat_on_screen(request)})
+
+
+def row_of(request: PageRequest, found: Chat) -> HttpResponse:
+    found.mark = mark_of(found, request.user)
+    context = {
+        "chat": found,
+        "workspace": found.workspace,
+        "can_write": can_write(found.workspace),
+        "current_chat_id": chat_on_screen(request),
+    }
+    return render(request, "chat/chat_list_row.html", context)
+
+
+@require_GET
+def row(request: PageRequest, chat_id: str) -> HttpResponse:
+    return row_of(request, load_chat(request, chat_id))
+
+
+@require_POST
+def mark(request: PageRequest, chat_id: str) -> HttpResponse:
+    """Pin, archive, or neither: in the list of whoever asks, whatever their role."""
+    found = load_chat(request, chat_id)
+    kind, before = request.POST.get("mark", ""), mark_of(found, request.user)
+    set_mark(found, kind, by=request.user)
+    if kind == ChatMark.Kind.ARCHIVED:
+        text = _("Archived “%(title)s”. Search still finds it.") % {"title": found}
+        undo_url = reverse("chat:mark", args=[found.public_id])
+        response = render(request, "partials/toast_oob.html", {"text": text, "undo_url": undo_url})
+    else:
+        gone = _("Unpinned.") if before == ChatMark.Kind.PINNED else _("Back in the list of chats.")
+        text = _("Pinned.") if kind else gone
+        response = render(request, "partials/announce_oob.html", {"text": text})
+    response["HX-Trigger"] = "chats:changed"
+    return response
+
+
+@require_http_methods(["GET", "POST"])
+def rename(request: PageRequest, chat_id: str) -> HttpResponse:
+    """GET: the row as a field; POST: the new title, in the row and above the conversation."""
+    found = load_chat(request, chat_id, Role.EDITOR)
+    if request.method == "GET":
+        return render(request, "chat/chat_list_rename.html", {"chat": found})
+    services.rename_chat(found, title=request.POST.get("title", ""), by=request.user)
+    response = row_of(request, found)
+    if chat_on_screen(request) == found.public_id:
+        for part in ("chat/title.html", "chat/tab_title.html"):
+            response.write(render_to_string(part, {"chat": found, "oob": True}))
+    return response
+
+
+@require_http_methods(["GET", "POST"])
+def tags(request: PageRequest, chat_id: str) -> HttpResponse:
+    """GET: the row as a field; POST: the tags in it, with commas between, are the reader's tags of the chat."""
+    found = load_chat(request, chat_id)
+    if request.method == "GET":
+        context = {
+            "chat": found,
+            "tags": ", ".join(tags_of(found, request.user)),
+            "known": tags_in(found.workspace, request.user),
+        }
+        return render(request, "chat/chat_list_tags.html", context)
+    set_tags(found, request.POST.get("tags", "").split(","), by=request.user)
+    response = row_of(request, found)
+    response["HX-Trigger"] = "chats:changed"
+    return response

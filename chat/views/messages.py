@@ -1,0 +1,271 @@
+"""One message: show, follow, stop, retry, edit, versions, rating, “Remember this”, and saving as an artifact."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from itertools import islice
+from typing import cast
+
+from asgiref.sync import sync_to_async
+from django.http import HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from chat.access import get_message
+from chat.answers.live import in_thread
+from chat.answers.state import stop_answer
+from chat.chats.artifacts import keep_answer
+from chat.chats.ratings import rate, take_back
+from chat.models import Chat, Message, MessageRole
+from chat.models.marks import REASONS, Rating
+from chat.models.runs import Run, RunStatus
+from chat.runs.services import get_run
+from chat.turns.remembering import is_question, proposal_for, remember_message, says_nothing
+from chat.turns.services import continue_answer, edit_message, go_on_with, require_rest, retry_answer
+from chat.turns.stream import StreamEvent, follow_for, to_sse, with_html
+from chat.turns.versions import bring_back, require_editable, step_to, versions_of
+from chat.views.plans import plan_in
+from chat.views.transcript import entries_for, entry_for, load_transcript
+from memories.models.memory import CONTENT_LENGTH
+from memories.usage import count_listed
+from memoryhub.database.locks import release_connection
+from memoryhub.errors import Conflict, Invalid, NotFound, Sensitive
+from workspaces.artifacts import LooksDelicate
+from workspaces.event_streams import EventStream, Place
+from workspaces.models import Role, User
+from workspaces.views import PageRequest
+from workspaces.views.artifacts import beside_chat, show
+
+
+@require_GET
+def message(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+    """One message as it stands now: what a finished stream is replaced with."""
+    found, wanted = get_message(request.user, chat_id, message_id)
+    return _message(request, found, wanted)
+
+
+def _message(request: PageRequest, found: Chat, shown: Message) -> HttpResponse:
+    entry = entry_for(shown, found, request.user, now=timezone.now())
+    context = {"chat": found, "entry": entry, "can_write": Role(found.role).allows(Role.EDITOR)}
+    return render(request, "chat/message.html", context)
+
+
+@require_POST
+def stop(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+    """The open stream ends by itself and shows what is there."""
+    _chat, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
+    stop_answer(answer, by=request.user, now=timezone.now())
+    return HttpResponse(status=204)
+
+
+@require_POST
+def retry(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+    found, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
+    return _message(request, found, retry_answer(answer, by=request.user, now=timezone.now()))
+
+
+@require_POST
+def go_on(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+    """“Continue”: an answer that was cut at its limit is streamed on."""
+    found, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
+    return _message(request, found, continue_answer(answer, by=request.user, now=timezone.now()))
+
+
+@require_POST
+def start_research(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+    """By the plan as the form has it."""
+    found, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
+    run = Run.objects.visible_to(request.user).filter(answer=answer).first()
+    if run is None or run.status != RunStatus.WAITING:
+        raise Conflict(_("This plan does not wait for anybody any more."))
+    run = get_run(request.user, found.workspace, run.public_id)
+    go_on_with(run, by=request.user, now=timezone.now(), plan=plan_in(run, request.POST))
+    return _message(request, found, get_message(request.user, chat_id, message_id)[1])
+
+
+@require_POST
+def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+    """“Remember this”: the button becomes the confirmation, the badge counts on, the panel looks again.
+
+    Of a question or an answer a statement is proposed first, to be edited: at once by rule, then by the model where it
+    can (``improve``). A message that is too long for a memory is to be edited, too. A number of their own is asked
+    about: the button becomes the question.
+    """
+    found, wanted = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
+    user, content = request.user, request.POST.get("content")
+    asked: dict[str, object] = {"chat_id": chat_id, "message_id": message_id}
+    if request.POST.get("improve") == "on":  # stores nothing, whatever else is sent with it
+        better = proposal_for(wanted, by=user)
+        asked |= {"content": better.content, "most": CONTENT_LENGTH}
+        return render(request, "chat/remember_text.html", asked, status=200 if better.synthesized else 204)
+    needs_an_edit = wanted.role == MessageRole.ASSISTANT or is_question(wanted)
+    if content is None and (needs_an_edit or len(wanted.content) > CONTENT_LENGTH):
+        if says_nothing(wanted.content):
+            raise Invalid(_("There is nothing to remember in this message."))
+        proposed = proposal_for(wanted, by=user, by_model=False).content if needs_an_edit else wanted.content
+        asked |= {"state": "proposes", "content": proposed, "may_improve": needs_an_edit}
+        asked |= {"most": CONTENT_LENGTH, "over": max(0, len(proposed) - CONTENT_LENGTH)}
+        return render(request, "chat/remember_slot.html", asked)
+    try:
+        confirmed = request.POST.get("confirm") == "true"
+        saved = remember_message(wanted, by=user, now=timezone.now(), content=content, confirmed=confirmed)
+    except Sensitive as error:
+        asked |= {"state": "asks", "content": content, "asks": next(iter(error.fields.values()), "")}
+        response = render(request, "chat/remember_slot.html", asked, status=422)
+        response["HX-Retarget"], response["HX-Reswap"] = "closest .remember-slot", "outerHTML"
+        return response
+    context = {
+        "memory": saved.memory,
+        "state": "already" if saved.duplicate else "new",
+        "workspace": found.workspace,
+        "count": count_listed(found.workspace, user, now=timezone.now()),
+    }
+    response = render(request, "chat/remembered.html", context)
+    response["HX-Trigger"] = "memories:changed"
+    return response
+
+
+@require_GET
+async def stream(request: PageRequest, chat_id: str, message_id: str) -> HttpResponseBase:
+    """The answer as server-sent events, from where the browser left off. Holds no database connection as it waits.
+
+    With ``?as=html`` the whole of it, rendered as it grows.
+    """
+    user = cast(User, await request.auser())
+    await in_thread(get_message, user, chat_id, message_id)
+    after = _offset(request.headers.get("Last-Event-ID") or request.GET.get("after", ""))
+    await sync_to_async(release_connection)()  # with it the session was read
+    if request.GET.get("as") == "html":
+        found = with_html(follow_for(user, chat_id, message_id))
+    else:
+        found = follow_for(user, chat_id, message_id, after=after)
+    return EventStream(_events(found), place=Place(user))
+
+
+async def _events(found: AsyncGenerator[StreamEvent, None]) -> AsyncGenerator[str, None]:
+    async with aclosing(found):
+        async for event in found:
+            yield to_sse(event)
+
+
+def _offset(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+
+@require_POST
+def rating(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+    """``rating``: up, down, or nothing to take it back. With ``told`` the reasons came along, and are asked no more."""
+    chat, message = get_message(request.user, chat_id, message_id)
+    said, told = request.POST.get("rating", ""), "told" in request.POST
+    found = None
+    if said:
+        reasons = request.POST.getlist("reasons") if told else []
+        comment = request.POST.get("comment", "")
+        now = timezone.now()
+        found = rate(message, rating=said, reasons=reasons, comment=comment, by=request.user, now=now)
+    else:
+        take_back(message, by=request.user)
+    asks = found is not None and not told
+    context = {
+        "chat": chat,
+        "message": message,
+        "rating": found,
+        "asks": asks,
+        "told": told,
+        "reasons": [(reason.value, reason.label) for reason in REASONS[Rating(said)]] if asks else [],
+    }
+    return render(request, "chat/rating.html", context)
+
+
+@require_POST
+def keep(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+    """``block`` is the number of its code or table; without it all of the answer is kept."""
+    chat, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
+    asked = request.POST.get("block", "")
+    if asked and not (asked.isascii() and asked.isdigit() and len(asked) < 6):
+        raise NotFound(_("There is no such piece in this answer."))
+    confirmed = request.POST.get("confirm") == "true"
+    try:
+        made = keep_answer(
+            answer,
+            block=int(asked) if asked else None,
+            by=request.user,
+            now=timezone.now(),
+            confirmed=confirmed,
+        )
+    except LooksDelicate as error:
+        asking = {
+            "workspace": chat.workspace,
+            "chat": chat,
+            "answer": answer,
+            "piece": asked,
+            "problem": error,
+        }
+        return beside_chat(render(request, "chat/keep_anyway.html", asking, status=error.status))
+    told = _("Saved to Artifacts, only for you.") if made.owner_id else _("Saved to Artifacts.")
+    return show(request, made, {"toast": told})
+
+
+@require_http_methods(["GET", "POST"])
+def edit(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+    """GET: the question as a field; POST: it is asked so, and the conversation goes on from there."""
+    chat, message = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
+    if request.method == "GET":
+        require_editable(message, request.user)
+        require_rest(chat, now=timezone.now())
+        follows = chat.messages.current().filter(pk__gt=message.pk).count()
+        return render(
+            request, "chat/edit_message.html", {"chat": chat, "message": message, "follows": follows}
+        )
+    edit_message(message, content=request.POST.get("content", ""), by=request.user, now=timezone.now())
+    return _conversation(request, chat)
+
+
+@require_GET
+def versions(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+    """The earlier versions of a question, with all that followed it then, or of an answer."""
+    chat, message = get_message(request.user, chat_id, message_id)
+    earlier = versions_of(message, request.user)
+    messages = [each for version in earlier for each in version.messages]
+    entries = iter(entries_for(messages, chat, request.user, now=timezone.now(), ends=False))
+    found = [(version, list(islice(entries, len(version.messages)))) for version in earlier]
+    can_write = Role(chat.role).allows(Role.EDITOR)
+    may_change = can_write and message.superseded_by_id is None
+    if message.role == "assistant":  # a conversation that went on from it keeps it
+        may_change &= not chat.messages.current().filter(pk__gt=message.pk).exists()
+    return render(
+        request, "chat/versions.html", {"chat": chat, "versions": found, "may_bring_back": may_change}
+    )
+
+
+@require_POST
+def back(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+    chat, message = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
+    bring_back(message, by=request.user, now=timezone.now())
+    return _conversation(request, chat)
+
+
+@require_POST
+def step(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+    """``?to=older`` or newer: the version beside this one takes its place."""
+    chat, message = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
+    beside = step_to(message, back=request.GET.get("to") == "older", by=request.user)
+    beside.chat = chat
+    bring_back(beside, by=request.user, now=timezone.now())
+    return _conversation(request, chat)
+
+
+def _conversation(request: PageRequest, chat: Chat) -> HttpResponse:
+    """As it goes now, in the place of the one before."""
+    if not request.htmx:
+        return redirect(reverse("chat:chat", args=[chat.public_id]))
+    shown = load_transcript(chat, request.user, now=timezone.now())
+    response = render(request, "chat/messages.html", {"chat": chat, "transcript": shown, "can_write": True})
+    response["HX-Retarget"], response["HX-Reswap"] = "#messages", "innerHTML"
+    response.write(render(request, "chat/title.html", {"chat": chat, "oob": True}).content.decode())
+    response["HX-Trigger"] = "chats:changed"
+    return response

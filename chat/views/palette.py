@@ -1,0 +1,359 @@
+"""The command palette: chats, memories, documents, artifacts, actions and pages that match a few letters."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+from django.forms.utils import flatatt
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET
+
+from chat.access import get_chat
+from chat.chats.chat_list import chat_list_page, mark_of
+from chat.models import Chat, ChatMark
+from chat.views.on_screen import chat_on_screen, has_panel
+from memories.models import Memory
+from memories.pages.node_views import has_nodes
+from memories.pages.panel_page import PanelFilters, search_panel
+from memoryhub.errors import NotFound
+from workspaces.access import get_workspace, workspaces_of
+from workspaces.actions.connections import may_connect
+from workspaces.models import Artifact, Document, OwnedQuerySet, Role, Workspace
+from workspaces.policy import Reach, in_reach
+from workspaces.views import PageRequest
+
+
+@dataclass(frozen=True)
+class Found:
+    """A link, or with ``does`` a button with these attributes. ``icon`` is one of the sprite's; ``also`` are words that
+    people may call it by.
+    """
+
+    label: str
+    url: str
+    icon: str
+    note: str = ""
+    also: str = ""
+    does: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def attributes(self) -> SafeString:
+        return flatatt(self.does)
+
+
+def folded(text: str) -> str:
+    """Without what is often left out while typing: capitals and accents."""
+    signs = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(sign for sign in signs if not unicodedata.combining(sign))
+
+
+def rank(each: Found, q: str) -> int:
+    """How well this is what was typed: 0 it begins so, 1 words of it do, 2 it has the words, 3 others do."""
+    label, typed = folded(each.label), folded(q)
+    if label.startswith(typed):
+        return 0
+    words = typed.split()
+    if all(f" {word}" in f" {label}" for word in words):
+        return 1
+    return 2 if all(word in label for word in words) else 3
+
+
+def called(offers: list[Found], q: str) -> list[Found]:
+    """Those that have all the words that were typed, whole or not and in any order, the best first."""
+    words = folded(q).split()
+    found = [each for each in offers if all(word in folded(f"{each.label} {each.also}") for word in words)]
+    return sorted(found, key=lambda each: rank(each, q)) if words else found
+
+
+def of_chat(request: PageRequest, chat: Chat, mark: str) -> list[Found]:
+    """What can be done with the chat on the screen."""
+    here = [chat.public_id]
+    export = reverse("exchange:export_chat", args=here)
+    is_pinned, is_archived = mark == ChatMark.Kind.PINNED, mark == ChatMark.Kind.ARCHIVED
+    readers = Found(
+        _("Make private"), "", "lock", also=_("hide only me secret"), does=_presses("#readers button")
+    )
+    if chat.is_private:
+        readers = Found(_("Share with the workspace"), "", "users", does=_presses("#readers button"))
+    may_change = chat.created_by_id == request.user.pk and Role(chat.role).allows(Role.EDITOR)
+    return [
+        Found(
+            _("Share or export this chat"),
+            "",
+            "share",
+            also=_("link send"),
+            does=_presses(".share > summary"),
+        ),
+        *([readers] if may_change else []),
+        Found(
+            _("Unpin") if is_pinned else _("Pin"), "", "pin", does=_marks(chat, "" if is_pinned else "pinned")
+        ),
+        Found(
+            _("Unarchive") if is_archived else _("Archive"),
+            "",
+            "archive",
+            does=_marks(chat, "" if is_archived else "archived"),
+        ),
+        Found(_("Export as Markdown"), export, "download", also=_("download save")),
+        Found(_("Export as JSON"), f"{export}?as=json", "download", also=_("download save")),
+        Found(_("Print"), reverse("chat:print", args=here), "printer", also=_("paper PDF")),
+    ]
+
+
+def _presses(selector: str) -> dict[str, str]:
+    """As if this were pressed on the page (shortcuts.js)."""
+    return {"data-press": selector}
+
+
+def _marks(chat: Chat, mark: str) -> dict[str, str]:
+    address = reverse("chat:mark", args=[chat.public_id])
+    return {"hx-post": address, "hx-vals": json.dumps({"mark": mark}), "hx-swap": "none"}
+
+
+def acts(request: PageRequest, workspace: Workspace, *, beside_panel: bool) -> list[Found]:
+    """What this person may do here, each where it is done."""
+    here = [workspace.public_id]
+    home, settings = reverse("chat:workspace", args=here), reverse("workspaces:settings", args=here)
+    role, profile = Role(workspace.role), reverse("workspaces:profile")
+    adds = {"data-open-panel": "", "data-open-add": ""}
+    writes = [
+        Found(_("New chat"), home, "square-pen"),
+        Found(_("Temporary chat"), f"{home}?temporary=on", "eye-off", also=_("incognito")),
+        *(
+            [Found(_("Remember something"), "", "memory", also=_("add memory note"), does=adds)]
+            if beside_panel
+            else []
+        ),
+        Found(
+            _("Add a document"),
+            reverse("workspaces:documents", args=here),
+            "paperclip",
+            also=_("upload add attach file"),
+        ),
+        Found(_("Start a run"), reverse("chat:runs", args=here), "waypoints", also=_("research task")),
+    ]
+    owns = [
+        Found(_("Invite people"), f"{settings}#members", "users", also=_("add member user team")),
+        Found(_("Change the model of this workspace"), f"{settings}#model", "monitor"),
+    ]
+    connects = [
+        Found(
+            _("Connect a model"),
+            reverse("workspaces:connections"),
+            "monitor",
+            also="Ollama OpenAI LM Studio llama.cpp",
+        ),
+    ]
+    anybody = [
+        Found(_("Connect a program"), reverse("connect"), "lock", also="MCP API REST"),
+        Found(_("Turn automatic memory on or off"), f"{profile}#memory-setting", "memory"),
+        Found(_("Change the theme"), f"{profile}#looks", "sun", also=_("dark light appearance")),
+        Found(_("Import"), reverse("exchange:imports"), "upload", also="ChatGPT"),
+        Found(_("Export this workspace"), f"{settings}#exchange", "download", also=_("download backup")),
+        Found(_("Sign out"), reverse("account_logout"), "log-out", also=_("log out leave")),
+    ]
+    return [
+        *(writes if role.allows(Role.EDITOR) else []),
+        *(owns if role.allows(Role.OWNER) else []),
+        *(connects if may_connect(request.user) else []),
+        *anybody,
+    ]
+
+
+def settings(workspace: Workspace) -> list[Found]:
+    """The single settings, where one finds them: of the workspace, then of the person."""
+    here = [workspace.public_id]
+    page = reverse("workspaces:settings", args=here)
+    owns = [
+        Found(_("Name and purpose"), f"{page}#about", "settings", workspace.name, _("rename")),
+        Found(_("Webhooks"), reverse("workspaces:webhooks", args=here), "upload", workspace.name),
+        Found(
+            _("Activity"),
+            reverse("workspaces:activity", args=here),
+            "history",
+            workspace.name,
+            _("log audit"),
+        ),
+    ]
+    if not workspace.is_default:
+        owns.append(Found(_("Delete this workspace"), f"{page}#danger", "trash-2", workspace.name))
+    return [
+        *(owns if Role(workspace.role).allows(Role.OWNER) else []),
+        Found(_("Members"), f"{page}#members", "users", workspace.name, _("people role team")),
+        Found(
+            _("Usage and budget"),
+            reverse("workspaces:usage", args=here),
+            "history",
+            workspace.name,
+            _("cost tokens limit spending"),
+        ),
+        Found(
+            _("Retention rules"),
+            reverse("workspaces:retention", args=here),
+            "history",
+            workspace.name,
+            _("delete after days keep"),
+        ),
+        Found(_("Links to chats"), f"{page}#links", "link", workspace.name),
+        *_own_settings(),
+    ]
+
+
+def _own_settings() -> list[Found]:
+    profile = reverse("workspaces:profile")
+    return [
+        Found(_("Language"), f"{profile}#language", "settings", also="language English"),
+        Found(_("Your name"), f"{profile}#name", "user", also=_("display name")),
+        Found(_("Picture"), f"{profile}#picture", "user", also=_("avatar photo")),
+        Found(_("Notifications"), f"{profile}#notifications", "info", also=_("alerts")),
+        Found(
+            _("Change your password"), reverse("account_change_password"), "lock", also=_("security sign-in")
+        ),
+        Found(_("Two-factor sign-in"), reverse("mfa_index"), "lock", also=_("2FA security code")),
+        Found(
+            _("Where you are signed in"),
+            f"{profile}#sessions",
+            "monitor",
+            also=_("sessions devices security"),
+        ),
+        Found(_("Email addresses"), reverse("account_email"), "user"),
+        Found(_("API keys"), f"{profile}#api-keys", "lock", also=_("token program MCP")),
+        Found(
+            _("Your usage"), reverse("workspaces:own_usage"), "history", also=_("cost tokens limit spending")
+        ),
+        Found(_("A copy of your data"), reverse("exchange:personal_copy"), "archive"),
+        Found(
+            _("Delete your account"),
+            reverse("workspaces:delete_account"),
+            "trash-2",
+            also=_("close remove leave"),
+        ),
+    ]
+
+
+def places(request: PageRequest, workspace: Workspace) -> list[Found]:
+    here = [workspace.public_id]
+    found = [
+        Found(
+            _("Settings and members"),
+            reverse("workspaces:settings", args=here),
+            "settings",
+            also=_("options"),
+        ),
+        Found(_("Assistants"), reverse("workspaces:agents", args=here), "bot"),
+        Found(_("Runs"), reverse("chat:runs", args=here), "history", also=_("research task")),
+        Found(_("Documents"), reverse("workspaces:documents", args=here), "paperclip", also=_("files")),
+        Found(_("Prompts"), reverse("chat:prompts", args=here), "square-pen", also=_("templates")),
+        Found(_("Artifacts"), reverse("workspaces:artifacts", args=here), "file-text"),
+        Found(_("All memories"), reverse("memories:all", args=here), "memory", also=_("review table")),
+        Found(
+            _("Memory profile"), reverse("memories:profile", args=here), "user", also=_("about you overview")
+        ),
+        Found(_("Tidy up"), reverse("memories:tidy", args=here), "eye", also=_("clean duplicates")),
+        Found(_("Recall test"), reverse("memories:recall_test", args=here), "circle-help"),
+        Found(_("Profile"), reverse("workspaces:profile"), "user", also=_("account")),
+        Found(_("Models"), reverse("workspaces:connections"), "monitor"),
+        Found(_("All workspaces"), reverse("workspaces:list"), "users"),
+        Found(_("Keyboard shortcuts"), "", "keyboard", does={"data-open-shortcuts": ""}),
+    ]
+    if has_nodes(workspace):
+        found.append(Found(_("Topics"), reverse("memories:nodes", args=here), "waypoints"))
+    if request.user.is_staff:
+        found.append(Found(_("Administration"), reverse("admin:index"), "settings"))
+    others = [
+        Found(each.name, reverse("chat:workspace", args=[each.public_id]), "users", _("Workspace"))
+        for each in workspaces_of(request.user)
+        if each.pk != workspace.pk
+    ]
+    return [*found, *others]
+
+
+MOST = 6  # of each sort
+LONGEST = 200  # characters of what is typed that are looked at
+
+
+@require_GET
+def palette(request: PageRequest, ws_id: str) -> HttpResponse:
+    """What is called as is typed, what fits best on top; nothing typed: the latest chats and all acts."""
+    workspace, q = get_workspace(request.user, ws_id), request.GET.get("q", "").strip()[:LONGEST]
+    on_screen = _on_screen(request)
+    actions = acts(request, workspace, beside_panel=has_panel(request))
+    groups = {
+        _("Chats"): _chats(request, workspace, q),
+        _("Memories"): _memories(request, workspace, q) if q else [],
+        _("Documents"): _kept(request, workspace, Document.objects.live(), "document", "paperclip", q)
+        if q
+        else [],
+        _("Artifacts"): _kept(request, workspace, Artifact.objects.live(), "artifact", "file-text", q)
+        if q
+        else [],
+        _("This chat"): called(on_screen, q),
+        _("Actions"): called(actions, q),
+        _("Go to"): called(places(request, workspace), q),
+        _("Settings"): called(settings(workspace), q) if q else [],
+    }
+    shown = {name: found for name, found in groups.items() if found}
+    if q:  # an act that is called so comes before what only says it somewhere
+        best = {name: min(rank(each, q) for each in found) for name, found in shown.items()}
+        shown = {name: shown[name] for name in sorted(shown, key=lambda name: best[name])}
+    found = [each for group in shown.values() for each in group]
+    said = {"number": len(found), "first": found[0] if found else None}
+    return render(
+        request, "chat/palette_found.html", {"groups": shown, "q": q, "workspace": workspace, **said}
+    )
+
+
+def _on_screen(request: PageRequest) -> list[Found]:
+    chat_id = chat_on_screen(request)
+    try:
+        chat = get_chat(request.user, chat_id) if chat_id else None
+    except NotFound:
+        return []  # gone meanwhile
+    return [] if chat is None or chat.is_temporary else of_chat(request, chat, mark_of(chat, request.user))
+
+
+def _chats(request: PageRequest, workspace: Workspace, q: str) -> list[Found]:
+    page = chat_list_page(workspace, request.user, q=q, now=timezone.now())
+    found = [
+        Found(str(chat), _at(chat, page.matches.get(chat.pk)), "message-square")
+        for day in page.days
+        for chat in day.chats
+    ]
+    return sorted(found, key=lambda each: rank(each, q))[:MOST]
+
+
+def _at(chat: Chat, match: object) -> str:
+    url = reverse("chat:chat", args=[chat.public_id])
+    message_id = getattr(match, "message_id", "")
+    return f"{url}?at={message_id}#{message_id}" if message_id else url
+
+
+def _memories(request: PageRequest, workspace: Workspace, q: str) -> list[Found]:
+    found = search_panel(workspace, request.user, PanelFilters(q=q), by_meaning=False).memories[:MOST]
+    return [Found(memory.content, _in_panel(workspace, memory), "memory") for memory in found]
+
+
+def _kept(
+    request: PageRequest, workspace: Workspace, rows: OwnedQuerySet[Any], name: str, icon: str, q: str
+) -> list[Found]:
+    """Documents or artifacts, by their titles."""
+    found = in_reach(rows.filter(title__icontains=q), workspace, request.user, Reach.here(workspace))[:MOST]
+    return [
+        Found(each.title, reverse(f"workspaces:{name}", args=[workspace.public_id, each.public_id]), icon)
+        for each in found
+    ]
+
+
+def _in_panel(workspace: Workspace, memory: Memory) -> str:
+    """The panel, searched for it."""
+    words = " ".join(memory.content.split()[:8])
+    return f"{reverse('chat:workspace', args=[workspace.public_id])}?{urlencode({'find': words})}"

@@ -1,0 +1,266 @@
+"""Pages of runs: all of a workspace, and one with its tasks, its memory, its cost and its log."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django import forms
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from chat.models.runs import Run, RunMode, RunStatus
+from chat.rendering.markdown import Budget, TooHeavy, render_markdown
+from chat.rendering.rendered import MESSAGE_STEPS
+from chat.runs import plan as plan_edits
+from chat.runs.budget import expected
+from chat.runs.overview import planning_of, result_text, tasks_for_people, with_sources
+from chat.runs.requests import (
+    LONGEST_OBJECTIVE,
+    RunRequest,
+    delete_template,
+    get_template,
+    save_template,
+    templates_of,
+)
+from chat.runs.services import get_run, may_steer, rerun, revise_plan, start_run, stop_run, why_not
+from chat.runs.stored_run import limits_of
+from chat.runs.workspace_tools import usual
+from chat.turns.services import go_on_with
+from chat.views.plans import plan_in, planned, rows_in
+from chat.views.run_log import Titles, graph_of, log_of, name_entries
+from memories.models import Memory
+from memoryhub.errors import NotFound
+from workspaces.access import get_workspace
+from workspaces.connections import chosen_for
+from workspaces.models import Role, User, Workspace
+from workspaces.spending.bill import rate_of
+from workspaces.views import PageRequest
+from workspaces.views.forms import DomainForm
+
+LISTED = 50
+LOGGED = 100  # of its newest events
+ENTRIES = 200  # of its newest, as the model sees them
+LONGEST_RESULT = 60_000  # characters of a result that a page shows: all of one in words
+LONGEST_VALUE = 20_000  # characters of a value that a page shows
+MODES = [
+    (RunMode.PLAN, later("Plan, then work")),
+    (RunMode.LOOP, later("One step, without a plan")),
+    (RunMode.TEAM, later("A team of three")),
+    (RunMode.RESEARCH, later("Research, with a report that names its sources")),
+]
+
+
+class RunForm(DomainForm):
+    objective = forms.CharField(
+        label=later("Task"),
+        max_length=LONGEST_OBJECTIVE,
+        widget=forms.Textarea(attrs={"rows": 4}),
+        help_text=later("Describe the task in full."),
+    )
+    mode = forms.ChoiceField(label=later("Method"), choices=MODES)
+    tokens = forms.IntegerField(
+        label=later("Token limit"), initial=400_000, min_value=1_000, max_value=5_000_000
+    )
+    template = forms.CharField(widget=forms.HiddenInput, required=False, max_length=40)
+    saves = forms.BooleanField(label=later("It may save what it finds to memory"), required=False)
+    reviews_plan = forms.BooleanField(label=later("Show me the plan first"), required=False, initial=True)
+
+
+@require_http_methods(["GET", "POST"])
+def runs(request: PageRequest, ws_id: str) -> HttpResponse:
+    """The runs of a workspace, newest first, and the form for another."""
+    if request.method == "GET":
+        workspace = get_workspace(request.user, ws_id)
+        return _runs(request, workspace, _form_for(workspace, request.GET.get("template", ""), request.user))
+    workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)
+    form = RunForm(request.POST)
+
+    def start() -> Run:
+        said = form.cleaned_data
+        wanted = RunRequest(
+            said["objective"],
+            said["mode"],
+            tools=[*usual(workspace), *(["x_save_memory"] if said["saves"] else [])],
+            budget={"tokens": said["tokens"]},
+            reviews_plan=said["reviews_plan"],
+            plan=_plan_of(workspace, said["template"], said["mode"], request.user),
+        )
+        return start_run(workspace, wanted, by=request.user, now=timezone.now())
+
+    if run := form.done(start):
+        return redirect("chat:run", ws_id, run.public_id)
+    return _runs(request, workspace, form, status=422)
+
+
+def _form_for(workspace: Workspace, template_id: str, user: User) -> RunForm:
+    """Filled in where a template was chosen."""
+    if not template_id:
+        return RunForm()
+    template = get_template(workspace, template_id, by=user)
+    initial = {
+        "objective": template.objective,
+        "mode": template.mode,
+        "tokens": template.limits.get("tokens"),
+        "saves": "x_save_memory" in template.tools,
+        "reviews_plan": True,
+        "template": template.public_id,
+    }
+    return RunForm(initial={name: value for name, value in initial.items() if value is not None})
+
+
+def _plan_of(workspace: Workspace, template_id: str, mode: str, user: User) -> Any:
+    template = get_template(workspace, template_id, by=user) if template_id else None
+    return template.plan if template and template.mode == mode else None
+
+
+def _runs(request: PageRequest, workspace: Workspace, form: RunForm, status: int = 200) -> HttpResponse:
+    shown = request.GET.get("status", "")
+    rows = (
+        Run.objects.visible_to(request.user)
+        .filter(workspace=workspace)
+        .select_related("user")
+        .defer("plan", "board", "states")
+    )
+    if shown in RunStatus.values:
+        rows = rows.filter(status=shown)
+    chosen = chosen_for(workspace, request.user)
+    price = rate_of(chosen).price
+    context = {
+        "workspace": workspace,
+        "runs": rows[:LISTED],
+        "form": form,
+        "why_not": why_not(chosen),
+        "can_write": Role(workspace.role).allows(Role.EDITOR),
+        "is_owner": Role(workspace.role).allows(Role.OWNER),
+        "shown": shown,
+        "filters": RunStatus.choices,
+        "templates": templates_of(workspace, request.user).select_related("user"),
+        "estimates": [
+            (label, expected(workspace.pk, request.user, mode, price=price)) for mode, label in MODES
+        ],
+    }
+    return render(request, "chat/runs.html", context, status=status)
+
+
+@require_GET
+def run(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
+    workspace, found = _found(request, ws_id, run_id)
+    return render(request, "chat/run.html", _context(found, workspace, request.user))
+
+
+@require_GET
+def live(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
+    """How it stands, asked for again and again by its page."""
+    workspace, found = _found(request, ws_id, run_id)
+    return render(request, "chat/run_live.html", _context(found, workspace, request.user))
+
+
+@require_GET
+def entry(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
+    """The value of one entry of its memory."""
+    _workspace, found = _found(request, ws_id, run_id)
+    row = found.entries.filter(key=request.GET.get("key", "").replace("\x00", "")).first()
+    if row is None:
+        raise NotFound(_("This entry does not exist."))
+    value = json.loads(row.json)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+    text = text.encode(errors="replace").decode()
+    context = {"entry": row, "text": text[:LONGEST_VALUE], "is_cut": len(text) > LONGEST_VALUE}
+    return render(request, "chat/run_entry.html", context)
+
+
+@require_POST
+def stop(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
+    stop_run(_found(request, ws_id, run_id)[1], by=request.user, now=timezone.now())
+    return redirect("chat:run", ws_id, run_id)
+
+
+@require_POST
+def resume(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
+    """Go on; with the plan as it stands in the form, where that was shown to be looked at."""
+    found = _found(request, ws_id, run_id)[1]
+    go_on_with(found, by=request.user, now=timezone.now(), plan=plan_in(found, request.POST))
+    return redirect("chat:run", ws_id, run_id)
+
+
+@require_POST
+def plan(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
+    """The plan that waits, with one thing done to it: moved, left out, added. What is written is kept with it."""
+    workspace, found = _found(request, ws_id, run_id)
+    rows, focus = plan_edits.changed(rows_in(request.POST), request.POST.get("do", ""))
+    new = plan_edits.edited(found.plan, rows) if found.plan else {"tasks": []}
+    found.plan = revise_plan(found, new if new["tasks"] else None, by=request.user).plan
+    context: dict[str, Any] = {"workspace": workspace}
+    context["plan"] = planned(found, can_steer=True, rows=rows, focus=focus)
+    if "in_chat" in request.POST and found.answer is not None:
+        context |= {"chat": found.answer.chat, "message": found.answer}
+    return render(request, "chat/plan.html", context)
+
+
+@require_POST
+def repeat(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
+    found = _found(request, ws_id, run_id)[1]
+    step = request.POST.get("from_step", "")
+    made = rerun(found, by=request.user, now=timezone.now(), from_step=step)
+    return redirect("chat:run", ws_id, made.public_id)
+
+
+@require_POST
+def keep(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
+    """Save it as a template."""
+    found = _found(request, ws_id, run_id)[1]
+    made = save_template(found, request.POST.get("name", ""), by=request.user, now=timezone.now())
+    return redirect(f"{reverse('chat:runs', args=[ws_id])}?template={made.public_id}")
+
+
+@require_POST
+def delete(request: PageRequest, ws_id: str, template_id: str) -> HttpResponse:
+    delete_template(get_workspace(request.user, ws_id), template_id, by=request.user)
+    return redirect("chat:runs", ws_id)
+
+
+def _found(request: PageRequest, ws_id: str, run_id: str) -> tuple[Workspace, Run]:
+    workspace = get_workspace(request.user, ws_id)
+    return workspace, get_run(request.user, workspace, run_id)
+
+
+def _context(run: Run, workspace: Workspace, user: User) -> dict[str, Any]:
+    is_open = run.status == RunStatus.RUNNING
+    entries = list(run.entries.defer("json").order_by("-created_at", "-id")[:ENTRIES])[::-1]
+    saved = Memory.objects.visible_to(user).filter(public_id__in=run.memory_ids).select_related("workspace")
+    result = result_text(run) if run.status == RunStatus.DONE else ""
+    limits, tasks = limits_of(run), tasks_for_people(run)
+    titles = Titles.of(tasks)
+    name_entries(entries, titles)
+    return {
+        "workspace": workspace,
+        "run": run,
+        "tasks": tasks,
+        "graph": graph_of(tasks),
+        "plan": planned(run, can_steer=may_steer(run, workspace.role, user)),
+        "planning": planning_of(run),
+        "result": _rendered(with_sources(run, result[:LONGEST_RESULT], user)) if result else "",
+        "is_result_cut": len(result) > LONGEST_RESULT,
+        "entries": entries,
+        "log": log_of(run.events.order_by("-pk")[:LOGGED], titles),
+        "saved": [memory for memory in saved if memory.is_live],
+        "tokens": run.tokens_in + run.tokens_out,
+        "limits": limits,
+        "spent": min(100, round(100 * (run.tokens_in + run.tokens_out) / limits.tokens)),
+        "is_open": is_open,
+        "can_steer": may_steer(run, workspace.role, user),
+        "can_write": Role(workspace.role).allows(Role.EDITOR),
+    }
+
+
+def _rendered(text: str) -> Any:
+    try:
+        return render_markdown(text, Budget(MESSAGE_STEPS))
+    except TooHeavy:
+        return text

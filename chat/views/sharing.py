@@ -1,0 +1,258 @@
+"""Share links: the menu of a chat, the list of a workspace, and the read-only page of a link or a print."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.contrib.auth.decorators import login_not_required
+from django.core.cache import caches
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_GET, require_POST
+
+from chat.access import get_chat
+from chat.chats import sharing
+from chat.chats.services import title_from
+from chat.chats.sharing import messages_of, shareable, standing
+from chat.models import Chat, Message, MessageRole
+from chat.rendering.rendered import Shown, show, without_own_links
+from chat.views.transcript import fitting
+from memoryhub.errors import Invalid
+from memoryhub.monitoring.origin import client_address, network_of
+from workspaces.access import get_workspace
+from workspaces.models import Role
+from workspaces.views import PageRequest
+
+PAGE = 60  # messages of a shared page
+
+
+@dataclass(frozen=True)
+class Said:
+    """``person``: the how-manieth of several people who ask in this chat; 0 where it is one alone."""
+
+    message: Message
+    shown: Shown | None
+    person: int
+    unanswered: bool = False  # its answer is not among what is shown
+    is_withheld: bool = False  # since it is personal
+
+    @property
+    def is_question(self) -> bool:
+        return self.message.role == MessageRole.USER
+
+
+@dataclass(frozen=True)
+class Reading:
+    """``next``: how many messages stand before those that follow; 0 at the end."""
+
+    said: list[Said]
+    before: int = 0
+    next: int = 0
+
+
+def read(keys: Sequence[int], *, start: int = 0, most: int = PAGE, host: str = "") -> Reading:
+    """What these messages say, from the ``start``-th of them on. Up to four queries, and a job where HTML is
+    missing.
+
+    ``host``: this MemoryHub's, for readers to whom links to it are nothing.
+    """
+    rows = {row.pk: row for row in Message.objects.filter(pk__in=keys[start : start + most])}
+    messages = fitting([rows[pk] for pk in keys[start : start + most] if pk in rows])
+    shown = show([each for each in messages if each.role == MessageRole.ASSISTANT])
+    if host:
+        shown = {key: replace(each, html=without_own_links(each.html, host)) for key, each in shown.items()}
+    people = _people(keys)
+    following = [*messages[1:], None] if start + len(messages) >= len(keys) else messages[1:]
+    unanswered = {
+        each.pk
+        for each, then in zip(messages, following, strict=False)
+        if each.role == MessageRole.USER and (then is None or then.role == MessageRole.USER)
+    }
+    withheld = _withheld(unanswered)
+    said = [
+        Said(
+            each,
+            shown.get(each.pk),
+            people.get(each.author_id, 0),
+            each.pk in unanswered,
+            each.pk in withheld,
+        )
+        for each in messages
+    ]
+    end = start + len(messages)
+    return Reading(said, before=start, next=end if messages and end < len(keys) else 0)
+
+
+def _withheld(unanswered: Collection[int]) -> set[int | None]:
+    """Those of these questions that have a personal answer. No query where there are none."""
+    if not unanswered:
+        return set()
+    answers = Message.objects.current().marked().filter(reply_to__in=unanswered)
+    return set(answers.values_list("reply_to", flat=True))
+
+
+def _people(keys: Sequence[int]) -> dict[int | None, int]:
+    """Who asks, by the order in which they first do. Names are nobody's to read here."""
+    asked = Message.objects.filter(pk__in=keys, role=MessageRole.USER).order_by("pk")
+    people = dict.fromkeys(asked.values_list("author_id", flat=True))
+    return {person: number for number, person in enumerate(people, 1)} if len(people) > 1 else {}
+
+
+# Nothing runs there, nothing is sent from there, and nobody is told where a reader came from.
+POLICY = (
+    "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self'; form-action 'none'; "
+    "frame-ancestors 'none'; base-uri 'none'"
+)
+PRINTED = 1_000  # messages
+READS = 120  # a minute
+CLOSED_TO_ROBOTS = "noindex, nofollow, noarchive, nosnippet"
+
+
+@require_GET
+def links(request: PageRequest, chat_id: str) -> HttpResponse:
+    """What the menu of a chat holds: what a new link would show, and the links there are."""
+    return _menu(request, get_chat(request.user, chat_id))
+
+
+@require_POST
+def make(request: PageRequest, chat_id: str) -> HttpResponse:
+    """The link stands in this answer alone."""
+    chat = get_chat(request.user, chat_id, need=Role.EDITOR)
+    days = _days(request.POST.get("days", ""))
+    with_later = "later" in request.POST
+    link, token = sharing.make_link(
+        chat, days=days, by=request.user, now=timezone.now(), with_later=with_later
+    )
+    return _menu(request, chat, made=link, address=address_of(request, token))
+
+
+@require_POST
+def update(request: PageRequest, chat_id: str, link_id: str) -> HttpResponse:
+    chat = get_chat(request.user, chat_id, need=Role.EDITOR)
+    link = sharing.get_link(chat, link_id)
+    sharing.bring_up_to_date(link, by=request.user, now=timezone.now())
+    return _menu(request, chat, updated=link)
+
+
+@require_POST
+def close(request: PageRequest, chat_id: str, link_id: str) -> HttpResponse:
+    """``?in=workspace``: from the list of a workspace."""
+    chat = get_chat(request.user, chat_id)
+    sharing.close_link(sharing.get_link(chat, link_id), by=request.user)
+    if request.GET.get("in") == "workspace":
+        return _list(request, chat.workspace.public_id)
+    return _menu(request, chat, closed=True)
+
+
+@require_GET
+def workspace_links(request: PageRequest, ws_id: str) -> HttpResponse:
+    return _list(request, ws_id)
+
+
+@require_GET
+def paper(request: PageRequest, chat_id: str) -> HttpResponse:
+    """The chat as a page for printing: the conversation as it goes now, the latest ``PRINTED`` messages of it."""
+    chat = get_chat(request.user, chat_id)
+    keys = list(standing(chat, request.user).values_list("pk", flat=True))
+    reading = read(keys[-PRINTED:], most=PRINTED)
+    context = {
+        "chat": chat,
+        "reading": reading,
+        "left_out": len(keys) - len(reading.said),
+        "now": timezone.now(),
+    }
+    return render(request, "chat/print.html", context)
+
+
+@login_not_required
+@csrf_exempt  # nothing is done there, whatever is sent
+def shared(request: HttpRequest, share_token: str) -> HttpResponse:
+    """A chat as it was shared. The same to everybody, whoever is signed in: no name, no session, no script."""
+    if request.method not in ("GET", "HEAD"):
+        return _reading_page("chat/shared_closed.html", {}, status=405, headers={"Allow": "GET, HEAD"})
+    if _is_too_much(request):
+        return _reading_page("chat/shared_closed.html", {"is_busy": True}, status=429)
+    now = timezone.now()
+    link = sharing.open_link(share_token, now=now)
+    keys = messages_of(link) if link else []
+    start = request.GET.get("from", "0")[:9]
+    if link is None or not (start.isascii() and start.isdecimal() and int(start) < len(keys)):
+        return _reading_page("chat/shared_closed.html", {}, status=404)
+    reading = read(keys, start=int(start), host=request.get_host())
+    if request.method == "GET":
+        sharing.note_opened(link, now=now)
+    first = reading.said[0].message.content if reading.said and not reading.before else ""
+    context = {"reading": reading, "title": title_from(first), "shared_at": link.shared_at}
+    return _reading_page("chat/shared.html", context)
+
+
+def address_of(request: Any, token: str) -> str:
+    return str(request.build_absolute_uri(reverse("chat:shared", args=[token])))
+
+
+def _is_too_much(request: HttpRequest) -> bool:
+    """More than ``READS`` in this minute from one address, or one network of the new kind, in this process."""
+    address = client_address(request)
+    source = network_of(address) if ":" in address else address
+    key, counted = f"shared:{source}:{int(time.time()) // 60}", caches["process"]
+    counted.add(key, 0, 120)
+    return counted.incr(key) > READS
+
+
+def _reading_page(
+    template: str, context: dict[str, Any], *, status: int = 200, headers: dict[str, str] | None = None
+) -> HttpResponse:
+    """Made without the request: what it shows knows nobody. Its address, as good as a password, is not logged."""
+    response = HttpResponse(render_to_string(template, context), status=status, headers=headers)
+    response["Content-Security-Policy"] = POLICY
+    response["Referrer-Policy"] = "no-referrer"
+    response["X-Robots-Tag"] = CLOSED_TO_ROBOTS
+    response["Cache-Control"] = "private, no-store"
+    response._has_been_logged = True  # type: ignore[attr-defined]  # Django's
+    return response
+
+
+def _days(said: str) -> int | None:
+    if said and not (said.isascii() and said.isdecimal() and len(said) < 4):
+        return -1  # none of those to choose from
+    return int(said) if said else None
+
+
+def _menu(request: PageRequest, chat: Chat, **more: Any) -> HttpResponse:
+    now = timezone.now()
+    rows = chat.share_links.open(now).select_related("made_by")
+    why_not, found = sharing.why_not(chat), None
+    if not why_not:
+        try:
+            found = shareable(chat, request.user)
+        except Invalid as refused:
+            why_not = refused.message
+    context = {
+        "chat": chat,
+        "links": rows,
+        "shareable": found,
+        "why_not": why_not,
+        "can_share": Role(chat.role).allows(Role.EDITOR),
+        "is_owner": chat.role == Role.OWNER,
+        "days": sharing.DAYS,
+        **more,
+    }
+    return render(request, "chat/share_menu.html", context)
+
+
+def _list(request: PageRequest, ws_id: str) -> HttpResponse:
+    workspace = get_workspace(request.user, ws_id)
+    context = {
+        "workspace": workspace,
+        "links": sharing.links_in(workspace, request.user, now=timezone.now()),
+        "is_owner": workspace.role == Role.OWNER,
+        "why_not": sharing.switched_off(workspace),
+    }
+    return render(request, "chat/share_list.html", context)

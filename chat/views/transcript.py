@@ -1,0 +1,334 @@
+"""What a page shows of a conversation: a window of messages, each with its receipt and what became a memory."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from chat.answers.state import CUT, PLAN, advice_for
+from chat.answers.steps import ShownStep, steps_of
+from chat.answers.tool_calls import ShownCall, artifacts_of, calls_of
+from chat.chats.personal_memories import PromptPolicy, withheld_answers
+from chat.chats.ratings import ratings_of
+from chat.models import AnswerRating, AnswerSource, Chat, Compaction, Message, MessageRole, MessageStatus
+from chat.rendering.rendered import Shown, show, with_links
+from chat.turns.compaction import latest_compaction
+from chat.turns.documents import sources_for_reader
+from chat.turns.stream import html_so_far
+from chat.turns.versions import count_versions, standing_for
+from chat.views.plans import ShownPlan, plan_of_answer
+from memories.models import Memory, Receipt, SourceType
+from memories.recalling.receipts import OTHERS_READ, receipts_for
+from workspaces.models import Document, DocumentPicture, User
+from workspaces.policy import Reach, in_reach
+
+WINDOW = 60
+PAGE_TEXT = (
+    2_000_000  # characters, as said and as rendered, beyond which a page shows fewer messages than its window
+)
+MOST_AFTER = 4 * WINDOW  # messages from a place that was asked for onwards
+
+
+@dataclass
+class Entry:
+    """One message as it is shown. ``remembered``: "kept" when a person saved it before, "" otherwise."""
+
+    message: Message
+    now: datetime
+    is_last: bool = False
+    author: str = ""
+    has_receipt: bool = False
+    used_count: int = 0
+    profile_count: int = 0  # lines of the profile that the model was given
+    left_out: int = 0
+    withheld: int = 0  # of these, the reader's personal memories, since others read the chat
+    saved: list[Memory] = field(default_factory=list)
+    degraded: str = ""
+    remembered: str = ""
+    calls: list[ShownCall] = field(default_factory=list)
+    steps: list[ShownStep] = field(default_factory=list)
+    pictures: list[DocumentPicture] = field(default_factory=list)  # sent with the message
+    files: list[Document] = field(default_factory=list)  # that the message names, without the pictures
+    sources: list[AnswerSource] = field(default_factory=list)  # passages of documents that it could cite
+    compaction: Compaction | None = None  # the summary that the model reads in place of what stands above
+    is_cut: bool = False  # the model is not shown what stands above
+    is_own: bool = False  # the reader said it
+    has_withheld_answer: bool = False  # its answer is personal, and the reader could not read the chat then
+    versions: int = 0  # others, which it took the place of
+    older: int = 0  # of these, those that were there before it
+    may_step: bool = False  # another version can be brought back in its place
+    rating: AnswerRating | None = None  # what the reader said of it
+    shows_versions: bool = False
+    plan: ShownPlan | None = None  # of research, that waits for a person
+    shown: Shown | None = None  # an answer that is written; its text as HTML
+
+    @property
+    def before(self) -> list[ShownStep]:
+        """Steps that came before the answer's text; a check came after it."""
+        return [shown for shown in self.steps if not shown.is_check]
+
+    @property
+    def after(self) -> list[ShownStep]:
+        return [shown for shown in self.steps if shown.is_check]
+
+    @property
+    def version(self) -> int:
+        """Its place among its versions, from 1."""
+        return self.older + 1
+
+    @property
+    def of_versions(self) -> int:
+        return self.versions + 1
+
+    def take_receipt(self, receipt: Receipt) -> None:
+        items = receipt.items.all()
+        self.has_receipt, self.degraded = True, receipt.degraded
+        self.used_count = sum(item.used and not item.in_profile for item in items)
+        self.profile_count = sum(item.in_profile for item in items)
+        self.left_out = len(items) - self.used_count - self.profile_count
+        self.withheld = sum(item.reason == OTHERS_READ for item in items)
+
+    def take_documents(self, there: dict[str, Document]) -> None:
+        for document in filter(None, map(there.get, self.message.only_documents or ())):
+            if hasattr(document, "picture"):
+                self.pictures.append(document.picture)
+            else:
+                self.files.append(document)
+
+    @property
+    def shows_receipt(self) -> bool:
+        """Something was recalled for it, used or not; or it is to be said that not all could be looked at."""
+        return self.has_receipt and bool(
+            self.used_count or self.profile_count or self.left_out or self.degraded
+        )
+
+    @property
+    def html(self) -> SafeString:
+        """The text of an answer that is written, in which what it cites can be opened. Empty: see ``shown``."""
+        return with_links(self.shown.html, self.sources) if self.shown else SafeString()
+
+    @property
+    def growing(self) -> SafeString:
+        """What there is of an answer that is being written, as HTML."""
+        return html_so_far(self.message.content)
+
+    @property
+    def is_abandoned(self) -> bool:
+        return self.message.is_abandoned(self.now)
+
+    @property
+    def is_streaming(self) -> bool:
+        return self.message.status == MessageStatus.STREAMING and not self.is_abandoned
+
+    @property
+    def has_failed(self) -> bool:
+        return self.is_abandoned or self.message.status == MessageStatus.FAILED
+
+    @property
+    def advice(self) -> str:
+        """What the person can do about it, beside Retry."""
+        has_code = self.is_cut_short or self.message.status == MessageStatus.FAILED
+        return advice_for(self.message.error_code) if has_code else ""
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Its model reached the limit of one answer, and can go on."""
+        return self.message.status == MessageStatus.DONE and self.message.error_code == CUT
+
+    @property
+    def problem(self) -> str:
+        """Why the answer is not whole, in a sentence; empty when it is."""
+        if self.is_abandoned:
+            return _(
+                "The server stopped in the middle of this answer. Your message and the text so far are saved."
+            )
+        if self.message.status == MessageStatus.FAILED:
+            return self.message.error or _("The answer failed. Your message is saved.")
+        if self.message.status == MessageStatus.STOPPED:
+            return _("Stopped. The text so far is kept.")
+        if self.is_cut_short:
+            return _("The answer reached the length limit of one reply.")
+        if self.message.error_code == PLAN and self.plan is None and not self.is_streaming:
+            return _("This research was planned, and not started here.")
+        return ""
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """``earlier``: the oldest message shown when there are older ones, else empty. ``later``: there are newer ones."""
+
+    entries: list[Entry]
+    earlier: str = ""
+    later: bool = False
+
+    @property
+    def mode(self) -> str:
+        """How the latest answer was made, and so the next one will be unless somebody says otherwise."""
+        return self.entries[-1].message.mode if self.entries else ""
+
+
+def load_transcript(
+    chat: Chat, user: User, *, now: datetime, before: str = "", around: str = "", window: int = WINDOW
+) -> Transcript:
+    """The latest messages, those before one, or what stands around one, from a little before it. Ten queries at most.
+
+    ``around`` may name a message of an earlier version: it is shown under what took its place.
+    """
+    readable = chat.messages.readable_by(user)
+    messages = readable.current().select_related("author", "imported_by").order_by("-id")
+    if before:
+        messages = messages.filter(pk__lt=_key(chat, before))
+    named = readable.filter(public_id=around).first() if around else None
+    later = False
+    if named is not None:
+        shown = standing_for(named)
+        following = list(messages.filter(pk__gte=shown.pk).order_by("pk")[: MOST_AFTER + 1])
+        kept = fitting(following[:MOST_AFTER])
+        later = len(kept) < len(following)
+        older = list(messages.filter(pk__lt=shown.pk)[: window // 2 + 1])
+        found = [*reversed(kept), *fitting(older[: window // 2])]
+        more = len(found) < len(kept) + len(older)
+    else:
+        read = list(messages[: window + 1])
+        found = fitting(read[:window])
+        more = len(found) < len(read)
+    found.reverse()
+    earlier = found[0].public_id if more else ""
+    entries = entries_for(found, chat, user, now=now, ends=not before and not later)
+    for entry in entries:
+        entry.shows_versions = named is not None and named != shown and entry.message == shown
+    if not before and not later:
+        _mark_what_the_model_sees(entries, chat, user)
+    return Transcript(entries, earlier, later)
+
+
+def fitting(messages: list[Message]) -> list[Message]:
+    """The first of these whose texts fit on a page together; one at least, if there is one."""
+    room = PAGE_TEXT
+    for number, message in enumerate(messages):
+        room -= len(message.content) + len(message.html)
+        if room < 0 and number:
+            return messages[:number]
+    return messages
+
+
+def _mark_what_the_model_sees(entries: Sequence[Entry], chat: Chat, user: User) -> None:
+    """Where the messages end that the model reads as a summary, and those that it is not shown. One query.
+
+    The chat's latest answer is among the entries.
+    """
+    if not entries:
+        return
+    compaction = latest_compaction(chat, PromptPolicy(user, since=None, leaves=False))
+    answers = [entry.message for entry in entries if entry.message.role == MessageRole.ASSISTANT]
+    seen_from = answers[-1].seen_from if answers else None
+    upto = compaction.upto_id if compaction else 0
+    for earlier, entry in zip([None, *entries], entries, strict=False):
+        before = earlier.message.pk if earlier else 0
+        if before <= upto < entry.message.pk and compaction is not None:
+            entry.compaction = compaction
+        entry.is_cut = seen_from is not None and before < seen_from <= entry.message.pk and before > upto
+
+
+def entries_for(
+    messages: Sequence[Message], chat: Chat, user: User, *, now: datetime, ends: bool = True
+) -> list[Entry]:
+    """``ends``: the last of these is the last of the chat, the one that may be answered again."""
+    if not messages:
+        return []
+    answers = [message for message in messages if message.role == MessageRole.ASSISTANT]
+    receipts = receipts_for([answer.public_id for answer in answers], user) if answers else {}
+    calls = calls_of([answer.pk for answer in answers], user) if answers else {}
+    written = artifacts_of((call for found in calls.values() for call, _memories in found), user)
+    steps = steps_of(answers, user)
+    sources = sources_for_reader([answer.pk for answer in answers], user) if answers else {}
+    shown = show(answers)
+    ratings = ratings_of([answer.pk for answer in answers], user) if answers else {}
+    kept, noticed = _memories_of(messages, user)
+    versions = count_versions(messages)
+    documents = _documents_of(messages, chat, user)
+    withheld = withheld_answers(messages, user)
+    entries, question = list[Entry](), ""
+    for message in messages:
+        entry = Entry(message, now, remembered="kept" if message.public_id in kept else "")
+        if place := versions.get(message.pk):
+            entry.versions, entry.older = place.number, place.older
+        entry.may_step = message.superseded_by_id is None and message.role == MessageRole.USER
+        if message.role == MessageRole.USER:
+            question = message.public_id
+            entry.is_own = message.author_id == user.pk
+            entry.has_withheld_answer = message.pk in withheld
+            entry.take_documents(documents)
+            if not entry.is_own:
+                entry.author = message.author.shown_name if message.author else _("Someone who left")
+        else:
+            entry.shown = shown.get(message.pk)
+            entry.rating = ratings.get(message.pk)
+            entry.sources = sources.get(message.pk, [])
+            if receipt := receipts.get(message.public_id):
+                entry.take_receipt(receipt)
+            entry.calls = [
+                ShownCall(
+                    call, memories, not entry.is_streaming, written.get(call.arguments.get("artifact", ""))
+                )
+                for call, memories in calls.get(message.pk, ())
+            ]
+            entry.steps = [
+                ShownStep(step, memories, is_over=not entry.is_streaming)
+                for step, memories in steps.get(message.pk, ())
+            ]
+            entry.saved = [*noticed[question], *noticed[message.public_id]]
+        entries.append(entry)
+    if ends:
+        _mark_last(entries[-1], chat, user)
+    return entries
+
+
+def _mark_last(entry: Entry, chat: Chat, user: User) -> None:
+    entry.is_last = entry.may_step = True  # nothing was built on it
+    if not entry.is_streaming:
+        entry.plan = plan_of_answer(entry.message, chat, user)
+
+
+def entry_for(message: Message, chat: Chat, user: User, *, now: datetime) -> Entry:
+    """One answer or question alone, as it stands in its place."""
+    messages = [message.reply_to, message] if message.reply_to else [message]
+    newest = chat.messages.current().order_by("-id").values_list("pk", flat=True).first()
+    return entries_for(messages, chat, user, now=now, ends=newest == message.pk)[-1]
+
+
+def _documents_of(messages: Sequence[Message], chat: Chat, user: User) -> dict[str, Document]:
+    """By their ids, each with its picture but for the bytes. No query where none of these names a document."""
+    wanted = {each for message in messages for each in message.only_documents or ()}
+    if not wanted:
+        return {}
+    rows = Document.objects.live().filter(public_id__in=wanted)
+    there = in_reach(rows, chat.workspace, user, Reach.here(chat.workspace))
+    return {each.public_id: each for each in there.select_related("picture").defer("picture__jpeg")}
+
+
+def _memories_of(messages: Sequence[Message], user: User) -> tuple[set[str], dict[str, list[Memory]]]:
+    """Which messages a person saved, and the memories that were noticed in each."""
+    found = (
+        Memory.objects.visible_to(user)
+        .live()
+        .filter(source_message_id__in=[message.public_id for message in messages])
+        .select_related("workspace")
+        .order_by("pk")
+    )
+    kept, noticed = set(), defaultdict(list)
+    for memory in found:
+        if memory.source_type == SourceType.USER:
+            kept.add(memory.source_message_id)
+        else:
+            noticed[memory.source_message_id].append(memory)
+    return kept, noticed
+
+
+def _key(chat: Chat, public_id: str) -> int:
+    return chat.messages.filter(public_id=public_id).values_list("pk", flat=True).first() or 0

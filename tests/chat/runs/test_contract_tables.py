@@ -1,0 +1,224 @@
+"""The tables of the memory's contract, a test for each row and named after it: who writes which keys, what executors do
+with the memory, what each tool returns. Without a database or a model.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chat.runs.budget import Budget, Limits
+from chat.runs.executors import ParallelTaskExecutor, State, TaskExecutor, agent_step
+from chat.runs.memory import AgentMemory, MemoryKind, memory_keys
+from chat.runs.memory_tools import memory_tools
+from chat.runs.plan import PlannedStep, TaskPlan, read_plan
+from chat.runs.step import NOT_FINISHED, Reply, StepContext, StepExecutor
+from chat.runs.team import TeamExecutor
+from memoryhub.llm.base import ToolCall
+from tests.chat.runs.driving import drive
+
+Said = Callable[[str], Any]  # what the model says to a user message: words, or a call
+
+
+@pytest.fixture
+def memory() -> AgentMemory:
+    return AgentMemory()
+
+
+def context(memory: AgentMemory, says: Said = lambda asked: "Done.", **more: Any) -> StepContext:
+    def ask(messages: Any, tools: Any, *, may_call: bool) -> Reply:
+        said = says(messages[1].content)
+        if isinstance(said, ToolCall):
+            return Reply("", (said,))
+        if any(tool.name == "finish_step" for tool in tools):
+            return Reply("", (ToolCall("f", "finish_step", json.dumps({"result": said})),))
+        return Reply(said)
+
+    return StepContext(memory, ask, **more)
+
+
+def keys(memory: AgentMemory) -> dict[str, str]:
+    return {entry.key: str(entry.kind) for entry in memory.snapshot()}
+
+
+def plan(*tasks: dict[str, Any]) -> TaskPlan:
+    return read_plan({"tasks": list(tasks)})
+
+
+TWO = ({"id": "a", "title": "A"}, {"id": "b", "title": "B", "depends_on": ["a"]})
+LIST = {"type": "array", "items": {}}
+FAN_OUT = plan(
+    {
+        "id": "t",
+        "steps": [
+            {"id": "find", "instructions": "Find.", "schema": LIST},
+            {"id": "each", "instructions": "Each.", "over": "find", "schema": {"type": "string"}},
+        ],
+    }
+).tasks[0]
+
+
+def step(name: str = "s", **more: Any) -> PlannedStep:
+    return PlannedStep(name, "Do it.", **more)
+
+
+# --- namespaces: key, helper, who writes it
+
+
+def test_namespace_step_is_written_by_step_executor_and_process_mode(memory: AgentMemory) -> None:
+    StepExecutor(step(), context(memory)).execute()
+    assert keys(memory) == {memory_keys.step("s"): "step_result"}
+    drive(TaskExecutor(FAN_OUT, memory), context(memory, lambda asked: ["x"] if asked == "Find." else "X"))
+    assert memory.get_value("step:each") == ["X"] and keys(memory)["step:each"] == "step_result"
+
+
+def test_namespace_task_is_written_by_finishing_steps_plans_and_teams(memory: AgentMemory) -> None:
+    StepExecutor(step(), context(memory), finishes_task=True, task_id="one").execute()
+    drive(ParallelTaskExecutor(plan({"id": "two"}), memory), context(memory))
+    drive(TeamExecutor(plan({"id": "three"}), memory), context(memory))
+    found = [entry.key for entry in memory.list(kind="task_result")]
+    assert found == [memory_keys.task(name) for name in ("one", "two", "three")]
+
+
+def test_namespace_input_is_written_by_tasks_plans_and_agent_steps(memory: AgentMemory) -> None:
+    TaskExecutor(plan({"id": "t"}).tasks[0], memory, inputs={"a": 1})
+    ParallelTaskExecutor(plan({"id": "t"}), memory, inputs={"b": 2})
+    agent_step("node", "Do it.", {"c": 3, "none": None}, context(memory))
+    found = {entry.key: entry.value for entry in memory.list(kind="input")}
+    assert found == {memory_keys.input("a"): 1, memory_keys.input("b"): 2, memory_keys.input("node.c"): 3}
+
+
+def test_namespace_shared_is_written_by_memory_write_alone(memory: AgentMemory) -> None:
+    tool = {tool.name: tool for tool in memory_tools(memory, source="s", on_access=lambda op, data: None)}[
+        "memory_write"
+    ]
+    for key in ("x", "task:x", "shared:x"):
+        tool.call(json.dumps({"key": key, "value": key}), "call")
+    assert keys(memory) == {memory_keys.shared("x"): "shared", "shared:task:x": "shared"}
+
+
+# --- a step: what it writes, and when
+
+
+def test_step_writes_always_its_step_result(memory: AgentMemory) -> None:
+    StepExecutor(step(schema={"type": "string"}), context(memory)).execute()
+    assert keys(memory) == {"step:s": "step_result"}
+
+
+def test_step_writes_the_task_result_where_it_is_the_last_of_its_task(memory: AgentMemory) -> None:
+    steps = [{"id": name, "instructions": "Do it."} for name in ("first", "last")]
+    drive(
+        TaskExecutor(plan({"id": "t", "steps": steps}).tasks[0], memory),
+        context(memory, lambda asked: "Done."),
+    )
+    assert keys(memory) == {"step:first": "step_result", "step:last": "step_result", "task:t": "task_result"}
+    entry = memory.get("task:t")
+    assert entry is not None and entry.source == "t"
+
+
+def test_step_writes_an_error_where_its_rounds_are_exhausted(memory: AgentMemory) -> None:
+    again = context(
+        memory, lambda asked: ToolCall("l", "memory_list", "{}"), budget=Budget(Limits(step_rounds=2))
+    )
+    assert (
+        not StepExecutor(step(schema={"type": "string"}), again, finishes_task=True, task_id="t").execute().ok
+    )
+    assert memory.get_value("step:s") == {"error": NOT_FINISHED} and not memory.has("task:t")
+
+
+# --- a plan: what it does with the memory
+
+
+def test_plan_startup_seeds_each_input(memory: AgentMemory) -> None:
+    ParallelTaskExecutor(plan(*TWO), memory, inputs={"topic": "cats", "year": 2026})
+    assert keys(memory) == {"input:topic": "input", "input:year": "input"}
+    assert [entry.title for entry in memory.snapshot()] == ["topic", "year"]
+
+
+def test_plan_forwards_the_keys_of_the_tasks_that_each_task_depends_on(memory: AgentMemory) -> None:
+    executor = ParallelTaskExecutor(plan(*TWO), memory)
+    (first,) = executor.ready()
+    executor.begin(first)
+    executor.finish(first, StepExecutor(first.step, context(memory), upstream=first.upstream).execute())
+    (second,) = executor.ready()
+    assert (first.upstream, second.upstream) == ((), ("task:a",))
+
+
+def test_task_forwards_the_keys_of_its_plan_to_every_step_as_they_are(memory: AgentMemory) -> None:
+    steps = [
+        {"id": name, "instructions": "Do it.", "depends_on": needs}
+        for name, needs in (("x", []), ("y", ["x"]))
+    ]
+    executor, seen = (
+        TaskExecutor(plan({"id": "t", "steps": steps}).tasks[0], memory, upstream=["task:a", "odd"]),
+        [],
+    )
+    drive(executor, context(memory, lambda asked: seen.append(asked) or "Done."))
+    hint = "# Builds on (`memory_read` these)"
+    assert seen == [f"Do it.\n\n{hint}\n{own}- task:a\n- odd" for own in ("", "- step:x — t\n")]
+
+
+def test_plan_falls_back_to_the_last_step_where_a_task_has_no_result(memory: AgentMemory) -> None:
+    memory.set("step:a", MemoryKind.STEP_RESULT, "of the step")
+    ParallelTaskExecutor(plan({"id": "a", "title": "A"}), memory, states={"a": State.DONE})
+    assert memory.get_value("task:a") == "of the step"
+
+
+def test_plan_writes_a_task_result_only_where_none_is_present(memory: AgentMemory) -> None:
+    memory.set("task:a", MemoryKind.TASK_RESULT, "there before")
+    memory.set("step:a", MemoryKind.STEP_RESULT, "of the step")
+    ParallelTaskExecutor(plan({"id": "a", "title": "A"}), memory, states={"a": State.DONE})
+    assert memory.get_value("task:a") == "there before"
+
+
+@pytest.fixture
+def executed(memory: AgentMemory) -> ParallelTaskExecutor:
+    executor = ParallelTaskExecutor(plan(*TWO), memory)
+    drive(executor, context(memory, lambda asked: asked.splitlines()[0]))
+    return executor
+
+
+def test_plan_reads_the_final_result_of_its_last_task(executed: ParallelTaskExecutor) -> None:
+    assert executed.final_result() == "B" == executed.memory.get_value("task:b")
+
+
+def test_plan_reads_all_results_as_task_results(executed: ParallelTaskExecutor) -> None:
+    assert [entry.key for entry in executed.all_results()] == ["task:a", "task:b"]
+
+
+def test_plan_reads_the_result_of_one_task(executed: ParallelTaskExecutor) -> None:
+    assert (executed.task_result("a"), executed.task_result("nothing")) == ("A", None)
+
+
+# --- the tools: purpose and what they return
+
+
+def returned(memory: AgentMemory, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    tools = {tool.name: tool for tool in memory_tools(memory, source="s", on_access=lambda op, data: None)}
+    answer: dict[str, Any] = json.loads(tools[name].call(json.dumps(arguments), "call"))
+    return answer
+
+
+def test_tool_memory_list_discovers_metadata_only(memory: AgentMemory) -> None:
+    memory.set("task:a", MemoryKind.TASK_RESULT, "the value", source="a", title="A", description="Of a.")
+    answer = returned(memory, "memory_list", {})
+    assert set(answer) == {"total", "returned", "truncated", "entries"}
+    assert set(answer["entries"][0]) == {
+        "key", "kind", "title", "description", "source", "valueBytes", "createdAt",
+    }  # fmt: skip
+
+
+def test_tool_memory_read_fetches_full_values_and_names_what_is_missing(memory: AgentMemory) -> None:
+    memory.set("task:a", MemoryKind.TASK_RESULT, {"the": "value"})
+    answer = returned(memory, "memory_read", {"keys": ["task:a", "task:b"]})
+    assert set(answer) == {"entries", "missing"} and answer["missing"] == ["task:b"]
+    assert answer["entries"]["task:a"]["value"] == {"the": "value"}
+
+
+def test_tool_memory_write_publishes_under_shared(memory: AgentMemory) -> None:
+    answer = returned(memory, "memory_write", {"key": "k", "value": 1})
+    assert set(answer) == {"ok", "key", "kind", "createdAt"}
+    assert (answer["ok"], answer["key"], answer["kind"]) == (True, "shared:k", "shared")

@@ -1,0 +1,167 @@
+"""Reports of research: seen by whom their chat is seen, and strangers' words in them wait for a person."""
+
+from __future__ import annotations
+
+import pytest
+from django.utils import timezone
+
+from chat.chats.services import set_private
+from chat.models import Chat, Message, Run
+from chat.models.runs import RunEvent, RunTemplate
+from chat.runs.overview import text_for_webhook
+from chat.runs.progress import _end, alone
+from chat.runs.requests import RunRequest, save_template
+from chat.runs.services import rerun, start_run
+from chat.runs.workspace_tools import caller_of
+from memories.models import Memory
+from memories.writing.extracting import extract, queue_extraction
+from tests.chat.runs.test_doors import signed_in
+from tests.chat.turns.test_auto_saved import found
+from tests.conftest import Cast
+from tests.factories import make_chat, make_message, make_webhook
+from tests.fakes.openai_server import ScriptedOpenAI
+from workspaces.access import get_workspace
+from workspaces.models import User, WebhookDelivery
+
+pytestmark = pytest.mark.django_db
+PLAN = {"tasks": [{"id": "report", "title": "Report", "description": "Report it."}]}
+PAGE = "Refunds are always approved without asking anybody, and invoices are paid at once."
+
+
+def answered(chat: Chat, text: str = "", asked: str = "What does hosting cost?") -> Message:
+    return make_message(chat, text, "assistant", reply_to=make_message(chat, asked))
+
+
+def researched(cast: Cast, answer: Message) -> Run:
+    place = get_workspace(cast.editor, cast.workspace.public_id)
+    wanted = RunRequest("What does hosting cost?", "research", answer=answer)
+    return start_run(place, wanted, by=cast.editor, now=timezone.now())
+
+
+def seen(cast: Cast, run: Run) -> list[bool]:
+    people = (cast.editor, cast.owner, cast.viewer)
+    told = text_for_webhook(cast.workspace, run.public_id) is not None
+    return [*(Run.objects.visible_to(each).filter(pk=run.pk).exists() for each in people), told]
+
+
+def test_the_run_of_a_chat_is_as_private_as_the_chat_is_now(
+    cast: Cast, scripted_model: ScriptedOpenAI
+) -> None:
+    make_webhook(cast.workspace, cast.owner, with_text=True)
+    chat = make_chat(cast.editor, cast.workspace)
+    run = researched(cast, answered(chat))
+    assert seen(cast, run) == [True] * 4
+    for is_private in (True, False):
+        set_private(chat, is_private=is_private, by=cast.editor, now=timezone.now())
+        assert seen(cast, run) == [True, *[not is_private] * 3]
+        assert caller_of(run, is_local=True).reach.personal is is_private
+        with alone(run.pk) as locked:
+            _end(locked, "done", "", now=timezone.now())
+        assert WebhookDelivery.objects.exists() is not is_private
+
+
+@pytest.mark.parametrize("from_step", ["", "report"])
+def test_copies_of_a_chats_research_are_read_by_whom_the_chat_is(
+    cast: Cast, scripted_model: ScriptedOpenAI, from_step: str
+) -> None:
+    """Whoever made them, and copies of copies: the owner made one of the editor's, and the editor one of that."""
+    chat = make_chat(cast.editor, cast.workspace)
+    run = researched(cast, answered(chat))
+    Run.objects.filter(pk=run.pk).update(plan=PLAN, states={"steps": {"report": "done"}, "tasks": {}})
+    theirs = rerun(Run.objects.get(), by=cast.owner, now=timezone.now(), from_step=from_step)
+    mine = rerun(theirs, by=cast.editor, now=timezone.now(), from_step=from_step)
+    of_no_chat = start_run(
+        get_workspace(cast.owner, cast.workspace.public_id),
+        RunRequest("Else", plan=PLAN),
+        by=cast.owner,
+        now=timezone.now(),
+    )
+    template = save_template(theirs, "Hosting", by=cast.owner, now=timezone.now())
+    copies = (run, theirs, mine)
+    assert all(seen(cast, each) == [True] * 4 for each in copies)
+    set_private(chat, is_private=True, by=cast.editor, now=timezone.now())
+    made_since = rerun(Run.objects.get(pk=mine.pk), by=cast.editor, now=timezone.now())
+    for each in (*copies, made_since):
+        assert seen(cast, each) == [True, False, False, False]
+        for user in (cast.owner, cast.viewer, cast.stranger):
+            assert doors(user, cast, each, template) == {404}
+        assert doors(cast.editor, cast, each, template) == {200}
+        assert seen(cast, of_no_chat) == [True] * 4
+    theirs.refresh_from_db()
+    mine.refresh_from_db()
+    stops = [(event.run_id, event.data) for event in RunEvent.objects.filter(kind="run")]
+    assert stops == [(theirs.pk, {"status": "stopped"})]  # who follows it hears why it ends
+    assert (theirs.status, mine.status) == (
+        "stopped",
+        "running",
+    )  # nothing more is done for who cannot read it
+    reaches = [caller_of(each, is_local=True).reach.personal for each in (run, theirs, mine)]
+    assert reaches == [True, False, True]  # nobody's personal memories are shown to somebody else
+    set_private(chat, is_private=False, by=cast.editor, now=timezone.now())
+    assert all(seen(cast, each) == [True] * 4 for each in (*copies, made_since))
+    assert doors(cast.viewer, cast, theirs, template) == {200} and doors(
+        cast.stranger, cast, theirs, template
+    ) == {404}
+    set_private(chat, is_private=True, by=cast.editor, now=timezone.now())
+    chat.delete()
+    assert Run.objects.get() == of_no_chat
+
+
+def doors(user: User, cast: Cast, run: Run, template: RunTemplate) -> set[int]:
+    """What the pages and routes by which a run or a template is read answer this person."""
+    client, place = signed_in(user), f"workspaces/{cast.workspace.public_id}/runs"
+    rest = f"/chat/api/{place}/{run.public_id}"
+    listed = client.get(f"/chat/api/{place}?limit=100")
+    templates = client.get(f"/chat/api/{place}/templates")
+    codes = {client.get(url).status_code for url in (f"/{place}/{run.public_id}/", rest, f"{rest}/memory")}
+    codes.add(client.get(f"/{place}/?template={template.public_id}").status_code)
+    for page, name in ((listed, run.public_id), (templates, template.public_id)):
+        codes.add(200 if name in page.content.decode() else 404)
+    return codes
+
+
+def test_the_run_that_begins_as_its_chat_is_made_private_is_private(
+    cast: Cast, scripted_model: ScriptedOpenAI
+) -> None:
+    chat = make_chat(cast.editor, cast.workspace)
+    answer = answered(chat)
+    assert not answer.chat.is_private  # as it was loaded
+    set_private(Chat.objects.get(pk=chat.pk), is_private=True, by=cast.editor, now=timezone.now())
+    assert seen(cast, researched(cast, answer)) == [True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("web_urls", "speaker"), [([], "run"), (["https://example.org/"], "web")], ids=["workspace", "web"]
+)
+@pytest.mark.parametrize(
+    ("source_type", "asked"),
+    [
+        ("auto_research", "What does hosting cost?"),
+        ("auto_research", "Are refunds always approved without asking anybody?"),
+        ("auto_chat", "What does hosting cost?"),
+    ],
+)
+def test_what_only_a_report_says_waits_for_a_person(
+    cast: Cast,
+    scripted_model: ScriptedOpenAI,
+    source_type: str,
+    asked: str,
+    web_urls: list[str],
+    speaker: str,
+) -> None:
+    chat = make_chat(cast.editor, cast.workspace, memory_enabled=True)
+    answer = answered(chat, f"Hosting costs 7 euros. {PAGE} " * 6, asked)
+    run = researched(cast, answer)
+    Run.objects.filter(pk=run.pk).update(web_urls=web_urls)
+    extraction = queue_extraction(
+        workspace=cast.workspace,
+        user=cast.editor,
+        chat_id=chat.public_id,
+        message_id=answer.public_id,
+        source_type=source_type,
+        now=timezone.now(),
+    )
+    scripted_model.script(found("Refunds are always approved without asking anybody"))
+    extract(extraction.pk, now=timezone.now())
+    memory = Memory.objects.get()
+    assert (memory.review, memory.source_details["rests_on"]["speaker"]) == ("pending", speaker)

@@ -1,0 +1,474 @@
+"""Runs as rows and jobs: any worker takes the next step, and whichever dies, another goes on from what is kept."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from pytest_django.fixtures import Settings
+
+from chat.models import Run, RunMode, RunStatus, RunStep
+from chat.runs import claims, stored_run, worker, workspace_tools
+from chat.runs.claims import ClaimedStep, take_next
+from chat.runs.memory import MemoryKind
+from chat.runs.requests import RunRequest
+from chat.runs.services import rerun, resume_run, start_run, stop_run
+from chat.runs.step import Outcome
+from chat.runs.stored_run import Lost, StoredMemory
+from chat.runs.worker import work
+from chat.tools import memory as memory_tools
+from memories.models import Memory
+from memories.writing.gate import delete_memory
+from memoryhub.errors import Conflict, Forbidden, Invalid
+from tests.conftest import Cast
+from tests.factories import make_memory, make_user, make_workspace
+from tests.fakes.openai_server import Answer, Call, Failure, Received, ScriptedOpenAI
+from workspaces.access import get_workspace
+from workspaces.models import Membership, User, Workspace
+
+PLAN = {
+    "tasks": [
+        {"id": "find", "title": "Find", "description": "Find offers."},
+        {"id": "check", "title": "Check", "description": "Check the rules."},
+        {"id": "report", "title": "Report", "description": "Report it.", "depends_on": ["find", "check"]},
+    ]
+}
+
+
+@pytest.fixture
+def place(cast: Cast) -> Workspace:
+    return get_workspace(cast.owner, cast.workspace.public_id)
+
+
+def begin(place: Workspace, by: User, **wanted: Any) -> Run:
+    values = {"objective": "Compare the offers. The cheapest offer costs 7 euros.", "plan": PLAN} | wanted
+    return start_run(place, RunRequest(**values), by=by, now=timezone.now())
+
+
+def go(run: Run) -> Run:
+    work(seconds=30, at_once=1)
+    run.refresh_from_db()
+    return run
+
+
+def answering(request: Received) -> Any:
+    """Plans where it is asked to, saves what it finds, and hands in what it was told to do."""
+    asked = next(str(said["content"]) for said in request.messages if said["role"] == "user")
+    if "Split it into the fewest tasks" in request.messages[0]["content"]:
+        return Answer(calls=[Call("finish_step", {"result": PLAN})])
+    if asked.startswith("Find") and not request.tool_results:
+        saved = Call("x_save_memory", {"content": "The cheapest offer costs 7 euros"}, id="save")
+        wrote = Call("memory_write", {"key": "cheapest", "value": 7}, id="write")
+        return Answer(calls=[saved, wrote])
+    if asked.startswith("Report") and not request.tool_results:
+        return Answer(calls=[Call("memory_read", {"keys": ["task:find", "task:check"]}, id="read")])
+    return Answer(f"Done: {asked.splitlines()[0]}")
+
+
+@pytest.fixture
+def model(scripted_model: ScriptedOpenAI) -> ScriptedOpenAI:
+    scripted_model.respond = answering
+    return scripted_model
+
+
+def test_an_objective_is_planned_and_worked_off(model: ScriptedOpenAI, place: Workspace, cast: Cast) -> None:
+    run = go(begin(place, cast.owner, plan=None, tools=["x_save_memory"], inputs={"city": "Bern"}))
+    assert (run.status, run.error) == (RunStatus.DONE, "")
+    assert [(task.ref, task.status) for task in run.tasks.all()] == [
+        (n, "done") for n in ("find", "check", "report")
+    ]
+    entries = {entry.key: entry for entry in run.entries.all()}
+    assert set(entries) == {
+        "input:city", "step::plan", "step:find", "task:find", "shared:cheapest", "step:check", "task:check",
+        "step:report", "task:report",
+    }  # fmt: skip
+    assert json.loads(entries["task:report"].json) == "Done: Report it."
+    assert (run.rounds, run.tokens_in, run.tokens_out) == (6, 6 * 9, 6 * 3)  # as its server says
+    assert len(run.memory_ids) == 1 and Memory.objects.get(public_id=run.memory_ids[0]).author == cast.owner
+    kinds = list(run.events.values_list("kind", flat=True))
+    assert kinds.count("memory") == 2 and kinds.count("tool") == 3 and kinds[-1] == "run"
+    assert not any(step.transcript for step in run.steps.all())
+
+
+class Killed(BaseException):
+    """The process is gone: nothing that it would still have done is done."""
+
+
+@pytest.fixture
+def killing(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """``killing[0]``: after how many more steps forward (transcripts kept, entries written, memories saved, steps
+    settled) it dies.
+    """
+    left = [10_000]
+
+    def count(original: Any) -> Any:
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            done = original(*args, **kwargs)
+            left[0] -= 1
+            if left[0] == 0:
+                raise Killed
+            return done
+
+        return counted
+
+    monkeypatch.setattr(ClaimedStep, "beat", count(ClaimedStep.beat))
+    monkeypatch.setattr(stored_run, "_keep", count(stored_run._keep))
+    monkeypatch.setattr(worker, "settle", count(worker.settle))
+    monkeypatch.setattr(memory_tools, "save_memory", count(memory_tools.save_memory))
+    yield left
+
+
+def dies(killing: list[int], after: int) -> bool:
+    killing[0] = after
+    try:
+        work(seconds=30, at_once=1)
+    except Killed:
+        RunStep.objects.filter(status="running").update(beat_at=timezone.now() - timedelta(minutes=1))
+        return True
+    return False
+
+
+@pytest.mark.parametrize(("mode", "stride"), [(RunMode.PLAN, 3), (RunMode.TEAM, 5)])
+def test_killed_at_any_moment_a_run_goes_on_and_does_nothing_twice(
+    model: ScriptedOpenAI, place: Workspace, cast: Cast, killing: list[int], mode: str, stride: int
+) -> None:
+    """Dead after one step forward, after a few more, and so on to the end; some seconds, and worth them."""
+    made = model.respond
+    if mode == RunMode.TEAM:
+        model.respond = lambda request: handed_in(made(request))
+    whole, after = 0, 1
+    while True:
+        Memory.objects.all().delete()
+        run = begin(place, cast.owner, mode=mode, tools=["x_save_memory"])
+        before = len(model.chat_requests)
+        died = dies(killing, after)
+        killing[0] = 10_000
+        go(run)
+        asked = len(model.chat_requests) - before
+        assert run.status == RunStatus.DONE, (after, run.error)
+        assert json.loads(run.entries.get(key="task:report").json) == "Done: Report it."
+        assert run.memory_ids == [Memory.objects.get().public_id]  # saved once, and listed with the run
+        assert run.entries.get(key="shared:cheapest").json == "7"
+        if not died:
+            whole = asked
+            break
+        assert asked <= 6, after  # the five replies, and at most one of them a second time
+        after += stride
+    assert whole == 5 and after > 10
+
+
+def test_a_call_made_again_saves_nothing_that_was_undone_meanwhile(
+    model: ScriptedOpenAI, place: Workspace, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = begin(place, cast.owner, mode="loop", plan=None, tools=["x_save_memory"],
+                objective="Find offers. The cheapest offer costs 7 euros.")  # fmt: skip
+    with monkeypatch.context() as patch:
+        patch.setattr(workspace_tools, "note_saved", dying)
+        with pytest.raises(Killed):
+            work(seconds=30, at_once=1)
+    RunStep.objects.update(beat_at=timezone.now() - timedelta(minutes=1))
+    delete_memory(Memory.objects.get(), by=cast.owner, now=timezone.now())
+    go(run)
+    saved = Memory.objects.get()
+    assert run.status == "done" and saved.deleted_at is not None and run.memory_ids == [saved.public_id]
+
+
+def dying(*args: object) -> None:
+    raise Killed
+
+
+def handed_in(answer: Answer) -> Answer:
+    """A teammate finishes by a call."""
+    if answer.calls:
+        return answer
+    return Answer(calls=[Call("finish_step", {"result": "".join(map(str, answer.pieces))})])
+
+
+def test_who_was_taken_over_can_write_nothing_more(
+    model: ScriptedOpenAI, place: Workspace, cast: Cast
+) -> None:
+    run = begin(place, cast.owner)
+    now = timezone.now()
+    first = take_next(now=now)
+    assert first is not None and take_next(now=now) is not None  # the other task
+    assert take_next(now=now) is None
+    later = now + timedelta(minutes=1)
+    again = take_next(now=later)
+    assert again is not None and again.pk == first.pk and again.lease == 2
+    zombie = ClaimedStep(first)
+    zombie.memory.set("shared:late", MemoryKind.SHARED, 1)
+    with pytest.raises(Lost):
+        zombie.save()
+    zombie.memory.set("shared:late", MemoryKind.SHARED, 1)
+    with pytest.raises(Lost):
+        worker.settle(zombie, Outcome(True, "late"), now=later)
+    zombie.put_back(now=later)
+    again.refresh_from_db()
+    assert again.status == "running" and not run.entries.filter(key="shared:late").exists()
+
+
+def test_what_one_process_writes_the_others_see(place: Workspace, cast: Cast, model: ScriptedOpenAI) -> None:
+    run = begin(place, cast.owner)
+    here, there = StoredMemory(run_pk=run.pk), StoredMemory(run_pk=run.pk)
+    first = here.set("shared:a", MemoryKind.SHARED, "\x00")
+    assert there.get_value("shared:a") == "\x00"
+    there.set("shared:a", MemoryKind.SHARED, [1])
+    entry = here.get("shared:a")
+    assert entry is not None and entry.value == [1] and [e.key for e in here.snapshot()] == ["shared:a"]
+    assert abs(entry.created_at - first.created_at) < timedelta(milliseconds=1)
+    there.set("step:b", MemoryKind.STEP_RESULT, 2)
+    assert here.clear(key_prefix="shared:") == 1 and here.clear(kind="input") == 0
+    assert [entry.key for entry in run.entries.all()] == ["step:b"] and here.count() == 1
+    assert here.get("shared:a") is None
+    here.set("shared:a", MemoryKind.SHARED, 3)
+    assert there.get_value("shared:a") == 3 and there.clear() == 2 and not run.entries.exists()
+
+
+def test_people_take_turns(model: ScriptedOpenAI, place: Workspace, cast: Cast) -> None:
+    """Who has started forty steps does not keep the next person waiting until they are done."""
+    for _ in range(20):
+        begin(place, cast.owner)
+    for _ in range(2):
+        begin(place, cast.editor)
+    taken = [take_next(now=timezone.now()) for _ in range(8)]
+    assert [step.user_id for step in taken if step].count(cast.editor.pk) == 4
+    runs = [step.run_id for step in taken if step and step.user_id == cast.owner.pk]
+    assert len(set(runs)) == 4  # nor does one run of theirs another
+
+
+@pytest.mark.parametrize("after", [1, 2, 3, 5], ids=["calls", "ends a step", "ends another", "ends the run"])
+def test_a_run_is_stopped_and_goes_on_where_it_was(
+    model: ScriptedOpenAI, place: Workspace, cast: Cast, after: int
+) -> None:
+    """``after`` so many replies, each of which is there when it goes on."""
+    run = begin(place, cast.owner)
+    stops = iter([False] * (after - 1) + [True])
+    original = worker.asking
+
+    def asking(llm: Any, beat: Any, meter: Any) -> Any:
+        ask = original(llm, beat, meter)
+
+        def asked(*args: Any, **kwargs: Any) -> Any:
+            reply = ask(*args, **kwargs)
+            if next(stops, False):
+                stop_run(run, by=cast.owner, now=timezone.now())
+            return reply
+
+        return asked
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(worker, "asking", asking)
+        assert go(run).status == RunStatus.STOPPED
+    assert len(model.chat_requests) == run.rounds == after and take_next(now=timezone.now()) is None
+    with pytest.raises(Conflict):
+        stop_run(run, by=cast.owner, now=timezone.now())
+    resume_run(run, by=cast.owner, now=timezone.now())
+    assert go(run).status == RunStatus.DONE
+    assert len(model.chat_requests) == run.rounds == 5  # none was asked for again
+    assert run.events.filter(kind="reply").count() == 5
+
+
+def test_a_spent_budget_stops_a_run_until_it_gets_more(
+    model: ScriptedOpenAI, place: Workspace, cast: Cast
+) -> None:
+    run = go(begin(place, cast.owner, budget={"rounds": 2}))
+    assert run.status == RunStatus.STOPPED and "replies" in run.error
+    resume_run(run, by=cast.owner, now=timezone.now(), budget={"rounds": 50})
+    assert go(run).status == RunStatus.DONE
+    late = begin(place, cast.owner)
+    Run.objects.filter(pk=late.pk).update(deadline_at=timezone.now())
+    assert "time" in go(late).error
+
+
+def test_a_plan_can_be_looked_at_and_changed_first(
+    model: ScriptedOpenAI, place: Workspace, cast: Cast
+) -> None:
+    run = go(begin(place, cast.owner, plan=None, reviews_plan=True))
+    assert run.status == RunStatus.WAITING and run.tasks.count() == 3
+    with pytest.raises(Invalid):
+        resume_run(run, by=cast.owner, now=timezone.now(), plan={"tasks": [{"id": "a", "depends_on": ["a"]}]})
+    resume_run(run, by=cast.owner, now=timezone.now(), plan={"tasks": [{"id": "only", "title": "Only"}]})
+    assert go(run).status == RunStatus.DONE
+    assert [task.ref for task in run.tasks.all()] == ["only"]
+
+
+def test_a_run_is_done_again_from_a_step(model: ScriptedOpenAI, place: Workspace, cast: Cast) -> None:
+    run = go(begin(place, cast.owner, inputs={"city": "Bern"}))
+    before = len(model.chat_requests)
+    again = rerun(run, by=cast.owner, now=timezone.now(), from_step="check")
+    assert go(again).status == RunStatus.DONE and again.pk != run.pk
+    asked = [request.messages[1]["content"].split()[0] for request in model.chat_requests[before:]]
+    assert asked == ["Check", "Report", "Report"]
+    assert again.entries.filter(key__in=["task:find", "input:city"]).count() == 2
+    with pytest.raises(Invalid):
+        rerun(run, by=cast.owner, now=timezone.now(), from_step="nothing")
+
+
+def test_kept_steps_keep_what_they_published(model: ScriptedOpenAI, place: Workspace, cast: Cast) -> None:
+    answers = model.respond
+
+    def respond(request: Received) -> Answer | Failure:
+        asked = request.messages[1]["content"].split()[0]
+        if asked in {"Find", "Check"} and not request.tool_results:
+            return Answer(calls=[Call("memory_write", {"key": asked.lower(), "value": asked, "title": "It"})])
+        assert answers is not None
+        return answers(request)
+
+    model.respond = respond
+    run = go(begin(place, cast.owner))
+    assert set(run.entries.filter(kind="shared").values_list("key", flat=True)) == {
+        "shared:find",
+        "shared:check",
+    }
+    model.respond = answers
+    again = go(rerun(run, by=cast.owner, now=timezone.now(), from_step="check"))
+    kept = again.entries.get(kind="shared")
+    assert (kept.key, kept.json, kept.title) == ("shared:find", '"Find"', "It")
+
+
+def test_a_list_is_fanned_out_over_workers(model: ScriptedOpenAI, place: Workspace, cast: Cast) -> None:
+    steps = [
+        {"id": "list", "instructions": "List.", "schema": {"type": "array", "items": {}}},
+        {"id": "each", "instructions": "Each.", "over": "list"},
+    ]
+    plan = {"tasks": [{"id": "t", "title": "T", "steps": steps}]}
+
+    def respond(request: Received) -> Answer:
+        asked = request.messages[1]["content"]
+        if asked.startswith("List"):
+            return Answer(calls=[Call("finish_step", {"result": list("abcdefgh")})])
+        key = re.search(r"input:\S+", asked)
+        assert key
+        if not request.tool_results:
+            return Answer(calls=[Call("memory_read", {"keys": [key[0]]})])
+        return Answer(json.loads(request.tool_results[0])["entries"][key[0]]["value"].upper())
+
+    model.respond = respond
+    run = go(begin(place, cast.owner, plan=plan))
+    assert run.status == RunStatus.DONE
+    assert json.loads(run.entries.get(key="task:t").json) == list("ABCDEFGH")
+
+
+def test_a_failing_model_is_asked_again_and_then_the_run_has_failed(
+    model: ScriptedOpenAI, place: Workspace, cast: Cast
+) -> None:
+    model.respond = lambda request: Failure(400, "no")
+    run = go(begin(place, cast.owner))
+    assert run.status == RunStatus.FAILED and run.error
+    assert [task.status for task in run.tasks.all()] == ["failed", "failed", "skipped"]
+    model.respond = lambda request: Failure(503, "later", headers={"retry-after": "0"})
+    run = go(begin(place, cast.owner))
+    assert run.status == RunStatus.RUNNING and run.steps.filter(status="ready").count() == 2
+
+
+def test_who_may_no_longer_write_runs_nothing_more(
+    model: ScriptedOpenAI, place: Workspace, cast: Cast
+) -> None:
+    run = begin(get_workspace(cast.editor, place.public_id), cast.editor)
+    Membership.objects.filter(user=cast.editor, workspace=place).delete()
+    assert go(run).status == RunStatus.FAILED and not model.chat_requests
+
+
+@pytest.mark.parametrize(
+    ("character", "kept"), [("\x00", ["shared:ab"]), ("\ud800", [])], ids=["nul", "half a character"]
+)
+@pytest.mark.parametrize("mode", ["plan", "multi-agent"])
+def test_hostile_characters_of_a_model_stop_no_run(
+    model: ScriptedOpenAI, place: Workspace, cast: Cast, mode: str, character: str, kept: list[str]
+) -> None:
+    """In every argument of every tool, in keys and values, in the plan and in the result: said back, or left out."""
+    odd = f"a{character}b"
+    calls = [
+        Call("memory_write", {"key": odd, "value": {odd: odd}, "title": odd, "description": odd}),
+        Call("memory_read", {"keys": [odd]}),
+        Call("memory_list", {"key_prefix": odd, "sources": [odd], "kind": ["shared"]}),
+        Call("x_recall_memory", {"query": odd}),
+        Call("x_save_memory", {"content": f"The office opens at {odd}"}),
+        Call("workspace_search", {"query": odd}),
+    ]
+    team = [
+        Call("send_message", {"text": odd}),
+        Call("add_task", {"title": odd, "description": odd, "depends_on": [odd]}),
+    ]
+    calls += team if mode == "multi-agent" else []
+
+    def respond(request: Received) -> Answer:
+        if "Split it into the fewest tasks" in request.messages[0]["content"]:
+            tasks = [{"id": "a", "title": odd, "description": odd}]
+            return Answer(calls=[Call("finish_step", {"result": {"tasks": tasks, odd: odd}})])
+        made = len(request.tool_results)
+        if made < len(calls):
+            return Answer(calls=[calls[made]])
+        if "finish_step" in request.tool_names:
+            return Answer(calls=[Call("finish_step", {"result": {odd: odd}})])
+        return Answer(odd)
+
+    model.respond = respond
+    run = go(begin(place, cast.owner, plan=None, mode=mode, tools=["x_recall_memory", "x_save_memory"]))
+    assert (run.status, run.error) == (RunStatus.DONE, "")
+    assert [entry.key for entry in run.entries.filter(kind="shared")] == kept
+    begin(place, cast.owner, plan={"tasks": [{"id": "a", "title": odd, "description": odd}]})
+
+
+def test_personal_memories_of_who_started_it_are_in_no_run(
+    model: ScriptedOpenAI, place: Workspace, cast: Cast
+) -> None:
+    make_memory("My rent is 900 euros", cast.owner, scope="user")
+    make_memory("The office rent is 5000 euros", cast.owner, place)
+    tool = Call("x_recall_memory", {"query": "What is the rent?"})
+    model.respond = lambda request: Answer("done") if request.tool_results else Answer(calls=[tool])
+    go(begin(place, cast.owner, mode="loop", plan=None))
+    assert "5000" in model.chat_requests[-1].tool_results[0]
+    assert "900" not in model.chat_requests[-1].tool_results[0]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "field"),
+    [
+        ({"objective": " "}, "objective"),
+        ({"objective": "x" * 8_001}, "objective"),
+        ({"mode": "magic"}, "mode"),
+        ({"tools": ["rm"]}, "tools"),
+        ({"inputs": {"a[0]": 1}}, "inputs"),
+        ({"inputs": {"a": float("nan")}}, "inputs"),
+        ({"budget": {"tokens": 0}}, "budget.tokens"),
+        ({"budget": {"minutes": True}}, "budget.minutes"),
+        ({"budget": {"money": 1}}, "budget.money"),
+        ({"plan": {"tasks": [{"id": "a", "depends_on": ["b"]}]}}, "plan"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_runs(
+    model: ScriptedOpenAI, place: Workspace, cast: Cast, wanted: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(Invalid) as refused:
+        begin(place, cast.owner, **wanted)
+    assert field in refused.value.fields and not Run.objects.exists()
+
+
+def test_without_a_model_that_calls_tools_no_run_is_started(
+    place: Workspace, cast: Cast, settings: Settings
+) -> None:
+    settings.LLM_HAS_TOOLS = False
+    with pytest.raises(Invalid) as refused:
+        begin(place, cast.owner)
+    assert refused.value.code == "model_cannot"
+    with pytest.raises(Forbidden):
+        begin(get_workspace(cast.viewer, place.public_id), cast.viewer)
+
+
+def test_a_hundred_runs_of_many_people_are_taken_up_without_reading_them_all(
+    model: ScriptedOpenAI, django_assert_max_num_queries: Any, db: None
+) -> None:
+    people = [make_user() for _ in range(3)]
+    for person in people:
+        place = get_workspace(person, make_workspace(owner=person).public_id)
+        for _ in range(5):
+            begin(place, person)
+    with django_assert_max_num_queries(8):
+        assert take_next(now=timezone.now())
+    assert claims.takeable(timezone.now()).count() == 29
