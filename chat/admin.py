@@ -1,4 +1,4 @@
-"""Chats and messages, for moderation: what was said is read here, never rewritten."""
+"""Admin pages of chats, messages, runs and ratings, for moderation. Texts can be read here, not changed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def may_read_private(request: HttpRequest) -> bool:
 
 
 def _note_look(request: HttpRequest, chats: QuerySet[Chat]) -> None:
-    """Who opens a private chat in the admin stands in the audit log."""
+    """Record in the audit log that an administrator opened private chats."""
     chat = chats.exclude(NOT_PRIVATE).first()
     if chat is not None and may_read_private(request) and request.user.has_perm("chat.view_message"):
         record(
@@ -208,7 +208,7 @@ class RunStatusFilter(ChoiceFilter):
 
 @admin.register(Run)
 class RunAdmin(ReadOnlyAdmin):
-    """How runs go: which have failed, which are stuck. Their results and memory are for their workspace."""
+    """Admin of runs, to find failed and stuck ones. Results and memory are only for their workspace."""
 
     many = "runs"
     list_display = ("public_id", "workspace", "user", "mode", "status", "rounds", "progressed_at", "error")
@@ -264,7 +264,7 @@ class AssistantFilter(AutocompleteFilter):
 
 @admin.register(AnswerRating)
 class AnswerRatingAdmin(ReadOnlyAdmin):
-    """What people say of answers. The comment is for who may read messages, and in private chats those, too."""
+    """Admin of ratings. Comments are only for those who may read messages, of private chats those too."""
 
     many = "ratings"
     list_display = (

@@ -67,7 +67,7 @@ class LiveAnswer:
 
     @property
     def events(self) -> dict[str, tuple[str, dict[str, Any]]]:
-        """What happened beside the text, each under its id: the kind of event and how it stands now, in order."""
+        """Return the events beside the text by id: kind and current data, in order."""
         with self._lock:
             return dict(self._events)
 

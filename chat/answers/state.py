@@ -82,7 +82,7 @@ def _as_abandoned(answer: Message, now: datetime) -> dict[str, Any]:
 
 
 def as_interrupted(*, is_whole: bool, now: datetime) -> dict[str, Any]:
-    """How an answer is closed whose process ended: one that was only being checked is done."""
+    """Return the fields that close an answer whose process ended. An answer that was only being checked is done."""
     if is_whole:
         return {"status": MessageStatus.DONE, "finished_at": now}
     return {
@@ -103,7 +103,9 @@ BROKEN = kept("Something went wrong here.")
 
 
 def reason_of(error: ModelError, *, has_text: bool) -> str:
-    """What went wrong and what is safe: kept with the answer in English, translated on the page and over REST."""
+    """Return what went wrong and what is safe. Stored with the answer in English, translated on the page and over
+    REST.
+    """
     parts = [str(error), _asked_to_wait(error.retry_after), SAVED_SO_FAR if has_text else SAVED]
     return " ".join(filter(None, parts))
 
@@ -119,7 +121,7 @@ def _asked_to_wait(seconds: float | None) -> str:
 
 
 def advice_for(code: str) -> str:
-    """What to do about a failure of this code, on the page; empty where Retry says it all."""
+    """Return what to do about a failure with this code, for the page; empty if Retry is enough."""
     elsewhere = _("Or choose another model beside the title.")
     put_right = _("The person who set up the connection can fix and test it.")
     advice = {

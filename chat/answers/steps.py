@@ -30,7 +30,7 @@ from workspaces.models import Document, DocumentQuerySet, DocumentStatus, User
 
 @dataclass(frozen=True)
 class Finding:
-    """What a memory says of a statement of the answer. ``quote`` is empty where the model did not quote it exactly."""
+    """A memory compared with a statement of the answer. ``quote`` is empty if the model did not quote it exactly."""
 
     quote: str
     memory: Memory
@@ -60,7 +60,7 @@ class ShownStep:
 
     @property
     def findings(self) -> list[Finding]:
-        """What differs first."""
+        """Return the findings, those that differ first."""
         by_id = {memory.public_id: memory for memory in self.memories}
         seen = [
             Finding(found["quote"], by_id[found["memory_id"]], found["agrees"])
@@ -89,9 +89,9 @@ class ShownStep:
 
 
 def outcome_of(step: Step) -> str:
-    """What came of it as far as the reader may know: to them, nobody's personal memories were compared with.
+    """Return the outcome as far as the reader may know it: comparisons with others' personal memories are left out.
 
-    A correction stands in the answer for all to read, so what it corrects did differ.
+    A correction is visible in the answer to all readers, so the memories that it corrects count as different.
     """
     if step.outcome not in (StepOutcome.AGREES, StepOutcome.DIFFERS) or step.text:
         return step.outcome
@@ -105,7 +105,7 @@ def _differing(step: Step) -> int:
 
 
 def line_of(step: Step, *, is_over: bool = False) -> str:
-    """One line: what was done and what came of it. It never has the text of a memory."""
+    """Return one line: what was done, and the result. It never contains the text of a memory."""
     if step.kind == StepKind.READING:
         return _awaited(step, is_over=is_over)
     if step.kind == StepKind.RESEARCH:
@@ -189,8 +189,8 @@ def _verdict(step: Step) -> str:
 
 
 def event_of(step: Step) -> dict[str, Any]:
-    """What a stream says of a step while its answer is written. Of memories nothing but their number, and of that
-    not the personal ones: every reader is told the same. Costs one query where memories were compared.
+    """Return the data of a stream's event about a step. Of memories it has only their number, without personal ones,
+    since every reader receives the same. Costs one query if memories were compared.
     """
     step.known = for_everyone(step.memory_ids)
     if step.kind == StepKind.READING:
@@ -245,14 +245,14 @@ def begin(live: LiveAnswer, kind: str, **given: Any) -> Step:
 
 
 def end(live: LiveAnswer, step: Step, outcome: str, *, error: str = "") -> None:
-    """What the step came to, with what was written into it meanwhile. Blocks."""
+    """Store the outcome of the step, with the text written into it. Blocks."""
     step.outcome, step.error = outcome, error[:200]
     step.finished_at = timezone.now()
     _store(live, step)
 
 
 def tell(live: LiveAnswer, step: Step) -> None:
-    """How far it is, with what was written into it meanwhile. Blocks."""
+    """Store the progress of the step, with the text written into it. Blocks."""
     _store(live, step)
 
 
@@ -261,7 +261,7 @@ def _store(live: LiveAnswer, step: Step) -> None:
         with transaction.atomic():
             step.save()
             events.publish(message_channel(live.public_id), "grown")
-    except DatabaseError:  # away for a moment, or its chat was deleted meanwhile
+    except DatabaseError:  # connection lost, or its chat was deleted
         logger.warning("A step of an answer could not be stored")
     live.set_event("step", step.public_id, event_of(step))
 
@@ -276,7 +276,9 @@ MOST_THOUGHT = 20_000  # characters that are kept of one thought
 
 
 class Thinking:
-    """The thought before one reply. It is told when it begins and when it is over, since it is folded meanwhile."""
+    """The thought before one reply. Readers get an event at its start and at its end, since it is collapsed in
+    between.
+    """
 
     def __init__(self, live: LiveAnswer) -> None:
         self._live, self._text = live, ""

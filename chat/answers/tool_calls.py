@@ -42,12 +42,12 @@ class ShownCall:
 
     @property
     def saved(self) -> Memory | None:
-        """What it stored, and may be undone."""
+        """Return the memory that the call stored, which may be undone."""
         return self.memories[0] if self.call.outcome == ToolOutcome.SAVED and self.memories else None
 
     @property
     def may_undo(self) -> bool:
-        """Nobody has changed the artifact since."""
+        """Return whether the artifact has not changed since."""
         return self.artifact is not None and self.artifact.version == self.call.arguments.get("version")
 
     @property
@@ -62,12 +62,12 @@ class ShownCall:
 
 
 def count_of(call: ToolCall) -> int:
-    """How much it found, as far as the reader may know of it: others' personal memories are not even counted."""
+    """Return how many results the call found that the reader may know of; others' personal memories are not counted."""
     return max(0, call.count - len(set(call.memory_ids).difference(call.known)))
 
 
 def line_of(call: ToolCall, *, is_over: bool = False) -> str:
-    """One line: what was done and what came of it. It never has the text of a memory."""
+    """Return one line: what was done, and the result. It never contains the text of a memory."""
     if call.status == ToolStatus.RUNNING:
         return _unfinished(call) if is_over else _running(call)
     if call.name in ARTIFACTS and (call.outcome in _DONE or call.arguments.get("tells")):
@@ -138,9 +138,9 @@ def _searched(call: ToolCall) -> str:
 
 
 def event_of(call: ToolCall) -> dict[str, Any]:
-    """What a stream says of a call while its answer is written. Ids and our own words, no stored text.
+    """Return the data of a stream's event about a call: ids and our own words, no stored text.
 
-    The same to every reader, so nothing in it counts personal memories. Costs one query where memories were found.
+    Every reader receives the same, so it counts no personal memories. Costs one query if memories were found.
     """
     call.known = for_everyone(call.memory_ids)
     return {
@@ -154,7 +154,7 @@ def event_of(call: ToolCall) -> dict[str, Any]:
 
 
 def artifacts_of(calls: Iterable[ToolCall], user: User) -> dict[str, Artifact]:
-    """Those that these calls wrote or changed and that this person may see, by id. One query where there are any."""
+    """Return the artifacts that these calls wrote or changed and that this person may see, by id. At most one query."""
     wanted = {str(call.arguments["artifact"]) for call in calls if call.arguments.get("artifact")}
     if not wanted:
         return {}
@@ -171,7 +171,7 @@ def calls_of(message_pks: Iterable[int], user: User) -> dict[int, list[tuple[Too
 
 
 def with_memories(found: Iterable[N], user: User) -> dict[int, list[tuple[N, tuple[Memory, ...]]]]:
-    """These by their message, each with those of its memories that this person may see and that are not forgotten."""
+    """Return the calls by message, each with its memories that this person may see and that are not forgotten."""
     found = list(found)
     wanted = {memory_id for each in found for memory_id in each.memory_ids}
     rows = Memory.objects.visible_to(user).select_related("workspace").filter(public_id__in=wanted)

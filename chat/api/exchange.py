@@ -265,7 +265,7 @@ class ImportDetail(ApiView):
     def get(self, request: Request, import_id: str) -> Response:
         """Look at an import.
 
-        Only you can see your imports, whoever else is in the workspace.
+        Only you can see your imports, even in a shared workspace.
         """
         return Response(ImportJson(import_run.get_import(self.person, import_id)).data)
 

@@ -85,7 +85,7 @@ class ChatMemoryList(ApiView):
 
 
 class ChatMemoryView(ApiView):
-    """One memory, found inside the chat it came from."""
+    """Base of views of a single memory, found inside the chat it came from."""
 
     def memory(self, chat_id: str, memory_id: str) -> Memory:
         chat = get_chat(self.person, chat_id)

@@ -95,7 +95,7 @@ class ChatTags(ApiView):
     def put(self, request: Request, chat_id: str) -> Response:
         """Tag a chat.
 
-        In your own list, whatever your role: nobody else sees your tags. `GET chats?tag=` lists the chats with one.
+        In your own list, with any role: nobody else sees your tags. `GET chats?tag=` lists the chats with one.
         """
         chat = get_chat(self.person, chat_id)
         return Response({"tags": set_tags(chat, self.body(TagsBody)["tags"], by=self.person)})

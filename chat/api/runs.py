@@ -186,7 +186,7 @@ class RunList(ApiView):
     def get(self, request: Request, workspace_id: str) -> Response:
         """List the runs of a workspace.
 
-        Newest first, whoever started them.
+        Newest first, of all members.
         """
         workspace = get_workspace(self.person, workspace_id)
         return self.page(
@@ -277,8 +277,8 @@ class RunResume(ApiView):
     def post(self, request: Request, workspace_id: str, run_id: str) -> Response:
         """Go on with a run.
 
-        One that was stopped, or whose plan waits; its minutes count anew. 409 for any other. Where an answer in a chat
-        waits for it, that is written on.
+        The run was stopped, or its plan waits; its minutes start again at zero. 409 for any other. Where an answer in
+        a chat waits for it, that is written on.
         """
         workspace, body = get_workspace(self.person, workspace_id), self.body(ResumeBody)
         run = go_on_with(

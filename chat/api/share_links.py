@@ -50,7 +50,7 @@ class MadeLinkJson(ShareLinkJson):
 
 @extend_schema_field({"type": "integer", "enum": [*sharing.DAYS, None], "nullable": True})
 class Days(WholeNumber):
-    """One of a few numbers."""
+    """A choice of a few numbers."""
 
 
 class LinkBody(Body):

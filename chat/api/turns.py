@@ -33,8 +33,8 @@ from workspaces.models import User
 
 
 def messages_json(messages: list[Message], user: User) -> list[Any]:
-    """These messages with what they recalled and had done, as far as this person may see it. Seven queries at most, and
-    one for each answer that was abandoned.
+    """Return these messages with what they recalled and their tool calls, as far as this person may see them. At most
+    seven queries, and one for each answer that was abandoned.
     """
     show_abandoned(messages, now=timezone.now())
     receipts = receipts_for([message.public_id for message in messages], user)
@@ -63,7 +63,9 @@ def turn_once(
 
 
 def _turn_of(user: User, chat: Chat, answer_id: str, *, wait: bool) -> Turn:
-    """One begun before. Its events can be followed again; who wants the whole comes back when it is done."""
+    """Return a turn that was begun before. Its events can be followed again; a caller who waits gets it when it is
+    done.
+    """
     answer = get_message(user, chat.public_id, answer_id)[1]
     assert answer.reply_to is not None, "an answer replies to a message"
     if wait and answer.status == MessageStatus.STREAMING:
@@ -83,7 +85,9 @@ def turn_response(
     chat_id = answer.chat.public_id
     release_connection()
     async_to_sync(_wait)(answer.public_id, chat_id, user)
-    answer = get_message(user, chat_id, answer.public_id)[1]  # who was removed meanwhile is not given it
+    answer = get_message(user, chat_id, answer.public_id)[
+        1
+    ]  # not for a member who was removed while it was written
     return Response(turn_json(message, answer, user), status=status.HTTP_201_CREATED)
 
 
@@ -137,5 +141,5 @@ def _reading(function: Any) -> Any:
 
 
 def _sse(event: str, data: Any) -> str:
-    """One event, its data as ASCII JSON: one line, and whole even where a model cut a character in two."""
+    """Return one event with its data as ASCII JSON: a single line, valid even if a model cut a character in two."""
     return f"event: {event}\ndata: {json.dumps(data)}\n\n"

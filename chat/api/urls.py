@@ -73,6 +73,6 @@ urlpatterns = [
     path(f"{IMPORT}/start", exchange.ImportStart.as_view(), name="import_start"),
     path(f"{IMPORT}/stop", exchange.ImportStop.as_view(), name="import_stop"),
     path(f"{IMPORT}/resume", exchange.ImportResume.as_view(), name="import_resume"),
-    # The last one mounted below /chat/api/: whatever none of the routes above took.
+    # The last one mounted below /chat/api/: matches what none of the routes above matched.
     re_path(r"", NoSuchRoute.as_view(), name="no_such_route"),
 ]

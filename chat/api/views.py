@@ -98,7 +98,7 @@ class ChatQuery(PageQuery):
 
 
 def _listed(*, user: int, workspace: int | None = None) -> ChatQuerySet:
-    """What a list has of a person's chats, those of one workspace or all: with what ``ChatJson`` asks for."""
+    """Return the chats of a person's list, in one workspace or all, with what ``ChatJson`` needs."""
     chats = Chat.objects.visible_to(User(pk=user)).live().listed()
     if workspace is not None:
         chats = chats.filter(workspace=workspace)
@@ -219,7 +219,7 @@ class ChatMarkView(ApiView):
     def put(self, request: Request, chat_id: str) -> Response:
         """Pin or archive a chat.
 
-        In your own list, whatever your role: pinned chats stand first, archived ones are left out and still found by a
+        In your own list, with any role: pinned chats stand first, archived ones are left out and still found by a
         search. Nobody else's list changes.
         """
         chat = get_chat(self.person, chat_id)
@@ -278,7 +278,7 @@ class MessageList(ApiView):
 
 
 class MessageView(ApiView):
-    """One message, found inside its chat."""
+    """Base of views of a single message, found inside its chat."""
 
     def message(self, chat_id: str, message_id: str, need: Role = Role.EDITOR) -> Message:
         return get_message(self.person, chat_id, message_id, need=need)[1]
@@ -331,10 +331,10 @@ class MessageContinue(MessageView):
 class MessageReceipt(MessageView):
     @of_messages("messages_receipt", ReceiptJson)
     def get(self, request: Request, chat_id: str, message_id: str) -> Response:
-        """What an answer recalled.
+        """Get the receipt of an answer.
 
-        The memories it used and those it left out, with scores and reasons. Memories deleted since then are not listed.
-        404 if nothing was recalled.
+        The memories it used and those it left out, with scores and reasons. Memories deleted since then are not
+        listed. 404 if nothing was recalled.
         """
         receipt = receipt_for(self.message(chat_id, message_id, Role.VIEWER).public_id, self.person)
         if receipt is None:

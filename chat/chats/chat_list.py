@@ -28,7 +28,7 @@ MOST_HERE = 100  # different ones of a person in a workspace
 
 
 def set_tags(chat: Chat, names: Sequence[str], *, by: User) -> list[str]:
-    """These and no others, as they are kept: once each, whatever the case, in the words of the one there is.
+    """Replace the reader's tags of a chat and return them: once each regardless of case, in the spelling in use.
 
     Raises Invalid for a tag that is too long, too many, and for a temporary chat.
     """
@@ -53,14 +53,14 @@ def tags_of(chat: Chat, reader: User) -> list[str]:
 
 
 def tags_in(workspace: Workspace, reader: User) -> list[str]:
-    """Those that this reader has given to chats there that they may still see. One query."""
+    """Return the tags that this reader has given to chats there that they may still see. One query."""
     chats = Chat.objects.visible_to(reader).live().filter(workspace=workspace)
     names = ChatTag.objects.filter(user=reader, chat__in=chats).values_list("name", flat=True)
     return sorted(set(names.order_by()), key=str.casefold)
 
 
 def tagged(chats: ChatQuerySet, name: str, *, by: User) -> ChatQuerySet:
-    """Those to which this reader has given the tag, whatever its case and blanks."""
+    """Return the chats that this reader gave the tag to, regardless of case and blanks."""
     same = Lower(Value(_one_line(name), output_field=TextField()))
     mine = ChatTag.objects.alias(lower=Lower("name")).filter(user=by, lower=same)
     return chats.filter(pk__in=mine.values("chat"))
@@ -123,7 +123,7 @@ def with_marks(chats: ChatQuerySet, reader: User) -> ChatQuerySet:
 
 
 def marked(chats: ChatQuerySet, kind: str, *, by: User) -> ChatQuerySet:
-    """Those that this reader has marked so; "": those without any mark of theirs."""
+    """Return the chats that this reader marked so; with "", those without any mark of theirs."""
     mine = ChatMark.objects.filter(user=by)
     if kind:
         return chats.filter(pk__in=mine.filter(kind=kind).values("chat"))
@@ -142,9 +142,9 @@ class Day:
 
 @dataclass(frozen=True)
 class ChatListPage:
-    """``next``: the chat after which more follow, empty at the end. ``suffix`` keeps ids of later pages apart.
-    ``matches``: of a search, where it was said, by the chat's key. ``tag``: the one that is asked for,
-    of the reader's ``tags``.
+    """A page of the list. ``next``: the chat after which more follow, empty at the end. ``suffix`` keeps ids of later
+    pages apart. ``matches``: of a search, the places by the chat's key. ``tag``: the chosen one of the reader's
+    ``tags``.
     """
 
     days: list[Day]

@@ -22,7 +22,7 @@ from workspaces.retention import Kept
 
 
 def memories_of(chat: Chat, by: User) -> QuerySet[Memory]:
-    """What came from this chat and is ``by``'s to forget for good, forgotten ones included."""
+    """Return the memories from this chat that ``by`` may forget for good, including forgotten ones."""
     return Memory.objects.forgettable_by(by).filter(source_chat_id=chat.public_id)
 
 
@@ -89,7 +89,9 @@ def _remove(
 
 
 def _unpinned() -> ChatQuerySet:
-    """Whoever has pinned it: what one reader keeps stays for all. Temporary ones go after a day anyway."""
+    """Return the chats that no reader has pinned: a pin of one reader keeps the chat for all. Temporary ones go after
+    a day anyway.
+    """
     pins = ChatMark.objects.filter(chat=OuterRef("pk"), kind=ChatMark.Kind.PINNED)
     return Chat.objects.live().filter(~Exists(pins), is_temporary=False).select_related("created_by")
 

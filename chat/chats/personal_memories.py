@@ -24,8 +24,8 @@ from workspaces.models import Membership, User, Workspace
 
 @dataclass(frozen=True)
 class Personal:
-    """Where one person stands in one chat. ``said_so``: they let their own be used though others read it. ``since``:
-    from when on everybody reads it who reads it now; None where nobody else does.
+    """Rules for one person's own memories in one chat. ``said_so``: they allow them although others read it.
+    ``since``: from when on all of today's readers can read it; None if nobody else can.
     """
 
     read_by_others: bool
@@ -38,10 +38,10 @@ class Personal:
 
 
 def personal_in(chat: Chat, user: User) -> Personal:
-    """As things stand now, whenever the chat was loaded. One query.
+    """Return the current rules, even if the chat was loaded before. One query.
 
-    Read by others is what any other member of its workspace may open; of a private chat, all but its creator are
-    others. A chat that is gone is read by others: nothing more is said in it.
+    A chat is read by others if any other member of its workspace may open it; of a private chat, all but its creator
+    are others. A deleted chat counts as read by others.
     """
     others = Membership.objects.filter(workspace=OuterRef("workspace")).exclude(user=user)
     hidden = Q(is_private=True) | Q(is_temporary=True)
@@ -64,7 +64,7 @@ def personal_allowed(chat: Chat, user: User) -> bool:
 
 @dataclass(frozen=True)
 class PromptPolicy:
-    """What of a chat a prompt of this person's turn may hold: what all who read the chat now may read, and what may
+    """Filter of messages for a prompt of this person's turn: those that all current readers may read, and that may
     reach the model. ``leaves``: the model is not on this machine.
     """
 
@@ -106,8 +106,8 @@ def withheld_answers(messages: Sequence[Message], reader: User) -> set[int]:
 
 
 def home_of(chat: Chat, user: User, *, rests_on: Message | None = None) -> tuple[Workspace, bool]:
-    """Where it is kept what this person keeps of a chat, and whether for them alone: that is so of what comes of a
-    chat that only its creator sees, and of an answer that rests on something personal. Conflict as ``personal_place``.
+    """Return the workspace for what this person saves from a chat, and whether it is for them alone: it is if only
+    they see the chat, or if the answer rests on something personal. Raises Conflict as ``personal_place``.
     """
     is_personal = rests_on is not None and rests_on.is_marked
     if chat.is_private or chat.is_temporary or is_personal:
@@ -129,9 +129,9 @@ def with_personal_of(user: User, workspace: Workspace) -> ChatQuerySet:
 
 
 def use_personal(chat: Chat, *, allowed: bool, by: User) -> None:
-    """A person says for themselves alone, and for this chat, whether their own may be used though others read it.
+    """Set whether a person's own memories may be used in this chat although others read it. Applies to them alone.
 
-    What was said with them stays said; from the next turn on they are not used any more. Twice does nothing more.
+    Earlier answers stay; from the next turn on the setting applies. Calling it twice changes nothing.
     """
     if allowed:
         chat.personal_of.add(by)

@@ -54,6 +54,6 @@ def take_back(message: Message, *, by: User) -> None:
 
 
 def ratings_of(answers: Sequence[int], reader: User) -> dict[int, AnswerRating]:
-    """What this reader said of these, by key. One query."""
+    """Return this reader's ratings of these answers by key. One query."""
     rows = AnswerRating.objects.filter(message__in=answers, user=reader)
     return {rating.message_id: rating for rating in rows}

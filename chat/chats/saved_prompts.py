@@ -31,7 +31,9 @@ def variables_of(text: str) -> list[str]:
 
 
 def prompts_for(workspace: Workspace, user: User, q: str = "") -> SavedPromptQuerySet:
-    """What may be used here, by name; those whose name or text holds ``q``, by name first. One query."""
+    """Return the prompts that may be used here, by name; with ``q`` those whose name or text contains it, names first.
+    One query.
+    """
     found = SavedPrompt.objects.visible_to(user, workspace).select_related("workspace", "created_by")
     if not q:
         return found.order_by(Lower("name"), "pk")
@@ -41,7 +43,7 @@ def prompts_for(workspace: Workspace, user: User, q: str = "") -> SavedPromptQue
 
 
 def get_prompt(user: User, workspace: Workspace, public_id: str) -> SavedPrompt:
-    """One that this person may use here, else NotFound."""
+    """Return a prompt that this person may use here, else raise NotFound."""
     found = SavedPrompt.objects.visible_to(user, workspace).filter(public_id=public_id).first()
     if found is None:
         raise NotFound(_("This prompt does not exist, or you do not have access to it."))
@@ -49,7 +51,9 @@ def get_prompt(user: User, workspace: Workspace, public_id: str) -> SavedPrompt:
 
 
 def may_change(prompt: SavedPrompt, workspace: Workspace, user: User) -> bool:
-    """One's own always; a workspace's who made it, as long as they may write there, and its owners."""
+    """Return whether the person may change the prompt: their own, or a workspace's if they made it and may still write
+    there, or are its owner.
+    """
     if prompt.is_personal:
         return prompt.owner_id == user.pk
     role = Role(workspace.role)

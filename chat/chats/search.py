@@ -28,7 +28,7 @@ PARTS_AMONG_NEWEST = 2_000  # messages in which parts of words are looked for
 BEFORE, AFTER = 40, 110  # characters of a message shown around what was found
 
 # Any question is safe: Postgres reads it as words, of which each is then the beginning of one. The place among the
-# words keeps this short, however much is said elsewhere; the sum keeps the planner from reading all the newest instead.
+# words keeps this short, even if other workspaces are large; the sum keeps the planner from reading all the newest.
 WORDS = r"""
     SELECT message_id FROM chat_messagewords
     WHERE words @@ (%(places)s::tsquery && regexp_replace(
@@ -60,7 +60,7 @@ class Match:
 
     @property
     def highlights(self) -> list[tuple[int, int]]:
-        """Where in ``text`` what was found begins and ends."""
+        """Return the ranges of the matches in ``text``."""
         found, at = [], 0
         for text, is_found in self.pieces:
             if is_found:
@@ -70,9 +70,8 @@ class Match:
 
 
 def matching(chats: ChatQuerySet, question: str, *, reader: User, within: Iterable[int]) -> ChatQuerySet:
-    """Those of ``chats``, which are all that the ``reader`` may see, with every word of the question in the title or in
-    one message that they may read. ``within`` are the keys of the workspaces that they may lie in. Three queries at
-    most beside the list's.
+    """Filter ``chats``, all visible to the ``reader``, to those with every word of the question in the title or in one
+    message that they may read. ``within``: keys of their workspaces. At most three queries beside the list's.
     """
     question = _clean(question)
     titled = Q()
@@ -86,7 +85,9 @@ def matching(chats: ChatQuerySet, question: str, *, reader: User, within: Iterab
 
 
 def matches_in(chats: Sequence[Chat], question: str, *, reader: User) -> dict[int, Match]:
-    """Where in these chats it was said, by key; nothing for those found by their title alone. Three queries at most."""
+    """Return the places of the matches in these chats by key; none for those found by their title alone. At most three
+    queries.
+    """
     question = _clean(question)
     here = Chat.objects.filter(pk__in=[chat.pk for chat in chats])
     keys = _said(question, {chat.workspace_id for chat in chats})
@@ -124,7 +125,7 @@ def pieces_of(text: str, question: str) -> Pieces:
 
 
 def _window(text: str, begins: int, ends: int) -> tuple[int, int]:
-    """What to show around a place in a text: whole words, where there are blanks to cut at."""
+    """Return the part of a text to show around a place: whole words if there are blanks to cut at."""
     start = max(0, begins - BEFORE)
     end = start + BEFORE + AFTER
     if start:
@@ -136,7 +137,9 @@ def _window(text: str, begins: int, ends: int) -> tuple[int, int]:
 
 
 def _said(question: str, places: Iterable[int]) -> list[int]:
-    """The keys of the messages of these workspaces with the question's words, whoever may see them."""
+    """Return the keys of the messages of these workspaces with the question's words, without checking who may see
+    them.
+    """
     at = " | ".join(f"'at:{place}'" for place in places)
     if not at:
         return []
@@ -182,8 +185,8 @@ SELECT message_id, ARRAY(SELECT number FROM terms WHERE words @@ term), (SELECT 
 def find_messages(
     query: str, workspace: Workspace, user: User, *, limit: int, reach: Reach, private_chats: bool
 ) -> list[Found]:
-    """Of this workspace's chats what the person may read; of their private ones only with ``private_chats``, and
-    nothing personal where others read along; never of temporary chats, nor what an edit set aside. Four queries.
+    """Return messages of this workspace's chats that the person may read. Private chats only with ``private_chats``,
+    nothing personal where others can read, nothing of temporary chats or replaced by an edit. Four queries.
     """
     if reach.leaves and workspace.local_only:
         raise ModelNotLocal
@@ -212,7 +215,9 @@ def find_messages(
 
 
 def _candidates(query: str, workspace: Workspace) -> tuple[dict[int, list[int]], int]:
-    """Of whoever's messages in this workspace which of the query's words each has, and how many words there are."""
+    """Return which of the query's words each message of this workspace has, and how many words there are. Access is
+    not checked.
+    """
     given: dict[str, str | int] = {"query": query, "place": f"'at:{workspace.pk}'", "most": NEWEST_MESSAGES}
     with connection.cursor() as cursor:
         cursor.execute(_CANDIDATES, given)
@@ -221,7 +226,7 @@ def _candidates(query: str, workspace: Workspace) -> tuple[dict[int, list[int]],
 
 
 def _weights(matched: Mapping[int, list[int]], terms: int, among: int) -> dict[int, float]:
-    """Of each word how rare it is (the idf of BM25), counted among what the person may see and nothing else."""
+    """Return the weight of each word (the idf of BM25), counted only among what the person may see."""
     weights = {}
     for term in range(1, terms + 1):
         having = sum(term in numbers for numbers in matched.values())

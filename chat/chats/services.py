@@ -78,14 +78,16 @@ def set_chat_memory(chat: Chat, *, enabled: bool | None, by: User) -> Chat:
 
 
 def set_agent(chat: Chat, *, agent: Agent | None, by: User) -> Chat:
-    """Which assistant of its workspace answers from now on; None: none in particular."""
+    """Set the assistant of the workspace that answers from now on; None for no particular one."""
     chat.agent = agent
     chat.save(update_fields=["agent"])
     return chat
 
 
 def set_connection(chat: Chat, *, connection_id: str | None, by: User) -> Chat:
-    """Which model answers from now on; None or nothing: the workspace's. Invalid for one that cannot be chosen here."""
+    """Set the model that answers from now on; None or empty for the workspace's. Raises Invalid for one that cannot be
+    chosen here.
+    """
     chosen = choose_connection(chat.workspace, connection_id, by=by) if connection_id else None
     chat.connection = chosen
     chat.save(update_fields=["connection"])
@@ -101,15 +103,15 @@ def set_private(chat: Chat, *, is_private: bool, by: User, now: datetime) -> Cha
     with transaction.atomic():
         announce(chat)  # still as it was: the pages of those who could see it look again, too
         place = audit_place(chat)
-        if chat.is_private and not is_private:  # whoever reads it now, nobody was asked about them
+        if chat.is_private and not is_private:  # its new readers were not known when they were allowed
             chat.personal_of.clear()
             chat.opened_at = now
         chat.is_private = is_private
         chat.save(update_fields=["is_private", "opened_at"])
-        # What a run was told while its person alone read it stays theirs.
+        # A run that read personal data while the chat was private stays private.
         runs = chat.runs.all() if is_private else chat.runs.filter(held_personal=False)
         runs.update(is_private=is_private)
-        if is_private:  # whoever has a link to it is not among those who read it now
+        if is_private:  # readers by a link are not among those who may read it now
             if closed := ShareLink.objects.filter(chat=chat).delete()[0]:
                 words = {"links": closed}
                 record(Verb.LINK_CLOSED, by=by, workspace=place, target=chat.public_id, details=words)
@@ -128,7 +130,7 @@ def delete_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
 
 
 def take_out(chat: Chat, *, now: datetime) -> bool:
-    """The deleting itself, for whoever knows that it may go; whether it was there."""
+    """Delete a chat softly, without a check of rights. Return whether it existed."""
     was_live = bool(Chat.objects.filter(pk=chat.pk, deleted_at=None).update(deleted_at=now))
     chat.deleted_at = chat.deleted_at or now
     announce(chat)
@@ -136,7 +138,7 @@ def take_out(chat: Chat, *, now: datetime) -> bool:
 
 
 def audit_place(chat: Chat) -> Workspace | None:
-    """Whose owners are told what became of the chat: nobody's, if only its creator may see it."""
+    """Return the workspace whose owners see the audit entry; None if only the creator may see the chat."""
     return None if chat.is_private or chat.is_temporary else chat.workspace
 
 

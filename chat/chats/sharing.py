@@ -51,9 +51,9 @@ NEVER_SHARED = (MessageStatus.STREAMING, MessageStatus.FAILED)
 
 @dataclass(frozen=True)
 class Shareable:
-    """What a link made now would show. ``personal``: how many answers it leaves out since they used something of
-    somebody's own. ``later``: the answers after the first of those. Each was written with it in view and may say it
-    again in its own words, which nothing can tell: they are shown where who shares says so.
+    """Content of a new link. ``personal``: the number of answers it leaves out since they used personal data.
+    ``later``: the answers after the first of those. They were written with it in view and may repeat it, which cannot
+    be detected: they are included only if the person who shares decides so.
     """
 
     message_ids: list[int]
@@ -67,7 +67,7 @@ class Shareable:
 
 
 def messages_of(link: ShareLink) -> list[int]:
-    """The keys of what is left of it to show, in order. Three queries, whatever its length."""
+    """Return the keys of the messages that the link still shows, in order. Three queries at any length."""
     gone = gone_since([link])[link.pk]
     rows = standing(link.chat, None).filter(pk__in=link.message_ids).exclude(pk__in=gone)
     rows = rows.filter(Q(finished_at=None) | Q(finished_at__lte=link.shared_at))  # else it was written on
@@ -75,8 +75,8 @@ def messages_of(link: ShareLink) -> list[int]:
 
 
 def shareable(chat: Chat, by: User) -> Shareable:
-    """Of what ``by`` may read. Answers for which something of somebody's own was used are left out, whosever it was.
-    Nine queries.
+    """Return what a link by ``by`` would show, of what they may read. Answers that used anyone's personal data are
+    left out. Nine queries.
     """
     rows = list(standing(chat, by).values_list("pk", "public_id", "role", "personal")[: MOST_MESSAGES + 1])
     if len(rows) > MOST_MESSAGES:
@@ -93,7 +93,7 @@ def shareable(chat: Chat, by: User) -> Shareable:
     told = AnswerSource.objects.filter(message__in=keys.values(), document__owner__isnull=False)
     read = ToolCall.objects.filter(message__in=keys.values(), held_personal=True)
     personal |= {*told.values_list("message", flat=True), *read.values_list("message", flat=True)}
-    # What a private run was told of is noted nowhere, and may have been its person's own.
+    # The sources of a private run are not recorded, and may have been personal.
     runs = Run.objects.filter(answer__in=keys.values(), is_private=True)
     personal |= {pk for pk in runs.values_list("answer", flat=True) if pk is not None}
     said_in = Memory.objects.filter(source_message_id__in=keys)
@@ -111,8 +111,8 @@ def shareable(chat: Chat, by: User) -> Shareable:
 
 
 def standing(chat: Chat, reader: User | None) -> MessageQuerySet:
-    """What this person reads: the conversation as it goes now, without what is being written, failed or is empty.
-    None reads what somebody shared with them.
+    """Return the current conversation as this reader sees it, without unfinished, failed and empty messages.
+    ``reader`` None: the reader of a link.
     """
     rows = Message.objects.filter(chat=chat).current()
     if reader is not None:
@@ -133,7 +133,7 @@ def _used_in(keys: dict[str, int]) -> list[tuple[str, int]]:
 
 
 def gone_since(links: Sequence[ShareLink]) -> dict[int, set[int]]:
-    """By link: messages that were said of a memory, or with it, that somebody has forgotten since. Two queries."""
+    """Return by link the messages based on a memory that someone has forgotten since. Two queries."""
     there = Memory.objects.filter(public_id__in={memory for link in links for memory in link.memories_used})
     kept = set(there.exclude(_forgotten()).values_list("public_id", flat=True))
     noticed = Memory.objects.filter(_forgotten(), source_chat_id__in={link.chat.public_id for link in links})
@@ -264,7 +264,7 @@ def open_link(token: str, *, now: datetime) -> ShareLink | None:
 
 
 def note_opened(link: ShareLink, *, now: datetime) -> None:
-    """To the minute. Whoever reads is shown the chat all the same where nothing can be written."""
+    """Store when the link was opened, to the minute. A failed write does not fail the page."""
     minute = now.replace(second=0, microsecond=0)
     missed = Q(last_opened_at=None) | Q(last_opened_at__lt=minute)
     try:
@@ -275,7 +275,7 @@ def note_opened(link: ShareLink, *, now: datetime) -> None:
 
 
 def forget_in_links(wanted: Wanted, by: User) -> Counts:
-    """Where a memory was forgotten for good, the message that it came from is in no link any more."""
+    """Remove the source messages of memories that were forgotten for good from all links."""
     messages = Message.objects.filter(public_id__in=wanted.messages, chat__share_links__isnull=False)
     for message in messages.distinct():
         for link in ShareLink.objects.filter(chat=message.chat_id, message_ids__contains=[message.pk]):

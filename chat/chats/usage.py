@@ -1,4 +1,4 @@
-"""What the answers of chats took: who may read a chat may read it."""
+"""Usage of the answers of chats, visible to those who may read the chat."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _COST = Sum(Cast(KT("usage__cost"), DecimalField(max_digits=24, decimal_places=8
 
 
 def usage_of(chat: Chat) -> Bill:
-    """Of all its answers, also of those that another stands in the place of: they were paid for. One query."""
+    """Return the bill of all answers of a chat, including replaced ones. One query."""
     answers = Message.objects.filter(chat=chat, usage__isnull=False)
     return _bill(answers.aggregate(**_SUMS, cost=_COST))
 
 
 def dearest_chats(user: User, workspace: Workspace | None, first: date) -> list[Line]:
-    """Of the month that begins on ``first``, of those that this person may read: in a workspace, or else those that
-    they began. The dearest first, then the largest, ``LISTED`` at the most. One query.
+    """Return the most expensive chats of the month that begins on ``first``, then the largest, at most ``LISTED``:
+    those of a workspace that this person may read, or those that they began. One query.
     """
     chats = Chat.objects.visible_to(user).live()
     chats = chats.filter(workspace=workspace) if workspace else chats.filter(created_by=user)

@@ -1,7 +1,7 @@
 """The parts of an upload that are read: the file itself or known names in a .zip, and elements of large JSON arrays.
 
-Nothing is unpacked to disk, so that no name in an archive leads anywhere. Sizes are counted while reading, whatever the
-archive declares.
+Nothing is unpacked to disk, so that no name in an archive leads anywhere. Sizes are counted while reading, without
+trust in the sizes that the archive declares.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def is_archive(path: Path) -> bool:
 
 @contextmanager
 def parts_of(path: Path) -> Iterator[Iterator[Part]]:
-    """The parts one after the other, each open until the next one is asked for. Raises Invalid or TooLarge."""
+    """Yield the parts in order, each open until the next one is requested. Raises Invalid or TooLarge."""
     if is_archive(path):
         _refuse_long_directory(path)
         try:
@@ -82,7 +82,7 @@ def parts_of(path: Path) -> Iterator[Iterator[Part]]:
 
 
 def unpacked_size(path: Path) -> int:
-    """What the parts say they are together, for showing how far one is."""
+    """Return the declared size of all parts, for showing progress."""
     if not is_archive(path):
         return path.stat().st_size
     with zipfile.ZipFile(path) as archive:
@@ -132,7 +132,7 @@ def is_utf8(beginning: bytes) -> bool:
 
 
 def _known(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    """In the order of their names, in whatever folders of the archive they lie."""
+    """Return the known parts by name, from any folder of the archive."""
     found: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
         if KNOWN.fullmatch(_name(info)) and not info.filename.startswith("__MACOSX/"):
@@ -170,9 +170,9 @@ class Readable(Protocol):
 
 
 def items(file: Readable) -> Iterator[Any]:
-    """Of an array its elements; objects that stand alone, or one after the other, as they are.
+    """Yield the elements of an array, or objects that stand alone or one after the other.
 
-    Raises Invalid for what is no JSON, ends in the middle, or nests or weighs too much.
+    Raises Invalid for invalid or truncated JSON, and for nesting or elements beyond the limits.
     """
     maker = _Maker()
     is_empty = True

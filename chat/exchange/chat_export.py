@@ -1,4 +1,4 @@
-"""One chat as a file to read elsewhere, as Markdown or JSON. ``export`` writes the format that can be imported."""
+"""Download of a chat to read elsewhere, as Markdown or JSON. ``export`` writes the format that can be imported."""
 
 from __future__ import annotations
 

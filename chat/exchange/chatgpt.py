@@ -48,7 +48,7 @@ def transcript_of(conversation: dict[str, Any]) -> Transcript | None:
 
 
 def _lengths(parents: dict[str, str]) -> dict[str, int]:
-    """Of the branch that ends in each node. Each node is visited once."""
+    """Return the length of the branch that ends in each node. Each node is visited once."""
     lengths: dict[str, int] = {}
     for name in parents:
         branch = path_to(name, parents, known=lengths)

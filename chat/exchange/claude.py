@@ -49,7 +49,7 @@ def transcript_of(conversation: dict[str, Any]) -> Transcript | None:
 
 
 def statements_of(memory: dict[str, Any]) -> Iterator[Line]:
-    """Of one entry of ``memories.json``."""
+    """Yield the statements of one entry of ``memories.json``."""
     projects = memory.get("project_memories")
     projects = projects.values() if isinstance(projects, dict) else projects
     texts = [memory.get("conversations_memory"), *(projects if isinstance(projects, Iterable) else ())]

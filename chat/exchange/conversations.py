@@ -45,7 +45,7 @@ def with_versions(messages: MessageQuerySet) -> MessageQuerySet:
 
 
 def version_fields(message: Message) -> dict[str, Any]:
-    """What the line of a message says of versions."""
+    """Return the fields about versions in the line of a message."""
     by = message.superseded_by
     return {
         "supersedes": [other.public_id for other in message.supersedes.all() if other.pk < message.pk],
@@ -130,7 +130,7 @@ def take_messages(records: list[Record], places: Places) -> None:
 
 
 def take_receipts(records: list[Record], places: Places) -> None:
-    """What was recalled for an answer, as far as its memories are here."""
+    """Store the receipts of answers, as far as their memories exist here."""
     chats, wanted = _in_chats(records, places, "message")
     ids = resolve("msg", wanted.values(), lambda public_ids: messages_at(public_ids, places))
     there = {found.local for found in ids.values()}
@@ -155,7 +155,7 @@ def take_receipts(records: list[Record], places: Places) -> None:
 
 
 def chat_ids(placed: Placed, places: Places, name: str) -> dict[Record, tuple[Workspace, Id]]:
-    """Where the chat that a line speaks of lies here, for each that speaks of one."""
+    """Return the workspace and id here of the chat that each line refers to."""
     wanted = {record: (str(record.line.get(name)), workspace.public_id) for record, workspace in placed}
     found = resolve("chat", wanted.values(), lambda public_ids: chats_at(public_ids, places))
     return {record: (workspace, found[wanted[record]]) for record, workspace in placed}
@@ -187,7 +187,7 @@ def _in_chats(
 
 
 def _may_add_to(chat: Chat, places: Places) -> bool:
-    """Nobody's words come to stand in a chat of somebody else's, unless an owner brings them."""
+    """Return whether messages may be added: to the importer's own chat, or by an owner."""
     return chat.created_by_id == places.user.pk or chat.role == Role.OWNER
 
 
@@ -249,7 +249,7 @@ def _message(line: dict[str, Any], local: str, chat: Chat, places: Places) -> Me
 
 
 def _marks(line: dict[str, Any], author: User | None, places: Places) -> dict[str, Any]:
-    """Of an answer too, which no model of this installation need have written."""
+    """Return the marks of a message, also of answers, which another installation may have written."""
     name = text_of(line, "imported_by", 150)
     at = read_moment("imported_at", line.get("imported_at"))
     return import_marks(author, places.user, at, lambda: _who(line, name, places), now=places.now)

@@ -247,7 +247,7 @@ def _moment(line: dict[str, Any], name: str, now: datetime) -> datetime:
 
 
 def _artifacts_at(ids: set[str], places: Places) -> dict[str, str]:
-    """What the importer may not see lies nowhere that is wanted."""
+    """Return the workspace of each of these artifacts that exists, empty for those that the importer may not see."""
     seen = Artifact.objects.visible_to(places.user).filter(public_id__in=ids)
     return taken_by_none(Artifact, ids) | dict(seen.values_list("public_id", "workspace__public_id"))
 

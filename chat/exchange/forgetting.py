@@ -1,6 +1,6 @@
-"""What a person forgets for good, taken out of the files of their own imports that are not finished.
+"""Removal of forgotten memories from the files of a person's own unfinished imports.
 
-Others' files are theirs: what was forgotten here is refused when their lines are looked at or stored.
+Files of others stay unchanged: forgotten texts are refused when their lines are checked or stored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Line = dict[str, Any]
 
 
 def forget_in_imports(wanted: Wanted, by: User) -> Counts:
-    """Lines of memories that say it go, and what others quote of it; what was said in chats stays, as it does here.
+    """Remove lines of memories with the text, and quotations of it in others; chat messages stay, as they do here.
 
     Reads the files of this person's imports once, 100 MB in a second or two.
     """
@@ -78,7 +78,7 @@ def _earlier(revision: Any, holds: re.Pattern[str]) -> Any:
 
 
 def _forget_in(imported: Import, clean: Callable[[Line], Line | None]) -> int:
-    """How many lines were changed or went. Lines that no transaction knows of yet are left: the look will see them."""
+    """Return how many lines were changed or removed. Lines that no transaction has read yet are left to the check."""
     native = imported.kind == ImportKind.MEMORYHUB
     if imported.checked_at is not None and not native and not imported.sample:
         upload_files.remove_upload(imported.public_id)

@@ -1,4 +1,4 @@
-"""Where the lines of an import go: which workspace, assistant and person of the file is which here."""
+"""Targets of the lines of an import: the workspace, assistant and person here for each of the file."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ NO_PLACE = kept("its workspace is not in the file or was refused")
 
 
 class Places:
-    """``stores``: make what is not here yet. While looking only the ids that it would have are noted.
+    """Targets of an import. ``stores``: create what is missing; while checking, only the future ids are recorded.
 
-    Every chunk asks anew what the importer may do: memberships end while an import runs.
+    Every chunk checks again what the importer may do, since memberships end while an import runs.
     """
 
     def __init__(self, imported: Import, *, now: datetime, stores: bool) -> None:
@@ -52,7 +52,7 @@ class Places:
         return self._workspaces[given]
 
     def sort(self, records: list[Record]) -> list[tuple[Record, Workspace]]:
-        """Those whose workspace is known, with it; the others are refused."""
+        """Return the lines whose workspace is known, with it; refuse the others."""
         names = ("author", "created_by", "imported_by", "user")
         self.meet(str(record.line.get(name) or "") for record in records for name in names)
         placed = []
@@ -69,7 +69,7 @@ class Places:
         return placed
 
     def home(self) -> Workspace:
-        """Where the importer's personal memories lie."""
+        """Return the workspace of the importer's personal memories."""
         return default_workspace(self.user)
 
     def agent(self, given: str, workspace: Workspace) -> Agent | None:
@@ -90,8 +90,8 @@ class Places:
         self.people |= {name: found.get(name) for name in new}
 
     def person(self, workspace: Workspace) -> Callable[[str], User | None]:
-        """Who is who there: members, and nobody else of the installation. Only an owner's import may speak for others,
-        an editor's knows its importer alone; an administrator who brings back a whole installation speaks for all.
+        """Return a lookup of members by name. Only an owner's import may speak for others, an editor's knows its
+        importer alone; an administrator who restores a whole installation speaks for all.
         """
         if self.user.is_superuser:
             return self.people.get

@@ -88,7 +88,7 @@ def count(counts: Counts, imported: Import, records: list[Record]) -> None:
 
 
 def searched(imported: Import, piece: Chunk) -> dict[str, int]:
-    """How many messages were searched up to this chunk, with the statements that are new."""
+    """Return how many messages were searched up to this chunk, and the number of new statements."""
     if piece.searched is None or not piece.searched.messages:
         return imported.searched
     found = imported.searched.get("found", 0)
@@ -108,7 +108,7 @@ def count_refusals(imported: Import, records: list[Record], *, now: datetime) ->
 
 
 def keep_rows(imported: Import, records: list[Record], *, stored: bool) -> None:
-    """What would become of these lines; with ``stored``, in its place what did. One query."""
+    """Store the expected outcome of these lines; with ``stored``, replace it by the actual one. One query."""
     told = ["outcome", "reason", "duplicate_of", "same_as", "became"]
     ImportRow.objects.bulk_create(
         (

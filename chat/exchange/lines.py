@@ -44,7 +44,7 @@ def left_out(reason: str, *, of: str = "other") -> dict[str, Any]:
 
 @dataclass(eq=False)
 class Record:
-    """One line, and what becomes of it."""
+    """A line of an import and its outcome."""
 
     number: int
     offset: int
@@ -205,7 +205,7 @@ def derived_id(prefix: str, *of: str) -> str:
 
 
 def taken_by_none(model: type[Model], public_ids: Iterable[str]) -> dict[str, str]:
-    """Those of these ids that are taken, before it is known by what that the importer sees."""
+    """Return those of these ids that are taken, each with an empty place, before it is known what the importer sees."""
     rows = model._default_manager.filter(public_id__in=public_ids)
     return dict.fromkeys(rows.values_list("public_id", flat=True), "")
 

@@ -45,8 +45,8 @@ class Read:
 
 
 def read_memories(records: Sequence[Record], places: Places, *, embed: bool) -> list[Read]:
-    """Those that are sound, the others refused. ``embed``: with vectors of what is not here yet, so this may wait for
-    a model. ``places`` are only looked at.
+    """Return the valid memories and refuse the others. ``embed``: with vectors of new ones, so this may wait for a
+    model. ``places`` are not changed.
     """
     read: list[Read] = []
     for record in records:
@@ -67,7 +67,7 @@ def read_memories(records: Sequence[Record], places: Places, *, embed: bool) -> 
 
 
 def _reach(read: Read, places: Places) -> Reach:
-    """What the workspace allows that it comes to; one that is yet to be made is not held to this machine."""
+    """Return the policy of the target workspace; one that does not exist yet has no restriction."""
     personal = read.memory.draft.scope == Scope.USER
     place = places.home() if personal else places.workspace(read.memory.workspace)
     return Reach.here(place or Workspace())
@@ -166,7 +166,7 @@ def _point_at_sources(chats: dict[Read, tuple[str, str]], places: Places) -> Non
 
 
 def _keep_own_sources(read: list[Read], places: Places) -> None:
-    """Of the other sources those that lead to what the importer sees, or nowhere."""
+    """Keep those sources that lead to what the importer may see, or nowhere."""
     given = {source for each in read for source in each.past.sources}
     taken = chats_at({source for source in given if source.startswith("chat_")}, places)
     taken |= messages_at({source for source in given if source.startswith("msg_")}, places)
@@ -209,7 +209,9 @@ def _into(draft: Draft) -> str:
 
 
 def _find_by_id(read: list[Read], places: Places) -> None:
-    """Which are here already; the others get the id they will have, and their links lead to the ids of here."""
+    """Set which memories exist here; the others get their future id, and links are changed to the ids of this
+    installation.
+    """
     wanted = {
         each: (each.past.public_id, _into(each.draft)) for each in read if each.draft and each.past.public_id
     }
@@ -232,8 +234,8 @@ def _find_by_id(read: list[Read], places: Places) -> None:
 
 
 def _take_as_they_were(read: list[Read], places: Places, newest: int | None) -> None:
-    """What is in a place that is not stored yet meets nothing there. None waits for review: who may bring it in may
-    approve it, and what waited there waits here as its line says.
+    """Accept memories of a workspace that is not stored yet without comparison. None waits for review, since the
+    importer may approve it, except those that their line marks so.
     """
     left = []
     for each in read:
@@ -309,6 +311,6 @@ def _is_namesake(read: Read, memory: Memory) -> bool:
 
 
 def fingerprint(draft: Draft) -> int:
-    """Of the text and where it goes: two lines of one are the same statement."""
+    """Return a hash of text and target: two lines with the same one are the same statement."""
     made = f"{draft.content_hash} {draft.place}"
     return int.from_bytes(sha256(made.encode()).digest()[:8], "big", signed=True)

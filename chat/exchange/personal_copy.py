@@ -167,7 +167,7 @@ Part = tuple[str, Iterator[bytes]]
 
 
 def copy_response(person: User, *, now: datetime) -> StreamingHttpResponse:
-    """As a download. What they may no longer see, or is deleted meanwhile, is not in its next piece."""
+    """Return the ZIP as a download. Rows deleted or no longer visible by then are left out of its next part."""
     audit(Verb.EXPORTED, by=person, target=person.public_id)
     response = StreamingHttpResponse(in_pieces(_zipped(_parts(person, now))), content_type=MEDIA_TYPE)
     name = slugify(person.get_username())[:60] or "copy"
@@ -218,7 +218,7 @@ def _read(file: IO[Any]) -> Iterator[bytes]:
 
 
 class _Sink(io.RawIOBase):
-    """What zipfile writes, until it is taken away. It cannot be gone back in, so that sizes stand behind each file."""
+    """Buffer for zipfile, emptied as it is sent. It cannot seek, so that sizes stand behind each file."""
 
     def __init__(self) -> None:
         self.held = bytearray()

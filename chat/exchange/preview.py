@@ -1,4 +1,4 @@
-"""What a person is shown of the lines of an import."""
+"""Preview of the lines of an import."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ def with_texts(imported: Import, rows: Iterable[ImportRow]) -> list[Shown]:
 
 
 def refusals(imported: Import) -> list[dict[str, Any]]:
-    """How many lines were left out for the same reason, with the kind and the reason; the most frequent first."""
+    """Return how many lines were refused by kind and reason, the most frequent first."""
     rows = imported.rows.filter(outcome=Outcome.REFUSED).order_by().values("kind", "reason")
     counted = rows.annotate(count=Count("id")).order_by("-count", "reason")
     return [dict(each) for each in counted[:REASONS]]
 
 
 def _here(imported: Import, ids: set[str]) -> dict[str, tuple[str, str]]:
-    """What those of these say, and where they are, that the importer may see. A query for each kind that is asked."""
+    """Return text and place of those of these rows that the importer may see. One query for each kind."""
     found: dict[str, tuple[str, str]] = {}
     for prefix, (visible_to, says, page) in PAGES.items():
         wanted = {each for each in ids if each.startswith(f"{prefix}_")}

@@ -26,7 +26,7 @@ Line = dict[str, Any]
 
 @dataclass
 class Said:
-    """One message of another program's conversation."""
+    """A message of another program's conversation."""
 
     id: str
     is_user: bool
@@ -141,7 +141,7 @@ def moment_of(value: Any) -> datetime | None:
 
 
 def path_to(leaf: str, parents: dict[str, str], *, known: Container[str] = ()) -> list[str]:
-    """From the first to ``leaf``: one branch of a tree of messages, whatever loops it may have.
+    """Return the branch of a tree of messages from the first to ``leaf``, also if it has loops.
 
     Begins after the last one that is ``known``.
     """
@@ -184,7 +184,7 @@ def lines_in(file: Part) -> Iterator[str]:
 
 
 def line_of(statement: Any, *, importer: str) -> Line:
-    """What is wrong with a statement is found where every line is checked."""
+    """Return the line of a statement. Its errors are found where every line is checked."""
     given = statement if isinstance(statement, dict) else {"content": statement}
     text = next((given[name] for name in sorted(TEXTS) if given.get(name)), None)
     given = given if text is None else given | {"content": text}

@@ -59,7 +59,7 @@ def lines_of(public_id: str) -> Path:
 
 
 def remove_upload(public_id: str) -> None:
-    """Of another program's export, once all its lines are made."""
+    """Remove the uploaded export of another program, once all its lines are made."""
     upload_of(public_id).unlink(missing_ok=True)
 
 

@@ -1,4 +1,4 @@
-"""What kind of file an upload is, and the lines that another program's becomes."""
+"""File types of uploads, and the conversion of other programs' exports to lines."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from workspaces.models import User
 
 PEEK = 4096
 # Characters that the encoder reads of the importer's messages to preview a file, some 10,000 a second on a core; so
-# many of its beginning, whatever its size.
+# many of its beginning, at any size.
 READ_TIMES = 3  # each message: as a whole, and the clauses it may have
 SAMPLE, SAMPLE_BEGIN = 150_000, 50_000
 SEARCHED_AT_ONCE = 100_000  # then a chunk ends, so that it takes no longer than a job may
@@ -60,7 +60,7 @@ READERS: dict[str, Reader] = {ImportKind.CHATGPT: chatgpt, ImportKind.CLAUDE: cl
 
 @dataclass(frozen=True)
 class Entry:
-    """One conversation or statement of an upload, as lines."""
+    """A conversation or statement of an upload, as lines."""
 
     lines: list[Line]
     read_bytes: int
@@ -142,9 +142,9 @@ def prepare(imported: Import, *, samples: bool) -> Iterator[Chunk]:
 
 
 class Sampling:
-    """Which messages are searched: all, or of a file of ``size`` bytes so many that it takes half a minute.
+    """Selection of the messages to search: all, or in a file of ``size`` bytes as many as take half a minute.
 
-    What may be read grows with the file's progress, so that all of its parts have their share.
+    The limit grows with the progress in the file, so that all of its parts have their share.
     """
 
     def __init__(self, searched: Searched, size: int) -> None:
@@ -190,7 +190,7 @@ class Batch:
         return len(self.lines) >= ROWS or searched >= SEARCHED_AT_ONCE
 
     def write(self, out: BinaryIO, **read: Any) -> Chunk:
-        """Write the lines, the statements found in a message behind it, and begin anew."""
+        """Write the lines, then the statements found in messages, and empty the batch."""
         statements = dict(zip(self.searched, self._statements(), strict=True))
         records: list[Record] = []
         for place, line in enumerate(self.lines):
@@ -269,7 +269,7 @@ def _entry(kind: str, value: Any, importer: User, read_bytes: int) -> Entry:
 
 
 def _kind_in(path: Path) -> str:
-    """That of the first conversation, else of the first statement. Raises Invalid where there is neither."""
+    """Return the kind of the first conversation, else of the first statement. Raises Invalid if there is neither."""
     is_empty = True
     otherwise = ""
     with parts_of(path) as parts:

@@ -19,8 +19,8 @@ from workspaces.models.connections import Connection
 
 
 class PersonalUse(models.TextChoices):
-    """What of somebody's own an answer rests on: personal memories, files and artifacts, private chats, other
-    workspaces' chats.
+    """Personal data that an answer rests on: personal memories, files and artifacts, private chats, other workspaces'
+    chats.
     """
 
     NONE = "", "Nothing personal"
@@ -42,9 +42,7 @@ def was_reader(user: User, *, at: str, chat: str = "chat__") -> Q:
 TITLE_LENGTH = 200
 MESSAGE_LENGTH = 32_000
 ABANDONED_AFTER = timedelta(seconds=8)  # an answer whose process has not beaten for so long has lost it
-STOPPED_AFTER = timedelta(
-    seconds=3
-)  # the same where it was asked to stop, which a living process hears in 1.2 s
+STOPPED_AFTER = timedelta(seconds=3)  # also after a stop, which a living process notices in 1.2 s
 
 
 class ChatQuerySet(models.QuerySet["Chat"]):
@@ -157,19 +155,19 @@ class MessageQuerySet(models.QuerySet["Message"]):
         return self.filter(superseded_by=None)
 
     def readable_by(self, user: User) -> MessageQuerySet:
-        """Of messages in chats that this person sees, all but the personal answers written before they could read the
-        chat. Their own turns stay theirs.
+        """Filter messages of chats that this person sees: without personal answers from before they could read the
+        chat. Their own turns stay.
         """
         is_theirs = Q(personal=PersonalUse.NONE) | Q(reply_to__author=user)
         return self.filter(is_theirs | was_reader(user, at="created_at"))
 
     def marked(self) -> MessageQuerySet:
-        """Those that not every reader of the chat, or not every model, may be shown."""
+        """Filter to those that not every reader of the chat, or not every model, may see."""
         return self.filter(~Q(personal=PersonalUse.NONE) | Q(stays_here=True))
 
 
 class Message(models.Model):
-    """One message. An answer is stored empty before the model is asked and grows while it streams."""
+    """A message of a chat. An answer is stored empty before the model is called and grows while it streams."""
 
     public_id = PublicIdField(prefix="msg")
     chat = models.ForeignKey(Chat, on_delete=models.CASCADE, related_name="messages")
@@ -330,9 +328,9 @@ class Message(models.Model):
 
 
 class MessageWords(models.Model):
-    """The words of a message as they are written, with its workspace as one of them, for ``chat.chats.search``.
+    """Index of a message's words as they are written, with its workspace as one of them, for ``chat.chats.search``.
 
-    Kept by triggers: made anew when a message is stored or finished, not while an answer grows, and gone with it.
+    Triggers maintain it when a message is stored, finished or deleted, not while an answer grows.
     """
 
     message_id = models.BigIntegerField(primary_key=True)
@@ -349,10 +347,10 @@ SUMMARY_LENGTH = 1500
 
 
 class ShortTermMemory(models.Model):
-    """What a chat is about just now, for its own next turns and for other chats of those who may see it.
+    """The current subject of a chat, for its next turns and for other chats of those who may see it.
 
-    It is there once a turn was taken with memory on, has a summary once the model or a person wrote one, and is
-    over when it expires. Written by ``chat.prompting.short_term``.
+    It exists after a turn with memory on, has a summary once the model or a person wrote one, and ends when it
+    expires. Written by ``chat.prompting.short_term``.
     """
 
     chat = models.OneToOneField(Chat, on_delete=models.CASCADE, related_name="short_term")

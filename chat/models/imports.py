@@ -38,7 +38,7 @@ class ImportQuerySet(models.QuerySet["Import"]):
         return self.filter(user=user)
 
     def at_work(self) -> ImportQuerySet:
-        """Those that a background job is at, or should be."""
+        """Filter to those that a background job works on, or should."""
         return self.filter(Q(status=ImportStatus.RUNNING) | Q(status=ImportStatus.PREVIEW, checked_at=None))
 
     def expired(self, now: datetime) -> ImportQuerySet:
@@ -47,7 +47,7 @@ class ImportQuerySet(models.QuerySet["Import"]):
 
 @dataclass(frozen=True)
 class Searched:
-    """How many messages of the importer were searched for memories: of a large file a sample, for the preview."""
+    """Counts of the importer's messages searched for memories: of a large file a sample, for the preview."""
 
     messages: int = 0
     searched: int = 0
@@ -65,15 +65,15 @@ class Searched:
 
     @property
     def expected(self) -> int:
-        """How many memories all messages hold, to two figures, if the others hold as many."""
+        """Return the estimated number of memories in all messages, to two figures, extrapolated from the sample."""
         return int(float(f"{self.found * self.messages / max(1, self.searched):.2g}"))
 
 
 class Import(models.Model):
-    """Written by ``chat.exchange.import_run``. It is its uploader's alone, whoever else is in the workspace.
+    """An upload and its progress, visible to its uploader alone. Written by ``chat.exchange.import_run``.
 
-    First every line is looked at ("preview": until ``checked_at`` that goes on), then, once the person says so,
-    stored. Both go line by line through the file of lines, which for another program's export is made while looking.
+    First every line is checked ("preview": until ``checked_at`` is set), then, once the person confirms, stored. Both
+    read the file of lines in order; for another program's export that file is made while checking.
     """
 
     public_id = PublicIdField(prefix="imp")
@@ -161,7 +161,7 @@ class Import(models.Model):
 
     @property
     def progress(self) -> float:
-        """How far the look, or afterwards the storing, has come: 0 to 1."""
+        """Return the progress of the check, or afterwards of the storing: 0 to 1."""
         if self.status == ImportStatus.DONE:
             return 1.0
         if self.checked_at is None or self.sample:  # then the upload is read again to be stored
@@ -188,9 +188,7 @@ class Outcome(models.TextChoices):
 
 
 class ImportRow(models.Model):
-    """What would become of one line, and once it is stored, what did. Its text stays in the file, so that none is left
-    here.
-    """
+    """The expected outcome of a line, and once it is stored the actual one. Its text stays in the file only."""
 
     of = models.ForeignKey(Import, on_delete=models.CASCADE, related_name="rows")
     number = models.PositiveIntegerField(help_text="Of the line.")

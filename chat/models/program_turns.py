@@ -13,10 +13,10 @@ from workspaces.models.connections import Connection
 
 
 class PassingTurn(models.Model):
-    """One turn, from when it was asked until it was mined; then, without its text, the mark that it was.
+    """A turn of a program, from its request until extraction; then, without its text, the mark that it is done.
 
-    A program sends its whole conversation with every request, and again when it asks anew: by the ``fingerprint``
-    each turn is mined once. Written by ``chat.turns.program_turns``.
+    A program sends its whole conversation with every request and retry: the ``fingerprint`` makes sure that each turn
+    is extracted once. Written by ``chat.turns.program_turns``.
     """
 
     public_id = PublicIdField(prefix="turn")

@@ -35,12 +35,12 @@ class RunStatus(models.TextChoices):
 
 class RunQuerySet(models.QuerySet["Run"]):
     def visible_to(self, user: User) -> RunQuerySet:
-        """Those of the workspaces that this person is a member of; of a private chat only whose that is."""
+        """Filter to the workspaces that this person is a member of; runs of a private chat only for their own user."""
         readable = Q(is_private=False) | Q(chat=None, user=user) | Q(chat__created_by=user)
         return self.filter(readable, workspace__in=Workspace.objects.visible_to(user))
 
     def stuck(self, now: datetime) -> RunQuerySet:
-        """Those that run, though nothing of them has been done for long."""
+        """Filter to running ones without progress for long."""
         return self.filter(status=RunStatus.RUNNING, progressed_at__lt=now - STUCK)
 
 
@@ -160,7 +160,7 @@ class RunTemplateQuerySet(models.QuerySet["RunTemplate"]):
 
 
 class RunTemplate(models.Model):
-    """What a run was asked, to be asked again: everyone in the workspace can start from it."""
+    """A stored request of a run, which everyone in the workspace can start again."""
 
     public_id = PublicIdField(prefix="rtp")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="run_templates")
@@ -211,7 +211,7 @@ class RunStepStatus(models.TextChoices):
 
 
 class RunStep(models.Model):
-    """What one worker does at one time. ``lease`` counts how often it was taken up: only the last one may write."""
+    """The unit of work of one worker. ``lease`` counts how often it was claimed: only the last claim may write."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="steps")
     user = models.ForeignKey(
@@ -273,7 +273,7 @@ class RunEntry(models.Model):
 
 
 class RunEvent(models.Model):
-    """What happened, in ids and numbers: never what was said."""
+    """An event of a run, in ids and numbers, without texts."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="events")
     step = models.CharField(max_length=80, blank=True)

@@ -12,7 +12,7 @@ from workspaces.models import User, Workspace
 
 class SavedPromptQuerySet(models.QuerySet["SavedPrompt"]):
     def visible_to(self, user: User, workspace: Workspace) -> SavedPromptQuerySet:
-        """What this person may use in a workspace that they are a member of: their own, and those of all there."""
+        """Filter to what this person may use in a workspace of theirs: their own, and the workspace's."""
         return self.filter(Q(owner=user) | Q(workspace=workspace))
 
 

@@ -18,7 +18,7 @@ from workspaces.models import Membership, Role, User
 
 class ShareLinkQuerySet(models.QuerySet["ShareLink"]):
     def open(self, now: datetime) -> ShareLinkQuerySet:
-        """Those that still open something: all that can close one is asked here, each time anew."""
+        """Filter to links that still show something. Every reason to close one is checked here, each time."""
         if not settings.SHARE_LINKS:
             return self.none()
         makers = Membership.objects.filter(workspace=OuterRef("chat__workspace"), user=OuterRef("made_by"))
@@ -34,14 +34,14 @@ class ShareLinkQuerySet(models.QuerySet["ShareLink"]):
         )
 
     def visible_to(self, user: User) -> ShareLinkQuerySet:
-        """Those of chats that this person may see."""
+        """Filter to links of chats that this person may see."""
         return self.filter(chat__in=Chat.objects.visible_to(user))
 
 
 class ShareLink(models.Model):
-    """Which messages of a chat can be read by its link. Of their text it keeps nothing: what goes there is gone here.
+    """The messages of a chat that can be read by a link. It copies no text: deleted messages disappear from it.
 
-    Of the link itself only a hash is kept: nobody can read it again.
+    Only a hash of the link is stored, so that nobody can read it again.
     """
 
     public_id = PublicIdField(prefix="link")

@@ -17,7 +17,7 @@ from workspaces.models import Document, DocumentPassage
 
 
 class Mode(models.TextChoices):
-    """How an answer is made; ``chat.modes.registry`` says which of them a model can do."""
+    """Modes of answers; ``chat.modes.registry`` lists those that a model supports."""
 
     CHAT = "chat", _("Chat")
     DEEP_THINK = "deep_think", _("Think")
@@ -37,7 +37,7 @@ class StepKind(models.TextChoices):
 
 
 class StepOutcome(models.TextChoices):
-    """What a step came to. Of a check that was not made the outcome says why."""
+    """Outcomes of a step. If a check was not made, the outcome gives the reason."""
 
     PLANNED = "planned", "Planned"
     THOUGHT = "thought", "Thought"
@@ -55,7 +55,7 @@ FAILURES = (StepOutcome.STOPPED, StepOutcome.TIMEOUT, StepOutcome.ERROR)
 
 
 class Step(models.Model):
-    """What deep thinking did beside writing its answer. Of memories only the ids: their text may be forgotten."""
+    """A step of deep thinking beside the answer. It stores only ids of memories, whose text may be forgotten."""
 
     # What the reader may know of, loaded by ``chat.answers.steps``: ids of memories, titles of files by their ids.
     known: Collection[str]
@@ -124,18 +124,20 @@ class AnswerSource(models.Model):
         return f"[{self.number}] {self.document_id}:{self.passage_id}"
 
     def get_absolute_url(self) -> str:
-        """Of the document's page, open at the passage. Wants the document's workspace and the passage."""
+        """Return the address of the document's page, open at the passage. Needs the document's workspace and the
+        passage.
+        """
         ids = [self.document.workspace.public_id, self.document.public_id]
         page, at = reverse("workspaces:document", args=ids), self.passage_number
         return page if at is None else f"{page}?passage={at}#passage-{at}"
 
     @property
     def passage_number(self) -> int | None:
-        """Where it stands in the document as it is now; None where what it said was taken out."""
+        """Return its position in the current document; None if its text was removed."""
         return self.passage.number if self.passage else None
 
     @property
     def label(self) -> str:
-        """Where it stands, for people."""
+        """Return its position, for people."""
         page = gettext("page %(number)s") % {"number": self.page} if self.page else ""
         return ", ".join(filter(None, (self.document.title, page, self.heading)))

@@ -1,4 +1,4 @@
-"""What the model had done while it wrote an answer."""
+"""Tool calls that the model made while it wrote an answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ToolStatus(models.TextChoices):
 
 
 class ToolOutcome(models.TextChoices):
-    """What a call came to. Those that did nothing wrong but had to say no are failures, too."""
+    """Outcomes of a call. A refusal counts as a failure, too."""
 
     SAVED = "saved", "Saved"
     DUPLICATE = "duplicate", "Known already"
@@ -33,7 +33,7 @@ class ToolOutcome(models.TextChoices):
 
 
 class ToolCall(models.Model):
-    """What the model had done while it wrote an answer. Of memories only the ids: their text may be forgotten."""
+    """A call of a tool while an answer was written. It stores only ids of memories, whose text may be forgotten."""
 
     known: Collection[
         str

@@ -1,1 +1,1 @@
-"""How an answer is made: ``registry`` lists the modes, ``mode`` says what one is."""
+"""Modes of answers: ``mode`` is their base, ``registry`` lists them."""

@@ -64,10 +64,11 @@ class Verdict:
 
 
 def memories_beside(answer: Message, text: str, user: User, *, reach: Reach, now: datetime) -> list[Memory]:
-    """What this answer can be held against: what it was given, what its tools found, and what its own words recall.
+    """Return the memories to compare this answer with: those it was given, those its tools found, and those its own
+    words recall.
 
-    The last are what it may have missed: a question about a restaurant does not recall that its asker is vegetarian.
-    ``reach`` as for ``recall``, whatever the answer was given.
+    The last are what it may have missed: a question about a restaurant does not recall that the user is vegetarian.
+    ``reach`` as for ``recall``, independent of what the answer was given.
     """
     given = ReceiptItem.objects.filter(receipt__message_id=answer.public_id, used=True)
     ids = list(given.order_by("position").values_list("memory__public_id", flat=True))
@@ -107,7 +108,7 @@ def _portions(text: str) -> list[str]:
 def build_check(
     question: str, answer: str, memories: Sequence[Memory], capabilities: Capabilities
 ) -> tuple[list[PromptMessage], int]:
-    """What the model is asked, and with how many of the memories; 0 where not even one fits beside the answer."""
+    """Return the messages of the check, and with how many of the memories; 0 if not even one fits beside the answer."""
     room = room_beside_answer(capabilities) - tokens(prompt_text("check"))
     said = render_conversation([("user", cut_to(question, room // 4)), ("assistant", answer)], limit=None)
     room -= tokens(said)
@@ -208,7 +209,7 @@ class DeepThink(AnswerMode):
         return capabilities.can_extract
 
     def reserve(self) -> int:
-        """For the plan and what is said about it."""
+        """Return the room for the plan and its instructions."""
         return PLAN_TOKENS + max(tokens(prompt_text("plan")), tokens(prompt_text("planned"))) + 16
 
     async def answer(self, live: LiveAnswer, plan: Plan, user_pk: int) -> None:
@@ -225,7 +226,7 @@ class DeepThink(AnswerMode):
 
 
 def plan_prompt(prompt: Sequence[PromptMessage]) -> list[PromptMessage]:
-    """The turn's own prompt, which providers have cached when the answer is asked for, with the wish for a plan."""
+    """Return the turn's own prompt, which providers then have cached for the answer, with the request for a plan."""
     wish = PromptMessage("system", prompt_text("plan"), speaker=Speaker.SYSTEM)
     return [*prompt[:-1], wish, prompt[-1]]
 

@@ -1,4 +1,4 @@
-"""What a mode is: one way to make an answer, with what it needs of the model and what it leaves behind."""
+"""Base of the modes: a way to make an answer, with its requirements of the model."""
 
 from __future__ import annotations
 

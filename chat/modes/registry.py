@@ -21,14 +21,14 @@ def get_mode(name: str) -> AnswerMode:
 
 
 def modes_for(capabilities: Capabilities) -> list[AnswerMode]:
-    """Those that this model can do, the plain one first."""
+    """Return the modes that this model supports, the plain one first."""
     return [mode for mode in MODES.values() if mode.can(capabilities)]
 
 
 def require_mode(name: str, capabilities: Callable[[], Capabilities]) -> None:
-    """Raises Invalid, naming what is allowed, for a mode that there is not or that the model cannot do.
+    """Raise Invalid, naming the allowed ones, for a mode that does not exist or that the model does not support.
 
-    The model is asked for only where the mode needs something of it.
+    The capabilities are loaded only if the mode needs them.
     """
     if name == Mode.CHAT:
         return

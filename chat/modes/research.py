@@ -33,7 +33,7 @@ from memoryhub.llm.errors import ModelError
 from workspaces.access import get_workspace
 from workspaces.models import User
 
-POLL = 2.0  # seconds between looks where nothing is heard
+POLL = 2.0  # seconds between queries without a notification
 MARKS = {"done": "✓", "failed": "✗", "skipped": "-", "running": "…"}
 
 
@@ -113,8 +113,8 @@ def _start(answer_pk: int, user_pk: int) -> Run:
 
 
 def _begun(answer: Message, user: User) -> Run | None:
-    """What an earlier attempt at this answer has begun, and this one goes on with: a run whose plan was looked at, that
-    went on when the process that waited for it died, or that the person stopped. A plan that still waits is made anew.
+    """Return the run of an earlier attempt at this answer, to continue it: one with a reviewed plan, one that
+    continued when its waiting process died, or one that the person stopped. A plan that still waits is made again.
     """
     run = answer.runs.first()
     if run is not None and run.status == RunStatus.WAITING:

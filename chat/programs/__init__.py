@@ -1,1 +1,1 @@
-"""Doors for programs that have a conversation of their own: what they speak, and nothing that others decide."""
+"""Endpoints for programs that keep their own conversations: MCP, OpenAI's and Anthropic's protocols."""

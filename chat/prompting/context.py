@@ -103,7 +103,7 @@ def build_prompt(
 
 
 def history_room(capabilities: Capabilities, room: int, *, has_tools: bool) -> int:
-    """How much of ``room`` the history may take: not what tools may return, and not more than is configured."""
+    """Return how much of ``room`` the history may take: less the room for tool results, at most as configured."""
     if has_tools:
         room -= int(room_beside_answer(capabilities) * TOOLS_SHARE)
     most = settings.LLM_HISTORY_TOKENS if capabilities.history_tokens is None else capabilities.history_tokens
@@ -128,12 +128,12 @@ def _shown_within(pictures: Iterable[Picture], room: int) -> tuple[Picture, ...]
 
 
 def room_beside_answer(capabilities: Capabilities) -> int:
-    """How many tokens a prompt may have."""
+    """Return how many tokens a prompt may have."""
     return capabilities.context_tokens - answer_tokens(capabilities)
 
 
 def answer_tokens(capabilities: Capabilities) -> int:
-    """How long an answer may be."""
+    """Return how long an answer may be."""
     return settings.LLM_MAX_TOKENS if capabilities.answer_tokens is None else capabilities.answer_tokens
 
 
@@ -144,7 +144,7 @@ def tokens_of_tools(tools: Sequence[Tool]) -> int:
 def room_for_recalled(
     agent: Agent | None, capabilities: Capabilities, tools: Sequence[Tool], *, reserve: int, now: datetime
 ) -> int:
-    """How many tokens the recalled memories may have: a few long ones would be all that a small model sees."""
+    """Return how many tokens the recalled memories may have: a few long ones would fill a small model's context."""
     whole = room_beside_answer(capabilities) - reserve - tokens_of_tools(tools)
     system = system_text(agent, now=now, has_tools=bool(tools), room=whole)
     return int((whole - tokens(system)) * RECALLED_SHARE)
@@ -164,7 +164,7 @@ def system_text(agent: Agent | None, *, now: datetime, has_tools: bool, room: in
 
 
 def agent_text(agent: Agent, *, room: int) -> str:
-    """What a model is told of the assistant that it is."""
+    """Return the instructions that describe the assistant to the model."""
     about = f"Name: {escape(agent.name)}\n{escaped_lines(agent.instructions)}".rstrip()
     about = cut_to(about, int(room * INSTRUCTIONS_SHARE))
     return f"{prompt_text('agent')}\n<assistant>\n{about}\n</assistant>"
@@ -259,7 +259,7 @@ MEMORY, DOCUMENTS = ("<recalled-memories>", "<profile>"), "<documents>"
 
 
 def parts_of(messages: Sequence[Message], tools: Sequence[Tool]) -> Parts:
-    """In estimated tokens. Tools: what they are, what they were asked and what they returned."""
+    """Return the estimated tokens by part. Tools include definitions, calls and results."""
     memory = documents = asked = whole = 0
     for message in messages:
         calls = sum(tokens(call.name + call.arguments) for call in message.tool_calls)

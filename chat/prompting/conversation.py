@@ -23,10 +23,10 @@ ByMessage = dict[int, tuple[Picture, ...]]
 
 
 def pictures_of(messages: Sequence[Message], there: DocumentQuerySet, *, shows: bool) -> ByMessage:
-    """Of each of these, newest first, by its key. Those beyond ``MOST``, and all without ``shows``, are only named.
+    """Return the pictures of each message by its key, newest messages first. Beyond ``MOST``, and without ``shows``,
+    they are only named.
 
-    Whatever a message names, only what is ``there`` is looked at. No query where none names a document,
-    else two.
+    Only documents that are ``there`` are considered. No query if no message names a document, else two.
     """
     wanted = {each for message in messages for each in message.only_documents or ()}
     if not wanted:
@@ -88,8 +88,8 @@ def conversation_of(
     reach: Reach,
     shows_pictures: bool = True,
 ) -> Conversation:
-    """What is not set aside, may be ``shown``, and is not in the ``compaction`` that stands for the older part. One
-    query, and two more where messages name documents. Without ``shows_pictures`` these are only named.
+    """Return the messages that are current, may be ``shown``, and are not in the ``compaction`` that replaces the
+    older part. One query, and two more if messages name documents. Without ``shows_pictures`` these are only named.
     """
     earlier = Message.objects.filter(
         chat_id=question.chat_id, pk__lt=question.pk, pk__gt=compaction.upto_id if compaction else 0

@@ -1,4 +1,4 @@
-"""What is recalled for a question and used: the same before a turn of a chat and before a program's."""
+"""Recall for a question, with the memories used: the same for a turn of a chat and for a program's request."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Found:
 
     @property
     def more(self) -> int:
-        """How many memories an overview of everything leaves out."""
+        """Return how many memories an overview of everything leaves out."""
         return self.recall.more + len(self.recall.items) - len(self.used) if self.recall.more else 0
 
     def closing(self, page: str) -> str:

@@ -128,10 +128,10 @@ PART_LENGTH = 1000
 
 
 def excerpt_around(message: Message) -> str:
-    """Two messages before, the message, one after, a line each with who spoke. Secrets are taken out by the gate.
+    """Return two messages before, the message, and one after, a line each with its speaker. The gate removes secrets.
 
-    Nothing of a private or temporary chat, nor of a personal answer: an excerpt is shown to whoever sees the memory,
-    and is kept when the chat is not.
+    Empty for private and temporary chats and for personal answers: everyone who sees the memory sees the excerpt, and
+    it outlives the chat.
     """
     if message.chat.is_private or message.chat.is_temporary or message.personal:
         return ""

@@ -85,8 +85,8 @@ class _Turn:
 
     @property
     def readable(self) -> Q:
-        """Of memories: personal ones of others are left out, though they were shown in turns of theirs. What is
-        compared with them would tell ``by`` what they say.
+        """Filter memories: without others' personal ones, though their turns showed them, since a comparison would
+        tell ``by`` their content.
         """
         return Q(owner=None) | Q(owner=self.by, owner__isnull=False)
 
@@ -142,7 +142,7 @@ def _recalled(turn: _Turn) -> Iterator[Source]:
 
 
 def _passages(turn: _Turn) -> Iterator[Source]:
-    """Those of documents that were given to an answer."""
+    """Yield the passages of documents that were given to an answer."""
     rows = AnswerSource.objects.filter(message_id__in=turn.answers).select_related("document", "passage")
     for row in rows:
         readable = row.passage is not None and _may_read(row.document, turn.by)
@@ -152,7 +152,7 @@ def _passages(turn: _Turn) -> Iterator[Source]:
 
 
 def _pictures(turn: _Turn) -> Iterator[Source]:
-    """What a picture says is known to the model alone."""
+    """Yield a source for the pictures, whose content only the model knows."""
     named = {each for line in turn.lines for each in line.only_documents or ()}
     if named:
         rows = DocumentPicture.objects.filter(document__public_id__in=named)
@@ -161,8 +161,8 @@ def _pictures(turn: _Turn) -> Iterator[Source]:
 
 
 def _tools(turn: _Turn) -> Iterator[Source]:
-    """What tools and checks found. What the model noted or saved is its own, and was looked at then: of calls made side
-    by side one would otherwise wait for review since it resembles another.
+    """Yield what tools and checks found. What the model noted or saved was compared then: else one of several parallel
+    calls would wait for review since it resembles another.
     """
     own = (ToolOutcome.NOTED, ToolOutcome.SAVED, ToolOutcome.DUPLICATE)
     calls = list(ToolCall.objects.filter(message_id__in=turn.answers).exclude(outcome__in=own))
@@ -196,7 +196,7 @@ def _runs(turn: _Turn) -> Iterator[Source]:
 
 
 def _standing(turn: _Turn) -> Iterator[Source]:
-    """What stands in the prompt of every turn: the assistant's instructions, what this and other chats are about."""
+    """Yield what every prompt contains: the assistant's instructions, the summaries of this and other chats."""
     chat = Chat.objects.select_related("agent", "workspace").get(pk=turn.last.chat_id)
     if chat.agent is not None:
         yield Source(Speaker.ASSISTANT, chat.agent.instructions, chat.agent.public_id)
@@ -222,7 +222,7 @@ ROUTES: tuple[Callable[[_Turn], Iterable[Source]], ...] = (
 
 
 def _of_runs(pks: Sequence[int], by: User | None) -> Iterator[Source]:
-    """What the steps of runs were shown by tools, and what they handed to one another."""
+    """Yield what tools showed to the steps of runs, and what the steps passed to each other."""
     if not pks:
         return
     runs = list(Run.objects.filter(pk__in=pks).prefetch_related("entries"))
@@ -311,7 +311,7 @@ def _texts_of(value: Any) -> str:
 
 @dataclass
 class RestsOn:
-    """As it is stored with the answer (``Message``). Whatever is added, nothing is taken away."""
+    """Sources of an answer as they are stored with it (``Message``). They are only added to, never removed."""
 
     other_chats: list[str] = field(default_factory=list)
     personal: str = PersonalUse.NONE
@@ -356,7 +356,7 @@ class RestsOn:
 
 
 def note_tool_call(call: ToolCall, *, stays_here: bool) -> None:
-    """Mark the answer by what a finished call was told. No query where that is nothing of the kind."""
+    """Mark the answer by the result of a finished call. No query if that is neither personal nor local."""
     found = RestsOn()
     if call.memory_ids:
         place = Chat.objects.values_list("workspace_id", flat=True).get(messages=call.message_id)
@@ -366,7 +366,7 @@ def note_tool_call(call: ToolCall, *, stays_here: bool) -> None:
 
 
 def mark(answer_pk: int, found: RestsOn) -> None:
-    """Add to what is stored with an answer. It stays marked, whatever becomes of what it was given."""
+    """Add to the sources stored with an answer. It stays marked even if the sources are deleted."""
     answer = Message.objects.filter(pk=answer_pk)
     if found.personal == PersonalUse.HELD:
         answer.update(personal=PersonalUse.HELD)

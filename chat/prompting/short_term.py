@@ -140,9 +140,10 @@ RECALLING = re.compile(
 
 @dataclass(frozen=True)
 class ShortTerm:
-    """What a turn is shown: items in the person's role before the question, and a directive of lower priority.
+    """The short-term part of a prompt: items in the user's role before the question, and a directive of lower
+    priority.
 
-    ``own`` and ``others`` are the rows that the items tell of: of this chat and of other ones.
+    ``own`` and ``others`` are the rows behind the items: of this chat and of other ones.
     """
 
     items: tuple[PromptMessage, ...] = ()
@@ -238,7 +239,7 @@ def _people_of(rows: Sequence[ShortTermMemory], user: User) -> dict[int, str]:
 
 
 def _line(row: ShortTermMemory, longest: int, now: datetime, people: Mapping[int, str]) -> str:
-    """One chat on one line: title, age, and what it is about in at most ``longest`` characters."""
+    """Return a chat as a line: title, age, and its subject in at most ``longest`` characters."""
     said = ((who if not by else people.get(by[0], named(None)), text) for who, text, *by in row.last_said)
     about = cut_at_word(row.summary, longest) or " / ".join(f"{who}: {text}" for who, text in said)
     return f"- {escape(row.chat.title or 'Untitled')} ({_age(row.touched_at, now)}): {escape(about)}"
@@ -272,9 +273,9 @@ def touch(answer: Message, *, now: datetime) -> None:
 
 
 def retell(chat: Chat, *, now: datetime) -> None:
-    """The conversation goes another way: no other chat is told any more what was set aside. Never raises.
+    """Remove replaced messages from what other chats are shown of this one, after an edit. Never raises.
 
-    A summary that the model wrote there goes; one that a person wrote stays.
+    A summary by the model goes; one that a person wrote stays.
     """
     try:
         with transaction.atomic():
@@ -298,7 +299,7 @@ def retell(chat: Chat, *, now: datetime) -> None:
 
 
 def _mark(row: ShortTermMemory, answer: Message) -> None:
-    """What is personal in an answer is so in what its chat tells of it."""
+    """Mark the chat's summary as personal if the answer is."""
     if answer.personal:
         row.personal_at = min(row.personal_at or answer.created_at, answer.created_at)
     row.stays_here = row.stays_here or answer.stays_here

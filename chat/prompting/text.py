@@ -29,7 +29,7 @@ def prompt_text(name: str) -> str:
 
 
 def loop_length(text: str) -> int:
-    """How many characters at the end of a text only repeat what stands before them; 0 where it does not loop.
+    """Return how many characters at the end of a text only repeat the ones before; 0 if it does not loop.
 
     A loop is the same 16 to 300 characters three times in a row, with some word in them.
     """

@@ -76,7 +76,7 @@ def _inline(state: StateInline, silent: bool) -> bool:
 
 
 def _end_of(source: str, begin: int, limit: int, mark: str) -> int | None:
-    """Where the closing mark stands; None: what begins here is no formula."""
+    """Return the position of the closing mark; None if the text is no formula."""
     start = begin + len(mark)
     limit = min(limit, start + MOST)
     end = source.find(PAIRS[mark], start, limit)
@@ -93,7 +93,7 @@ def _end_of(source: str, begin: int, limit: int, mark: str) -> int | None:
 
 
 def _block(state: StateBlock, line: int, end: int, silent: bool) -> bool:
-    """One that has its lines to itself. The last of a text may still be without its end: it is being written."""
+    """Add a formula that has its lines to itself. The last one may lack its end, while it is being written."""
     begin = state.bMarks[line] + state.tShift[line]
     mark = state.src[begin : begin + 2]
     if mark not in ("$$", "\\[") or state.is_code_block(line):

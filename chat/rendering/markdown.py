@@ -35,7 +35,7 @@ _AFTER = ".,;:!?'*_~\u2019\u201d\u2026\u00bb"  # ends the sentence, not the addr
 
 
 def with_addresses(tokens: Sequence[Token]) -> list[Token]:
-    """These tokens of a line, with links for the addresses in its text; text within a link is the link's."""
+    """Return these tokens of a line, with links for the addresses in its text; text within a link stays as it is."""
     made: list[Token] = []
     depth = 0
     for token in tokens:
@@ -75,7 +75,7 @@ def _text(content: str) -> Token:
     return Token("text", "", 0, content=content)
 
 
-RENDERER = 4  # counts up with every change of what a text is rendered to: what was kept of it is made anew
+RENDERER = 4  # counts up with every change of the output: stored HTML is rendered again
 TAGS = {
     *(
         "p",
@@ -157,7 +157,7 @@ def _count_inline(state: StateInline, silent: bool) -> bool:
 
 class _Inline(ParserInline):
     def skipToken(self, state: StateInline) -> None:
-        """What is looked over for the end of a link's label counts, too: brackets make that over and over again."""
+        """Count tokens skipped in search of the end of a link's label, which brackets repeat many times."""
         state.env["budget"].spend(1)
         super().skipToken(state)
 
@@ -212,7 +212,7 @@ def render_markdown(text: str, budget: Budget) -> SafeString:
 
 
 def parsed(text: str, budget: Budget, env: dict[str, Any] | None = None) -> list[Token]:
-    """What a text is made of. Raises TooHeavy."""
+    """Return the tokens of a text. Raises TooHeavy."""
     budget.spend(len(text) // SOURCE_A_STEP + sum(text.count(sign) * cost for sign, cost in SIGNS.items()))
     env = {} if env is None else env
     env |= {"budget": budget, "made": 0}

@@ -51,13 +51,15 @@ def keep_html(message_ids: Iterable[int]) -> int:
         answer = Message.objects.filter(pk=key, role=MessageRole.ASSISTANT).first()
         if answer is not None and not _is_kept(answer) and answer.status != MessageStatus.STREAMING:
             set_html(answer)
-            # Should the content change meanwhile, the mark of what this was made of gives it away.
+            # If the content changes in the meantime, the mark no longer matches.
             made += Message.objects.filter(pk=key).update(html=answer.html, html_of=answer.html_of)
     return made
 
 
 def show(answers: Sequence[Message]) -> dict[int, Shown]:
-    """How these look on one page, by key. Queues a job if any of them has no HTML yet; those at the end come first."""
+    """Return the HTML of these answers on one page by key. Queues a job if any has none stored; the last ones are
+    rendered first.
+    """
     budget, shown, late = Budget(PAGE_STEPS), {}, []
     for answer in reversed(answers):
         if _is_kept(answer) or not answer.content:
@@ -98,7 +100,7 @@ def _is_kept(answer: Message) -> bool:
 
 
 def _mark(text: str) -> str:
-    """Of what HTML was made, and by which renderer."""
+    """Return the mark of the text and of the renderer that the HTML was made with."""
     return hashlib.blake2b(f"{RENDERER}:{text}".encode(), digest_size=16).hexdigest()
 
 
@@ -111,7 +113,7 @@ _ALT = re.compile(r'\balt="([^"]*)"')
 
 
 def without_own_links(html: SafeString, host: str) -> SafeString:
-    """``html``, which is sanitised, with links to elsewhere alone. ``host``: this MemoryHub's, as it was asked for."""
+    """Return ``html``, which is sanitised, with external links only. ``host``: this MemoryHub's, from the request."""
     own = _host_of(f"//{host}")
     outside = _LINK.sub(lambda found: found[0] if _leads_out(found[1], own) else found[2], html)
     return mark_safe(_IMAGE.sub(_name, outside))  # noqa: S308  sanitised when it was made; names are escaped

@@ -59,7 +59,7 @@ class Budget:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def spend(self, tokens_in: int, tokens_out: int) -> None:
-        """One reply of the model."""
+        """Count a reply of the model."""
         with self._lock:
             self.used = self.used.more(tokens_in, tokens_out)
 
@@ -69,7 +69,7 @@ class Budget:
 
     @property
     def what_is_spent(self) -> str:
-        """Which part of the budget is used up, in a word; empty while something of each is left."""
+        """Return the name of the limit that is used up; empty while something of each is left."""
         if self.used.tokens >= self.limits.tokens:
             return "tokens"
         if self.used.rounds >= self.limits.rounds:
@@ -118,7 +118,7 @@ def expected(
 
 
 def _seen(runs: RunQuerySet) -> list[tuple[Usage, int]]:
-    """What each took, and in how many steps."""
+    """Return usage and number of steps of each run."""
     newest = runs.annotate(number=Count("steps")).order_by("-pk")[:LOOKED_AT]
     return [
         (Usage(run.tokens_in, tokens_out=run.tokens_out), run.number)

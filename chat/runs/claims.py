@@ -16,11 +16,11 @@ from memoryhub.database.queries import Ready
 from memoryhub.llm.metering import Meter, Metered
 from workspaces.spending.bill import Account, Bill, put
 
-STALE = timedelta(seconds=30)  # after which whoever did a step is taken for dead
+STALE = timedelta(seconds=30)  # without a heartbeat, after which a worker counts as dead
 
 
 def takeable(now: datetime) -> QuerySet[RunStep]:
-    """What nobody does: ready, or in the hands of somebody who gives no sign of life."""
+    """Filter to steps that can be claimed: ready ones, and those of a worker without a heartbeat."""
     return _takeable(now, now - STALE)
 
 
@@ -98,8 +98,8 @@ def _by_turn(people: list[int], now: datetime) -> list[int]:
 
 
 class ClaimedStep:
-    """What it spends and writes and what happens in it is kept with its next sign of life, or with its end, in one
-    transaction.
+    """A step that this worker has claimed. Its usage, entries and events are stored with its next heartbeat, or with
+    its end, in one transaction.
     """
 
     def __init__(self, step: RunStep) -> None:
@@ -118,13 +118,13 @@ class ClaimedStep:
         self.happened.append(event)
 
     def save(self) -> None:
-        """How far it is, with what it took."""
+        """Store progress and usage."""
         self.beat(transcript=self.log.as_json(), rounds=self.log.rounds, attempts=0)
 
     def beat(self, **values: Any) -> None:
         """A sign of life. Raises Lost where somebody else has the step, Stopped where the run is."""
         with transaction.atomic():
-            # First: whoever settles a step locks the run's row before the step's, too. The ledger's comes last.
+            # First: the end of a step locks the run's row before the step's, too. The ledger's comes last.
             status = self.budget.keep(self.bill() if values else None)
             self._change(beat_at=timezone.now(), **values)
             self.memory.keep()
@@ -136,7 +136,7 @@ class ClaimedStep:
             raise Stopped
 
     def bill(self) -> Bill | None:
-        """What the replies took and cost that are not written down yet."""
+        """Return usage and cost of the replies that are not stored yet."""
         total = self.meter.total()
         return Bill.of(total, self.account.rate) if self.account and total.usage.calls else None
 
@@ -149,13 +149,13 @@ class ClaimedStep:
         return total
 
     def forget(self, written: Metered | None) -> None:
-        """What is committed is not counted again."""
+        """Subtract what is committed, so that it is not counted again."""
         if written is not None:
             self.meter.forget(written)
 
     def end(self, run: Run, **values: Any) -> None:
-        """Its last change, under the lock of the run's row, which the caller saves; what happened is told by them, and
-        counted.
+        """Store the last change, under the lock of the run's row, which the caller saves; the caller also publishes
+        and counts the events.
         """
         # What tools had found is needed no more.
         self._change(**values, rounds=self.log.rounds, transcript={})

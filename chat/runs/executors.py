@@ -25,7 +25,7 @@ States = MutableMapping[str, State]
 
 @dataclass(frozen=True)
 class Unit:
-    """What one worker does at one time: a step, one item of a step, a teammate's task. Its id is its step's."""
+    """The work of one worker at one time: a step, one item of a step, or a teammate's task. Its id is its step's."""
 
     step: PlannedStep
     task_id: str
@@ -41,12 +41,12 @@ class Unit:
 
 
 class Executor(Protocol):
-    """A state machine: whoever drives it asks what is ready, says what is begun, and what came of it. Everything it
-    knows lies in the run's memory and in its states, so another process goes on where one was.
+    """A state machine: its driver gets the units that are ready, and reports their start and outcome. Its data is in
+    the run's memory and in its states, so another process can continue.
     """
 
     def ready(self) -> list[Unit]:
-        """What can begin now, without what is running."""
+        """Return the units that can begin now, without running ones."""
         ...
 
     def begin(self, unit: Unit) -> None: ...
@@ -64,7 +64,7 @@ ITEMS_AT_ONCE = 4  # of one step
 def seed_inputs(
     memory: AgentMemory, inputs: Mapping[str, Any], *, source: str = "", prefix: str = ""
 ) -> None:
-    """What the caller brings, as ``input:`` entries."""
+    """Add the caller's inputs as ``input:`` entries."""
     for name, value in inputs.items():
         memory.set(
             memory_keys.input(prefix + name),
@@ -265,7 +265,7 @@ class ParallelTaskExecutor:
         return all(self.task_states.get(task.id) in ends for task in self.plan.tasks)
 
     def final_result(self) -> Any:
-        """Of the last task; None where it has none."""
+        """Return the result of the last task; None if it has none."""
         return self.task_result(self.plan.tasks[-1].id)
 
     def all_results(self) -> list[MemoryEntry]:

@@ -1,8 +1,8 @@
-"""What somebody forgets for good, taken out of what runs keep: their entries, what a step was told, plans and boards.
+"""Removal of forgotten memories from the data of runs: entries, transcripts, plans and boards.
 
-All of one's own runs; an owner's workspaces' others only of what their members could read anyway. Else who writes a
-guess into a run of their own would learn from it who forgets such a thing, and who saves words of others' runs as a
-memory and forgets it would take them from there.
+All of the person's own runs; of others in an owner's workspaces only what members could read anyway. Otherwise a
+person could write a guess into their run and learn from it who forgets such a memory, or save and forget texts of
+others' runs to remove them there.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SAID = {
 
 
 def forget_in_runs(wanted: Wanted, by: User) -> Counts:
-    """How many places changed. What the person asked a run for stays, as what is said in chats does."""
+    """Return how many places changed. The person's request for a run stays, as messages in chats do."""
     removed = _forget_in(Run.objects.filter(user=by), RunTemplate.objects.filter(user=by), wanted.texts)
     for workspace, texts in wanted.shared.items():
         owned = Membership.objects.filter(user=by, role=Role.OWNER).values("workspace")
@@ -81,14 +81,16 @@ def _in_entries(rows: QuerySet[RunEntry], texts: Sequence[str], holds: re.Patter
         if holds.search(row.key.partition(":")[2]):
             row.key = f"{row.key.partition(':')[0]}:{GONE}{row.pk}"
         if before != (row.json, row.title, row.description, row.key):
-            row.version += 1  # whoever works on the run reads it anew
+            row.version += 1  # workers on the run load it again
             row.save()
             number += 1
     return number
 
 
 def _in_steps(rows: QuerySet[RunStep], texts: Sequence[str], holds: re.Pattern[str]) -> None:
-    """Whoever does such a step has the text in their hands: it is taken from them, and done from what is left."""
+    """Remove the text from transcripts. A worker that has such a step loses its claim, and the step is repeated from
+    the rest.
+    """
     for step in _saying(rows, ("transcript", "unit"), texts).select_for_update(of=("self",)):
         step.transcript = _without(step.transcript, holds, only=SAID)
         step.unit = _without(step.unit, holds, only=SAID)
@@ -140,7 +142,7 @@ R = TypeVar("R", bound=Model)
 
 
 def _saying(rows: QuerySet[R], columns: Sequence[str], texts: Sequence[str]) -> QuerySet[R]:
-    """Those of the rows that may hold one of the texts in one of these columns."""
+    """Filter to rows that may contain one of the texts in one of these columns."""
     wanted = Q(pk__in=[])
     for column in columns:
         wanted |= reduce(or_, (Q(**{f"{column}_text__icontains": text}) for text in texts))

@@ -1,5 +1,5 @@
-"""What the tasks, steps, teammates and tools of one run know of each other: a map of keys to JSON values, and nothing
-else passes between them. Pure: who wants it kept listens to it.
+"""Memory of a run: a map of keys to JSON values, the only data that its tasks, steps, teammates and tools share. Pure:
+a listener can store the changes.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class MemoryEntry:
 
 
 class Head(Protocol):
-    """What an entry is, without its value."""
+    """An entry without its value."""
 
     @property
     def key(self) -> str: ...
@@ -165,7 +165,7 @@ class AgentMemory:
         return None if entry is None else entry.value
 
     def titles(self, keys: Collection[str]) -> dict[str, str]:
-        """Those of the keys that are there, with their titles."""
+        """Return the titles of those keys that exist."""
         return {key: entry.title or "" for key in keys if (entry := self.get(key))}
 
     def has(self, key: str) -> bool:
@@ -184,7 +184,7 @@ class AgentMemory:
         key_prefix: str = "",
         sources: Iterable[str] | None = None,
     ) -> list[MemoryEntry]:
-        """Those that every filter given lets through. An entry without a source comes from none of ``sources``."""
+        """Return the entries that match all given filters. An entry without a source matches no ``sources``."""
         kinds = None if kind is None else {kind} if isinstance(kind, str) else set(kind)
         named = None if keys is None else set(keys)
         origins = None if sources is None else set(sources)
@@ -200,7 +200,7 @@ class AgentMemory:
     def newest(
         self, most: int, *, kind: Iterable[str] | None, key_prefix: str, sources: Iterable[str] | None
     ) -> tuple[int, Sequence[Head]]:
-        """How many these filters let through, and the newest of them, oldest first."""
+        """Return how many entries match, and the newest of them, oldest first."""
         found = self.list(kind=kind, key_prefix=key_prefix, sources=sources)
         found.sort(key=lambda entry: entry.created_at)
         return len(found), found[-most:]

@@ -205,7 +205,7 @@ def read_entries(memory: AgentMemory, asked: ToRead, room: int = LONGEST_RESULT)
 
 
 def _page(answer: dict[str, Any], entry: MemoryEntry, asked: ToRead, room: int) -> str:
-    """The piece of a value's JSON text that was asked for, or as much of it as fits."""
+    """Return the requested piece of a value's JSON text, or as much of it as fits."""
     text, length = entry.json[asked.offset :], min(asked.length or room, room)
     while True:
         piece = text[:length]

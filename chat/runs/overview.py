@@ -26,7 +26,7 @@ from workspaces.access import get_workspace
 from workspaces.models import Document, DocumentPassage, User, Workspace
 from workspaces.policy import Reach, in_reach
 
-POLL = 2.0  # seconds between looks where nothing is heard
+POLL = 2.0  # seconds between queries without a notification
 OVERLAP = 100  # events looked at again: two of them may be stored in another order than they were numbered
 MOST_AT_ONCE = 500
 
@@ -74,7 +74,7 @@ def tasks_for_people(run: Run) -> list[dict[str, Any]]:
 
 
 def title_shown(title: str) -> str:
-    """One that no plan gave, in the language of who looks; any other as it was given."""
+    """Return a default title in the reader's language; any other as it is."""
     return _(title) if title in (WHOLE, PLAN) else title
 
 
@@ -83,7 +83,7 @@ def planning_of(run: Run) -> RunStep | None:
 
 
 def result_of(run: Run) -> Any:
-    """Of its last task; None until that is done."""
+    """Return the result of the last task; None until it is done."""
     last = run.tasks.last()
     if last is None:
         return None
@@ -171,7 +171,7 @@ def with_sources(run: Run, text: str, reader: User) -> str:
 
 
 def _links(run: Run, sources: set[str], reader: User) -> dict[str, str]:
-    """Where each of them is opened, as far as this reader may."""
+    """Return the address of each source, as far as this reader may open it."""
     found = {source: source for source in sources if source in set(run.web_urls)}
     ids = {source.partition("#")[0] for source in sources}
     here = {"workspace": run.workspace_id, "public_id__in": ids}

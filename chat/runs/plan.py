@@ -66,7 +66,7 @@ class TaskPlan:
     members: tuple[Teammate, ...] = field(default=())
 
     def as_json(self) -> dict[str, Any]:
-        """What ``read_plan`` reads."""
+        """Return the plan as ``read_plan`` reads it."""
         plain: dict[str, Any] = json.loads(as_json_text(asdict(self)))
         return plain
 

@@ -135,9 +135,8 @@ def go_on(
     now: datetime,
     in_lane: bool = False,
 ) -> RunStep | None:
-    """Put up what can be done next, or end the run where nothing is left. Within ``alone``. ``in_lane``: the caller
-    looks for another step right after, so that one alone needs no ticket; it is given the first one where nothing else
-    waits, whose turn it would be.
+    """Make the next units ready, or end the run if none is left. Within ``alone``. ``in_lane``: the caller takes
+    another step right after, so that a single one needs no queued job; it is returned if no other run waits.
     """
     executor = executor or executor_of(run, StoredMemory(run_pk=run.pk, waits=True))
     shown, ready = (run.states.get("tasks"), run.board), executor.ready()
@@ -164,7 +163,7 @@ def go_on(
 
 
 def stop(run: Run, why: str, *, now: datetime) -> None:
-    """What is being done hears of it within seconds, and is kept as it stands. Within ``alone``."""
+    """Stop the run. Running steps notice it within seconds, and are stored as they are. Within ``alone``."""
     run.status, run.error = RunStatus.STOPPED, why[:300]
     run.save(update_fields=["status", "error"])
     note(run, "run", {"status": run.status}, now=now)
@@ -180,7 +179,7 @@ def halt(run_pk: int, why: str, *, now: datetime) -> None:
 
 
 def halt_all_of(user: User, now: datetime) -> None:
-    """Of somebody whose account is closed: nothing works in their name any more."""
+    """Stop all runs of a person whose account is closed."""
     theirs = Run.objects.filter(user=user, status__in=[RunStatus.RUNNING, RunStatus.WAITING])
     for run in theirs.order_by("pk").values_list("pk", flat=True):
         halt(run, ACCOUNT_CLOSED, now=now)
@@ -255,7 +254,7 @@ def _end(run: Run, status: str, error: str, *, now: datetime) -> None:
 
 
 def _tell(run: Run, now: datetime) -> None:
-    """Of research in a chat the answer tells."""
+    """Notify the user, unless the run is research in a chat, whose answer notifies."""
     if run.answer_id is None:
         url = reverse("chat:run", args=[run.workspace.public_id, run.public_id])
         tell_done(run.user, "run", url, took=(now - run.created_at).total_seconds())
@@ -281,6 +280,6 @@ def _show_tasks(run: Run, plan: TaskPlan) -> None:
 
 
 def hurry() -> None:
-    """A ticket for a worker to look for what can be done. They are all the same, and one too many does nothing."""
+    """Queue a job that looks for ready steps. All such jobs are the same, and one too many does nothing."""
     job = {"task_name": "runs", "timeout": TICKET_SECONDS}
     transaction.on_commit(lambda: async_task("chat.tasks.work_on_runs", **job))

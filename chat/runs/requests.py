@@ -51,9 +51,7 @@ class RunRequest:
     chat_id: int | None = None  # of an answer its chat; of a copy the one of the run that it is made of
     memory: Sequence[MemoryEntry] = ()
     web_urls: Sequence[str] = ()  # of the run whose results it builds on: it was on the web by them
-    held_personal: bool = (
-        False  # that run was told of something personal: this one is its person's alone as well
-    )
+    held_personal: bool = False  # that run used personal data: this one is visible to its user alone as well
 
 
 def checked(wanted: RunRequest, tools: Sequence[str]) -> tuple[TaskPlan | None, Limits]:
@@ -185,7 +183,7 @@ def get_template(workspace: Workspace, public_id: str, *, by: User) -> RunTempla
 def wanted_of(
     template: RunTemplate, *, objective: str, inputs: Mapping[str, Any], reviews_plan: bool
 ) -> RunRequest:
-    """What a run started from it is asked; ``objective``: in place of its own, unless empty."""
+    """Return the request of a run from a template; ``objective`` replaces its own, unless empty."""
     return RunRequest(
         objective or template.objective,
         template.mode,

@@ -22,7 +22,7 @@ _LISTED = {"anyOf"}
 
 
 def why_bad_schema(schema: object) -> str:
-    """What is wrong with a schema, for who wrote it; empty where it can be used."""
+    """Return the error of a schema, for its author; empty if it is valid."""
     try:
         if len(as_json_text(schema)) > LONGEST_SCHEMA:
             return f"may have at most {LONGEST_SCHEMA:,} characters"
@@ -79,6 +79,6 @@ def fitted(value: Any, schema: Any) -> Any:
 
 
 def troubles_with(value: object, schema: Mapping[str, Any]) -> str:
-    """Where a value does not fit, in one line for the model; empty where it does."""
+    """Return in one line, for the model, where a value does not match; empty if it does."""
     errors = sorted(jsonschema.Draft202012Validator(schema).iter_errors(value), key=lambda e: e.json_path)
     return "; ".join(f"{error.json_path}: {error.message[:200]}" for error in errors[:MOST_TROUBLES])

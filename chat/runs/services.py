@@ -103,7 +103,9 @@ def get_run(user: User, workspace: Workspace, public_id: str) -> Run:
 
 
 def stop_run(run: Run, *, by: User, now: datetime) -> Run:
-    """What is being done hears of it within seconds, and is kept as it stands. Raises Conflict where nothing runs."""
+    """Stop a run. Running steps notice it within seconds, and are stored as they are. Raises Conflict if it does not
+    run.
+    """
     require_hand(run, by)
     with _locked(run) as locked:
         if locked.status not in (RunStatus.RUNNING, RunStatus.WAITING):
@@ -115,8 +117,8 @@ def stop_run(run: Run, *, by: User, now: datetime) -> Run:
 def resume_run(
     run: Run, *, by: User, now: datetime, plan: object = None, budget: Mapping[str, int] | None = None
 ) -> Run:
-    """Go on with a stopped run, or with one whose plan was waited for, which may come back changed. The minutes count
-    anew. Raises Conflict, Invalid.
+    """Continue a stopped run, or one whose plan waits, which may have been changed. The minutes start again at zero.
+    Raises Conflict, Invalid.
     """
     require_hand(run, by)
     with _locked(run) as locked:
@@ -168,7 +170,7 @@ def require_hand(run: Run, by: User) -> None:
 
 
 def _needed(run: Run, user: User) -> Role:
-    """Whoever started it, as long as they may write, and the workspace's owners."""
+    """Return the role needed to change the run: the user who started it needs to be an editor, others an owner."""
     return Role.EDITOR if run.user_id == user.pk else Role.OWNER
 
 

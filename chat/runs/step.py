@@ -1,8 +1,8 @@
-"""One step of a run: prompt, model and tools in turn, until it finishes or has used its rounds.
+"""Step of a run: prompt, model and tools in turn, until it finishes or has used its rounds.
 
 Messages are stored in a transcript. A step that is started again continues after the last stored one: the model is not
-asked twice for the same reply, and no call is repeated whose result is stored. A caller's instructions come before the
-contract in the prompt and never replace it.
+called twice for the same reply, and no call is repeated whose result is stored. A caller's instructions come before
+the contract in the prompt and never replace it.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _arguments(text: str) -> dict[str, Any] | list[Any]:
     return given if isinstance(given, dict | list) else {}
 
 
-RETRIES = 3  # times that a finish which does not fit is told back
+RETRIES = 3  # corrections of a result that does not match its schema
 MOST_CALLS = 8  # of one round
 LEAST_RESULT = 200  # tokens of a tool's result that are passed on however little room there is
 LONGEST_PLAIN = 60_000  # characters of a result in plain text
@@ -163,8 +163,8 @@ def _nobody(kind: str, data: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class StepContext:
-    """What a step works with. ``room``: tokens that a prompt may have; ``emit`` hears what is done, never what is said.
-    ``in_team``, and ``preamble``, what the caller says first; neither takes the contract's place.
+    """The environment of a step. ``room``: tokens that a prompt may have; ``emit`` receives events, never texts.
+    ``in_team``, and the caller's ``preamble``, are added to the contract and replace no part of it.
     """
 
     memory: AgentMemory
@@ -264,8 +264,8 @@ class StepExecutor:
         return said > CONCLUDE_AT * self.context.room or self.context.budget.is_nearly_spent
 
     def _read(self, prompt: list[Message]) -> Outcome | None:
-        """Do what the last reply asks for, as far as that is not done. One in words alone ends a step without a schema,
-        and is told back in one with. What ends the step is kept with its end, anything else before it is done.
+        """Execute the last reply, as far as that is not done. A reply in plain text ends a step without a schema; with
+        a schema the model has to give the result again. Everything but the end is stored before it is done.
         """
         last = self.transcript.messages[-1] if self.transcript.messages else None
         if last is not None and last.role == "assistant":
@@ -294,7 +294,7 @@ class StepExecutor:
         return None
 
     def _tokens_for_result(self, prompt: Sequence[Message]) -> int:
-        """How many tokens of a tool's result still fit beside what was said."""
+        """Return how many tokens of a tool's result still fit beside the messages."""
         used = sum(tokens(message.content) for message in [*prompt, *self.transcript.messages])
         return max(LEAST_RESULT, self.context.room - used)
 
@@ -319,7 +319,7 @@ class StepExecutor:
         return None
 
     def _made(self, call: ToolCall) -> str:
-        """What a call came to; a failure is a sentence that the model can act on."""
+        """Return the result of a call; a failure is a sentence that the model can act on."""
         if self.transcript.concluding:
             return ONLY_FINISH
         tool = self.tools.get(call.name)

@@ -33,7 +33,7 @@ def run_channel(run_id: str) -> str:
 
 
 def note(run: Run, kind: str, data: dict[str, Any], *, step: str = "", now: datetime) -> None:
-    """Something that happened, for the log and whoever watches. Ids and numbers, no text of anybody's."""
+    """Record an event, for the log and its followers. Ids and numbers, no texts."""
     note_all(run, [RunEvent(run_id=run.pk, step=step, kind=kind, data=data, at=now)])
 
 
@@ -127,7 +127,7 @@ class StoredMemory(AgentMemory):
         return RunEntry.objects.filter(run_id=self.run_pk).count()
 
     def clear(self, *, kind: MemoryKind | str | Iterable[str] | None = None, key_prefix: str = "") -> int:
-        """Of the rows, whoever wrote them."""
+        """Delete rows, of any writer."""
         gone = [entry.key for entry in self.list(kind=kind, key_prefix=key_prefix)]
         RunEntry.objects.filter(run_id=self.run_pk, key__in=gone).delete()
         with self._lock:
@@ -137,7 +137,7 @@ class StoredMemory(AgentMemory):
         return len(gone)
 
     def keep(self) -> None:
-        """What waits, in one statement. Within the transaction that says whose it is."""
+        """Store the pending entries in one statement. Within the transaction that they belong to."""
         waiting, self._waiting = self._waiting, {}
         self._versions |= _keep(self.run_pk, waiting.values())
 
@@ -186,7 +186,7 @@ RETURNING key, version
 
 
 def _keep(run_pk: int, entries: Collection[MemoryEntry]) -> dict[str, int]:
-    """Insert or overwrite, whoever else does; the versions that are stored now."""
+    """Insert or overwrite entries, also against concurrent writers, and return the stored versions."""
     if not entries:
         return {}
     rows = [
@@ -242,7 +242,7 @@ class StoredBudget(Budget):
         self._not_kept = self._not_kept.more(tokens_in, tokens_out)
 
     def count_in(self, run: Run, bill: Bill | None) -> None:
-        """What was spent since the last time, in the run's row that the caller has locked and saves."""
+        """Add the new usage to the run's row, which the caller has locked and saves."""
         spent, cost = self._taken(bill)
         self._not_kept = Used()
         run.rounds += spent.rounds

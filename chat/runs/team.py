@@ -101,7 +101,7 @@ class TaskBoard:
         self._listeners.append(listener)
 
     def claimable(self, member: str) -> list[BoardTask]:
-        """What this teammate may take up now, first what was put up first."""
+        """Return the tasks that this teammate may claim now, the oldest first."""
         return [
             task
             for task in self.tasks.values()
@@ -162,7 +162,7 @@ class TaskBoard:
         self._tell(BoardEvent("message_sent"))
 
     def read(self, member: str) -> list[TeamMessage]:
-        """What was said to this teammate, or to all by another."""
+        """Return the messages to this teammate, or to all by another."""
         return [
             said for said in self.messages if said.to == member or (not said.to and said.sender != member)
         ]
@@ -217,7 +217,7 @@ class TeamExecutor:
             yield self.board
 
     def ready(self) -> list[Unit]:
-        """One task for each teammate who has none, none of them twice."""
+        """Return one task for each teammate without one, each task only once."""
         with self._lock:
             busy = {task.member for task in self.board.tasks.values() if task.state == TaskState.WORKING}
             found, taken = list[Unit](), set[str]()
@@ -255,7 +255,7 @@ class TeamExecutor:
         return all(task.state == TaskState.DONE for task in self.board.tasks.values())
 
     def final_result(self) -> Any:
-        """Of the task that was put up last."""
+        """Return the result of the newest task."""
         return self.memory.get_value(memory_keys.task(next(reversed(self.board.tasks))))
 
     def _unit(self, task_id: str, member: str) -> Unit:
@@ -310,7 +310,7 @@ class ToRelease(Arguments):
 
 
 def team_tools(me: str, names: Sequence[str], opened: Opened) -> tuple[StepTool, ...]:
-    """Who calls is told apart by the tool, not by what the model says of itself."""
+    """Return the tools of one teammate. The tool identifies the caller, not the model's own words."""
 
     def show(asked: Nothing, key: str) -> str:
         with opened() as board:

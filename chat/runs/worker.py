@@ -103,8 +103,8 @@ class Yielded(Exception):
 
 
 def do(step: RunStep, *, ends: float) -> RunStep | None:
-    """One step, just taken, to its end, or as far as it comes until ``ends`` on the clock. Never raises. Returns the
-    next one where that is in the caller's hands by now.
+    """Run a claimed step to its end, or until ``ends`` on the clock. Never raises. Returns the next step if this
+    worker has claimed it by then.
     """
     held = ClaimedStep(step)
     try:
@@ -207,7 +207,7 @@ def _why_no_plan(result: Any) -> str:
 
 
 def _count_rest(held: ClaimedStep) -> None:
-    """What was spent on a reply that came to nothing."""
+    """Record the usage of a reply that was lost."""
     try:
         held.count()
     except (DatabaseError, InterfaceError):
@@ -215,7 +215,7 @@ def _count_rest(held: ClaimedStep) -> None:
 
 
 def _lay_down(held: ClaimedStep) -> None:
-    """For whoever goes on with it, with what the model has said last."""
+    """Store the step for the next worker, with the last output of the model."""
     if held.happened:
         with suppress(Stopped, Lost):
             held.save()
@@ -243,20 +243,20 @@ def _settle_failed(held: ClaimedStep, why: str) -> RunStep | None:
         return None
 
 
-AT_ONCE = 4  # steps of one lane: they wait for the model most of the time
+AT_ONCE = 4  # steps of one job: they wait for the model most of the time
 AGAIN = 1.0  # seconds after which a thread that has left is followed by another, while others are at work
-PAUSE = 0.1  # seconds until a lane looks again whether a step of its own has led to another
+PAUSE = 0.1  # seconds until a job looks again whether one of its steps has led to another
 
 
 def work(*, seconds: float, at_once: int = AT_ONCE) -> int:
-    """Do what is ready, for so many seconds, in a free lane; how many steps. 0 also where every lane is taken."""
+    """Run ready steps in a free slot for so many seconds, and return how many. 0 also if every slot is taken."""
     ends, done = time.monotonic() + seconds, 0
     while time.monotonic() < ends:
         with _lane() as free:
             if not free:
                 return done
             done += _take_steps(ends, at_once)
-        # A step that became ready while the lane was closing found every lane taken.
+        # A step that became ready while the slot was being released found every slot taken.
         if not takeable(timezone.now()).exists():
             return done
     hurry()
@@ -264,7 +264,7 @@ def work(*, seconds: float, at_once: int = AT_ONCE) -> int:
 
 
 def sweep(*, now: datetime) -> None:
-    """A ticket where something is left that no job is at: a lost job, a dead worker, a model that was waited for."""
+    """Queue a job if steps are left without one: after a lost job, a dead worker, or a wait for a model."""
     if takeable(now).exists():
         hurry()
 
@@ -302,7 +302,7 @@ def _in_thread(ends: float, busy: set[int]) -> int:
 
 
 def _one_after_another(ends: float, busy: set[int]) -> int:
-    """As long as there is something to do, or a step that another thread of the lane does may lead to something."""
+    """Run steps while there are any, or while a step of another thread of this job may lead to one."""
     done, me, step = 0, threading.get_ident(), None
     while step or time.monotonic() < ends:
         busy.add(me)  # before it looks: what it is about to take may lead to something
@@ -321,7 +321,7 @@ def _one_after_another(ends: float, busy: set[int]) -> int:
 
 @contextmanager
 def _lane() -> Iterator[bool]:
-    """One of the lanes, until the block ends; a killed worker gives it back by itself."""
+    """Hold one of the slots until the block ends; a killed worker releases it by itself."""
     for lane in range(max(1, settings.WORKERS - 1)):
         with alone("chat.runs", lane) as is_free:
             if is_free:

@@ -60,7 +60,7 @@ class ToReadPage(Arguments):
 
 
 def may_use(workspace: Workspace) -> bool:
-    """Where the operator has set an endpoint, and what is asked of it may leave this machine."""
+    """Return whether the operator has set an endpoint, and queries of this workspace may leave the machine."""
     return is_on() and not workspace.local_only
 
 
@@ -106,7 +106,7 @@ def web_tools(run: Run) -> tuple[StepTool, ...]:
 
 
 def urls_of(run: Run) -> list[str]:
-    """What its searches have found so far, whoever made them."""
+    """Return the addresses that all searches of the run have found so far."""
     found: list[str] = Run.objects.values_list("web_urls", flat=True).get(pk=run.pk)
     return found
 
@@ -121,7 +121,7 @@ OFFERED: dict[str, ChatTool] = {
 
 
 def usual(workspace: Workspace) -> tuple[str, ...]:
-    """What looks up. What saves is given by who starts the run."""
+    """Return the tools of every run, which only read. The starter of a run adds those that save."""
     found = (X_RECALL_MEMORY.name, X_WORKSPACE_SEARCH.name, READ_DOCUMENT.name)
     return found + (NAMES if may_use(workspace) else ())
 
@@ -189,13 +189,13 @@ def caller_of(run: Run, *, is_local: bool) -> ToolCaller:
 
 
 def _has_local_only(run: Run) -> bool:
-    """Whether what a run was told of its person's own may never leave this machine."""
+    """Return whether the run's personal data may never leave this machine."""
     elsewhere = Workspace.objects.visible_to(run.user).exclude(pk=run.workspace_id)
     return elsewhere.filter(local_only=True).exists()
 
 
 def note_told(run: Run, result: Result) -> None:
-    """Mark a run, and the answer it is made for, by what one of its calls was told."""
+    """Mark a run, and the answer it is made for, by the result of one of its calls."""
     told = RestsOn()
     told.add(held=result.personal, stays_here=result.stays_here)
     told.add_given(run.workspace_id, list(Memory.objects.filter(public_id__in=result.memory_ids)))
@@ -206,14 +206,14 @@ def note_told(run: Run, result: Result) -> None:
 
 
 def note_saved(run: Run, memory_ids: Sequence[str]) -> None:
-    """What the run has put into long-term memory is listed with it, and can be undone there."""
+    """List a memory that the run saved with it, so that it can be undone there."""
     with alone(run.pk) as locked:
         locked.memory_ids = list(dict.fromkeys([*locked.memory_ids, *memory_ids]))
         locked.save(update_fields=["memory_ids"])
 
 
 def note_shown(run: Run, result: Result) -> None:
-    """What a look-up has quoted is noted with the run, so that what it saves later can name its source."""
+    """Record what a look-up has quoted, so that later saves of the run can name their source."""
     found = [Shown(Speaker.MEMORY, each) for each in result.memory_ids]
     quoted = [each.as_json() for each in (*found, *result.shown)]
     if result.outcome != ToolOutcome.FOUND or not quoted:

@@ -1,4 +1,4 @@
-"""The frame around every page of a signed-in person: the sidebar, whatever app the page belongs to."""
+"""The frame around every page of a signed-in person: the sidebar, for pages of all apps."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def source_chats(context: Context, memories: Iterable[Memory]) -> dict[str, Chat
 
 @register.simple_tag
 def said_otherwise(memories: Iterable[Memory]) -> set[str]:
-    """Of the messages these memories come from those that were set aside since, by an edit. One query."""
+    """Return those source messages of the memories that an edit has replaced since. One query."""
     ids = {memory.source_message_id for memory in memories if memory.source_message_id}
     if not ids:
         return set()

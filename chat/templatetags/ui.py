@@ -29,7 +29,7 @@ from workspaces.spending.bill import amount
 register = template.Library()
 
 
-AVATAR_COLOURS = 5  # as many as the series of a chart, which are told apart on every surface (tokens.css)
+AVATAR_COLOURS = 5  # as many as the series of a chart, distinguishable on every surface (tokens.css)
 DIRECTIONAL = {
     "chevron-left",
     "chevron-right",
@@ -56,7 +56,9 @@ def icon(name: str, classes: str = "") -> SafeString:
 
 @register.simple_tag
 def icon_button(symbol: str, label: str, classes: str = "", **attributes: Any) -> SafeString:
-    """A button with a picture alone: its ``label`` is heard, and seen on hover. ``hx_get=…`` is ``hx-get="…"``."""
+    """Render a button with an icon alone: its ``label`` is for screen readers and on hover. ``hx_get=…`` is
+    ``hx-get="…"``.
+    """
     return format_html(
         '<button type="button" class="button button--quiet button--small button--icon {}" title="{}"{}>'
         '{}<span class="visually-hidden">{}</span></button>',
@@ -91,7 +93,7 @@ def avatar(person: Any, classes: str = "") -> SafeString:
 
 
 def initials(person: Any) -> str:
-    """Of the first and the last of somebody's names; of who gave none, of the user name."""
+    """Return the initials of the first and last name, or of the user name."""
     names = person.get_full_name().split() or [person.get_username()]
     return "".join(name[0] for name in dict.fromkeys([names[0], names[-1]]))
 
@@ -176,7 +178,7 @@ REASONS = {
 
 @register.filter
 def why(parts: dict[str, float]) -> str:
-    """What made up a score, the most telling first, adding up: “62 = meaning 42 + words 20”."""
+    """Return the parts of a score, the largest first, adding up: “62 = meaning 42 + words 20”."""
     named = sorted(parts.items(), key=lambda part: -part[1])
     shown = [(PART_NAMES.get(name, name), percent(value)) for name, value in named if percent(value)]
     return f"{sum(value for _, value in shown)} = " + " + ".join(f"{name} {value}" for name, value in shown)
@@ -203,8 +205,8 @@ def leads_to(address: str, symbol: str, **words: Any) -> dict[str, Any]:
 
 @register.simple_tag
 def saves(url: str, section: str, also: str = "") -> SafeString:
-    """Attributes of a form that is saved as it is changed; its section, named by its heading, is then shown anew, and
-    with it what else says the same (``also``: “,#an-id,#another”).
+    """Return the attributes of a form that is saved on change; its section, named by its heading, is then replaced,
+    and other elements that show the same (``also``: “,#an-id,#another”).
     """
     return format_html(
         'hx-post="{}" hx-trigger="change, submit" hx-target="closest section" hx-swap="morph:outerHTML"'

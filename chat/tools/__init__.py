@@ -1,4 +1,4 @@
-"""What the model may have done while it answers: the tools of a chat, offered to models that can call tools."""
+"""Tools of a chat, offered to models that can call tools."""
 
 from __future__ import annotations
 

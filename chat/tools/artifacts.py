@@ -132,7 +132,9 @@ def read(caller: ToolCaller, asked: ToRead) -> Result:
 
 
 def _artifact(caller: ToolCaller, public_id: str, need: Role) -> Artifact:
-    """Of this workspace, or the person's own where no others read along and it may go to the model."""
+    """Return an artifact of this workspace, or the person's own if nobody else reads the chat and it may go to the
+    model.
+    """
     try:
         if not PATTERN.fullmatch(public_id):
             raise NotFound

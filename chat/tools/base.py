@@ -44,7 +44,7 @@ class ToolTrouble(Exception):
 
 @dataclass(frozen=True)
 class InChat:
-    """Where in a stored chat a tool is called: in which answer to which question."""
+    """The answer and the question of a stored chat that a tool is called for."""
 
     chat: Chat
     question: Message
@@ -53,10 +53,10 @@ class InChat:
 
 @dataclass(frozen=True)
 class ToolCaller(Caller):
-    """``turn``: None where the conversation is not stored, as with programs that keep it themselves. ``call``: a name
-    for this call that is the same when it is made again, where whoever makes it may die in the middle. ``provenance``
-    loads all that stood before the model; None where a program keeps that to itself. ``alone``: in a run that only
-    this person reads. ``stays_here``: that run may have been shown text that never leaves this machine.
+    """The user and context of a call. ``turn``: None if the conversation is not stored, as with programs that keep it
+    themselves. ``call``: a name for this call that stays the same when a dead worker's call is repeated.
+    ``provenance`` loads all that the model was shown; None if only a program knows it. ``alone``: in a run that only
+    this person reads. ``stays_here``: that run may have read text that never leaves this machine.
     """
 
     turn: InChat | None = None
@@ -156,7 +156,7 @@ class ChatTool(Generic[A]):
 
 @cache  # pydantic takes milliseconds for each
 def schema_of(takes: type[Arguments]) -> dict[str, Any]:
-    """What a model is told of the arguments."""
+    """Return the JSON schema of the arguments for the model."""
     whole = takes.model_json_schema()
     plain = {name: _plain(field) for name, field in whole["properties"].items()}
     needed = {"required": whole["required"]} if "required" in whole else {}
@@ -181,8 +181,8 @@ def read_arguments(takes: type[A], text: str) -> A:
 
 
 def _plain(field: dict[str, Any]) -> dict[str, Any]:
-    """A field's schema without what only pydantic's readers use, and without bounds: those are kept here whatever is
-    sent, and every turn pays for every word.
+    """Return a field's schema without pydantic's extras and without bounds: those are checked on call, and every turn
+    pays for every word.
     """
     of_type: dict[str, Any] = next((kind for kind in field.pop("anyOf", ()) if kind["type"] != "null"), {})
     return {

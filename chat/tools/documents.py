@@ -37,7 +37,7 @@ class Piece:
 
     @property
     def next(self) -> int | None:
-        """Where to go on; None at the end."""
+        """Return where to continue; None at the end."""
         return self.ends if self.text and self.ends < self.document.characters else None
 
 

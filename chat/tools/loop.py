@@ -62,7 +62,7 @@ _FAILURES = (ToolOutcome.REFUSED, ToolOutcome.DENIED, ToolOutcome.TIMEOUT, ToolO
 async def run_calls(
     live: LiveAnswer, user_pk: int, asked: Sequence[RequestedCall], tools: Mapping[str, ChatTool]
 ) -> list[str]:
-    """What each call came to, in the order they were asked for. A failure is a sentence the model can act on."""
+    """Return the result of each call, in their order. A failure is a sentence that the model can act on."""
     made = asked[:MOST_AT_ONCE]
     try:
         rows = await in_tool_thread(_begin, live, made, tools)
@@ -89,7 +89,7 @@ async def _run(
 def _call(
     live: LiveAnswer, user_pk: int, row: StoredCall, call: RequestedCall, tools: Mapping[str, ChatTool]
 ) -> str:
-    """One call to its stored end. Blocks; runs on to its end even if nobody waits for it any more."""
+    """Make a call and store its result. Blocks, and continues to its end even after a timeout."""
     try:
         tool = tools.get(call.name)
         if tool is None:
@@ -194,7 +194,7 @@ def _end(live: LiveAnswer, row: StoredCall, result: Result) -> None:
             row.save(force_update=True)
             note_tool_call(row, stays_here=result.stays_here)
             events.publish(message_channel(live.public_id), "grown")
-    except DatabaseError:  # its chat was deleted meanwhile
+    except DatabaseError:  # its chat was deleted
         logger.warning("A finished tool call could not be stored")
     _publish(live, row)
 
@@ -203,7 +203,7 @@ def _publish(live: LiveAnswer, row: StoredCall) -> None:
     live.set_event("tool", row.public_id, event_of(row))
 
 
-ROUNDS = 6  # in which tools may be called; then the model is asked to answer with what it has
+ROUNDS = 6  # in which tools may be called; then the model has to answer with what it has
 LEAST_RESULT = 200  # tokens of a result that are passed on however little room there is
 NO_MORE = "Error: no more tool calls in this answer. Answer now with what you have."
 
@@ -228,10 +228,10 @@ class Plan:
 
 
 async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
-    """Grow the answer to its end. Raises a ModelError; what was written and done before it stays.
+    """Write the answer to its end. Raises a ModelError; text and calls before it stay.
 
-    A model that has nothing to say after its tools is asked once more, for words alone; one whose context the
-    prompt does not fit in, once more with less of the conversation.
+    A model without text after its tools is called once more, without tools; one whose context the prompt does not fit
+    in, once more with less of the conversation.
     """
     if plan.opening and not live.text:
         live.append(plan.opening)
@@ -268,7 +268,7 @@ async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
             return
         results = await run_calls(live, user_pk, calls, by_name) if may_call else [NO_MORE] * len(calls)
         if text.strip() and all(call.name in by_name and by_name[call.name].is_aside for call in calls):
-            return  # it was said, and noted: nothing is left to say
+            return  # the answer is complete, the calls only noted something
         asked = tuple(ToolCall(call.id, call.name, _readable(call.arguments)) for call in calls)
         messages.append(Message("assistant", text, tool_calls=asked, speaker=Speaker.MODEL))
         room -= tokens(text) + sum(tokens(call.arguments) for call in asked)
@@ -317,7 +317,7 @@ async def replied(
     may_call: bool,
     temperature: float | None = None,
 ) -> AsyncGenerator[Delta, None]:
-    """What the model says, counted, without what cannot be stored."""
+    """Yield the model's output, counted, without characters that cannot be stored."""
     metrics.TOKENS.labels("in").inc(sum(tokens(message.content) for message in messages))
     report_parts(parts_of(messages, tools))
     stream = model.stream(

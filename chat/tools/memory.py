@@ -91,9 +91,9 @@ def store(
     importance: float = 0.5,
     agent: Agent | None = None,
 ) -> Result:
-    """Through the gate, as the person. What is said in a private chat becomes personal, as with extraction, and so does
-    what the person did not plainly say in an answer that rests on something personal. What somebody else of the chat
-    said stays theirs.
+    """Save a memory through the gate, as the person. From a private chat it becomes personal, as with extraction, and
+    so does what the person did not plainly say in an answer that rests on something personal. Statements of other
+    members stay theirs.
     """
     turn, person = caller.turn, caller.person
     require(caller.role, Role.EDITOR)
@@ -146,7 +146,7 @@ def _said_of(memory: Memory) -> Result:
 
 
 def _made_by(caller: ToolCaller) -> Memory | None:
-    """What this very call has stored before whoever made it died, also where that was deleted since."""
+    """Return the memory that this very call saved before its worker died, even if it was deleted since."""
     if not caller.call:
         return None
     mine = Memory.objects.filter(source_type=SourceType.MODEL)
@@ -189,7 +189,7 @@ def _member(user: User | None, workspace: Workspace) -> User | None:
 
 
 def _origin(turn: InChat, draft: Draft) -> dict[str, Any]:
-    """Where in the chat a draft comes from."""
+    """Return the fields that name the source of a draft in the chat."""
     return {
         "source_chat_id": turn.chat.public_id,
         "source_message_id": turn.question.public_id,
@@ -223,9 +223,9 @@ def recalled(found: Recall, *, reader: User, first: int = 1) -> Result:
 
 
 def search(caller: ToolCaller, asked: ToSearch) -> Result:
-    """The question itself and what is said beside it are known to the model: of this chat nothing is found.
+    """Search the workspace. Nothing of this chat is returned, since the model knows it.
 
-    What has an id is read: one tool for both costs every turn less than two.
+    A query that is an id is read instead: one tool for both costs every turn less than two.
     """
     for prefix, read_one in READ.items():
         if asked.query.startswith(prefix):

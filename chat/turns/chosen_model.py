@@ -1,4 +1,4 @@
-"""Which model answers in a chat: its own choice, else its workspace's, else the configured one."""
+"""The model that answers in a chat: its own choice, else its workspace's, else the configured one."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ MOST_ROUNDS = 8  # of one job; a very long history goes on with the next turn
 
 
 def queue_compaction(answer: Message, user: User) -> None:
-    """Hurry a worker to it once this is committed; doing it twice does nothing more. ``user`` had the turn."""
+    """Queue compaction on commit; a second time does nothing more. ``user`` had the turn."""
     job = {"answer_id": answer.pk, "user_id": user.pk, "task_name": "compact"}
     transaction.on_commit(lambda: async_task("chat.tasks.compact_chat", **job))
 
@@ -46,8 +46,8 @@ def can_compact(capabilities: Capabilities) -> bool:
 
 
 def latest_compaction(chat: Chat, shown: PromptPolicy) -> Compaction | None:
-    """Of the conversation as it goes now: not one of messages that were set aside, nor of answers that may not be
-    ``shown``. One query, and two for each summary of answers that are personal or stay here.
+    """Return the latest summary of the current conversation: without replaced messages, and without answers that may
+    not be ``shown``. One query, and two for each summary of answers that are personal or stay here.
     """
     for found in Compaction.objects.filter(chat=chat, upto__superseded_by=None):
         summarised = Message.objects.filter(chat=chat, pk__lte=found.upto_id).current()
@@ -89,7 +89,7 @@ def compact(answer: Message, user: User, *, now: datetime) -> str:
 
 
 def _older(chat: Chat, previous: Compaction | None, model: ChatModel, shown: PromptPolicy) -> list[Message]:
-    """What does not belong to the newest messages, from its beginning, as much as one summary can take in."""
+    """Return the messages before the newest ones, from the beginning, as many as one summary can take in."""
     capabilities = model.capabilities
     whole = room_beside_answer(capabilities)
     system = tokens(system_text(chat.agent, now=chat.active_at, has_tools=capabilities.has_tools, room=whole))

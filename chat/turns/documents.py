@@ -208,7 +208,7 @@ def sources_for_reader(message_pks: list[int], reader: User) -> dict[int, list[A
 
 
 def sources_of(message_pks: list[int], there: DocumentQuerySet) -> dict[int, list[AnswerSource]]:
-    """Of each answer those of these documents, in the order of their numbers. One query."""
+    """Return the sources of each answer among these documents, by number. One query."""
     rows = there.order_by().values("pk")
     kept = AnswerSource.objects.filter(message__in=message_pks, document__in=rows)
     by_message: dict[int, list[AnswerSource]] = {}

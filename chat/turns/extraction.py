@@ -29,8 +29,9 @@ THOUGHT = (SourceType.AUTO_DEEP_THINK, SourceType.AUTO_RESEARCH)
 
 
 def load_turn(public_id: str, source_type: str, by: User | None) -> TurnText | None:
-    """What an extraction of this source type mines, of a turn of ``by``; None when its chat is deleted or temporary,
-    or the answer was set aside meanwhile: its question is asked in other words, or answered anew."""
+    """Return the text that extraction of this source type reads, of a turn of ``by``; None if its chat is deleted or
+    temporary, or the answer was replaced.
+    """
     if public_id.startswith(program_turns.PREFIX):
         return program_turns.load_passing(public_id)
     if source_type == SourceType.MODEL:
@@ -119,9 +120,9 @@ def _summary(compaction_id: str, by: User | None) -> TurnText | None:
 
 
 def _output(text: str, until: Message, by: User | None, *said: Source, source: Message) -> TurnText:
-    """Without an excerpt: what it came from is longer ago, or all around. ``said``: by whom it is, beside all that
-    stood before the model ``until`` then. What rests on something personal is personal, as what is said in a private
-    chat.
+    """Return an output without an excerpt, since its sources are spread or long ago. ``said``: its author, and all
+    that the model was shown ``until`` then. An output is personal if it rests on something personal or its chat is
+    private.
     """
     chat = until.chat
     return TurnText(
@@ -144,9 +145,9 @@ def _said_before(question: Message) -> str:
 
 
 def _earlier(question: Message, *, is_personal: bool) -> tuple[tuple[str, str], ...]:
-    """Return what was said before, without personal answers unless this one is personal: then so is what is found.
+    """Return the earlier messages, without personal answers unless this one is personal: then so are the memories.
 
-    Where several people spoke, each of their messages begins with the name of who wrote or imported it.
+    If several people wrote, each of their messages begins with the name of its author or importer.
     """
     before = question.chat.messages.current().filter(pk__lt=question.pk).exclude(content="").order_by("-pk")
     before = before.filter(stays_here=False)

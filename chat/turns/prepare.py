@@ -1,4 +1,4 @@
-"""What a turn is answered with: recall and its receipt, the prompt, the model and its tools."""
+"""Preparation of a turn: recall and its receipt, the prompt, the model and its tools."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ GOES_ON_SHARE = 0.4  # of the room, for an answer that goes on
 
 
 def prepare(answer_pk: int, user_pk: int) -> Plan:
-    """What the model will see. Recall, and its receipt, when memory is on; trouble there never costs the turn."""
+    """Return the plan of the answer. Recall, and its receipt, when memory is on; its failure does not fail the turn."""
     chat = ("chat__workspace__connection", "chat__agent", "chat__connection")
     answer = Message.objects.select_related(*chat, "reply_to").get(pk=answer_pk)
     user = User.objects.get(pk=user_pk)
@@ -178,7 +178,7 @@ def _conversation(
 
 
 def _forget_attempt_before(answer: Message) -> None:
-    """What the attempt that this one replaces left with the answer. Its receipt a new one has replaced already."""
+    """Delete what the replaced attempt left with the answer. Its receipt has been replaced already."""
     answer.tool_calls.all().delete()
     answer.steps.exclude(kind=StepKind.READING).delete()  # that one is of this attempt
     if not answer.memory_enabled:
@@ -214,9 +214,9 @@ def _recall_for(
     alone: bool,
     profile: bool,
 ) -> Found:
-    """What was found, with its receipt; nothing where memory is off or fails, which the page is told.
+    """Return recalled memories and their receipt; none if memory is off or fails, which the page shows.
 
-    ``alone``: the first memory only, where it answers the question. ``profile``: with lines of the profile.
+    ``alone``: the first memory only, if it answers the question.
     """
     if not answer.memory_enabled:
         return NOTHING

@@ -120,7 +120,7 @@ def end(turn_pk: int, answer: str, *, is_over: bool, now: datetime) -> None:
 
 
 def load_passing(public_id: str) -> TurnText | None:
-    """What an extraction mines; None once the text is gone."""
+    """Return the text for extraction; None once it is gone."""
     found = PassingTurn.objects.select_related("workspace__connection", "connection", "user")
     turn = found.filter(public_id=public_id).first()
     if turn is None or not turn.said:
@@ -131,7 +131,7 @@ def load_passing(public_id: str) -> TurnText | None:
     return TurnText(
         (("user", turn.said[-1][1]), ("assistant", turn.answer)),
         turn.public_id,
-        # Others would read in it what else was said in a conversation that they cannot open.
+        # It would show others parts of a conversation that they cannot open.
         "" if shared else _excerpt(turn),
         is_personal=_may_be_personal(turn),
         said_by=turn.user,
@@ -145,7 +145,7 @@ def load_passing(public_id: str) -> TurnText | None:
 
 
 def _may_be_personal(turn: PassingTurn) -> bool:
-    """Whether the model may have been told of the person's own: now, in an answer before, or by the program."""
+    """Return whether the model may have seen the person's own data: now, in an earlier answer, or from the program."""
     shared = Memory.objects.filter(owner=None, public_id__in=turn.memory_ids)
     answered_before = any(role == "assistant" for role, _text in turn.said)
     return answered_before or bool(turn.shown) or turn.shown_more or shared.count() < len(turn.memory_ids)
@@ -163,7 +163,7 @@ def _provenance(turn: PassingTurn, readable: MemoryQuerySet) -> Provenance:
 
 
 def saved_from(conversation: str, user: User, *, now: datetime) -> list[str]:
-    """What was noticed in this conversation so far and is there, newest first. One query."""
+    """Return the current memories extracted from this conversation, newest first. One query."""
     rows = _SAVED.all(limit=20, conversation=conversation, user=user.pk, now=now)
     return [memory.public_id for memory in rows]
 

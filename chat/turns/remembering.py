@@ -84,9 +84,11 @@ def says_nothing(text: str) -> bool:
 
 
 def proposal_for(message: Message, *, by: User, by_model: bool = True) -> Proposal:
-    """What of a message is worth remembering, to be edited. May wait for the model of the person's turns here.
+    """Return a statement of the message to remember, for the person to edit. May wait for the model of the person's
+    turns here.
 
-    Where none is able enough, or without ``by_model``: what a question says of who asks, else how its answer begins.
+    If no model is able enough, or without ``by_model``: what a question says of its author, else the beginning of the
+    answer.
     """
     question, answer = _turn(message, by)
     said = [(each.role, each.content) for each in (question, answer) if each is not None and each.content]

@@ -1,4 +1,4 @@
-"""Runs turns in a loop and threads of their own: an answer goes on whatever becomes of the request that began it."""
+"""Running turns in an event loop and threads of their own: an answer continues after its request ends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def start(answer_pk: int, attempt: int, user_pk: int) -> None:
 
 
 def submit(work: Coroutine[Any, Any, None]) -> Future[None]:
-    """Begin with this in the loop of turns, whatever becomes of who asked for it."""
+    """Run this in the loop of turns, independent of the request."""
     future = asyncio.run_coroutine_threadsafe(work, _ensure_loop())
     with _lock:
         _running.add(future)

@@ -171,15 +171,15 @@ def edit_message(
 
 
 def _mode_as_before(answered: Message | None, by: User) -> str:
-    """That of the answer so far, if the model that is chosen by now can do it."""
+    """Return the mode of the answer so far, if the current model supports it."""
     if answered is None:
         return Mode.CHAT
     return or_plain(answered.mode, lambda: chosen_for_chat(answered.chat, by).model.capabilities)
 
 
 def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:
-    """Have the last answer of a chat written again. One that was whole, or stopped, is kept as an earlier version;
-    one that failed is written anew in its own place.
+    """Have the last answer of a chat written again. A complete or stopped one is kept as an earlier version; a failed
+    one is replaced.
     """
     reap_abandoned(answer.chat, now=now)
     if answer.role != MessageRole.ASSISTANT or answer.reply_to_id is None:
@@ -264,8 +264,8 @@ def _set_streaming(answer: Message, *, now: datetime) -> None:
 def go_on_with(
     run: Run, *, by: User, now: datetime, plan: object = None, budget: Mapping[str, int] | None = None
 ) -> Run:
-    """``resume_run`` for every door. Where the plan of a chat's last answer has waited, the answer waits for the report
-    from now on; of any other answer the report is found with the run. Raises what ``resume_run`` raises.
+    """Resume a run. If the plan of a chat's last answer has waited, the answer waits for the report from now on; of
+    any other answer the report is only with the run. Raises what ``resume_run`` raises.
     """
     answer = run.answer
     if answer is None or run.status != RunStatus.WAITING or answer.chat.deleted_at is not None:

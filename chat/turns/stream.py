@@ -30,17 +30,18 @@ from memoryhub.errors import NotFound
 from memoryhub.languages import translated
 from workspaces.models import User
 
-RECHECK_SECONDS = 2.0  # seconds after which a reader is asked anew whether they may read
+RECHECK_SECONDS = 2.0  # seconds after which a reader's access is checked again
 LAST = ("done", "error")  # after them the answer is loaded, and no replica without it may answer
 POLL = 1.0  # seconds between looks when nothing is listening: events are a help, the database is the truth
 
 
 @dataclass(frozen=True)
 class StreamEvent:
-    """``token`` carries text and has as id the length of the text it reaches; ``restart`` says it begins anew.
+    """An event of a stream. ``token`` carries text, and its id is the length of the text with it; ``restart`` begins
+    again.
 
-    ``tool`` says how a call of the model stands, ``step`` how a step of deep thinking; each is told anew to every
-    reader, and again when it changes.
+    ``tool`` is the state of a call, ``step`` of a step of deep thinking; each is sent to every new reader, and again
+    when it changes.
     """
 
     kind: str
@@ -61,9 +62,9 @@ class _State:
 
 
 async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEvent, None]:
-    """What comes of an answer beyond its first ``after`` characters, until it is done or has failed.
+    """Yield the events of an answer after its first ``after`` characters, until it is done or has failed.
 
-    The last event is ``done`` {status} or ``error`` {code, message}. The id of every event is where to go on from
+    The last event is ``done`` {status} or ``error`` {code, message}. The id of every event is where to resume
     (``Last-Event-ID``). An answer that does not exist ends at once with an error.
     """
     reached, attempt, retracted = after, None, 0
@@ -103,11 +104,10 @@ async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEven
 async def follow_for(
     user: User, chat_id: str, answer_id: str, *, after: int = 0
 ) -> AsyncGenerator[StreamEvent, None]:
-    """``follow`` for as long as this person may read the answer: members are removed, chats are made private, and an
-    answer becomes personal by what it is told meanwhile.
+    """Yield the events of ``follow`` while this person may read the answer: members are removed, chats are made
+    private, and an answer becomes personal by its sources.
 
-    Looked at before the first event, every two seconds, after each call of a tool, and before the answer is said to be
-    done.
+    Checked before the first event, every two seconds, after each call of a tool, and before the last event.
     """
     looked: float | None = None
     async with aclosing(follow(answer_id, after=after)) as found:
@@ -134,7 +134,7 @@ def _may_read(user_pk: int, chat_id: str, answer_id: str) -> bool:
 
 
 def to_sse(event: StreamEvent) -> str:
-    """One server-sent event, its data as JSON on one line."""
+    """Return a server-sent event, its data as JSON in one line."""
     return f"id: {event.id}\nevent: {event.kind}\ndata: {json.dumps(event.data)}\n\n"
 
 
@@ -183,7 +183,7 @@ REST = (
 
 
 def html_so_far(text: str) -> SafeString:
-    """What the whole answer would be if it ended here; as it was written where that is too heavy. Never fails."""
+    """Return the HTML of an answer as if it ended here; as plain text if rendering is too expensive. Never fails."""
     try:
         return render_markdown(text, Budget(MESSAGE_STEPS))
     except TooHeavy:

@@ -44,8 +44,8 @@ def queue_title(answer: Message, user: User) -> None:
 
 
 def write_title(answer: Message, user: User, *, now: datetime) -> str:
-    """Name the chat after its first message alone: an answer may rest on what others must not read. Says what it did;
-    a name that somebody gave meanwhile stays.
+    """Name the chat after its first message alone, since an answer may rest on what others must not read. Returns what
+    it did; a title that a person gave stays.
     """
     chat, question = answer.chat, answer.reply_to
     chosen = chosen_for_chat(chat, user)

@@ -1,4 +1,4 @@
-"""One turn: wait for attached files, recall, prompt, model with tools, answer. ``turns.stream`` shows it."""
+"""A turn: wait for attached files, recall, prompt, model with tools, answer. ``turns.stream`` shows it."""
 
 from __future__ import annotations
 
@@ -280,14 +280,14 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
 
 
 def _count(live: LiveAnswer, now: datetime) -> Bill | None:
-    """What its model took, also where nobody is left to read the answer."""
+    """Record the usage of the model, even if nobody is left to read the answer."""
     if live.account is None:
         return None
     return record(live.account, live.meter, now=now)
 
 
 def _queue_mining(answer: Message, user: User, *, now: datetime) -> None:
-    """What was said in this turn is mined; what was thought through for it as well, as an output."""
+    """Queue extraction of this turn, and of the deep thinking for it as an output."""
     turn: dict[str, Any] = {
         "workspace": answer.chat.workspace,
         "user": user,

@@ -20,7 +20,7 @@ from workspaces.models import User
 
 @dataclass(frozen=True)
 class Version:
-    """One of the earlier versions of a message: an answer alone, or a question with all that followed it."""
+    """An earlier version of a message: an answer alone, or a question with all that followed it."""
 
     messages: Sequence[Message]
     superseded_at: datetime
@@ -45,7 +45,7 @@ def require_editable(message: Message, by: User) -> None:
 
 
 def take_the_place_of(question: Message, message: Message, *, by: User, now: datetime) -> None:
-    """``message`` is asked instead of this question, which is set aside with all that followed it."""
+    """Replace this question by ``message``, and set it aside with all that followed it."""
     lock_conversation(question.chat)
     question.refresh_from_db(fields=["superseded_by"])
     require_editable(question, by)
@@ -56,8 +56,8 @@ def take_the_place_of(question: Message, message: Message, *, by: User, now: dat
 
 
 def versions_of(message: Message, reader: User) -> list[Version]:
-    """What this message took the place of, as far as this person may read it, the oldest first; an attempt that came to
-    nothing is none. One query.
+    """Return the earlier versions of this message that this person may read, the oldest first, without failed
+    attempts. One query.
     """
     rows = message.supersedes.readable_by(reader).select_related("author", "imported_by", "reply_to")
     rows = rows.order_by("superseded_at", "pk")
@@ -74,7 +74,7 @@ class Place:
 
 
 def count_versions(messages: Iterable[Message]) -> dict[int, Place]:
-    """How many other versions each of these has, by key. One query."""
+    """Return the number of other versions of each message by key. One query."""
     rows = Message.objects.filter(superseded_by__in=[message.pk for message in messages]).order_by()
     older = Count("superseded_at", distinct=True, filter=Q(pk__lt=F("superseded_by")))
     counted = rows.exclude(content="").values("superseded_by")
@@ -134,7 +134,7 @@ def bring_back(message: Message, *, by: User, now: datetime) -> Message:
 
 
 def lock_conversation(chat: Chat) -> None:
-    """Nobody else changes which messages are the conversation until this transaction ends; none is being written."""
+    """Lock the conversation until this transaction ends. Raises if an answer is being written."""
     if Chat.objects.select_for_update(of=("self",)).filter(pk=chat.pk).first() is None:
         raise NotFound(_("This chat has since been forgotten."))
     if chat.messages.filter(status=MessageStatus.STREAMING).exists():

@@ -96,7 +96,7 @@ def short_term(request: PageRequest, chat_id: str) -> HttpResponse:
 def _menu(
     workspace: Workspace, user: User, chosen: Connection | None, inherited: Connection | None
 ) -> dict[str, Any]:
-    """What the menu lists. Its first line is what is taken where nothing is chosen: the workspace's."""
+    """Return the entries of the menu. The first is the default of the workspace."""
     options = options_for(workspace, user, chosen, inherited=inherited)
     return {
         "options": options,

@@ -52,9 +52,9 @@ _SUBJECT = re.compile(
 
 
 def example_questions(workspace: Workspace, user: User, *, alone: bool, now: datetime) -> list[str]:
-    """At most three questions that memories of this workspace answer. One query.
+    """Return at most three questions that memories of this workspace answer. One query.
 
-    Without ``alone`` others read what is asked here, so personal memories make no questions.
+    Without ``alone`` others can read the chat, so personal memories make no questions.
     """
     found = live_in(workspace, user, now).filter(agent=None)
     if not alone:
@@ -126,7 +126,7 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
 
 
 def _said(request: PageRequest) -> dict[str, Any]:
-    """What the composer sends. ``documents``: ids, or “none”."""
+    """Return the data of the composer. ``documents``: ids, or “none”."""
     chosen = [each for each in request.POST.getlist("documents") if each]
     return {
         "content": request.POST.get("content", ""),
@@ -271,7 +271,7 @@ def restore(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_POST
 def agent(request: PageRequest, chat_id: str) -> HttpResponse:
-    """Who answers from now on: the chooser, and the line above the conversation that says so."""
+    """Set the assistant that answers from now on; returns the chooser, and the line above the conversation."""
     found = load_chat(request, chat_id, Role.EDITOR)
     agent_id = request.POST.get("agent", "")
     chosen = choose_agent(found.workspace, agent_id) if agent_id else None
@@ -290,7 +290,7 @@ def agent(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_POST
 def private(request: PageRequest, chat_id: str) -> HttpResponse:
-    """Who reads the chat from now on, with an Undo; the header, the chip for personal memories and the list follow."""
+    """Set who may read the chat, with an Undo; returns the header, the chip for personal memories and the list, too."""
     found = load_chat(request, chat_id, Role.EDITOR)
     asked = request.GET.get("private") or request.POST.get("private")  # an Undo says it in its address
     had_links = found.share_links.exists()
@@ -366,7 +366,7 @@ def row(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_POST
 def mark(request: PageRequest, chat_id: str) -> HttpResponse:
-    """Pin, archive, or neither: in the list of whoever asks, whatever their role."""
+    """Pin, archive, or neither: in the user's own list, with any role."""
     found = load_chat(request, chat_id)
     kind, before = request.POST.get("mark", ""), mark_of(found, request.user)
     set_mark(found, kind, by=request.user)

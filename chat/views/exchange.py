@@ -84,9 +84,9 @@ def export_all(request: PageRequest) -> StreamingHttpResponse:
 
 @require_GET
 def personal_copy(request: PageRequest) -> HttpResponse | StreamingHttpResponse:
-    """The page of a copy of everything kept about a person; with ``?download`` the copy itself.
+    """Show the page of a copy of everything stored about a person; with ``?download`` the copy itself.
 
-    Asks for the password first: whoever sits down at an open browser would get everything at once.
+    Asks for the password first: anyone at an open browser would get everything at once.
     """
     ask_for_password(request)
     if "download" in request.GET:
@@ -151,7 +151,7 @@ def import_page(request: PageRequest, import_id: str) -> HttpResponse:
 
 @require_GET
 def progress(request: PageRequest, import_id: str) -> HttpResponse:
-    """How far it is, asked for again and again by its page, which is loaded anew when that ends."""
+    """Show the progress, polled by its page, which is loaded again when the import ends."""
     imported = import_run.get_import(request.user, import_id)
     if not imported.is_checking and imported.status != ImportStatus.RUNNING:
         response = HttpResponse()
@@ -188,7 +188,7 @@ def delete(request: PageRequest, import_id: str) -> HttpResponse:
 
 
 def _went_to(imported: Import) -> list[Workspace]:
-    """Where what came in is now, as far as the person is in there still."""
+    """Return the workspaces of the imported rows that the person is still in."""
     ids = {place for place in imported.places.values() if place.startswith("ws_")}
     if imported.workspace is not None:
         ids = {imported.workspace.public_id}

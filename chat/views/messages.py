@@ -1,4 +1,4 @@
-"""One message: show, follow, stop, retry, edit, versions, rating, “Remember this”, and saving as an artifact."""
+"""Views of a message: show, follow, stop, retry, edit, versions, rating, “Remember this”, and saving as an artifact."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from workspaces.views.artifacts import beside_chat, show
 
 @require_GET
 def message(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """One message as it stands now: what a finished stream is replaced with."""
+    """Show a message in its current state, which replaces a finished stream."""
     found, wanted = get_message(request.user, chat_id, message_id)
     return _message(request, found, wanted)
 
@@ -89,16 +89,16 @@ def start_research(request: PageRequest, chat_id: str, message_id: str) -> HttpR
 
 @require_POST
 def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """“Remember this”: the button becomes the confirmation, the badge counts on, the panel looks again.
+    """Remember a message: the button becomes the confirmation, the badge counts up, the panel reloads.
 
-    Of a question or an answer a statement is proposed first, to be edited: at once by rule, then by the model where it
-    can (``improve``). A message that is too long for a memory is to be edited, too. A number of their own is asked
-    about: the button becomes the question.
+    Of a question or an answer a statement is proposed first, to be edited: at once by rule, then by the model if it
+    can (``improve``). A message that is too long for a memory is to be edited, too. A personal number needs
+    confirmation: the button becomes the question.
     """
     found, wanted = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     user, content = request.user, request.POST.get("content")
     asked: dict[str, object] = {"chat_id": chat_id, "message_id": message_id}
-    if request.POST.get("improve") == "on":  # stores nothing, whatever else is sent with it
+    if request.POST.get("improve") == "on":  # stores nothing, with any other field
         better = proposal_for(wanted, by=user)
         asked |= {"content": better.content, "most": CONTENT_LENGTH}
         return render(request, "chat/remember_text.html", asked, status=200 if better.synthesized else 204)
@@ -158,7 +158,7 @@ def _offset(text: str) -> int:
 
 @require_POST
 def rating(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """``rating``: up, down, or nothing to take it back. With ``told`` the reasons came along, and are asked no more."""
+    """Store a rating: up, down, or nothing to remove it. With ``told`` the form of reasons is not shown again."""
     chat, message = get_message(request.user, chat_id, message_id)
     said, told = request.POST.get("rating", ""), "told" in request.POST
     found = None
@@ -212,7 +212,7 @@ def keep(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def edit(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """GET: the question as a field; POST: it is asked so, and the conversation goes on from there."""
+    """GET: show the question as a field; POST: ask it so, and continue the conversation from there."""
     chat, message = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     if request.method == "GET":
         require_editable(message, request.user)

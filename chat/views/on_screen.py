@@ -1,4 +1,4 @@
-"""What the page shows that asks for a part of itself: its address comes with htmx."""
+"""The current page of a fragment's request, from the address that htmx sends."""
 
 from __future__ import annotations
 

@@ -57,7 +57,9 @@ def folded(text: str) -> str:
 
 
 def rank(each: Found, q: str) -> int:
-    """How well this is what was typed: 0 it begins so, 1 words of it do, 2 it has the words, 3 others do."""
+    """Return how well the label matches the typed text: 0 begins with it, 1 words of it do, 2 contains the words, 3
+    the other words do.
+    """
     label, typed = folded(each.label), folded(q)
     if label.startswith(typed):
         return 0
@@ -68,14 +70,14 @@ def rank(each: Found, q: str) -> int:
 
 
 def called(offers: list[Found], q: str) -> list[Found]:
-    """Those that have all the words that were typed, whole or not and in any order, the best first."""
+    """Filter to entries that contain all typed words, whole or in part and in any order, the best first."""
     words = folded(q).split()
     found = [each for each in offers if all(word in folded(f"{each.label} {each.also}") for word in words)]
     return sorted(found, key=lambda each: rank(each, q)) if words else found
 
 
 def of_chat(request: PageRequest, chat: Chat, mark: str) -> list[Found]:
-    """What can be done with the chat on the screen."""
+    """Return the actions on the open chat."""
     here = [chat.public_id]
     export = reverse("exchange:export_chat", args=here)
     is_pinned, is_archived = mark == ChatMark.Kind.PINNED, mark == ChatMark.Kind.ARCHIVED
@@ -120,7 +122,7 @@ def _marks(chat: Chat, mark: str) -> dict[str, str]:
 
 
 def acts(request: PageRequest, workspace: Workspace, *, beside_panel: bool) -> list[Found]:
-    """What this person may do here, each where it is done."""
+    """Return the actions that this person may take here, with their pages."""
     here = [workspace.public_id]
     home, settings = reverse("chat:workspace", args=here), reverse("workspaces:settings", args=here)
     role, profile = Role(workspace.role), reverse("workspaces:profile")
@@ -283,7 +285,7 @@ LONGEST = 200  # characters of what is typed that are looked at
 
 @require_GET
 def palette(request: PageRequest, ws_id: str) -> HttpResponse:
-    """What is called as is typed, what fits best on top; nothing typed: the latest chats and all acts."""
+    """Show the entries that match the typed text, the best on top; without text the latest chats and all actions."""
     workspace, q = get_workspace(request.user, ws_id), request.GET.get("q", "").strip()[:LONGEST]
     on_screen = _on_screen(request)
     actions = acts(request, workspace, beside_panel=has_panel(request))
@@ -317,7 +319,7 @@ def _on_screen(request: PageRequest) -> list[Found]:
     try:
         chat = get_chat(request.user, chat_id) if chat_id else None
     except NotFound:
-        return []  # gone meanwhile
+        return []  # deleted since the page was loaded
     return [] if chat is None or chat.is_temporary else of_chat(request, chat, mark_of(chat, request.user))
 
 

@@ -37,7 +37,7 @@ def planned(
 
 
 def plan_of_answer(answer: Message, chat: Chat, user: User) -> ShownPlan | None:
-    """Of the last answer of a chat. Costs a query, and none where none can wait."""
+    """Return the waiting plan of a chat's last answer. One query, and none if its mode has no plan."""
     if not get_mode(answer.mode).may_wait:
         return None
     run = Run.objects.visible_to(user).filter(answer=answer).select_related("user").first()

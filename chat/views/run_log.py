@@ -49,7 +49,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Titles:
-    """Of tasks, and of the tasks that steps belong to, by their ids."""
+    """Titles of tasks, and of the tasks that steps belong to, by their ids."""
 
     tasks: dict[str, str]
     steps: dict[str, str]
@@ -61,7 +61,7 @@ class Titles:
         return cls({task["id"]: task["title"] for task in listed}, {PLANNING: _("Plan"), **steps})
 
     def entry(self, key: str, title: str = "") -> str:
-        """What an entry of the run's memory is called."""
+        """Return the title of an entry of the run's memory."""
         kind, _colon, name = key.partition(":")
         if kind == "task":
             return _("Result of “%(name)s”") % {"name": isolated(title or self.tasks.get(name, name))}
@@ -73,7 +73,7 @@ class Titles:
 
 
 def log_of(events: Iterable[RunEvent], titles: Titles) -> list[Line]:
-    """Those that a person would miss, in the order given."""
+    """Return the lines of the events that matter to a person, in the given order."""
     told = [(event, _said(event.kind, event.data, titles)) for event in events]
     return [Line(event.at, titles.steps.get(event.step, ""), text) for event, text in told if text]
 
@@ -177,7 +177,7 @@ def _left(number: int, of: int, width: int) -> int:
 
 
 def _levels(needs: dict[str, Sequence[str]]) -> dict[str, int]:
-    """How long the longest way is that leads to each. Plans have no circles; in one nothing would go on for ever."""
+    """Return the length of the longest path to each task. Plans have no cycles; even with one this ends."""
     levels = dict.fromkeys(needs, 0)
     for _round in needs:
         levels = {name: max((levels[n] + 1 for n in needs[name] if n in levels), default=0) for name in needs}

@@ -156,7 +156,7 @@ def run(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
 
 @require_GET
 def live(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
-    """How it stands, asked for again and again by its page."""
+    """Show the current state, polled by its page."""
     workspace, found = _found(request, ws_id, run_id)
     return render(request, "chat/run_live.html", _context(found, workspace, request.user))
 

@@ -85,7 +85,7 @@ def delete(request: PageRequest, ws_id: str, prompt_id: str) -> HttpResponse:
 
 @require_GET
 def choices(request: PageRequest, ws_id: str) -> HttpResponse:
-    """What the field of a message offers: a few that hold what was typed after the “/”."""
+    """Show a few prompts that contain the text typed after the “/”."""
     workspace = get_workspace(request.user, ws_id)
     q = request.GET.get("q", "").strip()[: saved_prompts.NAME_LENGTH]
     found = list(saved_prompts.prompts_for(workspace, request.user, q)[: saved_prompts.OFFERED])

@@ -79,7 +79,7 @@ def search(request: PageRequest, ws_id: str) -> HttpResponse:
 
 
 def _at(found: Found, workspace: Workspace) -> str:
-    """Where it is opened, at the place that was found."""
+    """Return the address of a result, at the place of the match."""
     if found.type == "document":
         url = reverse("workspaces:document", args=[found.workspace_id, found.id])
         return f"{url}?passage={found.number}#passage-{found.number}"

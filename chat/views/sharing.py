@@ -58,10 +58,9 @@ class Reading:
 
 
 def read(keys: Sequence[int], *, start: int = 0, most: int = PAGE, host: str = "") -> Reading:
-    """What these messages say, from the ``start``-th of them on. Up to four queries, and a job where HTML is
-    missing.
+    """Return these messages as HTML, from the ``start``-th on. Up to four queries, and a job if HTML is missing.
 
-    ``host``: this MemoryHub's, for readers to whom links to it are nothing.
+    ``host``: this MemoryHub's, for readers who cannot open its links.
     """
     rows = {row.pk: row for row in Message.objects.filter(pk__in=keys[start : start + most])}
     messages = fitting([rows[pk] for pk in keys[start : start + most] if pk in rows])
@@ -91,7 +90,7 @@ def read(keys: Sequence[int], *, start: int = 0, most: int = PAGE, host: str = "
 
 
 def _withheld(unanswered: Collection[int]) -> set[int | None]:
-    """Those of these questions that have a personal answer. No query where there are none."""
+    """Return those of these questions that have a personal answer. No query without questions."""
     if not unanswered:
         return set()
     answers = Message.objects.current().marked().filter(reply_to__in=unanswered)
@@ -99,13 +98,13 @@ def _withheld(unanswered: Collection[int]) -> set[int | None]:
 
 
 def _people(keys: Sequence[int]) -> dict[int | None, int]:
-    """Who asks, by the order in which they first do. Names are nobody's to read here."""
+    """Return a number for each author, in the order of their first messages. Readers see no names here."""
     asked = Message.objects.filter(pk__in=keys, role=MessageRole.USER).order_by("pk")
     people = dict.fromkeys(asked.values_list("author_id", flat=True))
     return {person: number for number, person in enumerate(people, 1)} if len(people) > 1 else {}
 
 
-# Nothing runs there, nothing is sent from there, and nobody is told where a reader came from.
+# No scripts run there, no forms are sent, and no Referer leaves the page.
 POLICY = (
     "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self'; form-action 'none'; "
     "frame-ancestors 'none'; base-uri 'none'"
@@ -117,7 +116,7 @@ CLOSED_TO_ROBOTS = "noindex, nofollow, noarchive, nosnippet"
 
 @require_GET
 def links(request: PageRequest, chat_id: str) -> HttpResponse:
-    """What the menu of a chat holds: what a new link would show, and the links there are."""
+    """Show the menu of a chat: the effect of a new link, and the existing links."""
     return _menu(request, get_chat(request.user, chat_id))
 
 
@@ -172,9 +171,9 @@ def paper(request: PageRequest, chat_id: str) -> HttpResponse:
 
 
 @login_not_required
-@csrf_exempt  # nothing is done there, whatever is sent
+@csrf_exempt  # the view changes nothing
 def shared(request: HttpRequest, share_token: str) -> HttpResponse:
-    """A chat as it was shared. The same to everybody, whoever is signed in: no name, no session, no script."""
+    """Show a chat as it was shared. The same page for everyone: no name, no session, no script."""
     if request.method not in ("GET", "HEAD"):
         return _reading_page("chat/shared_closed.html", {}, status=405, headers={"Allow": "GET, HEAD"})
     if _is_too_much(request):

@@ -1,4 +1,4 @@
-"""What a page shows of a conversation: a window of messages, each with its receipt and what became a memory."""
+"""The conversation on a page: a window of messages, each with its receipt and the memories from it."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ WINDOW = 60
 PAGE_TEXT = (
     2_000_000  # characters, as said and as rendered, beyond which a page shows fewer messages than its window
 )
-MOST_AFTER = 4 * WINDOW  # messages from a place that was asked for onwards
+MOST_AFTER = 4 * WINDOW  # messages from a requested position onwards
 
 
 @dataclass
 class Entry:
-    """One message as it is shown. ``remembered``: "kept" when a person saved it before, "" otherwise."""
+    """A message as it is shown. ``remembered``: "kept" when a person saved it before, "" otherwise."""
 
     message: Message
     now: datetime
@@ -102,10 +102,8 @@ class Entry:
 
     @property
     def shows_receipt(self) -> bool:
-        """Something was recalled for it, used or not; or it is to be said that not all could be looked at."""
-        return self.has_receipt and bool(
-            self.used_count or self.profile_count or self.left_out or self.degraded
-        )
+        """Return whether there is a receipt, or a note that not all memories could be searched."""
+        return self.has_receipt and bool(self.used_count or self.left_out or self.degraded)
 
     @property
     def html(self) -> SafeString:
@@ -114,7 +112,7 @@ class Entry:
 
     @property
     def growing(self) -> SafeString:
-        """What there is of an answer that is being written, as HTML."""
+        """Return the HTML of an unfinished answer."""
         return html_so_far(self.message.content)
 
     @property
@@ -131,7 +129,7 @@ class Entry:
 
     @property
     def advice(self) -> str:
-        """What the person can do about it, beside Retry."""
+        """Return what the person can do about it, beside Retry."""
         has_code = self.is_cut_short or self.message.status == MessageStatus.FAILED
         return advice_for(self.message.error_code) if has_code else ""
 
@@ -168,7 +166,7 @@ class Transcript:
 
     @property
     def mode(self) -> str:
-        """How the latest answer was made, and so the next one will be unless somebody says otherwise."""
+        """Return the mode of the latest answer, the default for the next."""
         return self.entries[-1].message.mode if self.entries else ""
 
 
@@ -218,7 +216,7 @@ def fitting(messages: list[Message]) -> list[Message]:
 
 
 def _mark_what_the_model_sees(entries: Sequence[Entry], chat: Chat, user: User) -> None:
-    """Where the messages end that the model reads as a summary, and those that it is not shown. One query.
+    """Mark the end of the messages that the model reads as a summary, and those that it is not shown. One query.
 
     The chat's latest answer is among the entries.
     """
@@ -296,7 +294,7 @@ def _mark_last(entry: Entry, chat: Chat, user: User) -> None:
 
 
 def entry_for(message: Message, chat: Chat, user: User, *, now: datetime) -> Entry:
-    """One answer or question alone, as it stands in its place."""
+    """Return an answer or question alone, as it stands in the conversation."""
     messages = [message.reply_to, message] if message.reply_to else [message]
     newest = chat.messages.current().order_by("-id").values_list("pk", flat=True).first()
     return entries_for(messages, chat, user, now=now, ends=newest == message.pk)[-1]
@@ -313,7 +311,7 @@ def _documents_of(messages: Sequence[Message], chat: Chat, user: User) -> dict[s
 
 
 def _memories_of(messages: Sequence[Message], user: User) -> tuple[set[str], dict[str, list[Memory]]]:
-    """Which messages a person saved, and the memories that were noticed in each."""
+    """Return the messages that a person saved, and the memories extracted from each."""
     found = (
         Memory.objects.visible_to(user)
         .live()

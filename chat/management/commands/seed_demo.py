@@ -136,7 +136,9 @@ class Command(BaseCommand):
         return chat
 
     def make_memories(self) -> int:
-        """How many are new. Forgotten and edited ones are known by their mark and not made again."""
+        """Create the memories and return how many are new. Forgotten and edited ones are recognised and not created
+        again.
+        """
         known = set(
             Memory.objects.filter(workspace__in=self.places.values())
             .exclude(source_details__demo=None)
@@ -160,7 +162,7 @@ class Command(BaseCommand):
                 agents.create_agent(shared, **texts, by=owner, now=self.now)
 
     def make_nodes(self) -> None:
-        """Each with up to five memories; where one is there already nothing is linked or related anew."""
+        """Create the nodes, each with up to five memories. Existing ones are not changed."""
         shared, owner = self.places["shared"], self.people["owner"]
         made: dict[str, MemoryNode] = {}
         for name, kind, word in NODES:

@@ -22,9 +22,7 @@ from workspaces.access import get_workspace
 from workspaces.models import ApiKey, KeyScope, User
 from workspaces.policy import Caller, Reach
 
-asking: ContextVar[ApiKey] = ContextVar(
-    "asking"
-)  # set at the door, by which the protocol's handlers are called
+asking: ContextVar[ApiKey] = ContextVar("asking")  # set by the view that calls the protocol's handlers
 
 
 def caller(*, writes: bool = False, automatic: bool = True) -> ToolCaller:
@@ -190,7 +188,9 @@ def _username(person: User | None) -> str | None:
 
 
 def in_sight(caller: Caller) -> MemoryQuerySet:
-    """What is recalled for this caller: of the workspace and their own, as far as it may leave this machine."""
+    """Return the memories that this caller may recall: the workspace's and their own, as far as they may leave this
+    machine.
+    """
     found = Memory.objects.recallable_in(caller.workspace, caller.person)
     return found.exclude(workspace__local_only=True) if caller.reach.leaves else found
 

@@ -1,4 +1,4 @@
-"""What a program can read over MCP without its model asking: memories, documents, an introduction to the workspace."""
+"""Resources that a program can read over MCP: memories, documents, and an introduction to the workspace."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _documents(who: Caller, cursor: str) -> tuple[list[Document], str | None]:
 
 
 def _text_of(who: ToolCaller, public_id: str) -> str:
-    """Of a long one the beginning, which says how to go on."""
+    """Return the text of a document; of a long one the beginning, with how to continue."""
     piece = piece_of(who, public_id, 0, most=MOST_TEXT)
     return piece.text + (f"\n\n(Go on with read_document, from {piece.next}.)" if piece.next else "")
 
@@ -138,7 +138,7 @@ def _words_of(memory: Memory, reader: User) -> str:
 
 
 def _whose(memory: Memory) -> str:
-    """Who wrote it, and when it holds."""
+    """Return who wrote the memory, and when it holds."""
     writer = writer_label(memory, is_edited=memory.edited_at is not None)
     return ", ".join(filter(None, [writer, held_label(memory)]))
 

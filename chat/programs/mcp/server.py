@@ -1,4 +1,4 @@
-"""The server of the protocol, by its official SDK: what there is, and who is asked to do it."""
+"""The MCP server on the official SDK: its tools and resources, and dispatch of calls."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Params = Any  # the SDK's models; read here, never passed on
 
 
 def _in_thread(work: Callable[P, T]) -> Callable[P, Awaitable[T]]:
-    """Our code is synchronous. What it refuses is said in the protocol's way, in a sentence."""
+    """Wrap synchronous code for the SDK. Its errors become the protocol's, each as a sentence."""
 
     def do(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
@@ -47,7 +47,7 @@ def _in_thread(work: Callable[P, T]) -> Callable[P, Awaitable[T]]:
 
 
 def call_tool(name: str, arguments: dict[str, Any] | None) -> types.CallToolResult:
-    """What a call came to. Whatever can be mended by its caller is a result, with a sentence that says how."""
+    """Return the result of a call. For an error that the caller can correct, it is a sentence that explains how."""
     offered = TOOLS.get(name)
     if offered is None:
         raise MCPError(

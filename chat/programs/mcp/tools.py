@@ -45,7 +45,7 @@ Said = tuple[str, BaseModel]  # for the model to read, and the same for programs
 
 @dataclass(frozen=True)
 class Offered(Generic[A]):
-    """One tool. ``reads``: it changes nothing; ``destroys``: it takes away."""
+    """A tool over MCP. ``reads``: it changes nothing; ``destroys``: it deletes."""
 
     name: str
     title: str

@@ -1,5 +1,5 @@
-"""``/mcp`` over streamable HTTP: each request by itself, so that any process answers it. In whole JSON, or where its
-client wants to be told of progress, in events.
+"""``/mcp`` over streamable HTTP: each request stands alone, so that any process can answer it, as JSON or, if the
+client asks for progress, as events.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _manager(*, json_response: bool) -> StreamableHTTPSessionManager:
 
 
 async def _answer(request: HttpRequest) -> HttpResponse:
-    """What the SDK says to this request, of which it sees the body and the headers of the protocol."""
+    """Return the SDK's response to this request, of which it sees the body and the headers of the protocol."""
     manager = _manager(json_response=True)
     sent = list[Any]()
 
@@ -86,7 +86,7 @@ async def _answer(request: HttpRequest) -> HttpResponse:
 
 
 async def _events(request: HttpRequest, key: ApiKey) -> AsyncGenerator[str, None]:
-    """The same as it comes. Who hangs up cancels it; a key that is revoked meanwhile ends it."""
+    """Yield the response as it comes. A disconnect cancels it, and so does a revoked key."""
     said: asyncio.Queue[str | None] = asyncio.Queue()
     running = asyncio.create_task(_run(request, key, said))
     recheck_at = monotonic() + RECHECK_SECONDS

@@ -1,4 +1,4 @@
-"""One request to ``/v1``: who asks which model where, what is remembered, and the answer, whole or streamed."""
+"""Requests to ``/v1``: user, model, recalled memories, and the answer, whole or streamed."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Answering:
 
     @property
     def note(self) -> Body:
-        """What the answer says of memory under ``memoryhub``."""
+        """Return the answer's notes about memory, for ``memoryhub``."""
         note: Body = {"used": list(self.remembered.used), "saved": list(self.noted.saved)}
         if unused := self.remembered.unused:
             note["not_used"] = reason(unused)
@@ -81,8 +81,8 @@ class Answering:
             self._is_noted.set()
 
     def keep(self, read: ReadSoFar) -> None:
-        """What was said is mined later, if it may be; what it took is written down. Waits for its turn to be noted: a
-        model may be quicker.
+        """Queue extraction of the text if allowed, and record the usage. Waits until its turn is recorded, since a
+        model may be faster.
         """
         self._is_noted.wait(NOTED_WITHIN)
         now = timezone.now()
@@ -93,7 +93,9 @@ class Answering:
 
 
 def prepare(asked: Asked, key: ApiKey, *, now: datetime) -> Answering:
-    """Raises NotFound, Forbidden, TooManyRequests, and a ModelError where the model may not be asked here."""
+    """Prepare a request. Raises NotFound, Forbidden, TooManyRequests, and a ModelError if the model may not be used
+    here.
+    """
     expect_recall(asked, key.user, now=now)
     workspace = get_workspace(key.user, key.workspace.public_id)
     if asked.workspace not in {"", workspace.public_id, workspace.name}:
@@ -122,7 +124,7 @@ def _agent(workspace: Workspace, wanted: str) -> Agent:
 
 
 def whole(answering: Answering, place: Place) -> Body:
-    """The model's answer, with what was used and saved beside it. Blocks, and holds its ``place`` meanwhile."""
+    """Return the model's answer, with the memories used and saved. Blocks, and holds its ``place`` until then."""
     answering.note_turn()
     release_connection()
     try:
@@ -142,7 +144,7 @@ def whole(answering: Answering, place: Place) -> Body:
 
 
 class Shape(Protocol):
-    """How a stream is written: each gives the lines of what has come, of the end, or of what went wrong."""
+    """The format of a stream: lines for new text, for the end, and for an error."""
 
     def chunks(self, chunks: Iterable[Chunk]) -> str: ...
     def over(self) -> str: ...
@@ -223,16 +225,16 @@ async def _events(pump: Pump, shape: Shape, key: ApiKey) -> AsyncGenerator[str, 
         pump.stop()
 
 
-# An answer on its way from a model to a program: read in the loop of turns, handed on to whoever asked.
+# An answer on its way from a model to a program: read in the loop of turns, passed on to the request.
 #
-# What was said is kept when the program hangs up in the middle, and the model is then asked for no more.
+# The text so far is kept when the program disconnects, and the model is stopped.
 
 Chunk = dict[str, Any]
 
 
 @dataclass
 class ReadSoFar:
-    """What the model said so far. ``is_over``: it is done, and asked for no tool of the program's."""
+    """The model's output so far. ``is_over``: it is complete, without a call of the program's tools."""
 
     finish_reason: str = ""
     pieces: list[str] = field(default_factory=list)
@@ -259,7 +261,9 @@ class ReadSoFar:
 
 
 class Pump:
-    """``done`` is told what was read, in a thread, however it ended; ``failed`` holds the error, if one ended it."""
+    """Reads a model's answer in the loop of turns. ``done`` is called in a thread with the output, however it ended;
+    ``failed`` holds the error, if any.
+    """
 
     def __init__(self, chunks: AsyncGenerator[Chunk, None], done: Callable[[ReadSoFar], None]) -> None:
         self.failed: Exception | None = None
@@ -305,7 +309,7 @@ class Pump:
                 raise self.failed
 
     async def take(self, seconds: float) -> list[Chunk] | None:
-        """What has come, after ``seconds`` perhaps nothing; None at the end."""
+        """Return the chunks so far, after ``seconds`` possibly none; None at the end."""
         event = asyncio.Event()
         with self._changed:
             self._reader = (asyncio.get_running_loop(), event)
@@ -320,7 +324,7 @@ class Pump:
             return taken if taken or not self._is_over else None
 
     def stop(self) -> None:
-        """Nobody wants the rest."""
+        """Stop reading: the client is gone."""
         self._running.cancel()
 
 

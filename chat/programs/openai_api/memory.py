@@ -75,7 +75,7 @@ class Noted:
 
 
 def reason(code: str) -> Body:
-    """One of REASONS as an answer says it."""
+    """Return the entry of REASONS with this code, as an answer contains it."""
     return {"code": code, "message": str(REASONS[code])}
 
 
@@ -124,8 +124,8 @@ def remember(asked: Asked, caller: Caller, chosen: Chosen) -> Remembered:
 
 
 def note_turn(asked: Asked, caller: Caller, chosen: Chosen, remembered: Remembered) -> Noted:
-    """What came of the conversation so far, and its new turn, noted. Nothing of it is in the prompt, so its model may
-    be at work already. Nothing is mined for a key that only reads, or a person who only may.
+    """Record the outcome of the conversation so far and its new turn. The prompt does not need it, so the model may
+    already run. Nothing is extracted for a read-only key or a viewer.
     """
     said = remembered.said
     if said is None:
@@ -136,9 +136,7 @@ def note_turn(asked: Asked, caller: Caller, chosen: Chosen, remembered: Remember
     turn, unsaved = None, _why_unsaved(asked, caller)
     if not unsaved:
         shown, used = shown_in(asked.body, remembered.given), remembered.used
-        answers = (
-            chosen.connection or Connection.objects.built_in()
-        )  # what is said to one model goes to no other
+        answers = chosen.connection or Connection.objects.built_in()  # text for one model goes to no other
         turn = program_turns.begin(caller, said, shown, used=used, connection=answers)
     return Noted(tuple(saved), turn, unsaved)
 
@@ -203,9 +201,9 @@ ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)")  # as in JSON: what tools come
 
 
 def shown_in(body: Body, messages: Sequence[Body]) -> Shown:
-    """Of everything that is sent but the words of messages in the person's role: tools and their descriptions, outputs,
-    instructions, schemas, and what a program marked as its own in a person's message. Answers of assistants as well: a
-    program sends them, so it may have made them up.
+    """Return all texts of the request that the user did not write: tools and their descriptions, outputs,
+    instructions, schemas, what a program marked as its own in a user message, and answers of assistants, which a
+    program may have made up.
     """
     words: set[str] = set()
     left = MOST_READ

@@ -262,7 +262,7 @@ REASONS = {
     "function_call": "tool_use",
     "content_filter": "refusal",
 }
-LEAST_ANSWER = 1_024  # tokens that may be asked for, however full the context seems by our estimate
+LEAST_ANSWER = 1_024  # tokens that may be requested, however full the context seems by our estimate
 
 
 def limit_answer(answering: Answering) -> None:
@@ -328,7 +328,7 @@ class MessageWriter:
             yield _event("message_start", message=begun)
 
     def _stop_in(self, chunk: Body) -> str | None:
-        """Which of the stop sequences ended the answer, where the server says it, as vLLM does."""
+        """Return which of the stop sequences ended the answer, if the server reports it, as vLLM does."""
         choice = chunk["choices"][0] if chunk["choices"] else {}
         stop = choice.get("stop_reason") if isinstance(choice, dict) else None
         return stop if isinstance(stop, str) and stop in self._stops else None

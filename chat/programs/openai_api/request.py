@@ -26,7 +26,7 @@ from workspaces.spending.budgets import BudgetReached
 MOST_MESSAGES = 2_000
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 MEMORY = ("on", "read", "off")
-# What is said to us and not to the model: in a header ``X-MemoryHub-Workspace``, or beside what else ``metadata`` has.
+# Parameters for MemoryHub and not for the model: in a header ``X-MemoryHub-Workspace``, or among the ``metadata``.
 OURS = ("workspace", "assistant", "memory")
 # Interfaces have models name and tag chats for them, with the whole chat in one message: nobody said that.
 # Coding tools have a conversation summarized the same way.
@@ -58,7 +58,9 @@ class Asked:
 
     @property
     def question(self) -> int | None:
-        """Where in ``messages`` the person's last words are; None where there are none, or it is an errand."""
+        """Return the index in ``messages`` of the user's last text; None if there is none, or if the request is a
+        program's own task.
+        """
         for at in range(len(self.messages) - 1, -1, -1):
             if self.messages[at]["role"] == "user" and (text := own_words(self.messages[at])):
                 return None if ERRAND.match(text[:ERRAND_BEGINS]) else at
@@ -92,7 +94,7 @@ def require_model(body: Any) -> None:
 
 
 def ours_of(metadata: Any, headers: HttpHeaders) -> tuple[dict[str, str], Body]:
-    """What is said to us, headers first, and what of ``metadata`` is left. Raises Invalid."""
+    """Return the parameters for MemoryHub, headers first, and the rest of ``metadata``. Raises Invalid."""
     if metadata is None:
         metadata = {}
     if not isinstance(metadata, dict):
@@ -207,7 +209,7 @@ def error_of(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
 
 
 def openai_exception_handler(exception: Exception, context: dict[str, Any]) -> HttpResponseBase | None:
-    """For the views of ``/v1``: whatever goes wrong, as OpenAI's libraries read it."""
+    """Return any error of a ``/v1`` view in the form that OpenAI's libraries read."""
     if isinstance(exception, DomainError | llm.ModelError | llm.EmbedderError):
         status, body, headers = error_of(exception)
         return Response(body, status=status, headers=headers)

@@ -33,7 +33,7 @@ STATELESS = {"previous_response_id", "conversation", "prompt", "background"}
 
 
 def read_response(body: Any, headers: HttpHeaders) -> tuple[Asked, Body]:
-    """What is asked, and what of it the answer repeats. Raises Invalid, naming the field."""
+    """Return the request, and the part of it that the answer repeats. Raises Invalid, naming the field."""
     require_model(body)
     for name in STATELESS:
         if body.get(name):
@@ -154,7 +154,7 @@ def _messages(body: Body) -> list[Body]:
 
 
 def _add(messages: list[Body], item: Any, where: str) -> None:
-    """One item: a message, a call of a tool (calls at one time are of one message), or what it came to."""
+    """Add an item: a message, a call of a tool (parallel calls belong to one message), or its result."""
     kind = item.get("type", "message") if isinstance(item, dict) else None
     if kind == "message" and (role := _name(item.get("role"))) in ROLES:
         messages.append({"role": ROLES[role], "content": _content(item.get("content"), where)})
@@ -226,7 +226,7 @@ CUT_SHORT = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 @dataclass
 class Item:
-    """One piece of the answer. ``kind``: function_call, or which part of a message it is."""
+    """A piece of the answer. ``kind``: function_call, or a part of a message."""
 
     kind: str
     at: int
@@ -393,7 +393,7 @@ def _choice(reply: Body) -> Body | None:
 
 
 def _calls(delta: Body) -> list[Body]:
-    """Of tools. Raises ModelBadReply."""
+    """Return the calls of tools. Raises ModelBadReply."""
     calls: list[Body] = delta.get("tool_calls") or []
     _check(isinstance(calls, list), "calls of tools", calls)
     for call in calls:

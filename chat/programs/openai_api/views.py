@@ -1,5 +1,5 @@
-"""``/v1``: views for keys alone. Each reads what was asked, makes one call, and answers in OpenAI's form, or in
-Anthropic's: ``messages``, and all that names ``anthropic-version``.
+"""``/v1``: views for keys alone. Each reads the request, makes one call, and answers in OpenAI's form, or in
+Anthropic's: ``messages``, and all requests that name ``anthropic-version``.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class ProgramView(KeyedView):
     """A key and nothing else: what speaks this is no browser."""
 
     authentication_classes = [ProgramKeyAuthentication]
-    any_scope = True  # what a key that only reads must not do is mining, which is asked for each turn
+    any_scope = True  # a read-only key must not extract memories, which is checked for each turn
     schema = None  # it is another's API
 
     @property

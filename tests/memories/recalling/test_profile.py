@@ -16,10 +16,10 @@ from memories.writing.gate import delete_memory, edit_memory
 from memoryhub.errors import NotFound
 from tests.api import Api
 from tests.chat.hostile_memories import HOSTILE
+from tests.chat.views.test_xss import Page
 from tests.conftest import Cast
 from tests.factories import HERE, make_memory, make_workspace
 from workspaces.access import default_workspace
-from workspaces.audit import Page
 from workspaces.models import User, Workspace
 
 pytestmark = pytest.mark.django_db
