@@ -69,6 +69,7 @@ urlpatterns = [
     path(f"{NODE}unlink/", node_views.unlink_memory, name="node_unlink"),
     path(f"{NODE}relate/", node_views.relate, name="node_relate"),
     path(f"{NODE}unrelate/", node_views.unrelate, name="node_unrelate"),
+    path(f"{NODE}differ/", node_views.differ, name="node_differ"),
     path(f"{NODE}merge/", node_views.merge, name="node_merge"),
     path(f"{NODE}delete/", node_views.delete, name="node_delete"),
     path("receipts/<str:msg_id>/", views.receipt, name="receipt"),

@@ -677,6 +677,7 @@ PAGE_ROWS = [
         answering(302, PAGE_EDITORS),
         {"source": "{node}", "target": "{other_node}", "relation": "works on"},
     ),
+    Row("POST", f"{NODE_PAGE}differ/", answering(302, PAGE_EDITORS), {"other": "{other_node}"}),
     Row("POST", f"{NODE_PAGE}merge/", answering(302, PAGE_EDITORS), {"into": "{other_node}"}),
     Row("GET", f"{NODE_PAGE}delete/", answering(302, PAGE_EDITORS)),
     Row("POST", f"{NODE_PAGE}delete/", answering(302, PAGE_EDITORS), fresh=True),

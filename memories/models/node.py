@@ -43,6 +43,15 @@ class MemoryNode(models.Model):
         help_text="Memories that contain the name are linked when they are saved or changed.",
     )
     memories = models.ManyToManyField(Memory, through="NodeMemory", related_name="nodes")
+    unlinked = models.ManyToManyField(
+        Memory,
+        related_name="+",
+        blank=True,
+        help_text="Taken out by a person, and not gathered by name again.",
+    )
+    differs_from = models.ManyToManyField(
+        "self", blank=True, help_text="Topics that look like this one, and that a person said are others."
+    )
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(default=timezone.now)

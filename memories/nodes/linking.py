@@ -35,7 +35,7 @@ def link_to_named_topics(memories: Sequence[Memory]) -> None:
         for node in topics.get(memory.workspace_id, ())
         if mentions(memory.content, node.name)
     ]
-    NodeMemory.objects.bulk_create(links, ignore_conflicts=True)
+    NodeMemory.objects.bulk_create(_without_unlinked(links), ignore_conflicts=True)
 
 
 def link_memories_that_name(node: MemoryNode) -> None:
@@ -46,7 +46,15 @@ def link_memories_that_name(node: MemoryNode) -> None:
         for pk, content in rows.values_list("pk", "content").iterator(chunk_size=1000)
         if mentions(content, node.name)
     ]
-    NodeMemory.objects.bulk_create(links, batch_size=1000, ignore_conflicts=True)
+    NodeMemory.objects.bulk_create(_without_unlinked(links), batch_size=1000, ignore_conflicts=True)
+
+
+def _without_unlinked(links: Sequence[NodeMemory]) -> list[NodeMemory]:
+    """Leave out the memories that a person took out of a topic. One query where there are links, else none."""
+    nodes = {link.node_id for link in links}
+    rows = MemoryNode.unlinked.through.objects.filter(memorynode__in=nodes) if nodes else None
+    taken_out = set(rows.values_list("memorynode", "memory")) if rows is not None else set()
+    return [link for link in links if (link.node_id, link.memory_id) not in taken_out]
 
 
 def _has_spaces_around_words(sign: str) -> bool:

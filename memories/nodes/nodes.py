@@ -193,13 +193,18 @@ def delete_node(node: MemoryNode) -> None:
     node.delete()
 
 
+@transaction.atomic
 def link_memory(node: MemoryNode, memory: Memory, *, now: datetime) -> bool:
     """Have the node gather a memory (of ``memory_in_sight``); False where it had it already."""
+    node.unlinked.remove(memory)
     return NodeMemory.objects.get_or_create(node=node, memory=memory, defaults={"created_at": now})[1]
 
 
+@transaction.atomic
 def unlink_memory(node: MemoryNode, memory: Memory) -> None:
-    NodeMemory.objects.filter(node=node, memory=memory).delete()
+    """Take a memory out of the node, which does not gather it by name again."""
+    if NodeMemory.objects.filter(node=node, memory=memory).delete()[0]:
+        node.unlinked.add(memory)
 
 
 def relate(

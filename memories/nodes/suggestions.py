@@ -26,7 +26,6 @@ MOST_COMPARED = 500  # topics
 OFFERED = 12
 LEAST_MEMORIES = 2
 LONGEST_NAME = 3  # words
-DIFFERS_FROM = "differs from"
 _WORD = re.compile(r"[^\W_][\w'\u2019-]*")
 _NO_NAME = re.compile(r".$|I['\u2019]")
 _SENTENCE_END = re.compile(r"[.!?:;…]\s*[\"'\u201d\u2019)]*\s*$|\n\s*$")
@@ -64,13 +63,12 @@ def suggest_topics(workspace: Workspace, user: User) -> list[NamedInMemories]:
 def suggest_merges(workspace: Workspace) -> list[tuple[MemoryNode, MemoryNode]]:
     """Return pairs of topics whose names look like names of one thing ("Maria", "Maria Lopez"), the longer first.
 
-    Topics that are related to each other are known to differ.
+    Topics that are related to each other are known to differ, and so are those that a person told apart.
     """
     nodes = list(MemoryNode.objects.filter(workspace=workspace)[:MOST_COMPARED])
-    related = {
-        frozenset(pair)
-        for pair in NodeRelation.objects.filter(source__workspace=workspace).values_list("source", "target")
-    }
+    relations = NodeRelation.objects.filter(source__workspace=workspace).values_list("source", "target")
+    differing = MemoryNode.objects.filter(workspace=workspace, differs_from__isnull=False)
+    related = {frozenset(pair) for pair in [*relations, *differing.values_list("pk", "differs_from")]}
     return [
         (b, a) if len(a.name) < len(b.name) else (a, b)
         for a, b in combinations(nodes, 2)
@@ -104,6 +102,8 @@ def merge_topics(node: MemoryNode, into: MemoryNode, *, now: datetime) -> None:
         for each in relations
     ]
     NodeRelation.objects.bulk_create(moved, ignore_conflicts=True)
+    into.unlinked.add(*node.unlinked.exclude(nodes=into))
+    into.differs_from.add(*node.differs_from.exclude(pk=into.pk))
     into.description = into.description or node.description
     into.gathers_by_name |= node.gathers_by_name
     into.updated_at = now

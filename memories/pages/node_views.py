@@ -201,7 +201,6 @@ def node_list(request: PageRequest, ws_id: str) -> HttpResponse:
         "kinds": kinds(workspace),
         "suggested": [] if query or after else suggestions.suggest_topics(workspace, request.user),
         "merges": [] if query or after else suggestions.suggest_merges(workspace),
-        "differs_from": suggestions.DIFFERS_FROM,
     }
     return render(request, "memories/nodes/list.html", context, status=422 if form.errors else 200)
 
@@ -313,6 +312,16 @@ def merge(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
         request, _("“%(name)s” has been merged into “%(other)s”.") % {"name": found.name, "other": into.name}
     )
     return _to(into)
+
+
+@require_POST
+def differ(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
+    """The topic is another than ``other``: merging them is not suggested again."""
+    found, _context = _node(request, ws_id, node_id, Role.EDITOR)
+    found.differs_from.add(
+        nodes.get_node(request.user, request.POST.get("other", ""), workspace=found.workspace)
+    )
+    return redirect("memories:nodes", found.workspace.public_id)
 
 
 @require_http_methods(["GET", "POST"])

@@ -14,8 +14,9 @@ from django.utils import timezone
 
 from memories.models import Memory, MemoryNode, NodeMemory, NodeRelation, Scope
 from memories.nodes import nodes
-from memories.nodes.suggestions import DIFFERS_FROM, suggest_merges, suggest_topics
+from memories.nodes.suggestions import merge_topics, suggest_merges, suggest_topics
 from memories.pages.node_views import MEMORIES_SHOWN, NODES_SHOWN
+from memories.writing.gate import edit_memory
 from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import make_memory, make_node, make_workspace
@@ -262,9 +263,12 @@ def test_topics_that_look_alike_are_merged_or_told_apart(cast: Cast) -> None:
     assert url("node_merge", cast, short) in page
     assert url("node_merge", cast, short) not in shown(cast.viewer, url("nodes", cast))
 
-    told = {"other": "Maria", "relation": DIFFERS_FROM}
-    assert signed_in(cast.editor).post(url("node_relate", cast, long), told).status_code == 302
+    differ = url("node_differ", cast, long)
+    assert differ in page
+    for person, code in ((cast.viewer, 403), (cast.stranger, 404), (cast.editor, 302)):
+        assert signed_in(person).post(differ, {"other": short.public_id}).status_code == code
     assert suggest_merges(cast.workspace) == []
+    assert not nodes.relations_of(long).exists()
 
     merge = url("node_merge", cast, short)
     for wrong, code in ((short.public_id, 422), ("node_none", 404), ("", 404)):
@@ -275,3 +279,19 @@ def test_topics_that_look_alike_are_merged_or_told_apart(cast: Cast) -> None:
     assert list(nodes.gathered(long, cast.viewer)) == [memory]
     assert MemoryNode.objects.get(pk=long.pk).gathers_by_name
     assert [each.relation for each in nodes.relations_of(long)] == ["works on"]
+
+
+def test_what_was_taken_out_of_a_topic_stays_out_until_somebody_links_it(cast: Cast) -> None:
+    topic = make_node(cast.editor, cast.workspace, name="Maria", gathers_by_name=True)
+    memory = make_memory("Maria knows the venue", cast.owner, cast.workspace)
+    nodes.unlink_memory(topic, memory)
+    edit_memory(memory, by=cast.owner, now=timezone.now(), content="Maria knows the venue well")
+    nodes.update_node(topic, now=timezone.now(), gathers_by_name=True)
+    assert not nodes.gathered(topic, cast.owner).exists()
+    longer = make_node(cast.editor, cast.workspace, name="Maria Lopez")
+    merge_topics(topic, longer, now=timezone.now())
+    nodes.update_node(longer, now=timezone.now(), name="Maria", gathers_by_name=True)
+    assert not nodes.gathered(longer, cast.owner).exists()
+    assert nodes.link_memory(longer, memory, now=timezone.now())
+    edit_memory(memory, by=cast.owner, now=timezone.now(), content="Maria knows the venue")
+    assert list(nodes.gathered(longer, cast.owner)) == [memory]
