@@ -17,10 +17,14 @@ def fold(name: str) -> str:
 
 def mentions(text: str, name: str) -> bool:
     """Return True if the text contains the name as whole words, whatever the case of its letters."""
-    folded = fold(name)
-    before = r"(?<!\w)" if _has_spaces_around_words(folded[0]) else ""
-    after = r"(?!\w)" if _has_spaces_around_words(folded[-1]) else ""
-    return re.search(before + re.escape(folded) + after, fold(text)) is not None
+    return re.search(whole_words(fold(name)), fold(text)) is not None
+
+
+def whole_words(name: str) -> str:
+    """Return the regular expression, of Python and of Postgres, of a name that is no part of a longer word."""
+    before = r"(?<!\w)" if _has_spaces_around_words(name[0]) else ""
+    after = r"(?!\w)" if _has_spaces_around_words(name[-1]) else ""
+    return before + re.escape(name) + after
 
 
 def link_to_named_topics(memories: Sequence[Memory]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,20 +22,29 @@ CLASSES = (
     TOPIC,
 )  # of the rows of the head; about the person, the workspace, part of either
 STEEP = 3.0  # the head is fitted to vectors of this length
-AT = 0.7  # the probability from which on a message asks for an overview
+AT, SURE = 0.75, 0.95  # probabilities from which on a message asks for an overview, usually and in doubt
+
+
+class Fitted(NamedTuple):
+    head: Array  # (4, 385): CLASSES over an e5 vector, the constant last
+    frame: Array  # the mean of messages that ask for an overview of some topic
+    statement: Array  # the mean of memories
 
 
 @lru_cache(maxsize=1)
-def fitted() -> Array:
+def fitted() -> Fitted:
     with np.load(FILE) as file:
-        return file["head"].astype(np.float32)
+        return Fitted(*(file[name].astype(np.float32) for name in Fitted._fields))
 
 
-def kind_of(vector: Array, head: Array | None = None) -> str:
-    """SELF, HERE or TOPIC, or "" if the message asks for no overview. ``vector``: the e5 part of the message's."""
-    head = fitted() if head is None else head
+def kind_of(vector: Array, head: Array | None = None, *, in_doubt: bool = False) -> str:
+    """SELF, HERE or TOPIC, or "" if the message asks for no overview. ``vector``: the e5 part of the message's.
+
+    ``in_doubt``: a single memory answers it, or it seems to ask for nothing, so that this has to be surer.
+    """
+    head = fitted().head if head is None else head
     logits = STEEP * head[:, :-1] @ vector / np.linalg.norm(vector) + head[:, -1]
     share = np.exp(logits - logits.max())
-    if share[0] > (1 - AT) * share.sum():
+    if share[0] > (1 - (SURE if in_doubt else AT)) * share.sum():
         return ""
     return CLASSES[1 + int(share[1:].argmax())]

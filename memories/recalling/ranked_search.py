@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 from django.db import DatabaseError, connection, transaction
 from django.db.models import Q, prefetch_related_objects
 from django.utils.text import Truncator
@@ -93,6 +94,21 @@ WHERE e.kind = 1 AND e.live AND e.ref = ANY(%(ids)s::bigint[]) AND e.model = %(m
   AND e.place = ANY(%(places)s::bigint[])
 UNION ALL
 SELECT NULL, {PRODUCTS.format("b.embedding")}{", NULL" * len(relevance.STATEMENT_HEADS)}
+FROM (
+    SELECT e.embedding FROM workspaces_passagevector e
+    WHERE e.kind = 1 AND e.live AND e.model = %(model)s::text AND e.place = ANY(%(places)s::bigint[])
+    LIMIT {relevance.BACKGROUND}
+) b
+"""  # noqa: S608  constants only
+# The multilingual part of memories' vectors, and its mean over others.
+_PART = f"subvector({{}}, {MULTILINGUAL.start + 1}, {LENGTH})"
+_VECTORS = f"""
+SELECT e.ref, {_PART.format(_STATEMENT)}::vector::real[]
+FROM workspaces_passagevector e
+WHERE e.kind = 1 AND e.live AND e.ref = ANY(%(ids)s::bigint[]) AND e.model = %(model)s::text
+  AND e.place = ANY(%(places)s::bigint[])
+UNION ALL
+SELECT NULL, avg({_PART.format("b.embedding")})::vector::real[]
 FROM (
     SELECT e.embedding FROM workspaces_passagevector e
     WHERE e.kind = 1 AND e.live AND e.model = %(model)s::text AND e.place = ANY(%(places)s::bigint[])
@@ -268,6 +284,20 @@ class RankedSearch:
         past = self.as_of is None and is_past
         judged = relevance.judge(message, list(found.values()), background, past=past)
         return dict(zip(found, judged, strict=True))
+
+    def multilingual_vectors(self, keys: Iterable[int]) -> tuple[dict[int, Vectors], Vectors]:
+        """The multilingual part of the vectors of these memories by key, and its mean in the workspace. One query.
+
+        Only after ``judge`` told how relevant any of them is.
+        """
+        given = {
+            "ids": queries.bigints(keys),
+            "model": self.params["model"],
+            "places": self.params["places"],
+        }
+        rows = queries.rows(_VECTORS, given)
+        vectors = {ref: np.array(vector, dtype=np.float32) for ref, vector in rows}
+        return {ref: vector for ref, vector in vectors.items() if ref is not None}, vectors[None]
 
     def _embed(self, question: Question | None) -> tuple[str, Vectors] | None:
         """The active model's label and the query's vector: for a question, the weighted mean of it and of its gist."""

@@ -140,11 +140,17 @@ def _overview(
     """The overview that the query asks for, or None; one of a topic that nothing bears on is none."""
     if search.asked is None or search.as_of is not None or len(search.query) > overview.LONGEST_MESSAGE:
         return None
-    kind = overview_kind.kind_of(search.asked[MULTILINGUAL])
+    in_doubt = any(each.value >= relevance.STRONG or each.asks == "silent" for each in judged.values())
+    kind = overview_kind.kind_of(search.asked[MULTILINGUAL], in_doubt=in_doubt)
     if not kind:
         return None
-    keys, total = overview.of_topic(judged), 0
-    if kind != overview_kind.TOPIC:
+    if kind == overview_kind.TOPIC:
+        answers = {key for key, each in judged.items() if each.value >= overview.TOPIC_RELEVANCE}
+        if not answers:
+            return None
+        vectors, mean = search.multilingual_vectors(key for key, _ in scored)
+        keys, total = overview.of_topic(search.asked[MULTILINGUAL], vectors, mean, answers), 0
+    else:
         keys, total = overview.of_everything(
             kind,
             search.workspace,

@@ -22,7 +22,6 @@ from workspaces.models import User, Workspace
 BELOW_THRESHOLD = "below the threshold"
 NOTHING_ASKED = "the message asks for nothing"
 NO_LONGER_HOLDS = "no longer holds"
-SMALL_TALK_MARGIN = 0.03  # of relevance, asked in addition where a message seems to ask for nothing
 REPLACED = "replaced by a newer one"
 OVER_LIMIT = "over the limit"
 NO_ROOM = "no room in the model's context"
@@ -62,15 +61,12 @@ def matters(item: Recalled, threshold: float) -> bool:
     """Whether it is to go before the model, room permitting."""
     if item.relevance is None:
         return item.score >= threshold
-    more = SMALL_TALK_MARGIN if item.relevance.asks == "silent" else 0.0
-    return item.relevance.value >= settings.RECALL_THRESHOLD + more
+    return item.relevance.value >= settings.RECALL_THRESHOLD
 
 
 def _why_not(item: Recalled) -> str:
     """Return why a memory is below the threshold: the one reason without which it would be used."""
     found = item.relevance
-    if found is not None and found.value >= settings.RECALL_THRESHOLD:
-        return NOTHING_ASKED
     if found is not None and found.if_current >= settings.RECALL_THRESHOLD:
         return NO_LONGER_HOLDS if item.memory.replaced_by_id is None else REPLACED
     if found is not None and found.if_asked >= settings.RECALL_THRESHOLD:

@@ -33,13 +33,16 @@ FILE = Path(__file__).with_suffix(".npz")
 LOOKED_AT = 20  # memories, the first in the order of recall
 BACKGROUND = 200  # memories of the same places, to which a message's cosines are compared
 STRONG = 0.80  # from here on a receipt calls a memory strong
-LOOKED_UP = 0.45  # from here on a search or a tool returns a memory; a turn asks for RECALL_THRESHOLD
-LEAST_SCORE = 0.25  # the same where relevance is unknown, of the score
+LEAST_SCORE = 0.25  # of the score, from which a search or a tool returns a memory where relevance is unknown
 PRIOR_COUNT = 8.0  # the background of a small workspace leans on that of others as if by so many memories
 PRIORS = {"english": (0.12, 0.12), "multilingual": (0.05, 0.09), "both": (0.07, 0.09)}  # mean, deviation
 STEEP = 3.0  # the heads were fitted to vectors of this length
 BEND = 0.7  # deviations from a measure's mean at which its weight may change
-FEW, EASE = 10, 0.35  # below so many memories, each halving asks for so much less (a logit)
+FEW, FEWEST, EASE = (
+    20,
+    5,
+    0.35,
+)  # below FEW memories, each halving asks for so much less (a logit), down to FEWEST
 PAST, SURELY_PAST = -1.5, 3.0  # logits from which a message asks for the past, with words of it and without
 OVER = (
     -4.0
@@ -78,6 +81,7 @@ class Fitted(NamedTuple):
     mean: Array  # of MEASURES and KINDS
     scale: Array
     weights: Array  # of ``pieces`` of these, the constant last
+    looked_up: Array  # from here on a search or a tool returns a memory; a turn asks for RECALL_THRESHOLD
 
 
 class Relevance(NamedTuple):
@@ -154,7 +158,7 @@ def judge(
         return []
     plain = measure(message, found, background)
     rules = statement_logits(message, found)
-    ease = EASE * max(0.0, math.log2(FEW / max(1, len(background))))
+    ease = ease_of(len(background))
     value = _probability(np.hstack([plain, kinds_of(message.kinds, rules, plain)]), ease)
     asking = np.concatenate([[-MOST, MOST, -MOST], message.kinds[3:]])
     if_asked = _probability(np.hstack([plain, kinds_of(asking, rules, plain)]), ease)
@@ -171,6 +175,11 @@ def judge(
         Relevance(float(own), float(asked), float(current), asks, bool(is_over))
         for own, asked, current, is_over in zip(value, if_asked, if_current, over, strict=True)
     ]
+
+
+def ease_of(count: int) -> float:
+    """What is added to the logit in a workspace of so few memories, in which little is there to be confused with."""
+    return EASE * max(0.0, math.log2(FEW / max(FEWEST, count)))
 
 
 def in_order(scores: Mapping[int, float], judged: Mapping[int, Relevance]) -> list[int]:
@@ -247,9 +256,16 @@ def statement_logits(message: Message, found: Sequence[Found]) -> Array:
     return logits
 
 
+def statement_kinds(vectors: Array) -> Array:
+    """The probability of each of STATEMENT_HEADS, from the multilingual part of each statement's vector."""
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    heads = fitted().statement
+    return _sigmoid(STEEP * units @ heads[:, :-1].T + heads[:, -1])
+
+
 def is_found(score: float, relevance: Relevance | None) -> bool:
     """Whether a search or a tool returns a memory."""
-    return score >= LEAST_SCORE if relevance is None else relevance.value >= LOOKED_UP
+    return score >= LEAST_SCORE if relevance is None else relevance.value >= float(fitted().looked_up)
 
 
 def is_shown(score: float, relevance: Relevance | None) -> bool:

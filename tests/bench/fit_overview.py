@@ -34,8 +34,8 @@ import django
 django.setup()
 
 from memories.recalling import overview_kind
-from memoryhub.llm.two_encoders import MULTILINGUAL, TwoEncoders
-from tests.bench.fit_relevance import softmax
+from memoryhub.llm.two_encoders import TwoEncoders
+from tests.bench.fit_relevance import softmax, units
 from tests.bench.judging_data import bucket
 from tests.bench.relevance_data import DATA, everyday, own_workspaces, past_questions
 
@@ -68,6 +68,8 @@ def phrasings() -> Iterator[Row]:
                 continue
             if kind.startswith("+"):
                 for number, frame in enumerate(frames):
+                    if not frame[at]:
+                        continue
                     filled = frame[at].replace("{}", text)
                     yield Row(kind[1:], language, filled, frozenset([fold, number % FOLDS]))
             elif kind != "frame":
@@ -99,11 +101,8 @@ def outside(path: Path) -> Iterator[Row]:
 
 
 def read(rows: list[Row], embedder: TwoEncoders) -> Array:
-    vectors = np.concatenate(
-        [embedder.embed_queries([row.text for row in rows[at : at + 32]]) for at in range(0, len(rows), 32)]
-    )[:, MULTILINGUAL]
-    units: Array = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    return units
+    parts = [rows[at : at + 32] for at in range(0, len(rows), 32)]
+    return units(np.concatenate([embedder.embed_queries([row.text for row in part]) for part in parts]))
 
 
 def fit(rows: list[Row], vectors: Array) -> Array:
@@ -142,7 +141,8 @@ def main() -> None:
     rows = list(dict.fromkeys(phrasings()))
     rows += others({row.text for row in rows}, options.files)
     rows += [row for path in options.files for row in outside(path)]
-    vectors = read(rows, TwoEncoders())
+    embedder = TwoEncoders()
+    vectors = read(rows, embedder)
     left_out: list[Row] = []
     found: list[str] = []
     for fold in range(FOLDS):
@@ -158,7 +158,10 @@ def main() -> None:
     found = [overview_kind.kind_of(vectors[at], head) for at in held]
     report("held back", [rows[at] for at in held], found, show=options.show)
     if options.keep:
-        np.savez(overview_kind.FILE, head=head)
+        topics = np.stack([vectors[at] for at in used if rows[at].kind == "topic"])
+        texts = [text for case in own_workspaces() for text in case.memories.values()]
+        statements = units(embedder.embed(texts))
+        np.savez(overview_kind.FILE, head=head, frame=topics.mean(axis=0), statement=statements.mean(axis=0))
 
 
 if __name__ == "__main__":

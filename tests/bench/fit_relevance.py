@@ -5,9 +5,10 @@
 
 FILEs are workspaces_dev.jsonl, prefeval_dev.jsonl, locomo_dev_facts.jsonl and XQuAD's, beside which the project's own
 data is fitted on (relevance_data.py says how). Every message is asked of the product's own recall in a scratch
-workspace, whose measures are kept in ``--rows`` for the next run. Figures are those of five folds over workspaces;
-with ``--held-out`` of the workspaces of one group (the first part of a file's name), fitted on all others. ``--keep``
-writes the file, fitted on everything.
+workspace, whose measures are kept in ``--rows`` for the next run. Figures are those of four folds over workspaces,
+each with thresholds that the other three chose; with ``--held-out`` of the workspaces of one group (the first part of a
+file's name), fitted on all others. ``--keep`` writes the file, fitted on everything, with thresholds chosen on all
+folds: the lowest at which a turn, and a search or a tool, has LEAST_PRECISION on each set of hand-written workspaces.
 """
 
 from __future__ import annotations
@@ -145,9 +146,9 @@ MESSAGES_FOLDS, STATEMENTS_FOLDS, FOLDS = 3, 3, 4
 RIDGE = 20.0  # of the decision; its measures are scaled to deviation 1
 HEAD_RIDGE = 1 / 6
 HAND_WRITTEN = {"own", "workspaces"}
-DEFAULT = 0.57  # MEMORYHUB_RECALL_THRESHOLD
-AT = 0.195  # the probability that the default stands for, chosen on the folds
-SHIFT = math.log(DEFAULT / (1 - DEFAULT)) - math.log(AT / (1 - AT))
+DEFAULT = 0.57  # MEMORYHUB_RECALL_THRESHOLD: the probability that is chosen for turns is shifted to this
+GRID = np.arange(0.1, 0.6, 0.01)
+LEAST_PRECISION = 0.65
 TURN_LIMIT, SEARCH_LIMIT = 5, 10  # memories that a turn uses and a search returns
 SILENT = {"general", "small_talk", "everyday"}
 WORK = {"task", "advice"}
@@ -160,14 +161,16 @@ class Data:
         self.asked = asked
         self.kinds = np.array([each.kind for each in asked])
         self.vectors = np.stack([each.vector for each in asked])
-        self.of = np.repeat(np.arange(len(asked)), [len(each.found) for each in asked])
+        counts = [len(each.found) for each in asked]
+        self.of = np.repeat(np.arange(len(asked)), counts)
         self.plain = np.concatenate([each.plain for each in asked])
         self.statements = np.concatenate([each.statements for each in asked])
         self.wanted = np.concatenate([[key in each.relevant for key in each.found] for each in asked])
+        self.ease = np.repeat([relevance.ease_of(count) for count in counts], counts)
         self.ends = np.searchsorted(self.of, np.arange(len(asked) + 1))
-        self.past = _units(embedder.embed_queries(past_questions()))
+        self.past = units(embedder.embed_queries(past_questions()))
         self.labelled = labelled_statements()
-        self.labelled_vectors = _units(embedder.embed([text for _, text in self.labelled]))
+        self.labelled_vectors = units(embedder.embed([text for _, text in self.labelled]))
         self.own = self._own_statements()
         self.weights = np.array([self._weight(each) for each in asked])
 
@@ -187,7 +190,7 @@ class Data:
         return {key: vector for each in own for key, vector in zip(each.found, each.statements, strict=True)}
 
 
-def _units(vectors: Array) -> Array:
+def units(vectors: Array) -> Array:
     own = vectors[:, MULTILINGUAL]
     units: Array = own / np.linalg.norm(own, axis=1, keepdims=True)
     return units
@@ -309,8 +312,8 @@ def fit(data: Data, used: Array) -> tuple[Array, relevance.Fitted]:
         data.wanted & np.isin(data.kinds, list(WORK))[data.of], RULES_WEIGH, 1.0
     )
     weights = newton(pieces[rows], data.wanted[rows], weighed[rows], RIDGE)
-    fitted = relevance.Fitted(of_messages, of_statements, mean, scale, weights)
-    return _sigmoid(pieces @ weights[:-1] + weights[-1]), fitted
+    fitted = relevance.Fitted(of_messages, of_statements, mean, scale, weights, np.array(DEFAULT))
+    return _sigmoid(pieces @ weights[:-1] + weights[-1] + data.ease), fitted
 
 
 def newton(given: Array, wanted: Array, weights: Array, ridge: float, steps: int = 7) -> Array:
@@ -328,19 +331,36 @@ def newton(given: Array, wanted: Array, weights: Array, ridge: float, steps: int
     return at.astype(np.float32)
 
 
-def in_folds(data: Data) -> Array:
-    """The probability of every row, fitted on the workspaces of the other folds."""
+def in_folds(data: Data) -> tuple[Array, Array]:
+    """The fold of every message, and the probability of every row, fitted on the workspaces of the other folds."""
     folds = np.array([data.fold(at, FOLDS) for at in range(len(data.asked))])
     found = np.zeros(len(data.of))
     for number in range(FOLDS):
         left = folds == number
         found[left[data.of]] = fit(data, ~left)[0][left[data.of]]
-    return found
+    return folds, found
 
 
-def shifted(probability: Array, by: float) -> Array:
+def choose(data: Data, found: Array, used: Array, most: int) -> float:
+    """The lowest threshold with LEAST_PRECISION on each set of hand-written workspaces, of the ``used`` messages."""
+    sets = [
+        np.array([each.group == group and each.size == "whole" for each in data.asked]) & used
+        for group in sorted(HAND_WRITTEN)
+    ]
+    for at in GRID:
+        if all(figures(data, found, at, np.flatnonzero(each), most)[0] >= LEAST_PRECISION for each in sets):
+            return float(at)
+    raise SystemExit("no threshold is precise enough")
+
+
+def scaled(probability: Array, at: float) -> Array:
+    """The same on the scale of relevance, on which this threshold is the default of turns."""
     own = np.clip(probability, 1e-9, 1 - 1e-9)
-    return _sigmoid(np.log(own / (1 - own)) + by)
+    return _sigmoid(np.log(own / (1 - own)) + shift(at))
+
+
+def shift(at: float) -> float:
+    return math.log(DEFAULT / (1 - DEFAULT)) - math.log(at / (1 - at))
 
 
 def figures(data: Data, found: Array, at: float, messages: Array, most: int) -> tuple[float, float, float]:
@@ -355,8 +375,11 @@ def figures(data: Data, found: Array, at: float, messages: Array, most: int) -> 
     return right / max(1, chosen), right / max(1, relevant), silent / max(1, len(messages))
 
 
-def report(data: Data, found: Array, of: Array) -> None:
-    """Print the figures of turns and of search by group, size and kind, of these messages."""
+def report(data: Data, of_turns: Array, of_searches: Array, of: Array) -> None:
+    """Print the figures of turns and of search by group, size and kind, of these messages.
+
+    ``of_turns``, ``of_searches``: the relevance of every row, on scales on which DEFAULT is the threshold of each.
+    """
     print(f"{'':<44}{'turns P':>9}{'R':>7}{'silent':>8}{'search P':>10}{'R':>7}{'silent':>8}{'messages':>10}")
     keys: dict[str, list[int]] = {}
     for at in np.flatnonzero(of).tolist():
@@ -370,8 +393,8 @@ def report(data: Data, found: Array, of: Array) -> None:
             if each.group in HAND_WRITTEN and each.size == "whole":
                 keys.setdefault(f"{each.group}, {each.size}: {each.kind}", []).append(at)
     for name, messages in sorted(keys.items()):
-        turn = figures(data, found, DEFAULT, np.array(messages), TURN_LIMIT)
-        search = figures(data, found, relevance.LOOKED_UP, np.array(messages), SEARCH_LIMIT)
+        turn = figures(data, of_turns, DEFAULT, np.array(messages), TURN_LIMIT)
+        search = figures(data, of_searches, DEFAULT, np.array(messages), SEARCH_LIMIT)
         print(
             f"{name:<44}{turn[0]:9.3f}{turn[1]:7.3f}{turn[2]:8.3f}"
             f"{search[0]:10.3f}{search[1]:7.3f}{search[2]:8.3f}{len(messages):10}"
@@ -388,15 +411,29 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
     data = Data(rows_of(options.files, options.rows), TwoEncoders())
+    everything = np.ones(len(data.asked), bool)
+    folds, found = in_folds(data)
+    turns, searches = (choose(data, found, everything, most) for most in (TURN_LIMIT, SEARCH_LIMIT))
+    print(f"thresholds of all folds: turns {turns:.2f}, searches {searches:.2f}")
     if options.keep:
-        fitted = fit(data, np.ones(len(data.asked), bool))[1]
-        fitted.weights[-1] += SHIFT
-        np.savez(relevance.FILE, **fitted._asdict())
+        fitted = fit(data, everything)[1]
+        fitted.weights[-1] += shift(turns)
+        looked_up = scaled(np.array(searches), turns)
+        np.savez(relevance.FILE, **fitted._replace(looked_up=looked_up)._asdict())
     if options.held_out:
         left = np.array([each.group == options.held_out for each in data.asked])
-        report(data, shifted(fit(data, ~left)[0], SHIFT), left)
-    else:
-        report(data, shifted(in_folds(data), SHIFT), np.ones(len(data.asked), bool))
+        found = fit(data, ~left)[0]
+        report(data, scaled(found, turns), scaled(found, searches), left)
+        return
+    of_turns, of_searches = np.zeros_like(found), np.zeros_like(found)
+    for number in range(FOLDS):
+        left = folds == number
+        rows = left[data.of]
+        for own, most in ((of_turns, TURN_LIMIT), (of_searches, SEARCH_LIMIT)):
+            at = choose(data, found, ~left, most)
+            print(f"fold {number}, at most {most}: {at:.2f} chosen by the others")
+            own[rows] = scaled(found[rows], at)
+    report(data, of_turns, of_searches, everything)
 
 
 def rows_of(files: Sequence[Path], kept: Path | None) -> list[Asked]:

@@ -12,22 +12,20 @@ from __future__ import annotations
 
 import json
 import random
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from memories.recalling.mentions import content_keys
-from tests.bench.judging_data import DATA as KEEPING
-from tests.bench.judging_data import bucket
+from tests.bench.judging_data import KINDS, bucket
+from tests.bench.judging_data import messages as kept_messages
 
 DATA = Path(__file__).with_name("data") / "relevance"
 USE = Path(__file__).with_name("data") / "use"
 TALK = ("talk", "talk_more", "talk_held", "talk_held2")
 ANSWERED = 3  # of XQuAD's and LoCoMo's questions those with at most so many relevant memories
 KEPT = 250  # statements of each kind from what keeping is fitted on
-_FACT = re.compile(r"\{(?:([pide]):)?([^}]*)\}")
 
 
 class Message(NamedTuple):
@@ -191,15 +189,11 @@ def labelled_statements() -> list[tuple[str, str]]:
     """(kind, text) of statements outside the workspaces: rule, over, or another."""
     found = [tuple(line.split("|")) for line in (DATA / "statements.tsv").read_text().splitlines()]
     written = [("rule" if kind == "standing" else kind, text) for kind, _language, text in found]
-    kept = [
-        (kind or "f", text)
-        for path in sorted((KEEPING / "keeping").glob("*.txt"))
-        for line in path.read_text(encoding="utf-8").splitlines()
-        for kind, text in _FACT.findall(line)
-    ]
+    kept = [(fact.kind, each.text[fact.start : fact.end]) for each in kept_messages() for fact in each.facts]
     random.Random(1).shuffle(kept)
-    some = [pair for kind in "fpide" for pair in [pair for pair in kept if pair[0] == kind][:KEPT]]
-    return written + [("kept rule" if kind in "pi" else "kept", text) for kind, text in some]
+    some = [pair for kind in KINDS.values() for pair in [pair for pair in kept if pair[0] == kind][:KEPT]]
+    rules = {"preference", "instruction"}
+    return written + [("kept rule" if kind in rules else "kept", text) for kind, text in some]
 
 
 def labels() -> dict[str, tuple[set[str], set[str]]]:

@@ -104,7 +104,9 @@ def test_recall_gives_the_markdown_list(chat: Chat, scripted_model: ScriptedOpen
 def test_recall_pages_by_limit_and_offset(
     chat: Chat, scripted_model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(relevance, "LOOKED_UP", 0.0)  # of what is so alike only the first stand out
+    monkeypatch.setattr(
+        relevance, "is_found", lambda *_: True
+    )  # of what is so alike only the first stand out
     for number in range(22):
         make_memory(f"Tea number {number} is green", chat.created_by)
     asked: list[tuple[dict[str, Any], int]] = [
@@ -153,7 +155,7 @@ def test_nothing_found_is_said(chat: Chat, scripted_model: ScriptedOpenAI) -> No
 def test_long_lists_are_cut_between_entries(
     chat: Chat, scripted_model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(relevance, "LOOKED_UP", 0.0)  # the length alone decides
+    monkeypatch.setattr(relevance, "is_found", lambda *_: True)  # the length alone decides
     for number in range(10):
         make_memory(f"Tea {number} " + "is green and long " * 110, chat.created_by)
     call = Call("x_recall_memory", {"query": "tea", "limit": 10})

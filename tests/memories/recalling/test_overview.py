@@ -84,6 +84,14 @@ def test_about_me_keeps_to_what_one_said_and_what_names_one(cast: Cast, question
     assert "I sleep badly" not in contents(asked(question, cast, reach=others_read))
 
 
+def test_name_counts_as_whole_word_only(cast: Cast) -> None:
+    User.objects.filter(pk=cast.editor.pk).update(first_name="Ann")
+    cast.editor.refresh_from_db()
+    for text in ("The annual report is late", "Hannah left", "Ask Ann's team", "ann pays"):
+        make_memory(text, cast.owner, cast.workspace)
+    assert set(contents(asked("What do you know about me?", cast))) == {"Ask Ann's team", "ann pays"}
+
+
 def test_overview_of_project_has_what_lies_in_workspace(cast: Cast) -> None:
     make_memory("The launch is in May", cast.owner, cast.workspace)
     make_memory("I sleep badly", cast.editor, cast.workspace, scope=Scope.USER)
