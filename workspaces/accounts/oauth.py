@@ -97,7 +97,7 @@ def find_code(client_id: str, text: str) -> OAuthCode | None:
 
 
 def find_refresh(client_id: str, text: str, *, now: datetime) -> OAuthToken | None:
-    """Find a refresh token. Reusing a used one revokes all that it granted, whatever else is wrong with the request."""
+    """Find a refresh token. Reusing a used one revokes all that it granted, even in an invalid request."""
     token = find_token(TokenKind.REFRESH, text, client_id=client_id)
     if token is not None and token.used_at is not None:
         _end(token.key_id, now=now)

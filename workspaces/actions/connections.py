@@ -270,7 +270,7 @@ def _set_prices(connection: Connection, values: dict[str, Any]) -> dict[str, str
 
 
 def _wrong_address(connection: Connection) -> str:
-    """Return what is wrong with an address, as far as it can be told without a connection."""
+    """Return what is wrong with an address, as far as it shows without a connection."""
     url = connection.base_url
     example = _("Must be an address such as https://api.example.org/v1.")
     if problem := wrong_shape(url, longest=URL_LENGTH, example=example):

@@ -138,7 +138,7 @@ class ConnectionAdmin(ChangedBySuperusers):
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, *args: Any, **more: Any
     ) -> Any:
-        """Ask for the password before a shared connection changes. The typed values are not kept meanwhile: one is a
+        """Ask for the password before a shared connection changes. The typed values are not kept until then: one is a
         key.
         """
         saves = object_id and request.method == "POST" and self.has_change_permission(request)

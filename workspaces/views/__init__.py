@@ -1,15 +1,21 @@
-"""The request type of page views: signed in, and with django-htmx's attributes."""
+"""What page views share: the type of their requests, and reloading the page."""
 
 from __future__ import annotations
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django_htmx.middleware import HtmxDetails
 
 from workspaces.models import User
 
 
 class PageRequest(HttpRequest):
-    """A request as the middleware hands it on: of somebody signed in, with htmx's details."""
+    """A request of a signed-in user, with django-htmx's attributes."""
 
     user: User
     htmx: HtmxDetails
+
+
+def reload_or_redirect(request: PageRequest, *to: str) -> HttpResponse:
+    """Reload the page for htmx, as after a notice's Undo; redirect others."""
+    return HttpResponse(headers={"HX-Refresh": "true"}) if request.htmx else redirect(*to)

@@ -37,7 +37,7 @@ from workspaces.documents.reading.pictures import FACE
 from workspaces.documents.reading.process import CouldNotRead, read_file
 from workspaces.models import PersonPicture, Role, User
 from workspaces.quotas import spend
-from workspaces.views import PageRequest
+from workspaces.views import PageRequest, reload_or_redirect
 from workspaces.views.forms import DeleteForm
 
 
@@ -103,9 +103,9 @@ def _change(request: PageRequest) -> HttpResponse:
         notices.success(request, _("Saved."))
     except DomainError as error:
         notices.error(request, error.message)
-    if request.htmx:  # it stands in other places of the page, too
-        return HttpResponse(headers={"HX-Refresh": "true"})
-    return redirect(reverse("workspaces:profile") + "#picture")
+    return reload_or_redirect(
+        request, reverse("workspaces:profile") + "#picture"
+    )  # other parts show it as well
 
 
 @require_GET

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from workspaces.access import get_workspace
 from workspaces.actions import agents
 from workspaces.models import Agent, Role, Workspace
-from workspaces.views import PageRequest
+from workspaces.views import PageRequest, reload_or_redirect
 from workspaces.views.forms import AgentForm
 
 ARCHIVED_SHOWN = 50
@@ -88,9 +88,6 @@ def archive(request: PageRequest, ws_id: str, agent_id: str) -> HttpResponse:
 def restore(request: PageRequest, ws_id: str, agent_id: str) -> HttpResponse:
     _workspace, found = _agent(request, ws_id, agent_id, Role.EDITOR)
     agents.restore_agent(found, by=request.user, now=timezone.now())
-    if request.htmx:  # the undo of a notice
-        response = HttpResponse()
-        response["HX-Refresh"] = "true"
-        return response
-    notices.success(request, _("“%(name)s” has been restored.") % {"name": found.name})
-    return redirect("workspaces:agents", ws_id)
+    if not request.htmx:
+        notices.success(request, _("“%(name)s” has been restored.") % {"name": found.name})
+    return reload_or_redirect(request, "workspaces:agents", ws_id)

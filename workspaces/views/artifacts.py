@@ -24,7 +24,7 @@ from workspaces.artifacts import LooksDelicate, Stale, Written, forget_artifact,
 from workspaces.models import Artifact, ArtifactKind, ArtifactVersion, Role
 from workspaces.models.artifacts import CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
 from workspaces.policy import Reach, in_reach
-from workspaces.views import PageRequest
+from workspaces.views import PageRequest, reload_or_redirect
 from workspaces.views.diff import compare
 from workspaces.views.forms import destination, say_whose, whose
 
@@ -211,9 +211,7 @@ def delete(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
 def restore(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
     found = _artifact(request, ws_id, art_id, Role.EDITOR, or_deleted=True)
     artifacts.restore(found, by=request.user, now=timezone.now())
-    if request.htmx:  # the undo of a notice
-        return HttpResponse(headers={"HX-Refresh": "true"})
-    return redirect("workspaces:artifact", ws_id, art_id)
+    return reload_or_redirect(request, "workspaces:artifact", ws_id, art_id)
 
 
 @require_POST

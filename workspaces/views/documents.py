@@ -27,7 +27,7 @@ from workspaces.documents.files import download
 from workspaces.documents.reading.process import SENTENCES
 from workspaces.models import Document, DocumentPicture, DocumentStatus, Role
 from workspaces.policy import Reach, in_reach
-from workspaces.views import PageRequest
+from workspaces.views import PageRequest, reload_or_redirect
 from workspaces.views.diff import compare
 from workspaces.views.forms import destination, say_whose, whose
 
@@ -235,10 +235,9 @@ def _tell_of_version(request: PageRequest, before: Document, said: str) -> None:
 def back(request: PageRequest, ws_id: str, doc_id: str, number: int) -> HttpResponse:
     found = _document(request, ws_id, doc_id, Role.EDITOR)
     documents.bring_back(found, number, by=request.user, now=timezone.now())
-    if request.htmx:  # the undo of a notice
-        return HttpResponse(headers={"HX-Refresh": "true"})
-    notices.success(request, _("Version %(number)s is the newest again.") % {"number": number})
-    return redirect("workspaces:document", ws_id, doc_id)
+    if not request.htmx:
+        notices.success(request, _("Version %(number)s is the newest again.") % {"number": number})
+    return reload_or_redirect(request, "workspaces:document", ws_id, doc_id)
 
 
 @require_POST
@@ -278,11 +277,7 @@ def delete(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
 def restore(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
     found = _document(request, ws_id, doc_id, Role.EDITOR, or_deleted=True)
     documents.restore(found, by=request.user, now=timezone.now())
-    if request.htmx:  # the undo of a notice
-        response = HttpResponse()
-        response["HX-Refresh"] = "true"
-        return response
-    return redirect("workspaces:documents", ws_id)
+    return reload_or_redirect(request, "workspaces:documents", ws_id)
 
 
 @require_POST

@@ -28,7 +28,7 @@ from workspaces.actions import workspaces
 from workspaces.models import Budget, Role, Workspace
 from workspaces.spending import totals
 from workspaces.spending.budgets import set_workspace_budget
-from workspaces.views import PageRequest
+from workspaces.views import PageRequest, reload_or_redirect
 from workspaces.views.forms import BudgetFields, DomainForm
 
 
@@ -69,9 +69,7 @@ def language(request: PageRequest) -> HttpResponse:
     workspaces.set_language(request.user, request.POST.get("language", ""))
     with speaking_to(request.user) if request.user.language else nullcontext():
         notices.success(request, _("Saved."))
-    if request.htmx:  # all of the page is in another one now
-        return HttpResponse(headers={"HX-Refresh": "true"})
-    return redirect(reverse("workspaces:profile") + "#language")
+    return reload_or_redirect(request, reverse("workspaces:profile") + "#language")
 
 
 def _changed(request: PageRequest, ws_id: str, **changes: Any) -> HttpResponse:
