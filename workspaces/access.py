@@ -26,7 +26,7 @@ _DEFAULT = Ready(lambda user: Workspace.objects.visible_to(User(pk=user)).filter
 
 
 def get_workspace(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Workspace:
-    """The workspace with its ``role`` for this person. NotFound for strangers, Forbidden below ``need``."""
+    """Return the workspace with this person's ``role``. NotFound for strangers, Forbidden below ``need``."""
     workspace = _WORKSPACE.first(user=user.pk, public_id=public_id)
     if workspace is None:
         raise NotFound(_("This workspace does not exist, or you do not have access to it."))
@@ -59,7 +59,7 @@ def whose_own(workspaces: Iterable[Workspace], user: User) -> dict[int, str]:
 
 
 def require(role: str, need: Role) -> None:
-    """Forbidden, with a sentence, when ``role`` allows less than ``need``."""
+    """Raise Forbidden if ``role`` allows less than ``need``."""
     if not Role(role).allows(need):
         raise Forbidden(
             _("You need the role %(need)s for this; yours here is %(role)s.")
@@ -90,7 +90,7 @@ def role_in(user: User, workspace: Workspace) -> Role | None:
 
 
 def default_workspace(user: User) -> Workspace:
-    """The person's own workspace, made on first sight. Two requests at once make one."""
+    """Return the person's own workspace, created on first use. Parallel requests create one."""
     workspace = _DEFAULT.first(user=user.pk)
     if workspace is None:
         with suppress(IntegrityError), transaction.atomic():  # refused: the other request was first
@@ -173,8 +173,8 @@ def require_right_to_move(found: Document | Artifact, to: Workspace, owner: User
 
 
 def lock_owned(rows: OwnedQuerySet[Owned], found: Owned, by: User) -> Owned | None:
-    """The row as it stands, held until the commit, and with it the right to write there. None where it has gone from
-    where it lay when it was looked at.
+    """Lock the row, and the right to write in its workspace, until the commit. Returns None if it was moved or removed
+    since it was loaded.
     """
     lock_as_editor(found.workspace, by)
     there = rows.filter(pk=found.pk, workspace=found.workspace_id, owner=found.owner_id)
@@ -182,13 +182,15 @@ def lock_owned(rows: OwnedQuerySet[Owned], found: Owned, by: User) -> Owned | No
 
 
 def lock_places(by: User, *places: Workspace) -> None:
-    """The right to write in each, in one order, so that of two who move something neither waits for the other."""
+    """Lock the right to write in each workspace, in one order, so that two parallel moves do not deadlock."""
     for place in sorted(set(places), key=lambda each: each.pk):
         lock_as_editor(place, by)
 
 
 def may_take_away(found: Document | Artifact, by: User, role: str | None) -> bool:
-    """From everybody, for good or for oneself: more than writing. Who brought it, or an owner of the workspace."""
+    """Return whether the person may take it from the other members: its creator or an owner, with the right to
+    write.
+    """
     if role is None or not Role(role).allows(Role.EDITOR):
         return False
     return role == Role.OWNER or found.created_by_id == by.pk
@@ -202,6 +204,6 @@ def require_right_to_forget(found: Document | Artifact, by: User) -> None:
 
 
 def note(verb: Verb, found: Document | Artifact, by: User, **details: Any) -> None:
-    """In the audit log; of personal ones nothing that a workspace's owners see."""
+    """Record an act in the audit log; for personal rows without the workspace, whose owners read it."""
     workspace = found.workspace if found.owner_id is None else None
     record(verb, by=by, workspace=workspace, target=found.public_id, details=details or None)

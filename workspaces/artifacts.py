@@ -66,7 +66,7 @@ class Stale(Conflict):
 
 
 def version_of(artifact: Artifact) -> str:
-    """Another one after every change; deleting and restoring make none."""
+    """Return the version tag, which changes with the content but not by deleting or restoring."""
     return f"{artifact.public_id}-{artifact.version}"
 
 
@@ -102,8 +102,8 @@ def keep(
     by_model: bool = False,
     confirmed: bool = False,
 ) -> Artifact:
-    """A new artifact. Editors only. ``personal``: for ``by`` alone, in every workspace of theirs. ``confirmed``: they
-    confirmed a text that looks like a credential or a private number, and want it kept.
+    """Create an artifact. Editors only. ``personal``: for ``by`` alone, in all their workspaces. ``confirmed``: the
+    person confirmed a text that looks like a credential or a private number.
 
     Raises TooManyRequests, Invalid, SecretRefused, QuotaReached, Conflict.
     """
@@ -232,7 +232,7 @@ def move(artifact: Artifact, to: Workspace | None, *, by: User) -> Artifact:
 
 
 def delete(artifact: Artifact, *, by: User, now: datetime, seen: Collection[str] | None = None) -> None:
-    """Out of use: neither listed nor found, until it is restored."""
+    """Delete an artifact softly: it is neither listed nor found until it is restored."""
     with transaction.atomic():
         locked = lock_artifact(artifact, by)
         if seen is not None and version_of(locked) not in seen:
@@ -242,7 +242,7 @@ def delete(artifact: Artifact, *, by: User, now: datetime, seen: Collection[str]
 
 
 def take_out(locked: Artifact, *, now: datetime) -> None:
-    """Delete a row that is locked and live. The caller knows that it may go."""
+    """Delete a locked, live row. The caller has checked the right."""
     unindex_words(ARTIFACTS, [locked.pk])
     _set_deleted(locked, now)
 
@@ -260,7 +260,7 @@ def restore(artifact: Artifact, *, by: User, now: datetime) -> Artifact:
 
 
 def _put(artifact: Artifact, written: Written, *, by: User, now: datetime, by_model: bool) -> None:
-    """The next version of a locked or new artifact, found from now on and no more by what it said before."""
+    """Store the next version of a locked or new artifact, and index it in place of the one before."""
     size = len(written.content.encode())
     require_room("bytes", by, size)
     artifact.title, artifact.content, artifact.language = written.title, written.content, written.language
@@ -284,7 +284,7 @@ def _put(artifact: Artifact, written: Written, *, by: User, now: datetime, by_mo
 
 
 def lock_artifact(artifact: Artifact, by: User, *, or_deleted: bool = False) -> Artifact:
-    """The row as it stands, held until the commit, and with it the right to write."""
+    """Lock the row, and the right to write, until the commit."""
     rows = Artifact.objects.all()
     found = lock_owned(rows if or_deleted else rows.live(), artifact, by)
     if found is None:
@@ -350,7 +350,9 @@ class Past:
 
 
 def checked(versions: Sequence[Past]) -> list[Past]:
-    """Return them cleaned, oldest first. Raises Invalid, or SecretRefused: a file cannot confirm."""
+    """Return the imported versions cleaned, oldest first. Raises Invalid, or SecretRefused, since a file cannot
+    confirm.
+    """
     made = [replace(each, written=cleaned(each.written)) for each in versions]
     before = ""
     for each in made:
@@ -444,7 +446,7 @@ def purge(*, now: datetime, seconds: float) -> int:
 
 
 def remove(ids: list[int]) -> Counts:
-    """Words and vectors go by the table's trigger."""
+    """Delete these artifacts for good and return the counts. A trigger deletes their words and vectors."""
     return counted(Artifact.objects.filter(pk__in=ids).delete()[1])
 
 

@@ -171,7 +171,7 @@ def record(
 
 
 def note_backup(size: int, installation: str) -> None:
-    """A backup of everything was made, of so many bytes. The doctor and Prometheus ask for the last one."""
+    """Record a full backup of so many bytes. The doctor and Prometheus read the last one."""
     record(Verb.BACKUP_MADE, by=None, details={"bytes": size, "installation": installation})
 
 
@@ -214,7 +214,7 @@ def sentence(verb: str) -> str:
 
 
 def in_words(details: Mapping[str, Any]) -> str:
-    """ "role editor, before viewer", in the reader's language"""
+    """Return details such as "role editor, before viewer" in the reader's language."""
     return ", ".join(
         f"{translated(name.replace('_', ' '))} {_said(value)}" for name, value in details.items()
     )
@@ -232,7 +232,7 @@ def _said(value: Any) -> str:
 
 
 def note_bulk_read(number: int, *, by: User, workspace: Workspace) -> None:
-    """Memories that went out in one answer, if they are more than a person looks at: a program takes them away."""
+    """Record an answer with more memories than a person reads: a program is copying them."""
     if number > BULK:
         record(Verb.MEMORIES_READ, by=by, workspace=workspace, details={"count": number})
 

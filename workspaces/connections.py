@@ -47,7 +47,7 @@ class Chosen:
 
     @property
     def is_missing(self) -> bool:
-        """Whether there is no model at all: nothing is connected, and the settings name none."""
+        """Return whether there is no model at all, neither connected nor in the settings."""
         return self.connection is None and not settings.EMBEDDED_MODEL and not settings.LLM_BASE_URL
 
     @property
@@ -100,7 +100,7 @@ def chosen_for(workspace: Workspace, user: User | None, *, first: Connection | N
 
 
 def all_for(workspace: Workspace, user: User) -> list[Chosen]:
-    """Every model that this person may choose here; first the one that answers where none is chosen. Two queries.
+    """Return every model that this person may choose here, the default first. Two queries.
 
     One that must not be used here has a ``trouble``.
     """
@@ -133,14 +133,14 @@ def _configured(workspace: Workspace, lost: str = "") -> Chosen:
 
 
 def model_of(connection: Connection) -> ChatModel:
-    """The model behind a connection, with its client. One whose key cannot be read is made without it."""
+    """Return the chat model of a connection. If its key cannot be decrypted, it is made without one."""
     key = _key_of(connection)
     endpoint = Endpoint(connection.base_url, key or "", connection.model, reach_of(connection))
     return chat_model_at(connection.public_id, endpoint, connection.capabilities)
 
 
 def _key_of(connection: Connection) -> str | None:
-    """None where it was sealed with a key that this installation has no more."""
+    """Return the decrypted key; None if it was encrypted with a key that no longer exists."""
     try:
         return connection.api_key
     except Unsealable:
@@ -203,14 +203,14 @@ def _option(value: str, of: Chosen, workspace: Workspace, *, is_chosen: bool) ->
 
 
 def wanted_by(user: User, public_id: str) -> Connection | None:
-    """The connection of this id that a page names, if this person may use it."""
+    """Return the connection with this id, which a page names, if the person may use it."""
     if public_id == BUILT_IN:
         return Connection.objects.built_in()
     return Connection.objects.usable_by(user).filter(public_id=public_id).first() if public_id else None
 
 
 def choose_connection(workspace: Workspace, public_id: str, *, by: User) -> Connection:
-    """The connection of this id, for this workspace or a chat of it. Invalid where it cannot be chosen there."""
+    """Return the connection with this id for a workspace or a chat in it. Invalid if it cannot be chosen there."""
     chosen = wanted_by(by, public_id)
     if chosen is None:
         raise Invalid(
@@ -306,7 +306,7 @@ def try_connection(connection: Connection, *, by: User, now: datetime) -> Report
 
 
 def report_on(connection: Connection) -> Report:
-    """The same for a caller who has counted it."""
+    """Test a model for a caller that has counted the request."""
     try:
         key = connection.api_key
     except Unsealable:

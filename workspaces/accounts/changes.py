@@ -50,8 +50,8 @@ def change_account(person: User, *, fields: list[str], email_before: str, by: Us
 
 
 def change_password(person: User, *, keep: str | None, by: User, now: datetime) -> None:
-    """After a new password was set: end sessions signed in with the old one, with the programs they authorized.
-    ``keep``: a session that stays.
+    """After a new password was set, end the person's sessions and authorized programs. ``keep``: a session that
+    stays.
     """
     with transaction.atomic():
         record(Verb.PASSWORD_CHANGED, by=by, target=person.public_id)
@@ -144,7 +144,9 @@ def set_name(person: User, name: str) -> None:
 
 
 def require_own(name: str, person: User) -> None:
-    """Raises Invalid for a name that is too long, leads elsewhere, hides something or looks like another."""
+    """Raise Invalid for a name that is too long, contains a web address or hidden characters, or looks like
+    another's.
+    """
     if len(name) > LENGTH:
         raise Invalid(_("A name has %d characters at most.") % LENGTH)
     if any(unicodedata.category(sign) in {"Cc", "Cf", "Cs"} and sign not in JOINERS for sign in name):

@@ -77,7 +77,7 @@ def retry(*, now: datetime, seconds: float) -> int:
 
 
 def reseal() -> tuple[int, int]:
-    """Seal what waits under the first of the present keys: how many mails were, and how many no key opens."""
+    """Encrypt waiting mails with the first of the present keys. Return how many, and how many no key opens."""
     done = lost = 0
     for pk in list(WaitingMail.objects.values_list("pk", flat=True)):
         with transaction.atomic():

@@ -41,7 +41,7 @@ class Ended(Conflict):
 
 
 def open_invitations(workspace: Workspace, *, now: datetime) -> QuerySet[Invitation]:
-    """The links that still let somebody in, the newest first. One query."""
+    """Return the invitation links that are still open, newest first. One query."""
     found = Invitation.objects.filter(workspace=workspace, user=None, revoked_at=None, expires_at__gt=now)
     return found.filter(used__lt=F("most")).select_related("created_by")
 
@@ -49,7 +49,7 @@ def open_invitations(workspace: Workspace, *, now: datetime) -> QuerySet[Invitat
 def create_invitation(
     workspace: Workspace, *, role: str, most: int, lasts: timedelta, by: User, now: datetime, email: str = ""
 ) -> Invitation:
-    """A new one, for so many people and so long; one that is sent by mail is for one person. Owners only.
+    """Create an invitation link for so many people and so long; one for a mail address is for one person. Owners only.
 
     Invalid for a wrong value, Conflict where too many are open, TooManyRequests.
     """
@@ -80,7 +80,7 @@ def create_invitation(
 
 
 def send_by_mail(invitation: Invitation, *, link: str) -> None:
-    """To the address that it is for."""
+    """Mail the invitation to its address."""
     by = invitation.created_by
     names = dict.fromkeys(mail.as_name(name) for name in (by.get_username(), by.shown_name))
     text = _(
@@ -124,7 +124,7 @@ def link_token(invitation: Invitation) -> str:
 
 
 def read_link(token: str, *, now: datetime) -> Invitation:
-    """The invitation that a link is. NotFound where it was never one or is long over, Ended where it is."""
+    """Return the invitation of a link. NotFound for an unknown or long expired one, Ended for one that is over."""
     try:
         public_id = signing.Signer(salt=SALT, sep=".").unsign(token)
     except signing.BadSignature:
@@ -254,7 +254,7 @@ def invited(workspace: Workspace, *, now: datetime) -> QuerySet[Invitation]:
 
 
 def invitations_of(user: User, *, now: datetime) -> QuerySet[Invitation]:
-    """The invitations that this person may accept, newest first, each with its workspace and who invites."""
+    """Return the invitations that this person may accept, newest first, each with its workspace and inviter."""
     inviting = Membership.objects.filter(
         workspace=OuterRef("workspace"), user=OuterRef("created_by"), role=Role.OWNER, user__is_active=True
     )
@@ -292,7 +292,7 @@ def invite(workspace: Workspace, *, user: User, role: str, by: User, now: dateti
 
 
 def accept_invited(*, by: User, now: datetime, **which: Any) -> Membership:
-    """Become a member. ``which`` names the invitation. NotFound where this person has none that is open."""
+    """Accept an invitation to this person and return the membership. NotFound if none is open."""
     with transaction.atomic():
         found = _lock(by, now, which)
         made = Membership.objects.create(workspace=found.workspace, user=by, role=found.role)
@@ -304,7 +304,7 @@ def accept_invited(*, by: User, now: datetime, **which: Any) -> Membership:
 
 
 def end_invited(*, by: User, now: datetime, **which: Any) -> None:
-    """Decline one's own invitation, or withdraw one as an owner. NotFound where it is not open."""
+    """Decline one's own invitation, or withdraw one as an owner. NotFound if it is not open."""
     with transaction.atomic():
         found = _open(now).filter(**which).select_for_update(of=("self",)).select_related("workspace").first()
         if found is None or (found.user_id != by.pk and not _owns(found.workspace, by)):
@@ -322,7 +322,7 @@ def _open(now: datetime) -> QuerySet[Invitation]:
 
 
 def _lock(by: User, now: datetime, which: dict[str, Any]) -> Invitation:
-    """As every change of members: the workspace first, so that a removal waits or is waited for."""
+    """Lock the workspace first, as every change of members does, so that removals and joins wait for each other."""
     found = invitations_of(by, now=now).filter(**which).first()
     if found is None:
         raise _none()

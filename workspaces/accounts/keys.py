@@ -56,7 +56,7 @@ def make_key(
     now: datetime,
     client: OAuthClient | None = None,
 ) -> tuple[ApiKey, str]:
-    """A new key of ``by`` for this workspace, and its text: the only time that anybody sees it.
+    """Create a key of ``by`` for this workspace. Return it with its text, which is not stored.
 
     Raises NotFound for strangers; Invalid for a wrong field, a name that another live key of theirs has, or more
     than their role allows.
@@ -97,7 +97,7 @@ def check_scope(scope: str, workspace: Workspace) -> None:
 
 
 def verify_key(text: str, *, now: datetime) -> ApiKey:
-    """The key of this text with its ``user`` and ``workspace``. Raises KeyRefused.
+    """Return the key of this text with its ``user`` and ``workspace``. Raises KeyRefused.
 
     Found by the index over the hashes: how long that takes says nothing about the keys there are.
     """
@@ -105,7 +105,7 @@ def verify_key(text: str, *, now: datetime) -> ApiKey:
 
 
 def opened(key: ApiKey | None, *, now: datetime) -> ApiKey:
-    """The key, if it opens anything. Raises KeyRefused."""
+    """Return the key if it is valid. Raises KeyRefused."""
     if key is None or not key.user.is_active:
         raise KeyRefused(_("There is no such API key."))
     if key.revoked_at is not None:
@@ -116,7 +116,7 @@ def opened(key: ApiKey | None, *, now: datetime) -> ApiKey:
 
 
 def still_opens(key: ApiKey, *, now: datetime) -> bool:
-    """Whether a key that was verified a while ago would be again, and its person is a member still."""
+    """Return whether a key verified earlier is still valid and its person still a member."""
     live = ApiKey.objects.filter(pk=key.pk, revoked_at=None, user__is_active=True)
     live = live.filter(workspace__memberships__user=F("user"))
     return live.filter(Q(expires_at=None) | Q(expires_at__gt=now)).exists()

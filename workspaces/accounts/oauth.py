@@ -73,7 +73,7 @@ class Agreed:
 
 
 def agree(agreed: Agreed, workspace: Workspace, *, scope: str, by: User, now: datetime) -> str:
-    """The person agrees; the code that the program is sent back with. Raises NotFound, Invalid as ``make_key``."""
+    """Store the person's consent and return the authorization code. Raises NotFound, and Invalid as ``make_key``."""
     keys.check_scope(scope, get_workspace(by, workspace.public_id))
     text = new_text("mhc_")
     OAuthCode.objects.create(
@@ -125,7 +125,7 @@ def find_token(kind: TokenKind, text: str, *, client_id: str | None = None) -> O
 
 
 def open_again(token: OAuthToken, *, scope: str, now: datetime) -> Tokens:
-    """New tokens for a refresh token, whose last use this is. Used once more, it was stolen: all of them end."""
+    """Return new tokens for a refresh token, which is then used up. Reuse means theft: the grant ends."""
     with transaction.atomic():
         locked = OAuthToken.objects.select_for_update(of=("self",)).select_related(
             "key__user", "key__workspace"
@@ -216,7 +216,7 @@ def _still(key: ApiKey, *, now: datetime) -> ApiKey:
 
 
 def _issue(key: ApiKey, resource: str, *, scope: str, now: datetime) -> Tokens:
-    """``scope`` of the access token; the refresh token keeps the key's."""
+    """Create an access token with this ``scope``, and a refresh token with the key's."""
     ApiKey.objects.filter(pk=key.pk).update(expires_at=now + UNUSED_LIVES)
     made: dict[TokenKind, str] = {}
     for kind, of, lives in (
@@ -242,7 +242,7 @@ def _end(key_pk: int | None, *, now: datetime) -> None:
 
 
 def _free_name(name: str, user: User) -> str:
-    """The program's, with a number where another key of the person has it."""
+    """Return the program's name, with a number if another key of the person has it."""
     taken = set(ApiKey.objects.filter(user=user, revoked_at=None).values_list("name", flat=True))
     names = (name, *(f"{name} {number}" for number in range(2, len(taken) + 3)))
     return next(each for each in names if each not in taken)[:NAME_LENGTH]

@@ -28,7 +28,7 @@ TAKEN = (
 
 
 def make_account(values: Values, *, now: datetime) -> User:
-    """Without a password: single sign-on opens it for whom the provider verifies the same address of."""
+    """Create an account without a password. Single sign-on opens it for the person with the same verified address."""
     if "username" not in values:
         raise ScimError(400, "userName is required.", "invalidValue")
     with transaction.atomic():
@@ -125,7 +125,9 @@ def make_group(wanted: Group) -> DirectoryGroup:
 
 
 def change_group(public_id: str, change: Callable[[Group], Group | None]) -> None:
-    """None: it goes. In one transaction with what becomes of its people, so a directory may just send it again."""
+    """Change a group, or delete it if ``change`` returns None. One transaction with the effect on its members, so that
+    a directory may repeat the request.
+    """
     with transaction.atomic():
         _lock()
         group = group_with(public_id)

@@ -59,7 +59,7 @@ class LastSeenMiddleware:
 
 
 def note(request: HttpRequest, user: User, *, now: datetime) -> None:
-    """This session was used now: its row is brought up to date, or made."""
+    """Create or update the row of this session as used now."""
     key = request.session.session_key
     if not key:
         return
@@ -72,7 +72,7 @@ def note(request: HttpRequest, user: User, *, now: datetime) -> None:
 
 
 def live_sign_ins(user: User) -> list[SignIn]:
-    """The person's sign-ins that still open something, the latest used first. Two queries, however many there are."""
+    """Return the person's open sign-ins, the latest used first. Two queries."""
     sign_ins = list(SignIn.objects.filter(user=user))
     keys = [sign_in.session_key for sign_in in sign_ins]
     sessions = Session.objects.filter(session_key__in=keys, expire_date__gt=timezone.now())
@@ -128,7 +128,7 @@ def _end(sign_ins: list[SignIn], *, by: User | None) -> int:
 
 
 def _opens(session: Session, user: User) -> bool:
-    """Not a session of before a change of password, which opens nothing any more."""
+    """Return whether the session is valid; a change of password invalidates older ones."""
     data = session.get_decoded()
     return data.get(SESSION_KEY) == str(user.pk) and constant_time_compare(
         data.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash()

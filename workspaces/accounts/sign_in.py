@@ -111,7 +111,7 @@ class AccountAdapter(DefaultAccountAdapter):
 
 
 def note_not_shown(user: User, *, method: str) -> None:
-    """Somebody in this person's session could not show that it is them."""
+    """Record a failed re-authentication in this person's session."""
     record(Verb.REAUTHENTICATION_FAILED, by=user, details={"method": method})
 
 
@@ -120,7 +120,7 @@ def has_two_factor(request: HttpRequest) -> bool:
 
 
 def typed_password_lately(request: HttpRequest) -> bool:
-    """Whether this session's person has shown again in the last minutes, after signing in, that it is them."""
+    """Return whether the session's person re-authenticated in the last minutes."""
     if not get_adapter(request).get_reauthentication_methods(request.user):
         return _came_in_lately(request)
     try:
@@ -146,7 +146,7 @@ def ask_for_password(request: HttpRequest) -> None:
 
 
 def proven_first(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """For allauth's pages that change how somebody signs in."""
+    """Require re-authentication for allauth's pages that change how a person signs in."""
 
     @wraps(view)
     def asking(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -270,7 +270,7 @@ def _single_sign_on(sender: Any, request: HttpRequest, signal: Any, **kwargs: An
 
 
 def connect() -> None:
-    """At start, once the apps are ready."""
+    """Connect the signal handlers, once the apps are ready."""
     for signal, receiver in (
         (auth.user_logged_in, _opened),
         (auth.user_logged_out, _signed_out),
@@ -298,7 +298,7 @@ _LET_IN = "let-in-by-password"
 
 
 def are_asked_for() -> bool:
-    """Whether the form for a password is there at all."""
+    """Return whether the page shows a password form."""
     return settings.PASSWORD_SIGN_IN or bool(_let_in())
 
 
@@ -307,7 +307,7 @@ def opens_for(user: User) -> bool:
 
 
 def let_in(user: User) -> None:
-    """For ``MINUTES``: an administrator, when the provider of single sign-on is away."""
+    """Allow an administrator's password for ``MINUTES``, when the provider of single sign-on is away."""
     record(Verb.PASSWORD_LET_IN, by=None, target=user.public_id, details={"minutes": MINUTES})
     cache.set(_LET_IN, [*_let_in(), user.pk], MINUTES * 60)
 

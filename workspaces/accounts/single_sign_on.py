@@ -127,7 +127,7 @@ def _was_never_opened(user: User) -> bool:
 
 
 def _is_of_a_domain(sociallogin: SocialLogin, domains: list[str]) -> bool:
-    """Only an address that the provider says it has verified counts: any other may be somebody's wish."""
+    """Return whether an address that the provider has verified is in one of the domains."""
     return any(
         address.verified is True and address.email.rpartition("@")[2].casefold() in domains
         for address in sociallogin.email_addresses

@@ -33,7 +33,7 @@ ENTRANCE = "/accounts/"  # signing in and out, showing that it is you, setting i
 
 
 def is_required_of(user: User) -> bool:
-    """Whether who runs this MemoryHub asks for it (MEMORYHUB_TWO_FACTOR)."""
+    """Return whether the settings require two-factor sign-in of this user (MEMORYHUB_TWO_FACTOR)."""
     return settings.TWO_FACTOR == "everyone" or (settings.TWO_FACTOR == "staff" and user.is_staff)
 
 

@@ -23,7 +23,9 @@ MOST_IN_USE = 50  # of a workspace: a chooser and a page hold them all
 def get_agent(
     user: User, public_id: str, *, workspace: Workspace | None = None, need: Role = Role.VIEWER
 ) -> Agent:
-    """The assistant with the person's ``role`` in its workspace. NotFound for strangers, Forbidden below ``need``."""
+    """Return the assistant with the person's ``role`` in its workspace. NotFound for strangers, Forbidden below
+    ``need``.
+    """
     agents = Agent.objects.visible_to(user).select_related("workspace", "created_by")
     if workspace is not None:
         agents = agents.filter(workspace=workspace)
@@ -40,7 +42,7 @@ def agents_in_use(workspace: Workspace) -> list[Agent]:
 
 
 def choose_agent(workspace: Workspace, public_id: str, *, or_archived: bool = False) -> Agent:
-    """The assistant for a new chat or memory of this workspace. Invalid if it is none of it, or archived.
+    """Return the assistant for a new chat or memory. Invalid if it is archived or of another workspace.
 
     ``or_archived``: to look at what is there already, that does not matter.
     """
@@ -61,7 +63,7 @@ def choose_agent(workspace: Workspace, public_id: str, *, or_archived: bool = Fa
 def create_agent(
     workspace: Workspace, *, name: str, description: str = "", instructions: str = "", by: User, now: datetime
 ) -> Agent:
-    """A new assistant. Editors only; Conflict when the name is taken or there are too many."""
+    """Create an assistant. Editors only. Conflict if the name is taken or there are too many."""
     values = _cleaned(name=name, description=description, instructions=instructions)
     with transaction.atomic():
         lock_as_editor(workspace, by)
@@ -120,7 +122,7 @@ def _refuse_too_many(workspace: Workspace) -> None:
 
 
 def _saved(agent: Agent, fields: list[str] | None = None) -> Agent:
-    """Two of one name at once: the table lets one in."""
+    """Save the assistant. A unique constraint refuses a second one with the name."""
     try:
         with transaction.atomic():
             agent.save(update_fields=fields)
@@ -132,7 +134,7 @@ def _saved(agent: Agent, fields: list[str] | None = None) -> Agent:
 
 
 def _noted(agent: Agent, by: User, change: str, **details: list[Word]) -> Agent:
-    """In the audit log: instructions steer what everybody here is answered."""
+    """Record the act in the audit log: instructions steer the answers to everybody here."""
     words: dict[str, Word | list[Word]] = {"change": change, **details}
     record(Verb.AGENT_CHANGED, by=by, workspace=agent.workspace, target=agent.public_id, details=words)
     return agent

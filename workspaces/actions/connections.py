@@ -78,7 +78,7 @@ def may_manage(user: User) -> bool:
 
 
 def may_connect(user: User) -> bool:
-    """Whether this person may connect a model at all: for everybody, or for themselves where people may."""
+    """Return whether this person may connect models: shared ones, or their own where the settings allow it."""
     return settings.PEOPLE_MAY_CONNECT or may_manage(user)
 
 
@@ -173,7 +173,7 @@ def delete_connection(connection: Connection, *, by: User, now: datetime) -> Use
 
 
 def reseal_keys() -> tuple[int, int]:
-    """Every stored key under the first of the present encryption keys: how many, and how many none of them opens."""
+    """Encrypt stored keys with the first of the present encryption keys. Return how many, and how many none opens."""
     moved = lost = 0
     for found in Connection.objects.exclude(sealed_key="").order_by("pk").only("pk"):
         with transaction.atomic():
@@ -210,7 +210,7 @@ def _require_own_allowed() -> None:
 
 
 def _noted(verb: Verb, connection: Connection, by: User, **details: list[Word]) -> None:
-    """Never the key, nor the address: it may have one in it."""
+    """Record the act without the key and the address, which may contain one."""
     words: dict[str, Word | list[Word]] = {"shared": connection.is_shared, "local": connection.is_local}
     record(verb, by=by, target=connection.public_id, details={**words, **details})
 
@@ -327,7 +327,7 @@ def connect(*, by: User, now: datetime, place: Workspace | None, **values: Any) 
 
 
 def keep(*, by: User, now: datetime, **values: Any) -> Connection:
-    """Without trying it, as while its server is away."""
+    """Save a connection without a test, as while its server is away."""
     return create_connection(by=by, now=now, **_whole(values))
 
 
@@ -382,7 +382,9 @@ class Running:
 
 
 def may_find(user: User) -> bool:
-    """Administrators for everybody; people for themselves, where the operator lets them into this network."""
+    """Return whether this person may look for local servers: administrators, or people whom the settings let into this
+    network.
+    """
     return may_manage(user) or (settings.PEOPLE_MAY_CONNECT and settings.PEOPLE_MAY_CONNECT_INTERNAL)
 
 
@@ -443,8 +445,8 @@ def _address(server: str) -> str:
 
 
 def _models_at(server: str) -> list[str] | None:
-    """By the rule for endpoints that are marked local: at an internal address, without redirects, past any proxy.
-    None where no such server answers, and where no name that it gives can be one.
+    """Return the usable models of a local server, asked under the rules for local endpoints: internal address, no
+    redirects, no proxy. None if no such server answers.
     """
     names = list_models(Endpoint(_address(server), "", "", AddressRange.INTERNAL), seconds=LOCAL_SECONDS)
     return names and (usable(names)[:MOST_MODELS] or None)

@@ -110,7 +110,7 @@ def remove_workspace(workspace: Workspace, *, by: User) -> Counts:
 
 
 def change_role(workspace: Workspace, *, user: User, role: str, by: User) -> Membership:
-    """Owners only. The last owner stays one, and so does the person whose default workspace this is."""
+    """Change a member's role. Owners only; the last owner and the person whose own workspace it is stay owners."""
     wanted = _clean_role(role)
     with transaction.atomic():
         _lock_as_owner(workspace, by)
@@ -188,13 +188,13 @@ def record_member(verb: Verb, workspace: Workspace, user: User, by: User | None,
 
 
 def lock(workspace: Workspace) -> None:
-    """Changes to one workspace's members wait for each other: two owners cannot both step down at once."""
+    """Lock the workspace, so that changes of members wait for each other: two owners cannot both step down."""
     if not Workspace.objects.select_for_update().filter(pk=workspace.pk).exists():
         raise NotFound(_("This workspace does not exist, or you do not have access to it."))
 
 
 def _lock_as_owner(workspace: Workspace, by: User) -> None:
-    """Asks for the role again under the lock: it may have been taken away since the page was loaded."""
+    """Check the owner's role again under the lock: it may have changed since the page was loaded."""
     lock(workspace)
     require(_membership(workspace, by).role, Role.OWNER)
 

@@ -61,7 +61,7 @@ BUDGET = ("tokens", "money")
 
 
 def _said_of(handed: list[Membership], otherwise: str = "") -> Iterator[tuple[str, int]]:
-    """Ten of them by name."""
+    """Yield messages about the workspaces that changed hands, ten of them by name."""
     named = [f"“{each.workspace.name}” to {each.user.get_username()}" for each in handed[:10]]
     more = f" and {len(handed) - 10} more" if len(handed) > 10 else ""
     if handed:

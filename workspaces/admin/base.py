@@ -139,7 +139,7 @@ class LeanAdmin(admin.ModelAdmin):
         }
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Without Django's hard delete: it would load and drop everything that hangs on a row."""
+        """Remove Django's hard delete: it would load and delete everything that refers to a row."""
         actions = super().get_actions(request)
         actions.pop("delete_selected", None)
         return cast("dict[str, Any]", actions)
@@ -218,13 +218,13 @@ class LeanAdmin(admin.ModelAdmin):
 
 
 def _changed(message: list[dict[str, Any]]) -> list[str]:
-    """The names of fields in Django's message about a change, as words."""
+    """Return the field names in Django's change message, as words."""
     parts = [part.get("changed", {}) for part in message]
     return [_word(name) for part in parts for name in part.get("fields", [])][: audit.MOST_WORDS]
 
 
 def _word(text: str) -> str:
-    """ "staff_status" of "Staff status"."""
+    """Return a word such as "staff_status" for "Staff status"."""
     return slugify(text).replace("-", "_")[:60]
 
 
@@ -294,7 +294,8 @@ Action = Callable[[Any, HttpRequest, "models.QuerySet[Any]"], Iterable[tuple[str
 
 
 def action(label: str, permission: str, *, asks: str, danger: bool = False) -> Callable[[Action], Any]:
-    """An admin action that yields (sentence, level) pairs, refuses a huge selection and words a refusal.
+    """Return a decorator for an admin action that yields (sentence, level) pairs. It asks first, refuses a huge
+    selection, and shows a refusal of the domain.
 
     ``permission``: view, change or delete; who lacks it is not offered the action, and cannot run it. ``asks`` tells
     on the page before what will come of it.
@@ -430,7 +431,7 @@ def _places(model_admin: LeanAdmin, rows: models.QuerySet[Any]) -> list[tuple[st
 
 
 def _salt(model_admin: LeanAdmin, request: HttpRequest, action: str) -> str:
-    """An answer holds for one action, one list and one person."""
+    """Return a signing salt, so that a confirmation holds for one action, one list and one person."""
     return f"admin {model_admin.opts.label} {action} {request.user.pk}"
 
 

@@ -183,7 +183,7 @@ class ArtifactAdmin(ReadOnlyAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """With the bytes of all versions."""
+        """Return the rows with the bytes of all their versions."""
         versions = ArtifactVersion.objects.filter(artifact=OuterRef("pk")).order_by().values("artifact")
         total = Subquery(versions.annotate(total=Sum("size")).values("total"))
         return super().get_queryset(request).defer("title", "content", "gist").annotate(total=total)

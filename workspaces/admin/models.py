@@ -74,7 +74,7 @@ class ConnectionAdminForm(forms.ModelForm):
         return values
 
     def _post_clean(self) -> None:
-        """Nothing is set on the row here: the domain looks at the values and sets them."""
+        """Set nothing on the row: the domain checks and sets the values."""
 
 
 @admin.register(Connection)

@@ -121,7 +121,7 @@ class WorkspaceAdmin(LeanAdmin):
         return rows.filter(**{column: text}) if column else rows.filter(name__icontains=text)
 
     def has_delete_permission(self, request: HttpRequest, obj: Workspace | None = None) -> bool:
-        """Deleting a workspace takes everything in it away for good: that is for its owners."""
+        """Forbid deletion: only a workspace's owners may delete everything in it."""
         return False
 
     def get_inlines(self, request: HttpRequest, obj: Workspace | None) -> Any:
@@ -138,7 +138,7 @@ class WorkspaceAdmin(LeanAdmin):
             obj.refresh_from_db()
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
-        """Members come, change and go through the domain, with its rules (never without an owner).
+        """Add, change and remove members through the domain, with its rules such as the last owner's.
 
         The superuser confirms their identity first, and the present owners get a mail.
         """

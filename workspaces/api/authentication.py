@@ -26,7 +26,7 @@ class KeyAuthentication(authentication.BaseAuthentication):
     """A bearer token is a key or refused: a session beside it never helps a bad one, nor adds to a good one."""
 
     def key_text(self, request: Request) -> str | None:
-        """The key that a request carries; None where it carries none."""
+        """Return the bearer token of a request; None without one."""
         scheme, _, text = authentication.get_authorization_header(request).strip().partition(b" ")
         return text.strip().decode("latin-1") if scheme.lower() == b"bearer" else None
 
@@ -78,7 +78,7 @@ class KeyedView(ApiView):
 
     @property
     def key(self) -> ApiKey | None:
-        """The key that is asking, None for a session."""
+        """Return the API key of the request; None for a session."""
         return self.request.auth if isinstance(self.request.auth, ApiKey) else None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:

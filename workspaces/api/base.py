@@ -69,7 +69,7 @@ class ApiView(APIView):
         return cast(User, self.request.user)
 
     def body(self, kind: type[Serializer[Any]]) -> dict[str, Any]:
-        """The checked request body, only what was sent and defaults in it; 422 naming the field otherwise.
+        """Return the validated request body with defaults. Raises 422 that names the field.
 
         A change that names nothing is 422 as well: what it was meant to change got lost on its way.
         """
@@ -80,7 +80,7 @@ class ApiView(APIView):
         return values
 
     def query(self, kind: type[Serializer[Any]]) -> dict[str, Any]:
-        """The checked query parameters."""
+        """Return the validated query parameters."""
         return self._checked(kind, self.request.query_params.dict())
 
     def page(
@@ -133,7 +133,7 @@ class ApiView(APIView):
         return self.once(make, keep=lambda made: {"made": cast(Any, made).public_id}, reload=reload)
 
     def require_fresh_password(self) -> None:
-        """Forbidden with the code ``reauthenticate``, unless they typed it in this session a moment ago."""
+        """Raise Forbidden with the code ``reauthenticate`` unless the person re-authenticated lately."""
         require_fresh_password(self.request._request)
 
     def _checked(self, kind: type[Serializer[Any]], data: Any) -> dict[str, Any]:

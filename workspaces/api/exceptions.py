@@ -43,7 +43,7 @@ class SessionAuthentication(authentication.SessionAuthentication):
 
 
 def exception_handler(exception: Exception, context: dict[str, Any]) -> HttpResponseBase | None:
-    """Every error as ``{error: {code, message, fields?}}``; anything unknown rises to Django's 500.
+    """Return every error as ``{error: {code, message, fields?}}``. Unknown exceptions rise to Django's 500.
 
     A browser that is not signed in is led to the login page instead.
     """
@@ -122,5 +122,5 @@ def _flatten(detail: Any, name: str = "") -> dict[str, str]:
 
 
 def printable(text: str) -> str:
-    """Fit for a UTF-8 answer: JSON may smuggle in lone surrogates, which no encoder takes."""
+    """Return text that UTF-8 can encode: JSON may contain lone surrogates."""
     return text.encode("utf-8", "replace").decode()

@@ -182,5 +182,5 @@ def from_to(least: int, most: int) -> dict[str, Any]:
 
 
 def iso(value: datetime) -> str:
-    """ISO 8601 in UTC, such as ``2026-03-07T10:30:00.000000Z``."""
+    """Return a moment in UTC as ISO 8601, such as ``2026-03-07T10:30:00.000000Z``."""
     return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -71,7 +71,7 @@ def asked_under_key(request: Request, person: User) -> Asked | None:
 
 
 def _said(data: Any) -> Any:
-    """A body as JSON can hold it: of a form's files the name, the length and the SHA-256."""
+    """Return a body as JSON; a file by its name, length and SHA-256."""
     if not isinstance(data, MultiValueDict):
         return data
     return {name: [_part(value) for value in values] for name, values in data.lists()}
@@ -138,7 +138,7 @@ class Done(Generic[T]):
 
 
 def do_once(request: Asked, act: Callable[[], T], *, keep: Callable[[T], Note], now: datetime) -> Done[T]:
-    """Act and keep a note of it; within 24 hours of that, give the note instead.
+    """Run ``act`` and store a note of it. Within 24 hours return the note for the same request.
 
     Runs ``act`` in a transaction. What it raises is raised and nothing is kept: the same key may try again. Raises
     StillRunning, and OtherRequest where the key came with something else before.
@@ -177,7 +177,7 @@ def sweep(*, now: datetime) -> int:
 
 
 def _only_one(name: str) -> bool:
-    """True for one transaction at a time, until it ends."""
+    """Return True for one transaction at a time, until it ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(('x' || left(%s, 16))::bit(64)::bigint)", [name])
         return bool(cursor.fetchone()[0])

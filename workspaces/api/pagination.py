@@ -126,7 +126,7 @@ def _in_order(rows: QuerySet[Any], keys: Sequence[str], descending: bool) -> Que
 
 
 def _beyond(keys: Sequence[str], last: Sequence[Any], descending: bool) -> Q:
-    """Rows after ``last``. The first condition alone lets Postgres enter the index at the right place."""
+    """Return the condition for rows after ``last``. Its first part lets Postgres enter the index at the right place."""
     side = "lt" if descending else "gt"
     beyond = Q()
     for depth, key in enumerate(keys):

@@ -139,12 +139,12 @@ class Route:
 
 
 def no_keys(method: str, view: Any) -> bool:
-    """True of what only a session may do, on a view that takes keys elsewhere: ``KeyedView`` holds them to it."""
+    """Return True for a method that needs a session on a view that takes keys otherwise."""
     return hasattr(view, "session_only") and (view.session_only or method == "DELETE")
 
 
 def documented_under(tag: str) -> Callable[..., Callable[[F], F]]:
-    """A decorator for the methods of views: ``@documented("chats_list", page_of(ChatJson))``.
+    """Return a decorator for methods of views: ``@documented("chats_list", page_of(ChatJson))``.
 
     The answer is a serializer for 200, nothing for 204, or all of them by code. ``query`` adds to what lists take
     anyway; ``errors`` to those that follow by themselves. ``fresh``: it wants the password once more.
@@ -176,7 +176,7 @@ def documented_under(tag: str) -> Callable[..., Callable[[F], F]]:
 
 
 def said_of(method: Callable[..., Any]) -> tuple[str, str]:
-    """The summary and the description that a docstring gives, without line ends."""
+    """Return the summary and description of a docstring, without line ends."""
     summary, _, more = (inspect.getdoc(method) or "").partition("\n\n")
     summary = " ".join(summary.split()).removesuffix(".")
     return summary, " ".join(more.split())
@@ -193,7 +193,7 @@ def error_response(code: int) -> OpenApiResponse:
 
 @cache
 def page_of(item: type[serializers.Serializer[Any]], name: str = "") -> type[serializers.Serializer[Any]]:
-    """The envelope of one page, as a serializer for the schema."""
+    """Return the serializer of a list's page, for the schema."""
     return type(
         f"{name or item.__name__.removesuffix('Json')}Page",
         (serializers.Serializer,),
@@ -300,7 +300,7 @@ BY_TYPE = {"string": "…", "integer": 1, "number": 0.5, "boolean": False, "obje
 
 
 def add_examples(result: dict[str, Any], generator: Any, **options: Any) -> dict[str, Any]:
-    """A postprocessing hook of spectacular: every body and answer that has no example yet gets one."""
+    """Add an example to each body and answer without one. A postprocessing hook of drf-spectacular."""
     kinds = {
         component.name: component.object
         for component in generator.registry._components.values()
@@ -363,7 +363,7 @@ class _Examples:
 
 
 def _with_known(value: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
-    """The fields of ``value``, as far as ``known`` says otherwise by that."""
+    """Return ``value`` with the fields that ``known`` has replaced by it."""
     return {name: _either(made, known.get(name, made)) for name, made in value.items()}
 
 

@@ -137,7 +137,7 @@ class MemberBody(Body):
     role = Choice(Role.values, default=Role.VIEWER.value)
 
     def validate_username(self, value: str) -> User:
-        """The person of that name: what the view hands on."""
+        """Return the person of that name, for the view."""
         person = User.objects.filter(username=value, is_active=True).first()
         if person is None:
             raise serializers.ValidationError(_("There is no person with this username."))
@@ -155,5 +155,5 @@ class RemovedJson(serializers.Serializer[Any]):
 
 
 def removed_json(removed: Counts) -> dict[str, dict[str, int]]:
-    """The report of what went for good, the most first."""
+    """Return the counts of what was removed for good, the largest first."""
     return {"removed": {name.replace(" ", "_"): number for name, number in removed.most_common()}}

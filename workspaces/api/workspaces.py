@@ -46,7 +46,7 @@ of_workspaces = documented_under("workspaces")
 
 
 def with_counts(workspaces: WorkspaceQuerySet, user: User, now: datetime) -> WorkspaceQuerySet:
-    """Each, all this person's, with its ``member_count`` and ``memory_count`` in the same query."""
+    """Annotate the person's workspaces with ``member_count`` and ``memory_count``, in one query."""
     # By name: who may see a memory is a rule of the room above this one, which must not be imported here.
     memories = (
         apps.get_model("memories", "Memory")

@@ -186,7 +186,7 @@ def rename(document: Document, *, title: str, by: User, now: datetime) -> Docume
 
 
 def lock_document(document: Document, by: User) -> Document:
-    """As ``lock_owned``, of those in use. NotFound where it has been deleted or moved since."""
+    """As ``lock_owned``, for live documents. NotFound if it was deleted or moved since."""
     locked = lock_owned(Document.objects.live(), document, by)
     if locked is None:
         raise NotFound(_("This document does not exist, or you do not have access to it."))
@@ -226,7 +226,7 @@ def move(document: Document, to: Workspace | None, *, by: User, now: datetime) -
 
 
 def delete(document: Document, *, by: User, now: datetime) -> None:
-    """Out of use: neither listed nor found, until it is restored. Twice does nothing more."""
+    """Delete a document softly: it is neither listed nor found until it is restored. Idempotent."""
     with transaction.atomic():
         locked = lock_owned(Document.objects.live(), document, by)
         if locked is None:
@@ -268,7 +268,7 @@ def restore(document: Document, *, by: User, now: datetime) -> Document:
 
 
 def read_again(document: Document, *, by: User | None, now: datetime) -> None:
-    """Once more from the file, where it or pictures in it could not be read. Nothing where it is being read."""
+    """Read the file again, if it or pictures in it could not be read. Does nothing while it is being read."""
     with transaction.atomic():
         if by is not None:
             lock_as_editor(document.workspace, by)
@@ -339,7 +339,7 @@ def replace(
 
 
 def rewrite(document: Document, *, text: str, by: User, now: datetime) -> Brought:
-    """The same of a text that was typed or pasted: it is read as Markdown."""
+    """Replace a document by a typed or pasted text, as Markdown. As ``replace``."""
     if not text.strip():
         raise Invalid(fields={"text": _("Must not be blank.")})
     return replace(document, name="text.md", content=[text.encode()], by=by, now=now)
@@ -354,7 +354,7 @@ def text_of(document: Document) -> str:
 
 
 def edit(document: Document, *, text: str, seen: int, by: User, now: datetime) -> Brought:
-    """A newer text in its place, of the same kind. Raises as ``replace``."""
+    """Replace a document's text by an edited one of the same kind. Raises as ``replace``."""
     text = text.replace("\r\n", "\n")
     if not text.strip():
         raise Invalid(fields={"text": _("Must not be blank.")})
@@ -376,7 +376,7 @@ def _name(of: Document | DocumentVersion) -> str:
 
 
 def get_version(document: Document, number: int) -> Document | DocumentVersion:
-    """The document itself where that is its newest."""
+    """Return a version; the document itself if it is the newest."""
     if number == document.version:
         return document
     found = document.versions.filter(version=number).first()
@@ -407,7 +407,7 @@ KEPT = timedelta(days=1)  # a draft whose message was never sent
 
 
 def drafts_of(user: User, workspace: Workspace) -> DocumentQuerySet:
-    """The files that wait in this person's composers of the workspace."""
+    """Return this person's files in composers of the workspace."""
     return Document.objects.visible_to(user).drafts().filter(workspace=workspace)
 
 

@@ -61,7 +61,7 @@ remove, sweep = DOCUMENT_FILES.remove, DOCUMENT_FILES.sweep
 
 
 def require_it_may_lie_there(workspace: Workspace) -> None:
-    """Forbidden where its texts never leave this machine, and files are stored elsewhere."""
+    """Raise Forbidden if the workspace's texts never leave this machine and files are stored elsewhere."""
     if workspace.local_only and not settings.FILES_STAY_HERE:
         raise Forbidden(
             _("Texts of this workspace never leave this machine, and files are stored on another one.")
@@ -79,7 +79,7 @@ def open_document(document: Document | DocumentVersion) -> IO[Any]:
 
 
 def download(document: Document, of: Document | DocumentVersion | None = None) -> StreamingHttpResponse:
-    """``of``: an earlier version of it."""
+    """Return a document as a download. ``of``: an earlier version of it."""
     file = of or document
     about = {"name": document.title, "content_type": file.media_type}
     return file_response(open_document(file), size=file.size, **about)
@@ -148,7 +148,7 @@ def clean_title(name: str) -> str:
 
 
 def seen(title: str) -> str:
-    """Without signs that steer a terminal or the reading direction."""
+    """Return a title without characters that steer a terminal or the reading direction."""
     normal = unicodedata.normalize("NFC", title)
     shown = "".join(sign if unicodedata.category(sign)[0] != "C" else " " for sign in normal)
     return " ".join(shown.split())[:TITLE_LENGTH].strip()

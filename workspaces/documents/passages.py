@@ -151,8 +151,8 @@ def find_passages(
     arm: Arm = "hybrid",
     doubt: Doubt | None = None,
 ) -> list[FoundPassage]:
-    """The passages this person may see here, their own among them where ``reach`` allows it: best first, none below
-    ``floor`` but what is near. NotFound for others.
+    """Return the passages that this person may see here, best first, personal ones where ``reach`` allows them. None
+    below ``floor`` unless it is close in meaning. NotFound for strangers.
 
     The order is not quite that of the scores: what stands among other finds comes before what stands alone.
     ``by_words``: with the bundled embedder shared words may bring in what is not near, such as a name in a search.

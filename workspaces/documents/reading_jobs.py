@@ -59,7 +59,7 @@ FAR = 10_000_000  # beyond the number of any passage
 
 
 def read(document_id: int, *, now: datetime) -> str:
-    """The job: read the file in a process of its own, and put its passages in place of those before. What came of it.
+    """Read the file in a process of its own and replace the document's passages. Return what was done.
 
     May run twice, and again after it was killed: a reading without a heartbeat is taken over.
     """
@@ -130,7 +130,7 @@ def _is_stale(document: Document, now: datetime) -> bool:
 
 @contextmanager
 def _heartbeat(document_id: int, *, since: datetime) -> Iterator[None]:
-    """Tell every few seconds, from a thread with a connection of its own, that this reading goes on."""
+    """Update the heartbeat every few seconds, from a thread with its own connection."""
     ended = threading.Event()
 
     def beat() -> None:
@@ -155,7 +155,7 @@ def _heartbeat(document_id: int, *, since: datetime) -> Iterator[None]:
 
 
 def _put_passages(document: Document, passages: list[Passage]) -> None:
-    """In the place of those before. One that says the same amid the same keeps its row, its vector and its words."""
+    """Replace the passages. One with the same text and surroundings keeps its row, vector and words."""
     before: dict[tuple[str, str], deque[int]] = defaultdict(deque)
     for pk, *said in document.passages.order_by("number").values_list("pk", "text", "around"):
         before[said[0], said[1]].append(pk)
@@ -245,7 +245,7 @@ def complete(document: Document) -> None:
 
 
 def complete_those_of(refs: Sequence[int]) -> None:
-    """The same of the documents of these passages, which were just given vectors."""
+    """Mark the documents of these passages as ready if no vector is missing."""
     _complete_each(passages__in=refs)
 
 

@@ -52,7 +52,7 @@ def is_on() -> bool:
 
 
 def search_web(query: str, *, limit: int) -> list[WebFound]:
-    """By the API of SearXNG. Raises WebTrouble."""
+    """Search the web through SearXNG. Raises WebTrouble."""
     assert settings.SEARCH_URL is not None, "asked for only where there is one"
     endpoint = Endpoint(settings.SEARCH_URL, "", "", AddressRange.ANYWHERE)
     try:
@@ -95,7 +95,7 @@ def read_web_page(url: str) -> str:
 
 
 async def _fetch(url: str) -> tuple[bytes, str]:
-    """A page's content and its kind, from where it leads. Each hop is looked at like the first."""
+    """Return a page's content and type after redirects. Each hop is checked like the first."""
     try:
         async with asyncio.timeout(SECONDS):
             for _ in range(MOST_HOPS):
@@ -108,7 +108,7 @@ async def _fetch(url: str) -> tuple[bytes, str]:
 
 
 async def _hop(url: str) -> tuple[bytes, str, str]:
-    """The content, its kind and nothing, or where it leads."""
+    """Return the content, its type and the address of a redirect, if it is one."""
     if not is_address(url):
         raise WebTrouble("this is no address of a page")
     body = bytearray()

@@ -184,8 +184,8 @@ def find_candidates(
     kinds: tuple[int, ...],
     exact: bool = False,
 ) -> list[Candidate]:
-    """The best ``limit`` of each arm among passages of each of these kinds, in no order, each with its words' share
-    whichever arm brought it. One query a kind.
+    """Return the best ``limit`` passages of each arm and kind, unordered, each with its share of the query's words. One
+    query a kind.
 
     Part of a transaction where a place has an index. ``exact``, for measuring, uses none and leaves no word out.
     """
@@ -236,7 +236,7 @@ def _of_kind(
 
 
 def _by_index(model: str, dimension: int, place: int, kind: int) -> str:
-    """The statement that uses the own index of this place and kind."""
+    """Return the statement that uses the index of this scope and kind."""
     statement = _HALFVEC if dimension <= MOST_DIMENSIONS_OF_HALFVEC_INDEX else _BITS
     quoted = sql.Literal(model).as_string(None).replace("%", "%%")
     return statement.format(dimension=dimension, place=place, kind=kind, model=quoted)

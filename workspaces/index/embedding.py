@@ -79,7 +79,7 @@ _ACTIVE = Ready(lambda: EmbeddingModel.objects.filter(state=ModelState.ACTIVE))
 
 
 def active_model() -> str | None:
-    """The label whose vectors recall compares now; None where no embedder is configured. One query."""
+    """Return the label of the model whose vectors recall compares; None without an embedder. One query."""
     embedder = get_embedder()
     if embedder is None:
         return None
@@ -88,13 +88,13 @@ def active_model() -> str | None:
 
 
 def searchable(kind: int) -> Exists:
-    """For annotating rows: whether the vector that recall compares is there. Costs no query of its own."""
+    """Return an annotation: whether a row has the vector that recall compares. No query of its own."""
     active = EmbeddingModel.objects.filter(state=ModelState.ACTIVE).values("label")
     return has_vector(kind, Subquery(active))
 
 
 def is_local(model: EmbeddingModel | None) -> bool:
-    """Whether what this model embeds stays on this machine. None: the configured one."""
+    """Return whether texts embedded by this model, by default the configured one, stay on this machine."""
     configured = get_embedder()
     if model is None or (configured is not None and configured.name == model.name):
         return embedder_is_local()
@@ -102,14 +102,14 @@ def is_local(model: EmbeddingModel | None) -> bool:
 
 
 def embeddable(model: EmbeddingModel | None, stays: str = "workspace__local_only") -> Q:
-    """The rows whose text this model may be sent: all, or those that may leave this machine (``Kind.stays``)."""
+    """Return the condition for rows whose text may be sent to this model (``Kind.stays``)."""
     return Q() if is_local(model) else Q(**{stays: False})
 
 
 def embed_query(
     texts: Sequence[str], active: EmbeddingModel | None, *, local_only: bool
 ) -> tuple[str, Vectors] | None:
-    """The ``active`` model's label and its vectors of these texts; None where no embedder is configured.
+    """Return the active model's label and its vectors of these texts; None without an embedder.
 
     ``local_only``: they never leave this machine. Raises EmbedderError, EarlierModelGone and StaysHere among them.
     ``str(error)`` says why in a sentence.
@@ -482,7 +482,7 @@ def stored_vectors(kind: int, place: int, model: str, dimension: int) -> Iterabl
 
 
 def _parsed(waiting: bytearray, row: np.dtype) -> tuple[np.ndarray, Vectors]:
-    """The whole rows at the beginning, which are taken out."""
+    """Return the complete rows at the beginning of the buffer, and remove them from it."""
     whole = len(waiting) // row.itemsize
     rows = np.frombuffer(bytes(waiting[: whole * row.itemsize]), dtype=row)
     del waiting[: whole * row.itemsize]

@@ -26,7 +26,7 @@ _depth = 0
 
 
 def read(name: str, data: bytes, kind: str = "", depth: int = 0) -> Blocks:
-    """The text of one file in another, under its name. What cannot be read is named, and counted as left out."""
+    """Read a file inside another one, under its name. One that cannot be read is named and counted as left out."""
     global _depth
     if not data:
         return

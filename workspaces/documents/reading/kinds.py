@@ -72,7 +72,7 @@ _HEADER = re.compile(
 
 
 def first_look(head: bytes) -> str:
-    """The media type that these first bytes show; TEXT where they show a text, "" where they show nothing."""
+    """Return the media type that the first bytes show: TEXT for a text, "" if unknown."""
     if b"%PDF-" in head:
         return PDF
     for begins, kind in _FIRST_BYTES:
@@ -177,7 +177,7 @@ def _in_text(data: bytes, guess: str) -> str:
 
 
 def open_zip(data: bytes) -> zipfile.ZipFile:
-    """The archive; a reader of it is never given more than it says it holds. Raises Unreadable."""
+    """Open an archive, whose members never yield more bytes than they declare. Raises Unreadable."""
     archive = zipfile.ZipFile(io.BytesIO(data))
     files = archive.infolist()
     if len(files) > MOST_PACKED_FILES or sum(each.file_size for each in files) > MOST_UNPACKED:

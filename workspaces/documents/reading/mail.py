@@ -49,7 +49,7 @@ def read_box(data: bytes) -> Blocks:
 
 
 def read_msg(data: bytes) -> Blocks:
-    """A mail as Outlook saves it: its head and text, and its attached files, as the library reads them."""
+    """Read a mail saved by Outlook: head, text and attachments, by the library."""
     result = extracted(data, MSG)
     told = dict(result.metadata)
     yield Block(result.content, 0, " ".join((told.get("subject") or "").split())[:300])
@@ -95,7 +95,7 @@ def _mail(mail: Any, page: int, depth: int) -> Blocks:
 
 
 def _leaves(part: Message, is_alternative: bool = False) -> Iterator[tuple[Message, bool]]:
-    """Parts that hold no others; a mail is one of them. With it, whether it says what the one before says."""
+    """Yield the parts without subparts, an attached mail being one, and whether each repeats the one before."""
     if part.get_content_maintype() != "multipart" or not part.is_multipart():
         yield part, is_alternative
         return
@@ -141,7 +141,7 @@ def _bytes(part: Message) -> bytes:
 
 
 def _header(value: Any) -> str:
-    """A header's words decoded; what stands there as raw bytes by its likeliest code page."""
+    """Return a decoded header; raw bytes in it by their likeliest encoding."""
     out = ""
     for text, code in email.header.decode_header(value):
         if isinstance(text, bytes):
@@ -154,7 +154,7 @@ def _header(value: Any) -> str:
 
 
 def read_calendar(data: bytes) -> Blocks:
-    """Each event: what, when, where, who."""
+    """Read each event of a calendar: what, when, where, who."""
     lines: list[str] = []
     title = ""
     text = re.sub(r"\r?\n[ \t]", "", decoded(data))

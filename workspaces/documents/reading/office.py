@@ -55,7 +55,7 @@ def extracted(data: bytes, kind: str) -> Any:
 
 
 def read_by_library(data: bytes, kind: str) -> Blocks:
-    """The library's text by its headings, tables some rows at a time. Raises Unreadable."""
+    """Yield the library's text by headings, with tables some rows at a time. Raises Unreadable."""
     result = extracted(data, kind)
     document: Any = result.document or {}
     nodes = document.get("nodes") or []
@@ -84,7 +84,7 @@ def read_by_library(data: bytes, kind: str) -> Blocks:
 
 
 def read_rtf(data: bytes) -> Blocks:
-    """The library's text without what was deleted, with text boxes and notes; pictures, of which WMF is counted."""
+    """Read RTF by the library, without deleted text, with text boxes, notes and pictures; WMF is only counted."""
     data = _RTF_DELETED.sub(b"", data)
     data = _RTF_PROPERTY.sub(b"", data)
     data = re.sub(rb"\{\\\*\\(shpinst|annotation)\b", rb"{\\par\\\1", data)
@@ -173,7 +173,7 @@ def _plain(text: str) -> str:
 
 
 def read_pptx(data: bytes) -> Blocks:
-    """By slides, with the charts, diagrams, notes and comments of each: the library tells no slide from another."""
+    """Read slides one by one, with their charts, diagrams, notes and comments, which the library does not separate."""
     with open_zip(data) as archive:
         slides = related(archive, "ppt/presentation.xml")
         order = xml(archive.read("ppt/presentation.xml")).iter("{*}sldId")
@@ -239,7 +239,7 @@ def matching(archive: zipfile.ZipFile, pattern: str) -> list[str]:
 
 
 def related(archive: zipfile.ZipFile, part: str) -> dict[str, tuple[str, str]]:
-    """The parts that this part names: by id, the last word of the relationship's type, and the name."""
+    """Return the parts that this part refers to: by id, the relationship's type and the part's name."""
     folder, _, name = part.rpartition("/")
     rels = f"{folder}/_rels/{name}.rels".lstrip("/")
     if rels not in archive.namelist():
@@ -255,7 +255,7 @@ def related(archive: zipfile.ZipFile, part: str) -> dict[str, tuple[str, str]]:
 
 
 def texts(tree: Any) -> Iterator[str]:
-    """Paragraphs, rows of slides' tables and descriptions of pictures in these elements, without what was deleted."""
+    """Yield paragraphs, table rows and picture descriptions of these elements, without deleted text."""
     for element in tree:
         if not isinstance(element.tag, str):
             continue
@@ -286,7 +286,7 @@ def texts(tree: Any) -> Iterator[str]:
 
 
 def _line(element: Any, held: list[Any], *, mixed: bool) -> Iterator[str]:
-    """The text of one paragraph. What holds paragraphs of its own goes to ``held``."""
+    """Yield the text of a paragraph. Elements with paragraphs of their own go to ``held``."""
     if mixed:
         yield element.text or ""
     for child in element:
@@ -310,7 +310,7 @@ def _line(element: Any, held: list[Any], *, mixed: bool) -> Iterator[str]:
 
 
 def chart(tree: Any) -> Iterator[str]:
-    """Its titles, and each of its rows of values with what they are values of."""
+    """Yield a chart's titles, and each series of values with its labels."""
     yield from texts([tree])
     for series in tree.iter("{*}ser"):
         name = " ".join(each.text or "" for each in series.iterfind("{*}tx//{*}v"))
@@ -350,7 +350,7 @@ _EPOCH = datetime(1899, 12, 30)  # of spreadsheets
 
 
 def shown(value: Any, code: str) -> str:
-    """``code``: the number format. What it does not say, or says in a way that is not known here, is left plain."""
+    """Format a value by the number format ``code``. Unknown formats leave it plain."""
     if value is None:
         return ""
     if isinstance(value, bool):

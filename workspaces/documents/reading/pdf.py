@@ -22,7 +22,7 @@ _IMAGE = raw.FPDF_PAGEOBJ_IMAGE
 
 
 def read_pdf(data: bytes) -> Blocks:
-    """Its pages with values of forms, notes and, by OCR, pictures; then the files attached to it."""
+    """Read the pages with form values, notes and pictures by OCR, then attached files."""
     try:
         pdf = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
@@ -62,13 +62,13 @@ def _attached(file: Any) -> Blocks:
 
 
 def _is_drawn(page: Any) -> bool:
-    """Whether a page without text shows a picture, or letters drawn as curves."""
+    """Return whether a page without text shows a picture, or letters drawn as curves."""
     drawn = [each.type for each in page.get_objects(filter=[_IMAGE, raw.FPDF_PAGEOBJ_PATH], max_depth=3)]
     return _IMAGE in drawn or len(drawn) >= FEWEST_CURVES
 
 
 def _annotations(pdf: Any, page: Any, clipped: list[Any]) -> list[str]:
-    """Fields of forms with their values, and notes; files that notes hold go to ``clipped``."""
+    """Return form fields with their values, and notes. Files in notes go to ``clipped``."""
     found: dict[str, None] = {}
     for number in range(raw.FPDFPage_GetAnnotCount(page)):
         note = raw.FPDFPage_GetAnnot(page, number)
@@ -90,7 +90,7 @@ def _annotations(pdf: Any, page: Any, clipped: list[Any]) -> list[str]:
 
 
 def _chosen(pdf: Any, note: Any) -> Iterator[str]:
-    """The options of a list that are chosen: its value names the first alone."""
+    """Yield the selected options of a list field, whose value names only the first."""
     for number in range(raw.FPDFAnnot_GetOptionCount(pdf.formenv, note)):
         if raw.FPDFAnnot_IsOptionSelected(pdf.formenv, note, number):
             yield _string(raw.FPDFAnnot_GetOptionLabel, pdf.formenv, note, number)
@@ -105,7 +105,7 @@ def _string(ask: Callable[..., int], *of: Any) -> str:
 
 
 def _beside(page: Any, text: str, known: set[bytes]) -> str:
-    """The text in pictures that stand beside a text, or below a stamp; a picture on many pages is read once."""
+    """Return the text of pictures beside a page's text, or below a stamp. A picture on many pages is read once."""
     bounds = []
     for each in page.get_objects(filter=[_IMAGE], max_depth=3):
         left, bottom, right, top = each.get_bounds()

@@ -28,7 +28,9 @@ PICTURES = ("PNG", "JPEG", "GIF", "WEBP", "TIFF", "BMP")  # no other decoder of 
 
 
 def read_picture(data: bytes) -> Blocks:
-    """The text in it; of a TIFF, by its pages. Whole it must be even where there is no OCR: models are shown it."""
+    """Read the text of a picture by OCR, of a TIFF page by page. It is decoded wholly even without OCR, since models
+    are shown it.
+    """
     from PIL import ImageOps, ImageSequence
 
     opened = open_picture(data)
@@ -47,7 +49,7 @@ def read_picture(data: bytes) -> Blocks:
 
 
 def open_picture(data: bytes) -> Any:
-    """With its header read alone."""
+    """Open a picture, reading only its header."""
     from PIL import Image
 
     try:
@@ -60,8 +62,8 @@ def open_picture(data: bytes) -> Any:
 
 
 def draw_picture(data: bytes, *, square: int = 0) -> tuple[bytes, int, int]:
-    """The first picture in the file, upright, as a JPEG with its width and height, at most LONGEST_SHOWN a side; or the
-    middle of it, ``square`` pixels a side.
+    """Return the file's first picture upright as a JPEG with its width and height, at most LONGEST_SHOWN a side, or its
+    centre, ``square`` pixels a side.
 
     Redrawn: nothing is left of the file's own bytes, of its location and of any other data in it.
     """
@@ -102,7 +104,7 @@ def is_there() -> bool:
 
 
 def text_of(picture: Image) -> str:
-    """Raises OcrFailed."""
+    """Return a picture's text by OCR. Raises OcrFailed."""
     grey = picture.convert("L")
     grey.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
     drawn = io.BytesIO()
@@ -129,7 +131,7 @@ def text_of(picture: Image) -> str:
 
 
 def text_beside(picture: Image) -> str | None:
-    """The same of a picture in a file that has other texts: None if it cannot be read for any reason."""
+    """Return the text of a picture inside a file with other text; None if it cannot be read."""
     if not is_there():
         return None
     try:

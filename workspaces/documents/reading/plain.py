@@ -29,7 +29,7 @@ _LATIN = re.compile(r"cp(125[0247]|437|775|85\d|86\d)|mac_|iso8859_|latin|hp_rom
 
 
 def decoded(data: bytes, named: str = "") -> str:
-    """A text in the code page that it is ``named`` to have, or, where that is unknown or fails, in the likeliest."""
+    """Decode a text by its ``named`` encoding, or by the likeliest if that is unknown or fails."""
     if data.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
         return data.decode("utf-32", "replace")
     order = utf_16(data)
@@ -48,7 +48,7 @@ def decoded(data: bytes, named: str = "") -> str:
 
 
 def _wider(named: str) -> str:
-    """The code page that programs mean by this name, with more signs than the standard of that name has."""
+    """Return the superset of an encoding that programs mean by its name, such as cp1252 for latin-1."""
     try:
         return _WIDER.get(codecs.lookup(named).name, "")
     except (LookupError, ValueError):
@@ -56,7 +56,7 @@ def _wider(named: str) -> str:
 
 
 def guessed(data: bytes) -> str | None:
-    """The code page that fits best; None where none does."""
+    """Return the encoding that fits best; None if none does."""
     from charset_normalizer import from_bytes
 
     sample = data[:LOOKED_AT]
@@ -79,7 +79,9 @@ def guessed(data: bytes) -> str | None:
 
 
 def _plainest(sample: bytes, below: float = 1) -> str | None:
-    """The code page in which the beginning looks least odd, if less than ``below``: short texts are guessed badly."""
+    """Return the encoding whose text looks most natural, if its score is below ``below``: short texts are guessed
+    badly.
+    """
     found: dict[str, int] = {}
     for code in _SHORT:
         try:
@@ -150,7 +152,7 @@ def read_csv(data: bytes) -> Blocks:
 
 
 def _separator(text: str) -> str:
-    """The one that cuts the first rows into the same number of cells, most often; "" where none does."""
+    """Return the separator that most often cuts the first rows into equally many cells; "" if none does."""
     sample = text[:20_000]
     if len(text) > len(sample):
         sample = sample[: sample.rfind("\n") + 1] or sample
@@ -168,7 +170,7 @@ def _separator(text: str) -> str:
 
 
 def table(rows: Iterable[Any], page: int = 0, heading: str = "") -> Blocks:
-    """Some rows at a time, each with the first row before it: what a number means stands there."""
+    """Yield some rows at a time, each block with the header row, which says what the numbers mean."""
     head, waiting = "", []
     for row in rows:
         line = " | ".join(" ".join(str(cell).split()) for cell in row)
@@ -185,7 +187,7 @@ def table(rows: Iterable[Any], page: int = 0, heading: str = "") -> Blocks:
 
 
 def read_html(data: bytes, charset: str = "") -> Blocks:
-    """By its headings, without what no reader sees. ``charset`` outweighs what the page says itself."""
+    """Read a page by its headings, without invisible parts. ``charset`` outweighs the page's own declaration."""
     from lxml import etree
 
     named = re.search(

@@ -91,14 +91,14 @@ def sentences_of(left_out: dict[str, int]) -> str:
 
 
 def longest(media_type: str) -> float:
-    """Seconds after which no reading of such a file goes on."""
+    """Return the seconds after which reading such a file is stopped."""
     seconds = float(2 * settings.DOCUMENT_SECONDS)
     return seconds + settings.OCR_SECONDS if media_type.startswith(DRAWN) else seconds
 
 
 def read_file(path: Path, media_type: str, *, most: int | None = None) -> Read:
-    """Raises CouldNotRead, or OSError where the disk is full. Takes at most DOCUMENT_SECONDS, OCR_SECONDS beside them
-    and DOCUMENT_MEMORY_MB, or ``most`` seconds.
+    """Read a file within DOCUMENT_SECONDS (or ``most`` seconds), OCR_SECONDS more for OCR, and DOCUMENT_MEMORY_MB.
+    Raises CouldNotRead, or OSError on a full disk.
     """
     seconds = most or settings.DOCUMENT_SECONDS
     limits = [str(settings.DOCUMENT_MEMORY_MB * 2**20), str(seconds)]
@@ -152,7 +152,7 @@ def _seconds_of_children() -> float:
 
 
 def _environment() -> dict[str, str]:
-    """Nothing of the server's own but what OCR needs."""
+    """Return the reader's environment: only what OCR needs of the server's own."""
     given = {
         "ORT_DISABLE_TELEMETRY": "1",
         "PYTHONHASHSEED": "random",

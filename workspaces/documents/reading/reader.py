@@ -93,7 +93,7 @@ def say(what: dict[str, object]) -> None:
 
 @contextmanager
 def room_on_the_disk() -> Iterator[None]:
-    """Around what writes: a full disk says nothing about the file, and ends this process with its error's number."""
+    """End this process with ENOSPC if the disk is full, which says nothing about the file."""
     try:
         yield
     except OSError as error:
@@ -103,7 +103,9 @@ def room_on_the_disk() -> Iterator[None]:
 
 
 def read(path: Path, media_type: str) -> tuple[str, str]:
-    """The kind of the file, and how reading ended: "" at its end. A picture is drawn even if it has no text."""
+    """Read the file. Return its type and the reason why reading ended early, or "". A picture is drawn even without
+    text.
+    """
     try:
         data = path.read_bytes()
         if media_type == FACE:

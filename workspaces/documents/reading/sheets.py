@@ -65,12 +65,12 @@ def _rows(values: Iterator[Any], written: Iterator[Any]) -> Iterator[list[str]]:
 
 
 def _formula(value: Any) -> str:
-    """A formula as it is written; that of an array is an object with a ``text``."""
+    """Return a formula as written; an array formula is an object with a ``text``."""
     return str(getattr(value, "text", None) or value or "")
 
 
 def _beside(archive: zipfile.ZipFile, part: str, page: int, title: str) -> Blocks:
-    """A sheet's headers and footers, comments on its cells, and what is drawn on it."""
+    """Yield a sheet's headers and footers, comments and drawings."""
     lines = [
         _HEADER_CODES.sub(" ", html.unescape(each.decode(errors="replace"))).strip()
         for each in _HEADERS.findall(archive.read(part))
