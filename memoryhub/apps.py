@@ -34,7 +34,7 @@ ENGINES = {"django.db.backends.postgresql", "memoryhub.database"}
 
 @register()
 def queue_times(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """A job must time out before it is handed to another worker, or it would run twice at once."""
+    """Check that jobs time out before the queue hands them to another worker."""
     cluster: dict[str, Any] = settings.Q_CLUSTER
     if cluster["timeout"] >= cluster["retry"]:
         return [Error("Q_CLUSTER's timeout must be shorter than its retry.", id="memoryhub.E001")]

@@ -124,7 +124,7 @@ class Environment:
         return Price(amounts[0], amounts[-1], amounts[1] if len(amounts) == 3 else None)
 
     def lists(self, name: str, shape: str, example: str) -> dict[str, list[str]]:
-        """A JSON object whose values are words of one shape, or lists of them: ``{"a group": ["staff"]}``."""
+        """Read a JSON object whose values are words of one form, or lists of them: ``{"a group": ["staff"]}``."""
         value = self._raw(name)
         try:
             read = json.loads(value or "{}")
@@ -201,7 +201,7 @@ def libpq_settings(database: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def mail_from_url(url: str) -> tuple[str, int, str, str, bool, bool]:
-    """Host, port, user, password, STARTTLS and TLS of ``smtp://user:password@host:587``.
+    """Return host, port, user, password, STARTTLS and TLS of ``smtp://user:password@host:587``.
 
     ``smtps``: TLS from the first word. ``smtp`` asks for STARTTLS, but on this machine. Else ImproperlyConfigured.
     """

@@ -62,7 +62,7 @@ class Subscription:
         self.queue: asyncio.Queue[Event] = asyncio.Queue(maxsize=QUEUE_LIMIT)
 
     def offer(self, event: Event) -> None:
-        """Called from the listener's thread."""
+        """Pass an event on to this subscriber. The listener's thread calls it."""
         try:
             self.loop.call_soon_threadsafe(self._put, event)
         except RuntimeError:

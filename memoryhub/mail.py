@@ -21,7 +21,7 @@ OPENS = re.compile(r"://|(?<=\w)(?:[.\u3002\uff0e\uff61](?=[^\W\d])|@(?=\w))")
 
 
 def is_set() -> bool:
-    """Whether there is a server that takes mail (``MEMORYHUB_SMTP_URL``)."""
+    """Return whether a mail server is configured (``MEMORYHUB_SMTP_URL``)."""
     return bool(settings.EMAIL_BACKEND != NONE)
 
 
@@ -43,7 +43,7 @@ def as_name(typed: str) -> str:
 
 
 def try_out(address: str) -> str:
-    """Send a test mail now, without a second chance: what went wrong, in the server's words; empty if it was taken."""
+    """Send a test mail without retries. Return the server's error; empty if it was accepted."""
     try:
         connection = get_connection(None if settings.EMAIL_BACKEND.startswith("django.") else SMTP)
         send_mail("MemoryHub", "Mail from this MemoryHub arrives.", None, [address], connection=connection)

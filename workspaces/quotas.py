@@ -51,7 +51,7 @@ class Quota:
         return max(0, self.most - self.used)
 
     def in_words(self) -> str:
-        """For staff: "3 of 100 workspaces"."""
+        """Return a text for staff, such as "3 of 100 workspaces"."""
         said, what = (file_size, "in files") if self.what == "bytes" else (grouped, self.what)
         return (
             f"{said(self.used)} of {said(self.most)} {what}"
@@ -104,12 +104,14 @@ def brought_by(by: User | None, name: User | None) -> int | None:
 
 
 def charged_to(user: User, name: str) -> Q:
-    """The rows that say in ``brought_by`` what the function of that name says; ``name``: in whose name they stand."""
+    """Return the condition for rows that count against a person's quota, by ``brought_by`` or by the ``name`` they
+    stand in.
+    """
     return Q(**{name: user, "brought_by": None}) | Q(brought_by=user.pk)
 
 
 def take_room(what: str, by: User | None, name: User | None) -> int | None:
-    """Room for one that ``by``, or who stands in its name where a job makes it, is charged for: ``brought_by``."""
+    """Check the quota of ``by``, or of the person whose job makes the row, and return the key for ``brought_by``."""
     require_room(what, by or name)
     return brought_by(by, name)
 

@@ -44,7 +44,7 @@ def bounds(name: str) -> Bounds:
 
 
 def rules_of(workspace: Workspace) -> Rules:
-    """The owners' own, by name; None: none. One query."""
+    """Return the owners' rules by name; None means no rule. One query."""
     found = Retention.objects.filter(workspace=workspace).values(*NAMES).first()
     return found or dict.fromkeys(NAMES)
 
@@ -200,7 +200,7 @@ def sweep(*, now: datetime, seconds: float) -> tuple[int, bool]:
 
 
 def _overdue(kind: Kept, now: datetime) -> Iterator[QuerySet[Any]]:
-    """By owners' rules, then by the operator's; each only where there are any."""
+    """Yield the rows past their time: by owners' rules, then by the operator's."""
     held = Retention.objects.filter(**{f"{kind.name}__isnull": False}, updated_at__lt=now - RULES_HOLD_AFTER)
     if held.exists():
         days = F(f"workspace__retention__{kind.name}")

@@ -46,7 +46,7 @@ Show = Callable[[str], object]  # how far it is, over what was shown before
 
 
 def nobody(text: str) -> None:
-    """Shows nothing."""
+    """Ignore progress."""
 
 
 @dataclass
@@ -186,7 +186,7 @@ class Reader:
 
 
 def sealed_keys(keys: dict[str, Any], passphrase: str) -> bytes:
-    """The keys under a key that is derived from the passphrase (scrypt, 16 bytes of salt, some 64 MB of memory)."""
+    """Encrypt the keys with one derived from the passphrase (scrypt, 16 bytes of salt, some 64 MB of memory)."""
     salt = secrets.token_bytes(16)
     return base64.b64encode(salt) + b"\n" + _box(passphrase, salt).encrypt(json.dumps(keys).encode())
 
@@ -256,12 +256,12 @@ def present_keys() -> dict[str, Any]:
 
 
 def installation() -> str:
-    """A name that is this installation's, from the key that is never changed."""
+    """Return an id of this installation, derived from the key that never changes."""
     return hmac.new(settings.FORGET_KEY.encode(), b"memoryhub.backup", hashlib.sha256).hexdigest()[:16]
 
 
 def _dump_into(writer: Writer, say: Say) -> Manifest:
-    """The dump, and rows counted in the same snapshot."""
+    """Write the dump, and count the rows in the same snapshot."""
     with dump.connect() as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
@@ -286,7 +286,7 @@ def _dump_into(writer: Writer, say: Say) -> Manifest:
 
 
 def _add_files(writer: Writer) -> int:
-    """Wherever they lie: a folder, or a store elsewhere."""
+    """Add the stored files, from the folder or the store."""
     number = 0
     for files in StoredFiles.every.values():
         with _answering():

@@ -35,7 +35,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type 
 
 
 def connect(name: str | None = None, *, autocommit: bool = False) -> psycopg.Connection[Any]:
-    """To the installation's database, or to another one of the same server."""
+    """Connect to the installation's database, or to another one of the server."""
     return psycopg.connect(**psycopg_settings() | ({"dbname": name} if name else {}), autocommit=autocommit)
 
 
@@ -59,7 +59,7 @@ def kept_of_before(connection: psycopg.Connection[Any]) -> str:
 
 @contextmanager
 def dump(snapshot: str, only: Iterable[str] = ()) -> Iterator[IO[bytes]]:
-    """pg_dump's custom format as it comes, of the state that the exported snapshot shows; of some tables alone."""
+    """Yield pg_dump's output in custom format, of an exported snapshot; optionally of some tables."""
     arguments = ["--format=custom", QUICKLY, *_NOT_TAKEN, f"--snapshot={snapshot}", *_tables(only)]
     with _started("pg_dump", arguments, own_name(), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -99,7 +99,7 @@ def drop(name: str) -> None:
 
 
 def others_connected() -> bool:
-    """Whether others have sessions in the installation's database, also after the seconds that a closed one takes."""
+    """Return whether others are connected to the installation's database, after a few seconds for closing sessions."""
     with connect(autocommit=True) as open_connection:
         deadline = time.monotonic() + PATIENCE
         while open_connection.execute(_OTHERS).fetchone() != (0,):
@@ -125,7 +125,7 @@ def swap(restored: str) -> str:
 
 @contextmanager
 def django_in(name: str) -> Iterator[None]:
-    """Point Django's own connection to another database of the server, while it lasts."""
+    """Point Django's connection to another database of the server within the block."""
     present = connection.settings_dict["NAME"]
     close_connections()
     connection.settings_dict["NAME"] = name
@@ -175,7 +175,7 @@ WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND n.nspname = 'public' 
 
 
 def rows_of(connection: psycopg.Connection[Any]) -> dict[str, int]:
-    """Counted, each table read once."""
+    """Count the rows of each table."""
     found = {}
     for (table,) in connection.execute(_TABLES).fetchall():
         row = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))).fetchone()

@@ -89,7 +89,7 @@ def is_empty() -> bool:
 
 
 def _fill(name: str, archive: Reader, say: Say) -> None:
-    """The archive's database under this name, its rows counted."""
+    """Create the archive's database under this name and count its rows."""
     manifest = archive.manifest
     if is_from_before(manifest.migrations.items()):
         raise BackupError(
@@ -111,7 +111,7 @@ def _fill(name: str, archive: Reader, say: Say) -> None:
 
 
 def _compare_files(name: str, archive: Reader, say: Say) -> None:
-    """Whether what rows of the database tell of is in the archive, and is that."""
+    """Check that the archive has each file that the database's rows name, with the same SHA-256."""
     told, stored = _files_told_of(name), {file: archive.manifest.members[file][1] for file in archive.files()}
     if wrong := sorted(file for file in told.keys() & stored.keys() if told[file] != stored[file]):
         raise BackupError(
@@ -243,7 +243,7 @@ def tables_of(archive: Reader) -> Iterator[psycopg.Connection[Any]]:
 
 
 def _newer_beside(archive: Reader, say: Say) -> list[Place]:
-    """Backups of the same installation that lie where this one does, and were made after it."""
+    """Return the newer backups of the same installation in the same folder."""
     found, ours = [], archive.manifest
     try:
         beside = archive.place.folder.named_like("*.zip")

@@ -329,7 +329,7 @@ class _Download(io.RawIOBase):
 
 
 def _client() -> Any:
-    """As the settings say where documents lie in such a store; without one, as boto3's own variables do."""
+    """Return a client of the store that the settings name for documents, or by boto3's own variables."""
     store = settings.STORAGES["documents"]
     options = store["OPTIONS"] if store["BACKEND"] == S3_BACKEND else {}
     names = ("endpoint_url", "region_name", "access_key", "secret_key", "client_config")
@@ -378,7 +378,9 @@ def _why(error: Exception, bucket: str = "") -> str:
 
 
 def place_of(text: str | Path) -> Place:
-    """A file or folder, or of ``s3://bucket/folder/`` and ``s3://bucket/folder/one.zip`` what lies there."""
+    """Return the place that an operator's text names: a file or folder, or ``s3://bucket/folder/`` with or without a
+    file.
+    """
     if not str(text).startswith(SCHEME):
         return FilePlace(Path(text))
     bucket, _, key = str(text).removeprefix(SCHEME).partition("/")

@@ -45,7 +45,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
 
 def was_cut(connection: Any) -> bool:
-    """Whether there is something to read: to an idle connection a server says nothing but its end. No roundtrip."""
+    """Return whether an idle connection has something to read, which means that it was closed. No round trip."""
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     return bool(poll.poll(0))

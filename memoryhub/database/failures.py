@@ -88,7 +88,7 @@ def trouble_of(error: BaseException | None) -> Unavailable | None:
 
 
 def is_disk_full(error: BaseException | None) -> bool:
-    """Whether a file found no room. Python says it otherwise where not even a place for temporary files has any."""
+    """Return whether an error means a full disk, including Python's own wording for temporary files."""
     return isinstance(error, OSError) and (
         error.errno in {errno.ENOSPC, errno.EDQUOT} or "No usable temporary directory" in str(error)
     )

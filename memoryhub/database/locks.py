@@ -18,7 +18,7 @@ _UNLOCK = "SELECT pg_advisory_unlock(hashtext(%s), %s)"
 
 @contextmanager
 def alone(what: str, number: int = 0) -> Iterator[bool]:
-    """Whether this process is the only one at it, held until the block ends; a killed one frees it by itself.
+    """Take a lock for the block, and yield whether this process has it. A killed process frees it.
 
     Held by a connection of its own: the queue closes a job's connection that is older than a minute as the job queues
     another. Costs a connect.
@@ -36,7 +36,7 @@ def alone(what: str, number: int = 0) -> Iterator[bool]:
 
 
 def _own_session() -> dict[str, Any]:
-    """Past a pooler, which hands sessions on to others."""
+    """Return the settings of a connection past a pooler, which would share sessions."""
     reached = settings.LISTEN_AT or libpq_settings(connection.settings_dict)
     return {**reached, "application_name": "memoryhub lock"}
 

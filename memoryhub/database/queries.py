@@ -40,7 +40,7 @@ class Ready(Generic[M]):
         self._compiled: _Compiled | None = None
 
     def all(self, *, limit: int | None = None, **values: Any) -> list[M]:
-        """The rows, at most ``limit``. One query."""
+        """Return the rows, at most ``limit``. One query."""
         compiled = self._compiled or self._compile()
         statement, params = compiled.statement, compiled.params_of(values)
         if limit is not None:

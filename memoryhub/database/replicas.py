@@ -150,12 +150,12 @@ class State:
 
 
 def state(ask: Ask) -> State:
-    """By a connection that ``ask`` has. One query."""
+    """Return a server's replication state over the connection of ``ask``. One query."""
     return State(*ask(STATE, {})[0])
 
 
 def state_lately(alias: str, ask: Ask) -> State:
-    """The same, or as it was found a moment ago."""
+    """Return the state, or one that is at most half a second old."""
     at, found = _found.get(alias, (0.0, None))
     if found is None or time.monotonic() - at > KEPT:
         found = state(ask)
@@ -164,7 +164,7 @@ def state_lately(alias: str, ask: Ask) -> State:
 
 
 def probe_state(alias: str) -> State | None:
-    """By a connection of its own, for monitors. None: it cannot be reached."""
+    """Return the state over a connection of its own, for monitors; None if the server cannot be reached."""
     try:
         with psycopg.connect(**connection_settings(alias)) as connection:
             return state(lambda statement, params: connection.execute(statement, params).fetchall())

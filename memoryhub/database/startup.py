@@ -115,7 +115,7 @@ def refuse_other_version(connection: psycopg.Connection[Any]) -> None:
 
 
 def refuse_to_serve_other_version() -> None:
-    """End the process with a sentence for a database of another version; one that is away is waited for as ever."""
+    """End the process with a sentence if the database is of another version. One that is away is waited for."""
     try:
         with psycopg.connect(**{**psycopg_settings(), "connect_timeout": 2}) as connection:
             refuse_other_version(connection)

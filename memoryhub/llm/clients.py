@@ -112,15 +112,15 @@ class Clients:
 
 
 def blocking_client(endpoint: Endpoint) -> httpx2.Client:
-    """With the guard that the endpoint's reach asks for. Only what the operator typed may redirect elsewhere, and is
-    read without end.
+    """Return a client with the address guard of the endpoint's range. Only the operator's own endpoints may redirect
+    and send without end.
     """
     hooks: dict[str, list[Any]] = {"request": [refuse_metadata], "response": [bound]}
     return httpx2.Client(**_guard(endpoint, hooks), **_way(endpoint, PinnedTransport))
 
 
 def ask_for_models(endpoint: Endpoint, *, seconds: float) -> httpx2.Response:
-    """Its list of models, as it answers. Blocks for so long at the most. Raises httpx2's errors."""
+    """Request the list of models, for ``seconds`` at most. Raises httpx2's errors."""
     headers = {"Authorization": f"Bearer {endpoint.api_key or 'none'}"}
 
     async def ask() -> httpx2.Response:
@@ -136,7 +136,7 @@ def ask_for_models(endpoint: Endpoint, *, seconds: float) -> httpx2.Response:
 
 
 def async_client(endpoint: Endpoint) -> httpx2.AsyncClient:
-    """The same for coroutines."""
+    """As ``blocking_client``, for coroutines."""
     hooks: dict[str, list[Any]] = {"request": [refuse_metadata_async], "response": [bound_stream]}
     return httpx2.AsyncClient(**_guard(endpoint, hooks), **_way(endpoint, AsyncPinnedTransport))
 
@@ -181,8 +181,8 @@ def _key(endpoint: Endpoint) -> str:
 
 
 def timeout_of(seconds: float) -> httpx2.Timeout:
-    """Longest silence on the wire; connecting and waiting for a free connection get less. Where nothing is left of the
-    seconds it is next to none: 0 would be an error.
+    """Return time-outs for the longest silence; connecting and waiting for a connection get less. With no seconds left
+    it is next to none, since 0 would be an error.
     """
     seconds = max(seconds, 0.05)
     return httpx2.Timeout(seconds, connect=min(seconds, CONNECT_TIMEOUT_SECONDS))
@@ -199,7 +199,7 @@ class ReplyWithoutEnd(httpx2.ReadError):
 
 
 def bound(response: httpx2.Response) -> None:
-    """For blocking clients, which wait for whole replies: its body has to be there within the call's time-out."""
+    """Require a whole reply within the call's time-out. A hook of blocking clients."""
     _require_plain(response)
     limit = response.request.extensions.get("timeout", {}).get("read")
     response.stream = _Bounded(response.stream, None if limit is None else time.monotonic() + limit)
@@ -272,7 +272,7 @@ class BackgroundLoop:
             return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def within(self, seconds: float, work: Coroutine[Any, Any, T]) -> T:
-        """Block for the result. Raises TimeoutError after so many seconds, and gives the work up."""
+        """Block for the result. Raises TimeoutError after ``seconds`` and cancels the work."""
         return self.submit(asyncio.wait_for(work, max(seconds, 0.0))).result()
 
     def _forget(self) -> None:

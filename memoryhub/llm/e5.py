@@ -51,7 +51,7 @@ class Pieces:
         self._unknown = float(scores.min()) - UNKNOWN_COSTS
 
     def cut(self, text: str) -> tuple[list[int], list[str]]:
-        """The ids of its pieces and the pieces themselves, as they stand in the cleaned text; without the marks."""
+        """Return the ids of a text's pieces and the pieces in the cleaned text, without special tokens."""
         cleaned = BLANK + BLANK.join(unicodedata.normalize("NFKC", text).translate(_CLEANED).split())
         before = self._likeliest(cleaned)
         ids, pieces = [], []
@@ -154,7 +154,7 @@ class MultilingualEncoder:
         self._loaded: _Loaded | None = None
 
     def load(self) -> None:
-        """Now, not with the first text. Raises EmbedderError."""
+        """Load the model now instead of with the first text. Raises EmbedderError."""
         self._ready()
 
     def encode(self, texts: Sequence[str], prefix: Prefix = "query: ") -> Vectors:
@@ -165,7 +165,7 @@ class MultilingualEncoder:
         return normalised(pooled, count=len(texts)) if texts else pooled
 
     def states(self, texts: Sequence[str], prefix: Prefix = "query: ") -> list[States]:
-        """The pieces of each text with their states. Raises EmbedderError."""
+        """Return the hidden states of each text's pieces. Raises EmbedderError."""
         found: list[States | None] = [None] * len(texts)
         skipped = len(self._ready().pieces.cut(prefix)[0])
         for at, pieces, states in self._run(texts, prefix):
@@ -267,7 +267,7 @@ def plain(blocks: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def read_weights() -> Weights:
-    """Looked at as a whole (its SHA-256), then mapped. Raises ModelFileMissing, ModelFileAltered."""
+    """Check the file's SHA-256, then map it. Raises ModelFileMissing, ModelFileAltered."""
     raw: NDArray[np.uint8] = np.memmap(MULTILINGUAL.checked_path(), np.uint8, "r")
     at = _HEADER.size
     count, *_special, length = _VOCABULARY.unpack(raw[at : at + _VOCABULARY.size].tobytes())

@@ -40,7 +40,7 @@ Answer = Callable[[Request], Awaitable[JSONResponse]]
 
 
 def application(embedder: TwoEncoders, key: str) -> Starlette:
-    """``GET /health`` for anybody; the rest with the key, which is checked before a body is read."""
+    """Return the server: ``GET /health`` is open, the rest needs the key, checked before a body is read."""
     ways = {
         "passage": embedder.embed,
         "query": embedder.embed_queries,

@@ -61,7 +61,7 @@ class OnnxEmbedder:
 
 
 def _run(encoder: bert.Encoder, ids: Sequence[Sequence[int]]) -> Vectors:
-    """Mean of the token vectors of each text, padding left out."""
+    """Return the mean of each text's token vectors, without padding."""
     pairs = zip(encoder.run(ids), ids, strict=True)
     return np.stack([states[: len(own)].mean(axis=0) for states, own in pairs])
 
@@ -147,7 +147,7 @@ class MiniLM:
 
 
 def _tensor(message: memoryview) -> tuple[str, NDArray[Any]]:
-    """Its name and numbers; no name where they are neither weights nor steps."""
+    """Return a tensor's name and numbers; no name if it holds neither weights nor steps."""
     shape: list[int] = []
     kind, name, raw = 0, "", memoryview(b"")
     for field, value in _fields(message):
@@ -163,7 +163,7 @@ def _tensor(message: memoryview) -> tuple[str, NDArray[Any]]:
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, Any]]:
-    """A message of protobuf: each field's number with what it holds, a number or bytes."""
+    """Yield the fields of a protobuf message: number, and value as integer or bytes."""
     at = 0
     while at < len(message):
         key, at = _varint(message, at)

@@ -219,7 +219,7 @@ class OpenAIChatModel:
         return endpoint
 
     def _accepted(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The request without what this model was found not to take."""
+        """Return the request without parameters that this model refused earlier."""
         accepted = {key: value for key, value in request.items() if key not in self._refused_parameters}
         if "max_tokens" in request and "max_tokens" not in accepted:
             accepted["max_completion_tokens"] = request["max_tokens"]

@@ -103,7 +103,7 @@ def _stream_error(error: openai.APIError, streaming: bool) -> errors.ModelError:
 
 
 def _retry_after(headers: httpx2.Headers) -> float | None:
-    """Seconds; the header holds seconds or a date."""
+    """Return the seconds of a Retry-After header, which holds seconds or a date."""
     value = headers.get("retry-after", "")
     with suppress(ValueError):
         seconds = float(value)
@@ -117,7 +117,7 @@ def _retry_after(headers: httpx2.Headers) -> float | None:
 def delay_before_retry(
     error: errors.ModelError, attempt: int, *, left: float = math.inf, after_silence: bool = False
 ) -> float | None:
-    """Seconds to wait before trying again, or None where that is no use or a person would wait too long.
+    """Return the seconds before the next attempt; None if it is no use or a person would wait too long.
 
     `attempt` counts from 0. Only for calls of which nothing was passed on yet. `left`: seconds of silence that all
     attempts together still have. `after_silence`: a call that its server gave up is made once more; not for workers,
@@ -162,7 +162,7 @@ class Patience:
         self._limit, self._heard_at = limit, time.monotonic()
 
     def hear(self) -> None:
-        """Something came: the silence begins again."""
+        """Restart the silence: something arrived."""
         self._heard_at = time.monotonic()
 
     @property

@@ -41,7 +41,7 @@ class StreamedAnswer:
         self._length = 0
 
     def read(self, chunk: Chunk) -> str:
-        """The text of one chunk. One without choices has usage, a cost or a filter's results, or nothing at all."""
+        """Return the text of a chunk. One without choices has usage, a cost, a filter's results or nothing."""
         self.thought = ""
         self.usage = usage_said(chunk.get("usage")) or self.usage
         choices = chunk.get("choices")
@@ -70,7 +70,7 @@ class StreamedAnswer:
 
     @property
     def written(self) -> int:
-        """About how many tokens: of text, thoughts and calls."""
+        """Return the estimated tokens of text, thoughts and calls so far."""
         return int((self._length + sum(len(call.arguments) for call in self._calls)) / BYTES_PER_TOKEN)
 
     @property
@@ -107,7 +107,7 @@ class StreamedAnswer:
             raise ModelBadReply(detail="a tool call with arguments without end")
 
     def _call_of(self, fragment: dict[str, Any], name: str) -> _CallSoFar:
-        """The call that a fragment belongs to, begun where it is a new one."""
+        """Return the call that a fragment belongs to, creating it for a new one."""
         index, call_id = fragment.get("index"), str(fragment.get("id") or "")[:200]
         same = [call for call in self._calls if call_id and call.id == call_id]
         same = same or [call for call in self._calls if index is not None and call.index == index]
@@ -126,7 +126,7 @@ class StreamedAnswer:
         return call
 
     def finish(self) -> str:
-        """Why the answer ended, once the stream has."""
+        """Return the reason why the answer ended, once the stream has."""
         if not self.has_begun:
             raise ModelBadReply(detail="the reply was no stream of events")
         if self.finish_reason is None:
@@ -150,7 +150,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _plain_arguments(text: str) -> str:
-    """Arguments without the fence or the second encoding that some models put around them."""
+    """Return arguments without the fence or second encoding that some models add."""
     plain = FENCED.sub(r"\1", text.strip())
     for _ in range(2):
         try:
@@ -197,7 +197,7 @@ def whole_text(reply: Chunk) -> str:
 
 
 def vectors_in_order(reply: Any, count: int) -> list[list[float]]:
-    """Vectors in the order of the texts, which the server may not keep."""
+    """Return vectors in the order of the texts, which servers may not keep."""
     try:
         by_index = {item.index: item.embedding for item in reply.data}
         returned = len(reply.data)

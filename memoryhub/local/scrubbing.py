@@ -51,7 +51,7 @@ def scrub(settings: dict[str, Any], say: Callable[[str], None]) -> None:
 
 
 def _outwait(connection: psycopg.Connection[Any]) -> None:
-    """Until every transaction is over that began before now."""
+    """Wait until every transaction that began before now is over."""
     row = connection.execute("SELECT clock_timestamp()").fetchone()
     deadline = time.monotonic() + PATIENCE
     while older := connection.execute(_OLDER, row).fetchall():

@@ -239,7 +239,7 @@ def _manage(stack: Stack, name: str, *arguments: str) -> Service:
 
 
 def database_service(stack: Stack) -> Service:
-    """The embedded Postgres. Makes the cluster when there is none."""
+    """Return the service of the embedded Postgres. Creates the cluster if there is none."""
     postgres = EmbeddedPostgres(stack.data_dir)
     postgres.initialise()
 
@@ -262,7 +262,7 @@ def database_service(stack: Stack) -> Service:
 
 
 def model_service(stack: Stack) -> Service:
-    """The embedded model, at the same address and with the same key for as long as the supervisor lives."""
+    """Return the service of the embedded model. Address and key stay for the supervisor's lifetime."""
     host, port, key = model_server.LOOPBACK, model_server.free_port(), secrets.token_urlsafe(32)
     if stack.model_key:
         host, port, key = stack.host, stack.port, stack.model_key
@@ -281,7 +281,7 @@ def model_service(stack: Stack) -> Service:
 
 
 def large_model_service(stack: Stack) -> Service:
-    """The process that fetches the larger built-in model and serves it; other processes find it once it answers."""
+    """Return the service that fetches and serves the larger built-in model; others find it once it answers."""
     port, key = model_server.free_port(), secrets.token_urlsafe(32)
     endpoint = model_server.Endpoint(
         f"http://{model_server.LOOPBACK}:{port}/v1", key, model_server.LARGE.name
@@ -300,7 +300,7 @@ def large_model_service(stack: Stack) -> Service:
 
 
 def embedder_service(stack: Stack, listener: socket.socket) -> Service:
-    """The bundled embedder, at an address for other processes and hosts."""
+    """Return the service of the bundled embedder, for other processes and hosts."""
     return Service(
         "embedder",
         _python("-m", "memoryhub.llm.embedder_server", "--fd", str(listener.fileno())),
@@ -318,7 +318,7 @@ def _public_environment(stack: Stack) -> dict[str, str]:
 
 
 def worker_service(stack: Stack) -> Service:
-    """The django-q2 cluster, restarted when it freezes."""
+    """Return the service of the django-q2 cluster, restarted when it freezes."""
     return Service(
         "worker",
         _python(str(stack.base_dir / "manage.py"), "qcluster", "--skip-checks"),  # prepare has run them

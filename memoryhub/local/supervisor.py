@@ -327,7 +327,7 @@ class Child:
         return self.process.pid
 
     def _copy_output(self, process: subprocess.Popen[bytes]) -> None:
-        """Every line to the console and to the log file, until all who can write to it are gone."""
+        """Copy each line to the console and the log file until all writers are gone."""
         with contextlib.closing(self._log), process.stdout or contextlib.nullcontext() as output:
             for raw in output or ():
                 line = raw.decode("utf-8", "replace").rstrip()
@@ -374,7 +374,7 @@ class Child:
 
 
 def describe_exit(status: int) -> str:
-    """In words: a negative status is the signal that ended the process."""
+    """Return an exit status in words; a negative one is a signal."""
     if status >= 0:
         return f"ended with status {status}"
     with contextlib.suppress(ValueError):

@@ -25,7 +25,7 @@ FAREWELL = "farewell"
 
 
 def read_children(lines: list[str]) -> tuple[dict[int, tuple[int, bool]], bool]:
-    """From the supervisor's lines: process group → (its stop signal, whether it goes last); the farewell.
+    """Parse the supervisor's lines into process groups with (stop signal, goes last), and whether it said farewell.
 
     A line is `+ GROUP SIGNAL LAST` (LAST is 0 or 1), `- GROUP`, or the farewell. A line cut off is ignored.
     """
@@ -64,7 +64,7 @@ def _states(groups: Iterable[int]) -> dict[int, bool]:
 
 
 def _states_elsewhere(groups: Iterable[int]) -> dict[int, bool]:
-    """The same without /proc."""
+    """As ``_states``, without /proc."""
     found: dict[int, bool] = {}
     for group in groups:
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -183,7 +183,7 @@ def method_of(request: HttpRequest) -> str:
 
 
 def count_saves(source: str, number: int = 1) -> None:
-    """By origin. A caller's own label is one word for all of them: it is text, and any number of series."""
+    """Count saved memories by origin. A caller's own label counts as one word: it is free text."""
     SAVES.labels(source if source in SOURCES else OTHER).inc(number)
 
 

@@ -39,7 +39,7 @@ def current() -> Origin:
 
 
 def begin(origin: Origin) -> None:
-    """From here on, in this context, work comes from there. The next request sets its own."""
+    """Set the origin of the work in this context. The next request sets its own."""
     _current.set(origin)
 
 
@@ -84,7 +84,7 @@ def network_of(address: str) -> str:
 
 
 def _clean(address: str) -> str:
-    """Without a port, brackets or a zone, and an IPv4 address as one however it was mapped."""
+    """Return an address without port, brackets and zone, and a mapped IPv4 address as IPv4."""
     address = address.strip()
     if address.startswith("["):
         address = address[1:].split("]")[0]

@@ -83,7 +83,7 @@ def _replica(url: str) -> dict[str, Any]:
 
 
 def _connected(database: dict[str, Any], *, wait: float) -> dict[str, Any]:
-    """With how this process connects; ``wait``: seconds for a connection of the pool."""
+    """Return the database settings with this process's way to connect. ``wait``: seconds for a pooled connection."""
     database["ENGINE"] = "django.db.backends.postgresql"
     # For the cursors that let the server bind (memoryhub.database.queries): prepared at once. Django's own never are.
     database["OPTIONS"].setdefault("prepare_threshold", 0)

@@ -136,7 +136,7 @@ def embed_ahead(texts: Sequence[str]) -> None:
 
 
 def why_words(error: EmbedderError) -> str:
-    """Why recall falls back to words, for its receipt."""
+    """Return the reason why recall falls back to words, for its receipt."""
     if isinstance(error, EarlierModelGone):
         return "the earlier embedding model cannot be asked, and the new one's vectors are not complete"
     if isinstance(error, StaysHere):
@@ -294,7 +294,7 @@ _resting: dict[str, _Resting] = {}  # of this process, by the model's label
 
 @contextmanager
 def cooldown(label: str) -> Iterator[None]:
-    """Around a call of this model that a person waits for. Raises its last kind of failure while it rests."""
+    """Guard a call of this model for which a person waits. After a failure, raise the same kind at once for a while."""
     before, began = _resting.get(label), time.monotonic()
     if before and began < before.until:
         raise before.failure(detail=f"{label} failed a moment ago")
@@ -454,7 +454,7 @@ def copy_vectors(
 
 
 def stored_vectors(kind: int, place: int, model: str, dimension: int) -> Iterable[tuple[np.ndarray, Vectors]]:
-    """The live vectors of a place's passages of a kind by their statements, with their keys; some at a time."""
+    """Yield the live vectors of a scope and kind with their keys, some at a time."""
     rows = PassageVector.objects.filter(place=place, kind=kind, model=model, dimension=dimension, live=True)
     row = np.dtype(
         [("count", ">i2"), ("n1", ">i4"), ("ref", ">i8"), ("n2", ">i4"), ("size", ">i4"),

@@ -35,12 +35,12 @@ def words_in(text: str) -> list[str]:
 
 
 def names_in(text: str) -> frozenset[str]:
-    """Lower-case."""
+    """Return the names in a question, in lower case."""
     return frozenset(word.lower() for word in words_in(text) if is_name(word))
 
 
 def gist_of(text: str) -> str:
-    """The question without names and question words; itself where nothing is left."""
+    """Return the question without names and question words, or the question itself if nothing is left."""
     names = names_in(text)
     return " ".join(w for w in words_in(text) if w.lower() not in names and w.lower() not in _ASKING) or text
 

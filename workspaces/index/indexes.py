@@ -201,7 +201,7 @@ def _keep_counts(done: Upkeep, kind: Kind, now: datetime) -> None:
 
 
 def count_place(place: int, kind: int, passages: int, *, now: datetime) -> None:
-    """Note how many live passages of this kind a place has and in how many its common words stand."""
+    """Store the number of live passages of this kind in a scope, and how many contain each common word."""
     with transaction.atomic():
         CommonWord.objects.filter(place=place, kind=kind).delete()
         with connection.cursor() as cursor:

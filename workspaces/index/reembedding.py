@@ -82,7 +82,7 @@ def notice_settings() -> EmbeddingModel | None:
 
 
 def begin_again() -> EmbeddingModel:
-    """Rebuild all vectors though the model's name is the same. Conflict without an embedder or vectors.
+    """Rebuild all vectors although the model is the same. Conflict without an embedder or vectors.
 
     Raises EmbedderError if the model cannot be used.
     """
@@ -160,8 +160,8 @@ def advance(*, seconds: float, progressed: Callable[[EmbeddingModel], None] = la
 
 
 def missing(model: EmbeddingModel, kind: Kind, places: Iterable[int] | None = None) -> QuerySet[Any]:
-    """The rows of a kind that still need a vector of this model before recall can go over to it; where all that are
-    looked at are in some ``places``, say so.
+    """Return the rows of a kind that need a vector of this model before recall can switch to it. ``places``: their
+    scopes, if known.
     """
     rows = _embeddable(model, kind).filter(~has_vector(kind.number, model.label, places))
     refused = model.refused.get(str(kind.number))
@@ -214,7 +214,7 @@ def clean(*, seconds: float) -> int:
 
 
 def _begin(configured: Embedder, *, anew: bool = False) -> EmbeddingModel:
-    """Note that this model's vectors are to be built; what was being built before is given up."""
+    """Start building this model's vectors, and give up any other rebuild."""
     dimension = embedding.dimension_of(configured)
     with transaction.atomic():
         list(EmbeddingModel.objects.exclude(state=ModelState.RETIRED).order_by("pk").select_for_update())

@@ -51,7 +51,7 @@ class Scored(NamedTuple):
 
 
 def related(of: Kind, query: str, where: SearchArea) -> dict[int, float]:
-    """By key the score of what has to do with the query: none below FLOOR but what is near.
+    """Return scores by key of passages related to the query: from FLOOR on, or close in meaning.
 
     Words answer where the embedder fails. One query of the index, two of its vectors; the query is embedded.
     """
@@ -59,7 +59,7 @@ def related(of: Kind, query: str, where: SearchArea) -> dict[int, float]:
 
 
 def above_floor(scored: list[Scored], *, floor: float = FLOOR, by_words: bool = True) -> dict[int, float]:
-    """By key the scores from ``floor`` on, and those of what is near.
+    """Return scores by key from ``floor`` on, and those of passages close in meaning.
 
     ``by_words``: with the bundled embedder shared words may bring in what is not near, such as a name in a search.
     """
@@ -80,7 +80,7 @@ class Embedded(NamedTuple):
 
 
 def embedded_query(query: str, where: SearchArea, *, gist: bool = True) -> Embedded | None:
-    """The query's vector, with its ``gist``'s where the embedder is the bundled one, on which that was measured.
+    """Return the query's vector, with its ``gist``'s by the bundled embedder, for which that was measured.
 
     None where nothing is embedded, or the embedder fails: words answer then.
     """
@@ -104,7 +104,8 @@ def score_of(cosine: float | None, words: float) -> float:
 def found(
     of: Kind, query: str, where: SearchArea, *, arm: Arm = "hybrid", doubt: Doubt | None = None
 ) -> list[Scored]:
-    """The best of both arms, however far, in no order. ``arm``, for measuring, is one of the two alone.
+    """Return the best candidates of both arms, unordered and without a floor. ``arm``: only one of them, for
+    measurements.
 
     ``doubt`` says from the bundled embedder's vector how sure it is that the query asks for nothing.
     """
@@ -199,7 +200,7 @@ def cosines(asked: Asked, products: Array) -> dict[str, Array]:
 
 
 def margins(kind: int, refs: Iterable[int], where: SearchArea, model: str, own: Vectors) -> dict[int, float]:
-    """By key how far each of these is above the least cosine with which a passage has to do with the question.
+    """Return by key how far each cosine is above the least one of a related passage.
 
     ``own``: the question's vector without its gist's. Two queries.
     """

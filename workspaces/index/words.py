@@ -111,7 +111,7 @@ ORDER BY share DESC, f.ref DESC
 
 @lru_cache
 def terms(of: Kind, *, counted: bool) -> str:
-    """The query's ``terms`` and the ``scores`` that they give to passages of a kind, as parts of a statement.
+    """Return the SQL parts for the query's ``terms`` and the ``scores`` that they give to passages of a kind.
 
     ``counted``: some place is large enough for counts made beforehand. Then ``share`` makes a share of a score,
     otherwise ``scores`` has it.
@@ -132,7 +132,7 @@ def share(of: Kind) -> str:
 
 
 def _live(of: Kind) -> list[str]:
-    """Return SQL that counts them in the workspace, and of the person."""
+    """Return SQL that counts live passages in the workspace and of the person."""
     return [
         _LIVE.format(table=of.table, live=of.live, where=where, most=COUNTED_AT_MOST)
         for where in (of.here, of.own)
@@ -158,7 +158,7 @@ def unindex_words(of: Kind, refs: Sequence[int], *, within: Collection[int] = ()
 
 
 def bm25(of: Kind, query: str, params: dict[str, Any], limit: int) -> dict[int, float]:
-    """By key how much of the query's weight in words a passage carries, 0 to about 1; the best ``limit``.
+    """Return by key the share of the query's word weight in a passage, 0 to about 1; the best ``limit``.
 
     BM25 divided by the sum of the query's idf, so that scores of different queries compare. ``params``: workspace,
     user and places.

@@ -29,7 +29,7 @@ HISTORY_TOKENS = 12_000  # of a conversation; beyond it older messages are summa
 
 
 def _price(name: str, help_text: str = "") -> models.DecimalField[Any, Any]:
-    """In the installation's currency (MEMORYHUB_CURRENCY)."""
+    """Return a field for a price in the installation's currency (MEMORYHUB_CURRENCY)."""
     return models.DecimalField(
         name, max_digits=13, decimal_places=6, null=True, blank=True, help_text=help_text
     )
@@ -44,18 +44,18 @@ class ConnectionQuerySet(models.QuerySet["Connection"]):
         return self.filter(owner=None)
 
     def everyones_default(self) -> Connection | None:
-        """The one that answers where nothing is chosen, if administrators named one."""
+        """Return the shared default connection, if administrators named one."""
         return self.live().shared().filter(is_default=True).first()
 
     def built_in(self) -> Connection:
-        """The row that stands for the model that the settings name, so that it can be chosen over a default."""
+        """Return the row that stands for the settings' model, so that it can be chosen over a default."""
         row, _made = self.get_or_create(
             is_built_in=True, defaults={"name": "Built-in model", "is_local": True}
         )
         return row
 
     def usable_by(self, user: User) -> ConnectionQuerySet:
-        """The shared ones, and this person's own where people may have some. Names in order, the shared ones first."""
+        """Return shared connections, then this person's own if people may have some, by name."""
         mine = Q(owner=user) if settings.PEOPLE_MAY_CONNECT else Q(pk=None)
         return (
             self.live().filter(Q(owner=None) | mine).order_by(models.F("owner").asc(nulls_first=True), "name")
@@ -130,7 +130,7 @@ class Connection(models.Model):
 
     @property
     def host(self) -> str:
-        """The part of the address that says whose server it is."""
+        """Return the host of the address."""
         return urlsplit(self.base_url).netloc
 
     @property
@@ -143,7 +143,7 @@ class Connection(models.Model):
 
     @property
     def api_key(self) -> str:
-        """The key itself, for the one who calls the model. Raises Unsealable."""
+        """Return the decrypted key, for calling the model. Raises Unsealable."""
         return unseal(self.sealed_key) if self.sealed_key else ""
 
     def set_key(self, key: str) -> None:
@@ -151,7 +151,7 @@ class Connection(models.Model):
 
     @property
     def price(self) -> Price | None:
-        """None where nobody has set one."""
+        """Return the price; None if none was set."""
         if self.price_in is None or self.price_out is None:
             return None
         return Price(self.price_in, self.price_out, self.price_cached)

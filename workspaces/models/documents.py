@@ -69,7 +69,7 @@ READ = (DocumentStatus.INDEXING, DocumentStatus.READY)
 
 class DocumentQuerySet(OwnedQuerySet["Document"]):
     def drafts(self) -> DocumentQuerySet:
-        """Files in a composer whose message has not been sent."""
+        """Return files in composers whose message has not been sent."""
         return self.filter(drafted_at__isnull=False)
 
     def to_read(self) -> DocumentQuerySet:

@@ -62,7 +62,7 @@ class Kind:
 
     @property
     def live(self) -> str:
-        """SQL, over a row ``m``."""
+        """Return SQL, over a row ``m``, that is true for live rows."""
         return f"m.{self.gone_at} IS NULL" if self.gone_at else "true"
 
     def rows(self) -> QuerySet[Any]:
@@ -73,14 +73,14 @@ class Kind:
         return not self.gone_at or getattr(row, self.gone_at) is None
 
     def text_of(self, row: Passage) -> tuple[str, str]:
-        """Its text, under its heading, and its excerpt."""
+        """Return a passage's text, under its heading, and its excerpt."""
         heading = getattr(row, self.heading) if self.heading else ""
         text = "\n".join(filter(None, (heading, getattr(row, self.text))))
         return text, getattr(row, self.excerpt) if self.excerpt else ""
 
     @property
     def read(self) -> list[str]:
-        """The fields that ``text_of`` reads."""
+        """Return the fields that ``text_of`` reads."""
         return [field for field in (self.heading, self.text, self.excerpt) if field]
 
 
@@ -146,7 +146,7 @@ def has_vector(kind: int, model: str | models.Subquery, places: Iterable[int] | 
 
 
 def _place(of: type[models.Model]) -> models.Expression:
-    """The place of the outer query's row, as ``workspaces.models.index`` has it: of whom it has a column."""
+    """Return the scope of the outer query's row as an expression, by the columns that its table has."""
     ways: dict[str, Any] = {
         "owner": models.OuterRef("owner_id") * -1,
         "agent": models.OuterRef("agent_id") + AGENT_PLACES,
@@ -215,14 +215,14 @@ class ModelState(models.TextChoices):
 
 class EmbeddingModelQuerySet(models.QuerySet["EmbeddingModel"]):
     def active(self) -> EmbeddingModel | None:
-        """The one whose vectors recall compares; None until the first text was embedded."""
+        """Return the model whose vectors recall compares; None until the first text was embedded."""
         return self.filter(state=ModelState.ACTIVE).first()
 
     def building(self) -> EmbeddingModel | None:
         return self.filter(state=ModelState.BUILDING).first()
 
     def to_clean(self, retired_before: datetime) -> EmbeddingModelQuerySet:
-        """Retired since before then, and some of its vectors may still lie here."""
+        """Return models retired before this moment, some of whose vectors may be left."""
         return self.filter(state=ModelState.RETIRED, cleaned_at=None, retired_at__lt=retired_before)
 
 
@@ -271,7 +271,9 @@ class EmbeddingModel(models.Model):
 
     @property
     def progress(self) -> str:
-        """ "3,200 of 10,000 (32 %), 190 a second, about 36 s left"; empty unless it is being built."""
+        """Return a text such as "3,200 of 10,000 (32 %), 190 a second, about 36 s left"; empty unless it is being
+        built.
+        """
         if self.state != ModelState.BUILDING:
             return ""
         total = max(self.total_count, self.done_count)

@@ -44,7 +44,7 @@ _HELD = 0x757365726E616D65  # "username": of the lock under which names are look
 
 
 def check_username(name: str, others: Any) -> None:
-    """Raises ValidationError where a new name hides something or looks like one of these people's."""
+    """Raise ValidationError for a new name with hidden characters, or one that looks like another person's."""
     if any(unicodedata.category(sign) in {"Cc", "Cf"} or sign in FILLERS for sign in name):
         raise ValidationError(UNSEEN, code="unseen")
     scripts = unique_aliases(name) - ANY_SCRIPT
@@ -82,7 +82,7 @@ def _skeleton(text: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """Without marks, width, strokes beside letters and what cannot be seen."""
+    """Return the text without accents, width variants, strokes and invisible characters."""
     return "".join(sign for sign in unicodedata.normalize("NFKD", text) if not _is_nothing(sign))
 
 
@@ -94,7 +94,7 @@ def _is_nothing(sign: str) -> bool:
 
 @cache
 def _prototypes() -> dict[str, str]:
-    """For each sign that Unicode has in its table the one that all alike are written as. Read once: 70 ms."""
+    """Return Unicode's table of confusables: the prototype of each character. Read once, in 70 ms."""
     table = {sign: [other["c"] for other in others] for sign, others in load("confusables.json").items()}
     found = {}
     for sign, (first, *more) in table.items():
@@ -174,7 +174,7 @@ class User(AbstractUser):
 
     @property
     def attributed_name(self) -> str:
-        """The display name with the username, which is unique."""
+        """Return the display name with the unique username."""
         name = self.shown_name
         return name if name == self.username else f"{name} ({self.username})"
 
@@ -324,7 +324,7 @@ class Membership(models.Model):
 
 class AgentQuerySet(models.QuerySet["Agent"]):
     def in_use(self) -> AgentQuerySet:
-        """Not archived: those that a new chat may begin with."""
+        """Return the assistants that are not archived."""
         return self.filter(archived_at=None)
 
     def visible_to(self, user: User) -> AgentQuerySet:

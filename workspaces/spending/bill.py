@@ -72,7 +72,7 @@ class Bill:
 
     @property
     def has_cost(self) -> bool:
-        """Whether money can be mentioned: a price of something is known."""
+        """Return whether any part has a price, so that money can be shown."""
         return self.calls > self.unpriced
 
     def as_json(self) -> dict[str, Any]:
@@ -92,7 +92,9 @@ SIGNS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "CNY": "CN¥", "INR
 
 
 def amount(money: Decimal) -> str:
-    """$12.30; of less than a few cents two figures that count: $0.0041. Other currencies by their letters: CHF 3.20."""
+    """Format money: $12.30, or $0.0041 with two significant figures if small. Other currencies by their code: CHF
+    3.20.
+    """
     is_plain = money == 0 or abs(money) >= Decimal("0.1")
     places = 2 if is_plain else min(8, 1 - money.adjusted())
     rounded = money.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)

@@ -141,7 +141,7 @@ def first_of_next(first: date) -> date:
 
 
 def standings(workspace_id: int | None, user_id: int | None, *, now: datetime) -> list[Standing]:
-    """The budgets that count for this person here, the one nearest to its end first. One query."""
+    """Return the budgets that apply to this person here, the one nearest to its end first. One query."""
     first = first_of_month(now)
     renewed = first_of_next(first)
     values = {"workspace": workspace_id, "user": user_id, "first": first, "next": renewed}

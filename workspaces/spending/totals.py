@@ -73,7 +73,7 @@ class Month:
 
     @property
     def most(self) -> int:
-        """Tokens of the day that took most, for the chart's scale."""
+        """Return the tokens of the day with the most, for the chart's scale."""
         return max((line.bill.tokens for line in self.days), default=0)
 
 
@@ -82,12 +82,12 @@ _chats: list[ChatsOf] = []
 
 
 def register_chats(of: ChatsOf) -> None:
-    """Chats stand in a room above this one."""
+    """Register the query of chats, which the app above provides."""
     _chats[:] = [of]
 
 
 def month_of(text: str, *, now: datetime) -> date:
-    """The first of ``2026-11``; of this month for none. Raises Invalid."""
+    """Return the first day of a month such as ``2026-11``, by default of this month. Raises Invalid."""
     if not text:
         return first_of_month(now)
     if not MONTH.fullmatch(text):
@@ -151,7 +151,7 @@ def _by_place(rows: QuerySet[ModelUse]) -> list[Line]:
 
 
 def _by(rows: QuerySet[ModelUse], name: str, say: Callable[[str], str], *, id: str = "") -> list[Line]:
-    """The dearest first, then the largest."""
+    """Return the lines by cost, then by size."""
     found = [
         Line(say(row[name] or ""), _bill(row), id=row[id] if id else "")
         for row in rows.order_by().values(*filter(None, (name, id))).annotate(**_SUMS)

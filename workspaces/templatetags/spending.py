@@ -40,7 +40,7 @@ class Bar:
 
 @register.filter
 def bars(month: Month) -> Iterator[Bar]:
-    """The days of the chart."""
+    """Yield the days of the chart."""
     for line in month.days:
         if line.day is not None:
             height = max(1, round(HEIGHT * line.bill.tokens / (month.most or 1)))
@@ -54,7 +54,7 @@ def last_of_month(first: date) -> date:
 
 @register.simple_tag
 def bill(found: Bill | dict[str, Any]) -> str:
-    """1,204 tokens in, 310 out, about $0.004."""
+    """Show a bill, such as "1,204 tokens in, 310 out, about $0.004"."""
     paid = found if isinstance(found, Bill) else Bill.from_json(found)
     said = {
         "read": grouped(paid.tokens_in),
@@ -76,13 +76,13 @@ def bill(found: Bill | dict[str, Any]) -> str:
 
 @register.filter
 def counted(number: int, about: str = ABOUT) -> str:
-    """1,204, or ≈ 1,204. That nothing was there is known."""
+    """Show a count, such as "1,204", or "≈ 1,204" if it was estimated."""
     return f"{about if number else ''}{grouped(number)}"
 
 
 @register.filter
 def costs(paid: Bill) -> str:
-    """As far as it is priced; a dash where nothing is."""
+    """Show the cost of what has a price; a dash if nothing has."""
     if not paid.has_cost:
         return "\N{EN DASH}"
     cost = f"{paid.about if paid.cost else ''}{money.amount(paid.cost)}"
@@ -108,14 +108,14 @@ def parts_of_bill(stored: dict[str, Any]) -> SafeString:
 
 @register.simple_tag
 def near_budget(workspace: Workspace, user: User) -> Standing | None:
-    """The budget that is nearest to its end, where that is worth a word. One query."""
+    """Return the budget nearest to its end, if it should be mentioned. One query."""
     found = standings(workspace.pk, user.pk, now=timezone.now())
     return found[0] if found and found[0].is_near else None
 
 
 @register.inclusion_tag("workspaces/usage_section.html")
 def usage_section(id: str, title: str, label: str, lines: Sequence[Line], hint: str = "") -> dict[str, Any]:
-    """A table under a heading."""
+    """Show a table under a heading."""
     return {"id": id, "title": title, "label": label, "lines": lines, "hint": hint}
 
 

@@ -1,4 +1,4 @@
-"""What page views share: the type of their requests, and reloading the page."""
+"""Shared parts of page views: the type of their requests, and reloading the page."""
 
 from __future__ import annotations
 

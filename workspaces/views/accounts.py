@@ -110,7 +110,7 @@ def _change(request: PageRequest) -> HttpResponse:
 
 @require_GET
 def picture(request: PageRequest, user_id: str) -> HttpResponse:
-    """Another one has another address (``?v=``), so that a browser asks once."""
+    """Return a picture, which browsers may cache: a new one has another address (``?v=``)."""
     response = HttpResponse(picture_of(request.user, user_id), content_type="image/jpeg", headers=SHUT)
     response["Cache-Control"] = "private, max-age=31536000, immutable"
     return response
@@ -161,7 +161,9 @@ def picture_of(asker: User, user_id: str) -> bytes:
 
 
 def _mark(user: User, version: str) -> None:
-    """Holds the person's row until the commit, so that of two at once one is whole before the other begins."""
+    """Store the version of the picture. The row stays locked until the commit, so that parallel changes follow one
+    another.
+    """
     User.objects.filter(pk=user.pk).update(picture_version=version)
     user.picture_version = version
 

@@ -134,7 +134,7 @@ def show(
 
 
 def beside_chat(response: HttpResponse) -> HttpResponse:
-    """For htmx, in the panel, also where something was refused."""
+    """Direct an htmx response into the panel beside the chat, also after a refusal."""
     response["HX-Retarget"], response["HX-Reswap"] = "#panel", "innerHTML"
     return response
 

@@ -150,7 +150,7 @@ def connection(request: PageRequest, connection_id: str) -> HttpResponse:
 
 @require_POST
 def default(request: PageRequest, connection_id: str) -> HttpResponse:
-    """The switch that makes a shared connection the default for everyone, or no longer."""
+    """Make a shared connection the default for everybody, or not any more."""
     shared = connections.get_connection(request.user, connection_id, to="change")
     ask_for_password(request)
     wanted = request.POST.get("is_default") == "on"

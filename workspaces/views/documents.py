@@ -122,7 +122,7 @@ def _bring(request: PageRequest, workspace: Any) -> None:
 
 @require_GET
 def choices(request: PageRequest, ws_id: str) -> HttpResponse:
-    """The newest, as choices of the composer; ``?documents=`` is chosen."""
+    """List the newest documents as choices of the composer. ``?documents=`` is selected."""
     chosen = request.GET.get("documents", "")
     workspace = get_workspace(request.user, ws_id)
     found = in_reach(Document.objects.live(), workspace, request.user, Reach.here(workspace))
@@ -134,7 +134,7 @@ def choices(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_GET
 def document(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
-    """Its text by passages; ``?passage=`` opens the one with this number, highlighted."""
+    """Show the document's passages. ``?passage=`` opens and highlights the one with this number."""
     [found] = reading_jobs.with_shares([_document(request, ws_id, doc_id)])
     asked = request.GET.get("passage", "")
     number = int(asked) if asked.isdecimal() and len(asked) < 8 else None
@@ -226,7 +226,7 @@ def edit(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
 
 
 def _tell_of_version(request: PageRequest, before: Document, said: str) -> None:
-    """With an Undo, which brings back the version before."""
+    """Show a notice with an Undo, which restores the previous version."""
     ids = [before.workspace.public_id, before.public_id, before.version]
     notices.success(request, said, extra_tags=reverse("workspaces:document_back", args=ids))
 

@@ -173,7 +173,7 @@ class KeyForm(DomainForm):
         self.fields["workspace"].queryset = Workspace.objects.visible_to(user)  # type: ignore[attr-defined]
 
     def clean_expires_at(self) -> datetime | None:
-        """The days chosen, as the moment that they end."""
+        """Return the end of the chosen days as a moment."""
         days = self.cleaned_data["expires_at"]
         return self.now + timedelta(days=days) if days else None
 
@@ -182,14 +182,14 @@ class KeyForm(DomainForm):
 
 
 def whose(found: Document | Artifact, user: User) -> dict[str, Any]:
-    """For the form; nothing to choose from for who may not move it. One query for who may."""
+    """Return the context of the form that moves a document or artifact; no choices without the right. One query."""
     if not found.is_personal and not may_take_away(found, user, found.role):
         return {"places": []}
     return {"places": [each for each in workspaces_of(user) if Role(each.role).allows(Role.EDITOR)]}
 
 
 def destination(request: PageRequest) -> Workspace | None:
-    """The workspace for everyone in which it is to be; None: for the reader alone."""
+    """Return the workspace chosen in the form; None for the reader's personal ones."""
     chosen = request.POST.get("whose", "")
     return named_workspace(request.user, chosen, need=Role.EDITOR) if chosen else None
 

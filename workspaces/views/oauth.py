@@ -55,12 +55,12 @@ View = Callable[..., HttpResponse]
 
 
 def base_of(request: HttpRequest) -> str:
-    """Our address as this request has it, which is the issuer's name."""
+    """Return the base URL of this request, which is also the issuer's name."""
     return request.build_absolute_uri("/").rstrip("/")
 
 
 def for_programs(method: str, *, limit: str = "", form: bool = False) -> Callable[[View], View]:
-    """A view that takes no cookie, no more than so many bytes, and what ``limit`` of the settings lets pass.
+    """Return a decorator for endpoints without cookies, with a limit of bytes and the rate ``limit`` of the settings.
 
     ``form``: its body is one, as the protocol has it.
     """
@@ -233,7 +233,9 @@ class Asked:
 
     @property
     def form_target(self) -> str:
-        """For the policy of the page: a form may lead where it is redirected to. IPv6 has no word of its own there."""
+        """Return the form-action source for the page's policy, which covers redirects. IPv6 hosts cannot be named
+        there.
+        """
         parts = urlsplit(self.agreed.redirect_uri)
         if parts.scheme not in {"http", "https"} or ":" in (parts.hostname or ""):
             return f"{parts.scheme}:"

@@ -59,7 +59,7 @@ def rotate(request: PageRequest, ws_id: str, hook_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def enable(request: PageRequest, ws_id: str, hook_id: str) -> HttpResponse:
-    """On or off, by what its button says."""
+    """Turn a webhook on or off, as the pressed button says."""
     found = hooks.get_webhook(request.user, ws_id, hook_id)
     if request.method == "POST":
         ask_for_password(request)

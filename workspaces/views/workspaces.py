@@ -79,7 +79,7 @@ def invitation_link(request: PageRequest, invitation: Invitation) -> str:
 
 
 def _invitations(request: PageRequest, workspace: Workspace) -> dict[str, Any]:
-    """The open ones: links, each with its ``link``, and those to single persons. Two queries."""
+    """Return the open links, each with its ``link``, and the invitations to single people. Two queries."""
     now = timezone.now()
     found = list(open_invitations(workspace, now=now))
     for each in found:
@@ -189,7 +189,7 @@ def change_role(request: PageRequest, ws_id: str, user_id: str) -> HttpResponse:
 
 @require_POST
 def remove_member(request: PageRequest, ws_id: str, user_id: str) -> HttpResponse:
-    """Removing somebody, or leaving."""
+    """Remove a member, or leave the workspace."""
     workspace = get_workspace(request.user, ws_id)
     user = _member(workspace, user_id)
     workspaces.remove_member(workspace, user=user, by=request.user)
@@ -253,7 +253,7 @@ def revoke_key(request: PageRequest, key_id: str) -> HttpResponse:
 
 @require_POST
 def memory_default(request: PageRequest) -> HttpResponse:
-    """The answer to the first-run question, from the card or the profile."""
+    """Store the answer to the first-run question, from the card or the profile."""
     workspaces.set_memory_default(request.user, request.POST.get("memory") == "on")
     if request.htmx and request.POST.get("page") != "profile":
         response = HttpResponse(status=204)

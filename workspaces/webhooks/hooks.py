@@ -40,7 +40,7 @@ def webhooks_of(workspace: Workspace) -> QuerySet[Webhook]:
 
 
 def get_webhook(user: User, workspace_id: str, public_id: str) -> Webhook:
-    """NotFound for strangers and of other workspaces, Forbidden for all but owners."""
+    """Return a webhook. NotFound for strangers and other workspaces, Forbidden for members who are not owners."""
     workspace = get_workspace(user, workspace_id, need=Role.OWNER)
     found = webhooks_of(workspace).filter(public_id=public_id).first()
     if found is None:
@@ -104,7 +104,7 @@ def rotate_secret(webhook: Webhook, *, by: User, now: datetime) -> str:
 
 
 def delete_webhook(webhook: Webhook, *, by: User) -> None:
-    """With its deliveries: what waits is sent no more."""
+    """Delete a webhook with its deliveries. Waiting ones are not sent."""
     with transaction.atomic():
         held = _held(webhook, by)
         record(Verb.WEBHOOK_DELETED, by=by, workspace=held.workspace, target=held.public_id)
@@ -112,7 +112,7 @@ def delete_webhook(webhook: Webhook, *, by: User) -> None:
 
 
 def send_again(webhook: Webhook, delivery_id: str, *, by: User, now: datetime) -> WebhookDelivery:
-    """Under the id that it had. Conflict while the webhook is off, TooManyRequests for too many a minute."""
+    """Queue a delivery again under its id. Conflict while the webhook is off, TooManyRequests beyond the limit."""
     spend("sendings", by, now=now)
     with transaction.atomic():
         held = _held(webhook, by)
@@ -142,7 +142,7 @@ def secrets_of(webhook: Webhook, *, now: datetime) -> list[str]:
 
 
 def reseal_secrets() -> tuple[int, int]:
-    """Every secret under the first of the present encryption keys: how many, and how many none of them opens."""
+    """Encrypt every secret with the first of the present keys. Return how many, and how many none opens."""
     moved = lost = 0
     for pk in Webhook.objects.order_by("pk").values_list("pk", flat=True):
         with transaction.atomic():
@@ -268,7 +268,7 @@ def emit(workspace_id: int, event: str, abouts: Sequence[str], *, action: str) -
 
 
 def queue_sending() -> None:
-    """After the running transaction, once for all that is noted in it."""
+    """Queue the sending job after the commit, once for all events of the transaction."""
     if not any(waiting[1] is queue_one for waiting in connection.run_on_commit):
         transaction.on_commit(queue_one)
 
@@ -282,7 +282,7 @@ def queue_one() -> None:
 
 
 def hold() -> None:
-    """The job has begun: from now on it has the whole of its time."""
+    """Mark the job as running, with the whole of its time ahead."""
     cache.set(_ONE_JOB, True, settings.JOB_TIMEOUT)
 
 

@@ -199,7 +199,7 @@ def _stop_those_of_nobody(*, now: datetime) -> None:
 
 
 def _disable(hook: Webhook, why: str, *, now: datetime) -> None:
-    """With a notice on its page, in the workspace's activity, and by mail to the owners that have an address."""
+    """Turn a webhook off, with an entry in the activity and a mail to the owners."""
     hook.disabled_at, hook.disabled_for = now, why
     hook.save(update_fields=["disabled_at", "disabled_for"])
     give_up_waiting(hook)

@@ -197,7 +197,7 @@ def _clock(connection: psycopg.Connection[Any]) -> Iterator[str]:
 
 
 def _backup(connection: psycopg.Connection[Any]) -> Iterator[str]:
-    """The last one, as far as the audit log knows; where none was made, how long there is something to keep."""
+    """Report the last backup in the audit log; without one, how long there has been data to back up."""
     if not settings.BACKUP_DAYS:
         return
     last = _one(connection, LAST_BACKUP)

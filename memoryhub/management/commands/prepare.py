@@ -75,7 +75,7 @@ class Command(BaseCommand):
         call_command("migrate", interactive=False, verbosity=1, stdout=_Steps(Progress(self.stdout), steps))
 
     def _collect_static_files(self) -> None:
-        """Only when one of them has changed: hashing and compressing all of them takes seconds."""
+        """Collect static files if one has changed: hashing and compressing all takes seconds."""
         stamp = Path(settings.STATIC_ROOT) / ".collected"
         state = static_files_state()
         if stamp.exists() and stamp.read_text(encoding="utf-8") == state:
@@ -109,7 +109,7 @@ def check_database() -> None:
 
 
 def static_files_state() -> str:
-    """A digest of every static file's place, size and time, and of the storage that they are prepared for.
+    """Return a digest of every static file's path, size and time, and of the storage.
 
     In the order of their names: folders list theirs in one of the file system's own.
     """
