@@ -44,7 +44,7 @@ class Profile:
 
 def profile_of(workspace: Workspace, user: User, *, reach: Reach, now: datetime) -> Profile:
     """Return the lines that ``reach`` allows, without those that this person hid. NotFound for a stranger.
-    Eleven queries.
+    Ten queries.
     """
     where = area_within(reach, workspace, user)
     return read(user.pk, lambda: _profile(workspace, user, where, now))
