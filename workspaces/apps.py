@@ -1,8 +1,9 @@
 from typing import Any
 
 from django.apps import AppConfig
-from django.db.models.signals import post_delete, post_migrate
+from django.db.models.signals import post_delete, post_migrate, post_save
 
+from memoryhub import events
 from memoryhub.jobs import run_every
 
 
@@ -10,6 +11,11 @@ def _forget_old_names(sender: Any, **kwargs: Any) -> None:
     from django_q.models import Schedule
 
     Schedule.objects.filter(name="memories: indexes").delete()  # its name before there were other kinds
+
+
+def _tell_members(sender: Any, instance: Any, **kwargs: Any) -> None:
+    """Tell open pages of a workspace that its members changed, whether by a page, group, invitation or in the admin."""
+    events.publish(f"workspace:{instance.workspace.public_id}", "members.changed")
 
 
 class WorkspacesConfig(AppConfig):
@@ -24,7 +30,7 @@ class WorkspacesConfig(AppConfig):
         from workspaces.documents.files import DOCUMENT_FILES
         from workspaces.documents.passages import DOCUMENTS
         from workspaces.documents.reading_jobs import STUCK, text_for_webhook
-        from workspaces.models import ArtifactVersion, Document, DocumentVersion
+        from workspaces.models import ArtifactVersion, Document, DocumentVersion, Membership
         from workspaces.models.index import register_kind
         from workspaces.quotas import register_quota
         from workspaces.spending.bill import record_embedding
@@ -41,6 +47,8 @@ class WorkspacesConfig(AppConfig):
         for sender in (Document, DocumentVersion):
             uid = f"workspaces.{sender.__name__}"
             post_delete.connect(DOCUMENT_FILES.forget, sender=sender, dispatch_uid=uid)
+        for changed in (post_save, post_delete):
+            changed.connect(_tell_members, sender=Membership, dispatch_uid="workspaces.members")
         health.register_count("documents", STUCK, "%d not read in time")
         run_every(60, "workspaces.tasks.sweep", name="workspaces: sweep", app=self)
         run_every(1, "workspaces.tasks.sweep_readings", name="workspaces: readings", app=self)

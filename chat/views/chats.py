@@ -263,8 +263,9 @@ def delete(request: PageRequest, chat_id: str) -> HttpResponse:
 def restore(request: PageRequest, chat_id: str) -> HttpResponse:
     user = request.user
     found = get_chat(user, chat_id, need=Role.EDITOR, include_deleted=True)
-    services.restore_chat(found, by=user, now=timezone.now())
-    response = HttpResponse()
+    restored = services.restore_chat(found, by=user, now=timezone.now())
+    text = _("Restored “%(title)s”.") % {"title": restored}
+    response = render(request, "partials/toast_oob.html", {"text": text})
     response["HX-Trigger"] = "chats:changed"
     return response
 

@@ -42,15 +42,27 @@ class Shown:
     found: Found
     url: str
     icon: str
+    q: str
 
     @property
     def html(self) -> SafeString:
-        """Render a result's Markdown; code stays as it is. Its headings do not become headings of this page."""
+        """Render a result's Markdown, with the words of the query marked; code stays as it is. Its headings do not
+        become headings of this page.
+        """
         text = Truncator(self.found.text).chars(EXCERPT)
         if self.found.type != "artifact":
             with suppress(TooHeavy):
-                return SafeString(_HEADING.sub(r"<\1p>", render_markdown(text, Budget(EXCERPT_STEPS))))
-        return format_html("<p>{}</p>", text)
+                return _marked(_HEADING.sub(r"<\1p>", render_markdown(text, Budget(EXCERPT_STEPS))), self.q)
+        return _marked(format_html("<p>{}</p>", text), self.q)
+
+
+def _marked(html: str, q: str) -> SafeString:
+    """Mark where a word begins as one of the query does. Tags and character references stay as they are."""
+    words = [rf"\b{word}" if word.isascii() else word for word in re.findall(r"\w{2,}", q)]
+    if not words:
+        return SafeString(html)
+    pattern = re.compile(rf"<[^>]*>|&#?\w+;|({'|'.join(words)})", re.IGNORECASE)
+    return SafeString(pattern.sub(lambda match: f"<mark>{match[1]}</mark>" if match[1] else match[0], html))
 
 
 @require_GET
@@ -72,8 +84,8 @@ def search(request: PageRequest, ws_id: str) -> HttpResponse:
     context = {
         "workspace": workspace,
         "q": q,
-        "types": [(each, name, each in asked) for each, (name, _icon) in NAMES.items()],
-        "results": [Shown(each, _at(each, workspace), NAMES[each.type][1]) for each in found],
+        "types": [(each, name, each in (asked or TYPES)) for each, (name, _icon) in NAMES.items()],
+        "results": [Shown(each, _at(each, workspace), NAMES[each.type][1], q) for each in found],
     }
     return render(request, "chat/search.html", context)
 

@@ -18,6 +18,7 @@ from django.utils.formats import date_format
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
+from django.utils.translation import gettext_noop as noop
 
 from memoryhub.ids import PublicIdField
 from memoryhub.llm.base import Speaker
@@ -42,7 +43,7 @@ CONTENT_LENGTH = 2000
 KEY_LENGTH = 200
 KEY_IS_UNIQUE = "memory_key"  # the name of its index
 CATEGORY_LENGTH = 50
-CATEGORIES = ("preference", "fact", "instruction", "decision", "event")
+CATEGORIES = (noop("preference"), noop("fact"), noop("instruction"), noop("decision"), noop("event"))
 MEMORY = 1  # memories as a kind of passages (memories.indexing)
 PLACE = f"coalesce(-owner_id, {AGENT_PLACES} + agent_id, workspace_id)"  # Memory.place in SQL
 WRITTEN_BY = (

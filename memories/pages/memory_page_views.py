@@ -15,9 +15,11 @@ from django.views.decorators.http import require_GET, require_POST
 
 from memories.access import get_memory
 from memories.models import Memory
-from memories.models.memory import SOURCE_LABELS
-from memories.pages.panel_page import PanelFilters, choices, is_shared, search_panel
+from memories.models.memory import CATEGORIES, SOURCE_LABELS
+from memories.pages.memory_forms import AddForm
+from memories.pages.panel_page import PanelFilters, assistants, choices, is_shared, search_panel
 from memories.writing import changing, gate
+from memories.writing.review import may_propose
 from memoryhub.errors import Conflict, Invalid, NotFound
 from workspaces.access import get_workspace
 from workspaces.models import Role, User
@@ -43,6 +45,7 @@ def page(request: PageRequest, ws_id: str) -> HttpResponse:
     context = {
         "workspace": workspace,
         "can_write": Role(workspace.role).allows(Role.EDITOR),
+        "can_propose": may_propose(workspace, workspace.role),
         "is_shared": is_shared(workspace),
         "page": found,
         "filters": filters,
@@ -52,6 +55,8 @@ def page(request: PageRequest, ws_id: str) -> HttpResponse:
         return render(request, "memories/page/rows.html", context)
     categories, sources = choices(workspace, request.user)
     context |= {
+        "form": AddForm(agents=[each for each in assistants(workspace) if not each.is_archived]),
+        "usual_categories": CATEGORIES,
         "categories": categories,
         "sources": [(source, SOURCE_LABELS.get(source, source)) for source in sources],
     }

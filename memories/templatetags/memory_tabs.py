@@ -5,14 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from django import template
+from django.utils.translation import gettext
 
 from memories.forgetting.forget import noted
-from memories.models.memory import MAY_REPLACE
+from memories.models.memory import CATEGORIES, MAY_REPLACE
 from memories.usage import live_in
 from memories.writing.review import proposals
 from workspaces.models import Workspace
 
 register = template.Library()
+
+
+@register.filter
+def category_label(category: str | None) -> str:
+    """Return a usual category in the reader's language, and one that a person wrote as it is."""
+    return gettext(category) if category in CATEGORIES else category or ""
 
 
 @register.inclusion_tag("memories/page/tabs.html", takes_context=True)

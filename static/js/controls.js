@@ -56,6 +56,20 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+// Where a menu that opens upwards has no room above it in what scrolls, it opens downwards.
+
+document.addEventListener(
+  "toggle",
+  ({ target: menu }) => {
+    const items = menu.open && menu.querySelector(":scope > .menu__items");
+    if (!items) return;
+    menu.classList.remove("menu--down");
+    const top = menu.closest(".scroll")?.getBoundingClientRect().top ?? 0;
+    menu.classList.toggle("menu--down", items.getBoundingClientRect().top < top);
+  },
+  true,
+);
+
 // Some thirty rows of chats have a menu, and one is opened: what fits the chat is put there then, with its id.
 
 document.addEventListener(

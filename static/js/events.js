@@ -2,7 +2,7 @@
 // the tab that holds the lock listens and tells the others. When it closes the next one takes over.
 
 const { workspace, events: url } = document.body.dataset;
-const NAMES = ["x_memory.auto_saved", "memory.changed", "chat.changed", "work.done", "resync", "closed"];
+const NAMES = ["x_memory.auto_saved", "memory.changed", "chat.changed", "members.changed", "work.done", "resync", "closed"];
 let answeredAt = -Infinity;
 let looking;
 
@@ -57,10 +57,12 @@ function hear(name, data) {
   if (name === "x_memory.auto_saved") autoSaved(data);
   else if (name === "memory.changed") dispatch("memories:changed");
   else if (name === "chat.changed") chatChanged(data);
+  else if (name === "members.changed") dispatch("members:changed");
   else if (name === "closed") location.reload(); // no longer a member, or signed out: the server says which
   else {
     dispatch("memories:changed");
     dispatch("chats:changed");
+    dispatch("members:changed");
     dispatch("transcript:changed");
   }
 }
@@ -90,15 +92,29 @@ function leaveAlone() {
   return left > 0 || document.querySelector(IN_USE);
 }
 
+let isBehind = false; // a redraw that was refused is made up for once the conversation is left alone
+
 document.addEventListener("htmx:beforeRequest", (event) => {
-  if (event.detail.elt.id === "messages" && leaveAlone()) event.preventDefault();
+  if (event.detail.elt.id !== "messages" || !leaveAlone()) return;
+  event.preventDefault();
+  isBehind = true;
 });
+
+function catchUp() {
+  if (!isBehind || document.querySelector(IN_USE)) return;
+  isBehind = false;
+  dispatch("transcript:changed");
+}
+
+for (const name of ["memoryhub:answered", "htmx:afterSettle", "toggle"]) document.addEventListener(name, catchUp, true);
 
 document.addEventListener("htmx:beforeSwap", (event) => {
   const text = event.detail.target; // a better proposal does not replace what was typed meanwhile
   if (text.localName === "textarea" && text.value !== text.defaultValue) event.detail.shouldSwap = false;
   const asked = event.detail.requestConfig.elt;
-  if (asked.id === "messages" && asked === event.detail.target && leaveAlone()) event.detail.shouldSwap = false;
+  if (asked.id !== "messages" || asked !== event.detail.target || !leaveAlone()) return;
+  event.detail.shouldSwap = false;
+  isBehind = true;
 });
 
 function listen(share) {

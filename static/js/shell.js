@@ -232,14 +232,35 @@ document.addEventListener("change", (event) => event.target.form?.id === "panel-
 const IN_HAND = "[data-editing], [data-history], .forgotten, .htmx-request";
 const inHand = (region) => region.id === "memory-region" && region.querySelector(IN_HAND);
 
+let isBehind = false; // a refusal is made up for once nothing is in hand
+let searchedLast = false; // since a card was taken in hand: what somebody asked for then is shown
+
 document.addEventListener("htmx:beforeRequest", (event) => {
-  if (inHand(event.detail.elt)) event.preventDefault();
+  const { elt } = event.detail;
+  if (elt.closest("#memory-region > *")) searchedLast = false;
+  if (!inHand(elt)) return;
+  event.preventDefault();
+  isBehind = true;
 });
 
+for (const typed of ["input", "change"]) {
+  document.addEventListener(typed, ({ target }) => (searchedLast ||= target.form?.id === "panel-filters"));
+}
+
 document.addEventListener("htmx:beforeSwap", (event) => {
-  const asked = event.detail.requestConfig.elt;
-  if (asked === event.detail.target && inHand(asked)) event.detail.shouldSwap = false;
+  const { requestConfig, target } = event.detail;
+  const asked = requestConfig.elt;
+  if (!inHand(target) || (asked !== target && (asked.id !== "panel-filters" || searchedLast))) return;
+  event.detail.shouldSwap = false;
+  isBehind = true;
 });
+
+new MutationObserver(() => {
+  const region = document.getElementById("memory-region");
+  if (!isBehind || !region || inHand(region)) return;
+  isBehind = false;
+  document.body.dispatchEvent(new CustomEvent("memories:changed"));
+}).observe(document.body, { childList: true, subtree: true });
 
 // On a phone following a link in the sidebar closes it at once instead of with the next page.
 document.addEventListener("click", (event) => {

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from memories.models import Memory, Scope
 from tests.conftest import Cast
@@ -149,3 +150,32 @@ def test_the_profile_by_keys(cast: Cast, open_as: Open, size: str, scheme: Any) 
     page.get_by_role("button", name="Remember").press("Enter")
     expect(lines.filter(has_text="I collect stamps")).to_contain_text("Only you")
     shoot(page, f"profile-added-{size}-{scheme}")
+
+
+def test_the_panel_leaves_an_open_form_alone_and_catches_up_when_it_closes(cast: Cast, open_as: Open) -> None:
+    for text in ("Our server is called heron", "The ferry leaves at nine"):
+        make_memory(text, cast.owner, cast.workspace)
+    page = open_as(cast.owner)
+    page.goto(f"/workspaces/{cast.workspace.public_id}/")
+    cards, form = page.locator("#memory-region [data-memory]"), page.locator("#memory-region [data-editing]")
+    page.locator("#panel-search").fill("ferry")
+    expect(cards).to_have_count(1)
+
+    held: list[Route] = []
+    page.route(re.compile(r"/memories/\?"), lambda route: held.append(route))
+    with page.expect_request(re.compile(r"/memories/\?")):
+        page.locator("#panel-search").fill("")
+    cards.first.hover()
+    cards.first.get_by_role("button", name="Edit").click()
+    expect(form).to_be_visible()
+    with page.expect_response(re.compile(r"/memories/\?")):
+        held[0].continue_()
+    page.unroute_all()
+    expect(form).to_be_visible()
+
+    make_memory("The museum is free on Mondays", cast.editor, cast.workspace)
+    page.evaluate("document.body.dispatchEvent(new CustomEvent('memories:changed'))")
+    expect(page.locator("#memory-count")).to_contain_text("3")
+    expect(form).to_be_visible()
+    form.get_by_role("button", name="Cancel").click()
+    expect(cards).to_have_count(3)

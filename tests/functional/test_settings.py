@@ -73,7 +73,7 @@ def test_settings_and_an_invitation(open_page: Callable[..., Page], size: str, s
         look(f"profile-{name.lower()}")
 
     page.goto(f"/workspaces/{workspace}/settings/#members")
-    page.get_by_role("region", name="Invitations").get_by_role("button", name="Invite").click()
+    page.get_by_role("region", name="Invitations").get_by_role("button", name="Create link").click()
     expect(page.get_by_text("The link is ready")).to_be_visible()
     look("members")
     link = page.get_by_label("Link of the invitation").input_value()

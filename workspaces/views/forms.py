@@ -228,6 +228,7 @@ class InvitationForm(DomainForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.auto_id = "invitation_%s"  # its page has another field for a role
         if not mail.is_set():
             del self.fields["email"]
 
