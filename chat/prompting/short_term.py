@@ -13,7 +13,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
-from django.db.models import BooleanField, ExpressionWrapper, Q
+from django.db.models import BooleanField, Exists, ExpressionWrapper, OuterRef, Q
 from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 from django.utils.translation import override
@@ -32,6 +32,8 @@ from chat.prompting.labels import named, text_of
 from chat.prompting.text import BYTES_PER_TOKEN, escape, prompt_text
 from memories.judging.extraction.courtesy import says_nothing
 from memories.judging.secret_filter import find_secret
+from memories.models import Revision
+from memories.models.memory import RevisionAction
 from memories.writing.drafts import UNSTORABLE, cut_at_word
 from memoryhub.errors import Conflict, Invalid, SecretRefused
 from memoryhub.languages import grouped
@@ -56,7 +58,8 @@ def recent(
     Those of the same workspace, and of all their workspaces if they chose so. Private chats only where their
     workspace allows it, and then to their own person alone. Chats of a workspace whose memories never leave this
     machine, and what rests on such text, only in such a workspace, whichever model answers. Where others read along,
-    only what they may all read: chats of this workspace that are not private, without what is personal in them. One
+    only what they may all read: chats of this workspace that are not private, without what is personal in them. A chat
+    whose memory was corrected or forgotten since then is left out: its own words would contradict the memory. One
     query, and two more for a chat whose own summary is personal.
     """
     seen = Chat.objects.visible_to(user).live().filter(is_temporary=False)
@@ -73,7 +76,13 @@ def recent(
     is_own = ExpressionWrapper(Q(chat_id=chat.pk), BooleanField())
     something = ~Q(summary="") | ~Q(last_said=[])
     fields = ("summary", "last_said", "touched_at", "personal_at", "stays_here")
-    others = Q(chat__in=seen) & told
+    corrected = Revision.objects.filter(
+        Q(action=RevisionAction.EDIT, before__has_key="content")
+        | Q(action__in=(RevisionAction.REPLACE, RevisionAction.DELETE)),
+        memory__source_chat_id=OuterRef("chat__public_id"),
+        at__gte=now - KEPT_WITH_SUMMARY,
+    )
+    others = Q(chat__in=seen) & told & ~Exists(corrected)
     rows = list(
         ShortTermMemory.objects.filter(Q(chat_id=chat.pk) | others, something, expires_at__gte=now)
         .select_related("chat__workspace")

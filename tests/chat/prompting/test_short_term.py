@@ -26,11 +26,12 @@ from chat.tools.base import InChat, ToolCaller
 from chat.tools.short_term import Summary, update
 from chat.turns import runner
 from chat.turns.services import begin_turn
-from memories.models import Extraction
+from memories.models import Extraction, Revision
+from memories.writing.gate import delete_memory, edit_memory
 from memoryhub.errors import Conflict, Forbidden, Invalid, SecretRefused
 from tests.api import Api
 from tests.conftest import Cast
-from tests.factories import HERE, make_chat, make_message, make_user, make_workspace
+from tests.factories import HERE, make_chat, make_memory, make_message, make_user, make_workspace
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 from workspaces.models import User, Workspace
 
@@ -78,6 +79,24 @@ class TestOtherChats:
             "- Chat of 2 (2 hours ago): About 2",
             "- Chat of 5 (5 hours ago): About 5",
         ]
+
+    def test_chat_whose_memory_was_corrected_or_forgotten_since_is_left_out(
+        self, here: Chat, cast: Cast
+    ) -> None:
+        """Its own words would tell the model the old date beside the memory's new one."""
+        other = summarised(
+            make_chat(cast.owner, cast.workspace, title="Deadline"), "The deadline is March 15"
+        )
+        memory = make_memory(
+            "The deadline is March 15", cast.owner, cast.workspace, source_chat_id=other.public_id
+        )
+        assert "March 15" in texts(seen_in(here, cast.owner))
+        edited = edit_memory(memory, by=cast.owner, now=NOW, content="The deadline is April 2")
+        assert "March 15" not in texts(seen_in(here, cast.owner))
+        Revision.objects.filter(memory=edited).delete()
+        assert "March 15" in texts(seen_in(here, cast.owner))
+        delete_memory(edited, by=cast.owner, now=NOW)
+        assert "March 15" not in texts(seen_in(here, cast.owner))
 
     def test_a_chat_without_a_summary_shows_its_last_words_of_turns_with_memory(
         self, here: Chat, cast: Cast
