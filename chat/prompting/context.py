@@ -110,8 +110,9 @@ def history_room(capabilities: Capabilities, room: int, *, has_tools: bool) -> i
     return min(room, most)
 
 
-def tokens_of(messages: Iterable[PromptMessage]) -> int:
-    return sum(tokens(message.content) + cost_of(message.pictures) for message in messages)
+def tokens_of(messages: Sequence[PromptMessage]) -> int:
+    pictures = (picture for message in messages for picture in message.pictures)
+    return tokens(*(message.content for message in messages)) + cost_of(pictures)
 
 
 def cost_of(pictures: Iterable[Picture]) -> int:
@@ -138,7 +139,7 @@ def answer_tokens(capabilities: Capabilities) -> int:
 
 
 def tokens_of_tools(tools: Sequence[Tool]) -> int:
-    return sum(tokens(tool.name + tool.description + json.dumps(dict(tool.parameters))) for tool in tools)
+    return tokens(*(tool.name + tool.description + json.dumps(dict(tool.parameters)) for tool in tools))
 
 
 def room_for_recalled(
@@ -262,7 +263,7 @@ def parts_of(messages: Sequence[Message], tools: Sequence[Tool]) -> Parts:
     """Return the estimated tokens by part. Tools include definitions, calls and results."""
     memory = documents = asked = whole = 0
     for message in messages:
-        calls = sum(tokens(call.name + call.arguments) for call in message.tool_calls)
+        calls = tokens(*(call.name + call.arguments for call in message.tool_calls))
         size = tokens(message.content) + calls
         whole += size
         asked += size if message.role == "tool" else calls

@@ -144,6 +144,7 @@ def _chosen(request: PageRequest, chat: Chat) -> HttpResponse:
         "workspace": chat.workspace,
         "agent": chat.agent,
         "can_write": True,
+        "may_connect_models": may_connect(request.user),
         **model_context(request.user, chat.workspace, chat),
     }
     response = render(request, "chat/talking_to.html", context)

@@ -114,9 +114,9 @@ def cost_of(usage: Usage, price: Price | None) -> Decimal | None:
     return (whole / MILLION).quantize(SMALLEST, ROUND_HALF_EVEN)
 
 
-def estimated_tokens(text: str) -> int:
-    """Estimate the tokens of a text without a tokenizer, since every model has another one."""
-    return int(len(text.encode(errors="replace")) / BYTES_PER_TOKEN) + 4
+def estimated_tokens(*texts: str) -> int:
+    """Estimate the tokens of texts without a tokenizer, since every model has another one."""
+    return sum(int(len(text.encode(errors="replace")) / BYTES_PER_TOKEN) + 4 for text in texts)
 
 
 def usage_said(said: Any) -> Usage | None:
@@ -236,7 +236,7 @@ def report_embedding(model: str, usage: Usage) -> None:
 
 def guessed(messages: Sequence[Mapping[str, Any]], written: str) -> Usage:
     """Estimate a call whose provider does not report usage, from the length of the request and the reply."""
-    sent = sum(estimated_tokens(_text_of(message.get("content"))) for message in messages)
+    sent = estimated_tokens(*(_text_of(message.get("content")) for message in messages))
     return Usage(sent, 0, estimated_tokens(written) if written else 0, calls=1, estimated=1)
 
 
