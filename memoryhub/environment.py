@@ -30,7 +30,7 @@ FALSE = frozenset({"0", "false", "no", "off"})
 
 
 class Environment:
-    """Reads ``PREFIX_NAME`` variables. An unset or blank variable gives the default.
+    """A reader of environment variables ``PREFIX_NAME``. An unset or blank one gives the default.
 
     ``PREFIX_NAME_FILE`` names a file that holds the value instead, as containers are given secrets.
     """

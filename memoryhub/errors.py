@@ -119,7 +119,7 @@ class Sensitive(SecretRefused):
 
 
 class TooManyRequests(DomainError):
-    """Over a limit. ``retry_after``: seconds until the next one may pass."""
+    """A rate limit is exceeded. ``retry_after``: seconds until the next request may pass."""
 
     status, code = 429, "too_many_requests"
 

@@ -26,8 +26,8 @@ class Placed(Protocol):
 
 @dataclass(frozen=True)
 class Reach:
-    """``local_only``: texts are embedded on this machine or not at all. ``leaves``: results go to a model elsewhere.
-    ``personal``: the person's own texts may be among the results; False where others read along.
+    """A data policy. ``local_only``: texts are embedded on this machine or not at all. ``leaves``: results go to a
+    model elsewhere. ``personal``: the person's own texts may be among the results; False where others read along.
     """
 
     local_only: bool

@@ -40,7 +40,7 @@ class QuotaReached(Conflict):
 
 @dataclass(frozen=True)
 class Quota:
-    """``used`` of ``most``; at 0 there is no limit, and ``used`` is not known to be all."""
+    """A person's quota: ``used`` of ``most``. With ``most`` 0 there is no limit, and ``used`` may be incomplete."""
 
     what: str
     used: int

@@ -29,7 +29,8 @@ _MARKS: dict[type, Callable[[int], Any]] = {
 
 
 class Ready(Generic[M]):
-    """``make(**values)`` is a queryset; ``kinds`` are the types of the values: int (of a bigint), str or datetime.
+    """A queryset whose SQL is built once. ``make(**values)`` returns it; ``kinds`` are the types of the values: int
+    (bigint), str or datetime.
 
     It is called once, with values of no meaning: none may decide the query, and none is ever None. Relations come
     by ``select_related``; prefetching is not for it.

@@ -131,7 +131,9 @@ _found: dict[str, tuple[float, State]] = {}
 
 @dataclass(frozen=True)
 class State:
-    """``lag``: seconds that it may be behind. ``applied``: it has all that it received of the primary's log."""
+    """The replication state of a server. ``lag``: seconds behind at most. ``applied``: it has applied all that it
+    received.
+    """
 
     follows: bool  # else it was promoted, or never was a replica
     applied: bool

@@ -28,7 +28,7 @@ def files_folder() -> Path:
 
 
 class Folder(FileSystemStorage):
-    """Below ``files_folder``, for this user alone. A file has its name only once it is whole and on the disk."""
+    """A storage below ``files_folder``, for this user alone. A file gets its name once it is completely on the disk."""
 
     def __init__(self, folder: str) -> None:
         super().__init__(

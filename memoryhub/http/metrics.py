@@ -1,4 +1,4 @@
-"""``/metrics``: the counters of every process, and the state of the database at that moment, for Prometheus."""
+"""The page ``/metrics`` for Prometheus: counters of every process, and the present state of the database."""
 
 from __future__ import annotations
 

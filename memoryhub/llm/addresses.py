@@ -68,7 +68,7 @@ class AddressRange(Enum):
 
 
 class AddressRefused(httpx2.ConnectError):
-    """None of the host's addresses is one that this connection may reach."""
+    """A host has no address that this connection may reach."""
 
 
 def is_public(address: Address) -> bool:

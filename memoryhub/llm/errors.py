@@ -53,7 +53,7 @@ class ModelUnavailable(ModelError):
 
 
 class ModelMissing(ModelUnavailable):
-    """Nothing is connected, and the settings name no model."""
+    """No model is connected, and the settings name none."""
 
     code = "no_model"
     retryable = False
@@ -160,7 +160,7 @@ class EmbedderError(_ServiceError):
 
 
 class EmbedderUnavailable(EmbedderError):
-    """Not reachable, not ready, too slow or rate-limited: later may work."""
+    """The embedder cannot be reached, is not ready, too slow or rate-limited. A retry may work."""
 
     code = "embedder_unavailable"
     retryable = True

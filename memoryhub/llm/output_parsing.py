@@ -34,7 +34,7 @@ def without_thoughts(text: str) -> str:
 
 @dataclass(frozen=True)
 class Piece:
-    """``retracts``: all that was given out as answer so far is this ``thought``."""
+    """A piece of a parsed reply. ``retracts``: the answer given out so far is this ``thought``."""
 
     thought: str = ""
     answer: str = ""
@@ -42,7 +42,7 @@ class Piece:
 
 
 class ThoughtSplitter:
-    """Reads a reply as it comes. Holds back only what may become a tag at the beginning, or the end of a thought."""
+    """A parser that splits thoughts from a streamed reply. It holds back only text that may become a tag."""
 
     def __init__(self) -> None:
         self._held = ""
@@ -195,7 +195,7 @@ def _call(value: Any, names: Collection[str]) -> ToolCall | None:
 
 
 class HeldCall:
-    """Holds back the text of a streamed answer for as long as it may be a call of one of the tools."""
+    """A filter that holds back a streamed answer while it may be a tool call."""
 
     def __init__(self, names: Collection[str]) -> None:
         self._names = names

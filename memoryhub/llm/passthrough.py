@@ -29,7 +29,8 @@ CLOSED = "The text has a character that cannot be sent."
 
 @dataclass
 class RawChat:
-    """``endpoint`` is called before every attempt; it raises ModelUnavailable where there is none.
+    """A client for raw chat completions. ``endpoint`` is called before every attempt; it raises ModelUnavailable if
+    there is none.
 
     ``is_strict``: learned from a refusal, that INSERTED cannot be a message of its own. ``is_silent``: likewise, that
     the server does not report the usage of a stream.

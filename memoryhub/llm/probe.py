@@ -1,4 +1,4 @@
-"""Whether models can be reached, and the trial that shows what one of them can do."""
+"""Tests of models: whether a server answers, and what a model can do."""
 
 from __future__ import annotations
 

@@ -31,7 +31,9 @@ def oldest_waiting_seconds(database: Mapping[str, object]) -> float:
 
 
 class WorkerHealth:
-    """Call it with the cluster's process id every second or so; it answers why that must be restarted."""
+    """A check of the cluster. Call it every second with the cluster's process id; it returns a reason to restart, or
+    None.
+    """
 
     def __init__(self, oldest_waiting: Callable[[], float]) -> None:
         self._oldest_waiting = oldest_waiting

@@ -11,7 +11,7 @@ EVERY = 10.0  # seconds between two lines where they stay
 
 
 class Progress:
-    """``clock``: seconds of any beginning."""
+    """A progress display. ``clock``: returns seconds from any start."""
 
     def __init__(self, out: OutputWrapper, clock: Callable[[], float] = time.monotonic) -> None:
         self.out, self._clock = out, clock

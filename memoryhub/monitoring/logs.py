@@ -40,7 +40,7 @@ class Formatter(logging.Formatter):
 
 
 class RefusalFilter(logging.Filter):
-    """Keeps the line of a request that was refused (status 4xx), without the traceback that Django adds."""
+    """A filter that removes Django's traceback from the log line of a refused request (status 4xx)."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if 400 <= getattr(record, "status_code", 0) < 500:

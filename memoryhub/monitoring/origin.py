@@ -24,7 +24,7 @@ IPV4_PREFIX, IPV6_PREFIX = (
 
 @dataclass(frozen=True)
 class Origin:
-    """``network`` is the address with its last part cut off, such as ``203.0.113.0/24``; empty if unknown."""
+    """The origin of a request. ``network``: the shortened address, such as ``203.0.113.0/24``; empty if unknown."""
 
     request_id: str = ""
     network: str = ""

@@ -200,7 +200,7 @@ Values = dict[str, Any]  # of an account: username, first_name, last_name, email
 
 @dataclass(frozen=True)
 class Group:
-    """``members`` are public ids of people."""
+    """A SCIM group. ``members``: public ids of people."""
 
     name: str = ""
     external_id: str = ""
@@ -357,7 +357,7 @@ def _text(name: str, field: str, value: Any) -> str:
 
 
 class ScimError(Exception):
-    """``kind`` is its ``scimType``."""
+    """An error of the SCIM API. ``kind``: its ``scimType``."""
 
     def __init__(self, status: int, detail: str, kind: str = "") -> None:
         super().__init__(detail)

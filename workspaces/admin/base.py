@@ -71,7 +71,7 @@ ADMIN_VERBS = {
 
 
 class BoundedPaginator(Paginator):
-    """Counts exactly up to a bound; above it the number is the planner's estimate and costs no scan."""
+    """A paginator that counts exactly up to a bound, and shows the planner's estimate above it."""
 
     is_estimate = False
 

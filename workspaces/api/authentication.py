@@ -54,7 +54,7 @@ class KeyAuthentication(authentication.BaseAuthentication):
 
 
 class KeyThrottle(throttling.BaseThrottle):
-    """Each key has a limit of its own; what is over it gets 429 with Retry-After."""
+    """The rate limit of an API key: 429 with Retry-After."""
 
     retry_after: int | None = None
 

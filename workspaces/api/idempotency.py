@@ -1,4 +1,4 @@
-"""``Idempotency-Key``: a program that got no answer may send the same request again, and it is done once."""
+"""Requests with an ``Idempotency-Key``: a program that got no answer may repeat one, and it is done once."""
 
 from __future__ import annotations
 

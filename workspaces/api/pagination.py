@@ -36,7 +36,7 @@ class Cursor(serializers.CharField):
 
 
 class PageQuery(serializers.Serializer[Any]):
-    """``?limit=&cursor=`` of every list."""
+    """Query parameters of every list: ``?limit=&cursor=``."""
 
     limit = serializers.IntegerField(
         min_value=1,

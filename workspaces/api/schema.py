@@ -226,7 +226,7 @@ class SessionScheme(OpenApiAuthenticationExtension):
 
 
 class KeyScheme(OpenApiAuthenticationExtension):
-    """``Authorization: Bearer mh_…``"""
+    """The API key: ``Authorization: Bearer mh_…``"""
 
     target_class = "workspaces.api.authentication.KeyAuthentication"
     name = "api_key"

@@ -1,4 +1,4 @@
-"""``/api/schema/`` and the page that shows it."""
+"""URLs of the OpenAPI schema, ``/api/schema/``, and of the page that shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``/chat/api/workspaces…``"""
+"""URLs of the REST API below ``/chat/api/``: account, keys, workspaces and what they hold."""
 
 from __future__ import annotations
 

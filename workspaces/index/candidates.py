@@ -79,7 +79,9 @@ FROM near n FULL JOIN scores s ON s.ref = n.ref
 
 
 class Candidate(NamedTuple):
-    """``cosine`` is None for what only its words brought in, ``words`` the share of the question's weight."""
+    """A passage that one of the arms found. ``cosine``: None if only its words match. ``words``: its share of the
+    query's word weight.
+    """
 
     kind: int
     ref: int

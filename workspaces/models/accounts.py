@@ -21,7 +21,7 @@ class KeyScope(models.TextChoices):
 
 
 class ApiKey(models.Model):
-    """Lets a program act as the person who made it, in one workspace. Made and checked by ``workspaces.accounts.keys``.
+    """A key that lets a program act as its maker in one workspace. ``workspaces.accounts.keys`` makes and checks it.
 
     The key itself is not here, only its hash: nobody can read it again.
     """

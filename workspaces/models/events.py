@@ -85,7 +85,7 @@ class DeliveryStatus(models.TextChoices):
 
 
 class Webhook(models.Model):
-    """``sealed_before``: the secret before the last change of it, which signs too until ``before_until``."""
+    """A webhook of a workspace. ``sealed_before``: the previous secret, which also signs until ``before_until``."""
 
     public_id = PublicIdField(prefix="hook")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="webhooks")

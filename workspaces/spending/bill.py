@@ -25,8 +25,8 @@ NUMBERS = (*_USAGE, *_PARTS, "unpriced")  # as columns of ModelUse and in JSON
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """``memory``, ``documents``, ``tools``: of the tokens in, estimated. ``unpriced``: calls that have no price, so
-    that ``cost`` is without them.
+    """Usage and cost of model calls. ``memory``, ``documents``, ``tools``: estimated shares of the input tokens.
+    ``unpriced``: calls without a price, which ``cost`` leaves out.
     """
 
     tokens_in: int = 0
@@ -108,8 +108,8 @@ def amount(money: Decimal) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """``model``: its name in the ledger; of a person's own connection empty, as it is nobody else's business.
-    ``is_embedded``: it runs in this installation, costs nothing, and continues at any budget.
+    """The price of a model. ``model``: its name in the ledger, empty for a person's own connection, which is private.
+    ``is_embedded``: it runs in this installation, is free, and ignores budgets.
     """
 
     model: str

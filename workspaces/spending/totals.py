@@ -33,8 +33,8 @@ _SUMS = {name: Sum(name) for name in (*NUMBERS, "cost")}
 
 @dataclass(frozen=True)
 class Line:
-    """``label``: a day, a person, a purpose, a model, a workspace or a chat; ``id``: of the last
-    two; ``address``: its page, if it has one.
+    """A line of a total. ``label``: a day, person, purpose, model, workspace or chat; ``id``: of the last two;
+    ``address``: its page, if it has one.
     """
 
     label: str
@@ -46,9 +46,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Month:
-    """``people``: of a workspace, for its owners all members that took something, for others themselves alone.
-    ``workspaces``: of a person, those that they are in by name, all others in one line. ``chats``: whose answers took
-    most, of those that this person may read.
+    """The totals of a month. ``people``: of a workspace, for owners all members with usage, for others themselves.
+    ``workspaces``: of a person, by name if they are a member, else summed. ``chats``: those with the largest usage that
+    the reader may open.
     """
 
     first: date
@@ -169,7 +169,9 @@ SHOWN = 5
 
 
 class By(IntEnum):
-    """As Postgres names what a sum is of: a bit for each of workspace, user and model that it is not by."""
+    """The grouping of a sum, as Postgres's GROUPING returns it: a bit for each of workspace, user and model that is not
+    grouped by.
+    """
 
     WORKSPACE = 0b011
     PERSON = 0b101
@@ -203,7 +205,9 @@ WHERE place <= %(shown)s ORDER BY kind, place
 
 @dataclass(frozen=True)
 class Taker:
-    """``key``: of a workspace or a person; a model has its name, empty for the own connections of people."""
+    """A workspace, person or model with its usage. ``key``: of a workspace or person; a model has its name, empty for
+    people's own connections.
+    """
 
     key: int | None
     name: str

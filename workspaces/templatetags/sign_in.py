@@ -1,4 +1,4 @@
-"""For the pages of signing in."""
+"""Template tags of the sign-in pages."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ MOST_COMPARED = 800
 
 @dataclass(frozen=True)
 class Line:
-    """``sign``: "-" went, "+" came, " " stayed, "…" some that stayed are left out. Numbers from 1, None where it is
-    not in that version.
+    """A line of a comparison. ``sign``: "-" removed, "+" added, " " unchanged, "…" unchanged lines left out. Line
+    numbers from 1; None if it is not in that version.
     """
 
     sign: str

@@ -27,7 +27,7 @@ WAIT_SECONDS = 0.5
 
 
 class _Steps(io.StringIO):
-    """Takes what `migrate` prints, and shows how many of the steps are done."""
+    """An output stream for `migrate` that shows how many steps are done."""
 
     def __init__(self, progress: Progress, steps: int) -> None:
         super().__init__()

@@ -197,7 +197,7 @@ class Block(NamedTuple):
 
 
 class Unreadable(Exception):
-    """``args[0]`` is a key of ``process.SENTENCES``."""
+    """A file that cannot be read. ``args[0]``: a key of ``process.SENTENCES``."""
 
 
 Blocks = Iterator[Block]

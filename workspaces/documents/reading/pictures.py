@@ -96,7 +96,7 @@ PASSED_ON = ("TESSDATA_PREFIX",)  # of the environment
 
 
 class OcrFailed(Exception):
-    """``args[0]`` is a key of ``process.SENTENCES``."""
+    """A failure of OCR. ``args[0]``: a key of ``process.SENTENCES``."""
 
 
 def is_there() -> bool:

@@ -78,7 +78,7 @@ class Read:
 
 
 class CouldNotRead(Exception):
-    """``args[0]`` is a key of SENTENCES. A ``picture`` may be shown, though no text was read in it."""
+    """A file was not read. ``args[0]``: a key of SENTENCES. Its ``picture`` may be shown all the same."""
 
     def __init__(self, why: str, picture: Picture | None = None, kind: str = "") -> None:
         super().__init__(why)
