@@ -6,7 +6,7 @@ from typing import Any
 
 import django
 
-gc.disable()  # what is loaded stays: to look through it for garbage took a sixth of the start
+gc.disable()  # collecting garbage among modules that stay took a sixth of the start
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memoryhub.settings")
 django.setup(set_prefix=False)
 

@@ -21,9 +21,9 @@ from django.utils.translation import ngettext
 
 # Or a size, as file_size says it.
 NUMBER = re.compile(r"\d+(?:\.\d)?\xa0(?:[KMGTP]B|bytes?)|\d{1,3}(?:,\d{3})+|\d+")
-FIELD = re.compile(r"(\w+): (.+)\.", re.DOTALL)  # as an error names what is wrong with one
+FIELD = re.compile(r"(\w+): (.+)\.", re.DOTALL)  # a field's error in a message
 SENTENCES_END = re.compile(r"(?<=[.!?]) ")
-# What may turn a line round, as Unicode calls it.
+# Bidirectional classes that may turn a line's direction, by Unicode's names.
 TURNS = {"R", "AL", "RLE", "LRE", "RLO", "LRO", "RLI", "LRI", "FSI", "PDI", "PDF"}
 
 

@@ -58,5 +58,5 @@ def failures_logged() -> Iterator[None]:
     try:
         yield
     except Exception as error:  # a server may cause any error
-        # Neither the text nor the address, which servers repeat in what they say.
+        # Neither the text nor the address, which servers repeat in their errors.
         logger.error("A mail was not sent: %s.%s", type(error).__module__, type(error).__qualname__)

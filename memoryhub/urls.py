@@ -9,7 +9,7 @@ from django.views.generic import RedirectView
 from memoryhub.http import static_files
 
 handler500 = "memoryhub.http.middleware.server_error"
-# Frequent addresses come first, and what has a word of its own before what has none: each pattern is tried.
+# Patterns are tried in order: frequent ones first, and fixed prefixes before variable ones.
 urlpatterns = [
     # Fixed words before variable ids: "chats" and "workspaces" would match {chat} otherwise.
     path("chat/api/", include("workspaces.api.urls")),

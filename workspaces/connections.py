@@ -36,7 +36,7 @@ class Chosen:
 
     model: ChatModel
     connection: Connection | None = None  # None: the one that the settings name
-    lost: str = ""  # why what was chosen does not answer, where that is so
+    lost: str = ""  # why the chosen model does not answer, if it does not
     trouble: ModelError | None = None  # why it must not be used here
 
     def ask(self) -> ChatModel:
@@ -184,7 +184,7 @@ def options_for(
             options.append(
                 _option(usable.public_id, Chosen(model_of(usable), usable), workspace, is_chosen=picked)
             )
-    if not any(option.is_chosen for option in options):  # what is chosen is what would be taken anyway
+    if not any(option.is_chosen for option in options):  # the choice equals the default
         options[0] = replace(options[0], is_chosen=True)
     return options
 
@@ -286,7 +286,7 @@ class Report:
     answers: bool
     seconds: float
     first_piece: float | None
-    hints: list[str]  # where what was found differs from what the connection says of itself
+    hints: list[str]  # where the test and the connection's own settings differ
 
     @property
     def abilities(self) -> dict[str, bool]:

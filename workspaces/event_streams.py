@@ -23,7 +23,7 @@ RETRY_SECONDS = 30
 EVENTS, ANSWERS = (
     "event streams",
     "answers",
-)  # what is held open: by pages and clients, by programs with a key
+)  # kinds of streams: of pages and clients, of programs with a key
 _lock = threading.Lock()
 _open: Counter[tuple[str, int]] = (
     Counter()

@@ -60,7 +60,7 @@ class Quota:
         )
 
 
-# What is full, and what to do: a sentence each, as an import keeps them (``kept``).
+# Sentences about a full quota and its remedy. Imports store them, so they are marked by ``kept``.
 SENTENCES: dict[str, tuple[str | Promise, str | Promise]] = {
     "workspaces": (
         later("You have made %s of the %s workspaces allowed here."),

@@ -120,7 +120,7 @@ def is_overdue(kind_name: str, workspace: Workspace, since: datetime, *, now: da
 
 EVERY = Q()
 SHARED = Q(owner=None)
-# What is personal lies in its owner's own workspace, and goes by a rule there only if it is theirs.
+# Personal rows lie in their owner's own workspace, and follow its rule only if it is the owner's.
 BY_RULE = SHARED | Q(owner=F("workspace__retention__set_by"))
 
 

@@ -83,7 +83,7 @@ def restore_into(name: str, source: Iterable[bytes], only: Iterable[str] = ()) -
     arguments = [*_NOT_TAKEN, *(["--exit-on-error"] if knows_all else []), *_tables(only)]
     with _started("pg_restore", arguments, name, stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
-        with suppress(BrokenPipeError):  # it has ended, and what it said is raised when this block is left
+        with suppress(BrokenPipeError):  # it has ended; leaving this block raises its error
             for chunk in source:
                 process.stdin.write(chunk)
             process.stdin.close()

@@ -180,7 +180,7 @@ def _write_secret(path: Path, text: str) -> None:
         file.write(text)
 
 
-# What was forgotten since a backup was made, or after the moment that a database was recovered to, is forgotten again.
+# Repeat the forgetting that happened after a backup was made, or after the moment a database was recovered to.
 #
 # What knows of it is any newer database of the installation: the one that is replaced, and those in newer backups.
 

@@ -108,7 +108,7 @@ class FilePlace(Place):
     def writing(self) -> Iterator[IO[bytes]]:
         self._remove_left()
         unfinished = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.unfinished")
-        try:  # a file of its own: what others laid there would be theirs to read
+        try:  # exclusively created: a file that others placed there would be readable by them
             descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w+b") as file:
                 yield file

@@ -18,7 +18,7 @@ from psycopg_pool import PoolTimeout
 
 from memoryhub.database.replicas import refuse_in_vain
 
-ATTEMPTS = 5  # of who has to have the primary, each as long as the pool waits
+ATTEMPTS = 5  # to get the primary, each as long as the pool waits
 
 
 class DatabaseWrapper(base.DatabaseWrapper):

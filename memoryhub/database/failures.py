@@ -75,7 +75,7 @@ def trouble_of(error: BaseException | None) -> Unavailable | None:
         return None
     cause = error if isinstance(error, psycopg.Error) else error.__cause__
     state = getattr(cause, "sqlstate", None)
-    if state is None:  # it was not even asked: away, or the pool had no connection in time
+    if state is None:  # no query was sent: it is away, or the pool had no connection in time
         found = Unavailable if isinstance(error, _AWAY) else None
         if found and NO_SPACE in str(error):
             found = DiskFull

@@ -124,7 +124,7 @@ FROM (SELECT coalesce(pg_last_wal_receive_lsn() <= pg_last_wal_replay_lsn(), tru
              coalesce(pg_last_xact_replay_timestamp(), pg_postmaster_start_time()) AS since) AS now
 """
 AWAY, ALONE = "cannot be reached", "follows no primary"
-KEPT = 0.5  # seconds for which what was found is good enough
+KEPT = 0.5  # seconds for which a state may be reused
 Ask = Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]]
 _found: dict[str, tuple[float, State]] = {}
 

@@ -201,7 +201,9 @@ def _names(places: Sequence[Storage]) -> Iterator[str]:
     folders = {name for place in places for name in _listed(place, "")[0] if SPREAD.fullmatch(name)}
     for folder in sorted(folders):
         found = {name for place in places for name in _listed(place, folder)[1]}
-        yield from sorted(name for name in found if name.startswith(folder))  # not what is half written
+        yield from sorted(
+            name for name in found if name.startswith(folder)
+        )  # not a file that is still being written
 
 
 def _listed(place: Storage, folder: str) -> tuple[list[str], list[str]]:

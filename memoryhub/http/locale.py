@@ -70,7 +70,7 @@ def asked_for(accept_language: str) -> str:
 
 # The time zone of times on pages: the browser's, which it names in a cookie (js/theme.js); UTC before it has.
 #
-# What is for programs, for staff in the admin or for anybody who has a link is in UTC, as what is stored.
+# Responses for programs, staff in the admin and readers of a link are in UTC, as stored.
 
 COOKIE = "zone"
 NAME = re.compile(r"[A-Za-z0-9_+-]{1,32}(/[A-Za-z0-9_+-]{1,32}){0,2}")

@@ -310,7 +310,7 @@ def _note(request: HttpRequest) -> None:
     """Let the person who made a change read it from now on."""
     try:
         person = getattr(getattr(request, "user", None), "pk", None)
-    except (DatabaseError, InterfaceError):  # nobody has asked who it is, and now nobody can
+    except (DatabaseError, InterfaceError):  # the user was not loaded, and now cannot be
         return
     if person is not None:
         pin_to_primary(person)

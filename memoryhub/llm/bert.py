@@ -38,7 +38,7 @@ class Layer:
 @dataclass(frozen=True)
 class Encoder:
     words: Callable[[NDArray[np.int64]], Vectors]  # the vectors of these pieces, without their places
-    places: Vectors  # what is added to the first, the second … piece
+    places: Vectors  # position embeddings of the first, second … token
     evening: tuple[Vectors, Vectors]
     session: InferenceSession  # of a ``model_of``
 

@@ -297,7 +297,7 @@ def _directory(raw: NDArray[np.uint8], at: int) -> dict[str, tuple[int, int]]:
     return found
 
 
-# What of a vector is the language of its text: taken out, and read, so that a question finds what another tongue says.
+# The language component of a vector. It is removed so that search works across languages, and read to tell languages.
 #
 # Fitted by tests/bench/fit_languages.py on sentences in sixteen languages (docs/figures.md).
 

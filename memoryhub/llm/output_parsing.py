@@ -206,7 +206,7 @@ class HeldCall:
         """Return what may be passed on by now. Thoughts pass; they are no part of the answer."""
         if delta is None or not self._is_open or not (delta.text or delta.retracts):
             return delta
-        if delta.retracts:  # all before was a thought, also what is held back
+        if delta.retracts:  # all text before was a thought, including held-back text
             self._held, self._is_open = [], False
             return delta
         self._held.append(delta)

@@ -236,7 +236,7 @@ def _embedder_at(endpoint: Endpoint) -> Embedder:
     return (BundledElsewhere if endpoint.model == TwoEncoders.name else OpenAIEmbedder)(endpoint)
 
 
-KEPT = 256  # texts, of some 20 kB each: what is compared with several others is read once
+KEPT = 256  # texts of some 20 kB each: one compared with several others is encoded once
 
 logger = logging.getLogger(__name__)
 _reader_lock = threading.Lock()

@@ -103,7 +103,7 @@ def run(stack: Stack) -> int:
         print(error, file=sys.stderr)  # noqa: T201
         return 1
     try:
-        with suppress(Stopping):  # asked to stop while still starting: that is no failure
+        with suppress(Stopping):  # stopped while starting: not a failure
             wait_for_cleaner(stack.data_dir, CLEANER_SECONDS)
             with metrics_folder(stack.data_dir) as folder:
                 _start_and_run(replace(stack, metrics_folder=folder))

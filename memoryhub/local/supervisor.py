@@ -152,7 +152,7 @@ class Supervisor:
         elif child.kill_at is not None and now >= child.kill_at:
             child.kill()
         elif not child.ready and child.kill_at is None and child.service.is_ready():
-            with contextlib.suppress(OSError):  # no room on the disk: asked again
+            with contextlib.suppress(OSError):  # a full disk: try again
                 child.service.when_ready()
                 child.ready = True
 

@@ -107,7 +107,7 @@ def main() -> None:
         children, farewell = read_children(list(sys.stdin))
         if farewell:
             return
-        # On Linux their death signal has told them already.
+        # On Linux they have received their death signal already.
         already_signalled = sys.platform.startswith("linux")
         end_groups(
             {group: 0 if already_signalled else sig for group, (sig, last) in children.items() if not last},

@@ -55,7 +55,7 @@ class CounterFile(MmapedDict):
             start = len(self._data)
             self._add(key)
             self._write(start, len(self._data))
-            self._write(0, _USED.size)  # last, so that what is counted as used is there
+            self._write(0, _USED.size)  # last, so that the counted part is complete
         value, timestamp = _VALUE.unpack_from(self._data, self._positions[key])
         return value, timestamp
 

@@ -69,7 +69,7 @@ def span(
     try:
         with nullcontext() if alone else trace.use_span(begun, **quiet):
             yield begun
-    except Exception as error:  # not what was only cancelled
+    except Exception as error:  # not a cancellation
         failed(begun, error)
         raise
     finally:

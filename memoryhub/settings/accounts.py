@@ -117,7 +117,7 @@ if SSO_GROUPS and not (SSO_GROUPS_CLAIM or SCIM_TOKEN):
     raise ImproperlyConfigured(
         "MEMORYHUB_SSO_GROUPS needs MEMORYHUB_SSO_GROUPS_CLAIM, or a directory (MEMORYHUB_SCIM_TOKEN)."
     )
-SOCIALACCOUNT_QUERY_EMAIL = True  # else GitHub is not asked for addresses
+SOCIALACCOUNT_QUERY_EMAIL = True  # without it GitHub sends no addresses
 SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True  # whom SingleSignOn.authenticate_by_email names
 PASSWORD_SIGN_IN = env.flag("PASSWORD_SIGN_IN", True)
 if not PASSWORD_SIGN_IN:

@@ -65,7 +65,7 @@ if EMBEDDING_MODEL not in {"", "none"} and not EMBEDDING_BASE_URL:
     )
 
 
-# What is remembered, read and found.
+# Memory, documents and recall.
 
 MEMORY_ENABLED = env.boolean(
     "MEMORY_ENABLED", None

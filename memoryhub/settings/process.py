@@ -53,7 +53,7 @@ def _kept_key(given: str | None, file_name: str) -> str:
 
 
 SECRET_KEY = _kept_key(env.optional("SECRET_KEY"), "secret-key")
-# Of the hashes of what was forgotten for good: another key than the one that is changed when sessions are to end.
+# Keys the hashes of forgotten texts. Separate from the key that is changed to end all sessions.
 FORGET_KEY = _kept_key(env.optional("FORGET_KEY"), "forget-key")
 KEYS_ARE_GIVEN = bool(
     env.optional("SECRET_KEY") and env.optional("FORGET_KEY")
@@ -64,7 +64,7 @@ if any(len(key) < 32 for key in ENCRYPTION_KEYS):
     raise ImproperlyConfigured("MEMORYHUB_ENCRYPTION_KEYS has a key that is shorter than 32 characters.")
 
 
-# Logs, and who may read the metrics.
+# Logs, and access to the metrics.
 
 LOG_LEVEL = env.text("LOG_LEVEL", "INFO").upper()
 if LOG_LEVEL not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
@@ -100,7 +100,7 @@ LOGGING = {
         # Addresses as they were requested: some are as good as a password.
         "uvicorn.access": {"level": "WARNING"},
         "django.server": {"handlers": ["console"], "level": LOG_LEVEL, "propagate": False},
-        # At DEBUG these quote statements with their values, and what is sent to a model.
+        # At DEBUG these log statements with their values, and texts sent to models.
         "django.db.backends": {"level": "WARNING"},
         "httpx2": {"level": "WARNING"},
         # It says where it found its keys and its store's address, each time.

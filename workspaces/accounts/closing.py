@@ -48,7 +48,7 @@ def close_account(
         for end in _also:
             end(person, now)
         handed = hand_over(person, by=by) if hands_over else []
-        queue_sending()  # which turns off the webhooks of who is no owner any more
+        queue_sending()  # which turns off the webhooks of a former owner
         events.publish(f"user:{person.public_id}", "account.closed")  # their open pages ask again, and end
     return handed
 
@@ -113,7 +113,7 @@ def _tell(heir: Membership, person: User) -> None:
         mail.send(_("You own a workspace now"), said, to)
 
 
-# Deleting an account: what is the person's own goes for good, what was shared with others stays theirs.
+# Deleting an account: a person's own data is removed for good; what they shared with others stays.
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Leaving:
     """Effects of deleting an account on the workspaces its person is in."""
 
     removed: list[Workspace]  # their own one, and those nobody else is in
-    left: list[Workspace]  # of others: what was shared there stays, without a name
+    left: list[Workspace]  # others' workspaces: shared content stays, without a name
     orphaned: list[Workspace]  # others are in it, and nobody of them is an owner: in the way
 
 

@@ -145,7 +145,7 @@ def accept(token: str, *, by: User, now: datetime) -> Membership:
     spend("invitations", by, now=now)
     found = read_link(token, now=now)
     with transaction.atomic():
-        # As every change of members: the workspace first. Who waited here asks again what is left.
+        # Lock the workspace first, as every change of members does, then check again.
         Workspace.objects.select_for_update().filter(pk=found.workspace_id).first()
         mine = (
             Membership.objects.filter(workspace=found.workspace_id, user=by)

@@ -168,7 +168,9 @@ def end_all_of(user: User, *, by: User, now: datetime) -> int:
     """Revoke all grants of this person and their recent consents. Return how many programs had one."""
     with transaction.atomic():
         OAuthCode.objects.filter(user=user, key=None).delete()
-        User.objects.select_for_update(no_key=True).get(pk=user.pk)  # who is opening by a code is waited for
+        User.objects.select_for_update(no_key=True).get(
+            pk=user.pk
+        )  # waits for an exchange of a code that is under way
         theirs = ApiKey.objects.filter(user=user, revoked_at=None).exclude(client=None)
         return end_keys(list(theirs.values_list("pk", flat=True)), by=by, now=now)
 

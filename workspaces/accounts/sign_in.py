@@ -169,7 +169,7 @@ def require_fresh_password(request: HttpRequest) -> None:
         )
 
 
-# What is noted. Django's signals come with every sign-in, allauth's only with those through its pages.
+# Events in the audit log. Django's signals come with every sign-in, allauth's only through its pages.
 
 
 def _opened(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> None:

@@ -44,7 +44,7 @@ from workspaces.quotas import spend
 KEY_LENGTH = 1000
 PRICES = ("price_in", "price_cached", "price_out")
 MOST_OWN = 20  # of one person
-KEY = re.compile(r"[!-~]*")  # what may stand in a header
+KEY = re.compile(r"[!-~]*")  # characters that a header may have
 NOT_YOURS = later("This connection does not exist, or you do not have access to it.")
 
 

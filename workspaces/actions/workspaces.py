@@ -85,7 +85,7 @@ def update_workspace(
                 choose_connection(workspace, connection_id, by=by) if connection_id else None
             )
             changes["connection"] = workspace.connection
-        # Only what is changed: another owner may have changed something else since this one was loaded.
+        # Only the changed fields: another owner may have changed others since this row was loaded.
         workspace.save(update_fields=[*changes, "updated_at"])
         record(Verb.WORKSPACE_CHANGED, by=by, workspace=workspace, details={"fields": [*changes]})
     return workspace

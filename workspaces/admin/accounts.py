@@ -276,7 +276,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         yield from refused
 
 
-# Two-factor sign-in in the admin: who has it, and turning it off for who lost their telephone.
+# Two-factor sign-in: who uses it, and turning it off for people who lost their phone.
 #
 # allauth's own page would show the secrets to staff, and let them add some.
 
@@ -319,7 +319,7 @@ class AuthenticatorAdmin(ReadOnlyAdmin):
         yield TOLD if mail.is_set() else NOT_TOLD
 
 
-# Groups of staff and what they may do, and the addresses that people sign in and reset their passwords with.
+# Groups of staff with their permissions, and people's mail addresses.
 #
 # Both have pages of their own in Django and allauth that note nothing in the audit log and act without asking.
 

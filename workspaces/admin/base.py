@@ -59,7 +59,7 @@ admin.site.site_header = "MemoryHub"
 admin.site.site_title = "MemoryHub admin"
 admin.site.index_title = "Overview"
 admin.site.enable_nav_sidebar = False  # a list of memories needs the width; the first page has every link
-# One way in: the sign-in page with its limit on guesses. Who is signed in and no member of staff gets 403.
+# One way in: the sign-in page with its limit on guesses. A signed-in user who is not staff gets 403.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 
 
@@ -88,7 +88,7 @@ class LeanChangeList(ChangeList):
         self.title = str(capfirst(self.opts.verbose_name_plural or ""))
 
     def get_results(self, request: HttpRequest) -> None:
-        # Only what is shown: actions build their own queryset and still get whole rows.
+        # Only the shown columns: actions build their own queryset and get whole rows.
         self.queryset = cast("LeanAdmin", self.model_admin).for_list(self.queryset)
         super().get_results(request)
 

@@ -138,7 +138,7 @@ class DocumentAdmin(ReadOnlyAdmin):
         yield f"{counted(len(failed), 'document', 'documents')} queued to be read again.", level
 
 
-# Artifacts, by kind and size: never their titles nor what they say.
+# Artifacts by kind and size, without titles and content.
 
 
 class ArtifactKindFilter(ChoiceFilter):

@@ -87,7 +87,7 @@ class AutocompleteFilter(admin.ListFilter):
             raise IncorrectLookupParameters(f"{self.parameter_name} must be a number")
         other = self.site.get_model_admin(self._field(model).related_model)
         self.may_search = other.has_view_permission(request)
-        self.may_choose = other.get_queryset(request)  # the name of what is chosen may be private
+        self.may_choose = other.get_queryset(request)  # the chosen row's name may be private
 
     @classmethod
     def _field(cls, model: type[models.Model]) -> Any:

@@ -47,7 +47,7 @@ of_workspaces = documented_under("workspaces")
 
 def with_counts(workspaces: WorkspaceQuerySet, user: User, now: datetime) -> WorkspaceQuerySet:
     """Annotate the person's workspaces with ``member_count`` and ``memory_count``, in one query."""
-    # By name: who may see a memory is a rule of the room above this one, which must not be imported here.
+    # By label: access to memories is a rule of an app above, which must not be imported here.
     memories = (
         apps.get_model("memories", "Memory")
         .objects.nobody_elses(user)

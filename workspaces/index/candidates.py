@@ -104,10 +104,10 @@ class SearchArea:
     active: EmbeddingModel | None = None
     agent: int | None = None
     counted: frozenset[int] = frozenset()
-    local_only: bool = True  # what is here never leaves this machine
+    local_only: bool = True  # this workspace's texts never leave this machine
     personal: bool = False  # the person's own place is among them
     personal_alone: bool = False  # and the only one of them
-    personal_stays: bool = True  # and what is in that one never leaves this machine
+    personal_stays: bool = True  # and its texts never leave this machine
     home: int | None = None  # the person's own workspace, in which their personal memories lie
 
     @property

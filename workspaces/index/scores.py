@@ -30,7 +30,7 @@ MEANING, WORDS = 0.70, 0.35
 WORDS_AS_MEANING = 0.6  # the cosine that stands for words alone, where no vector is there to compare
 FLOOR = 0.40  # of the score: from it on a passage has to do with the query
 DOUBT = 0.10  # how much nearer a passage has to be to a message that surely asks for nothing
-EXCERPT = 600  # characters of a long text that are shown of what was found
+EXCERPT = 600  # characters shown of a long text
 
 Arm = Literal["hybrid", "words", "vector"]
 Doubt = Callable[[Vectors], float]

@@ -67,7 +67,7 @@ class Artifact(Owned, models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.public_id}"  # its title is for who may read it
+        return f"{self.kind} {self.public_id}"  # its title is private to its readers
 
     @property
     def is_code(self) -> bool:

@@ -245,7 +245,7 @@ class EmbeddingModel(models.Model):
     cleaned_at = models.DateTimeField(null=True, blank=True, help_text="When the last of its vectors went.")
     stopped_at = models.DateTimeField(null=True, blank=True, help_text="Somebody stopped the building.")
 
-    # How far the building is. The vectors tell what is missing; these only show it and save looking from the start.
+    # Progress of a rebuild. Missing vectors are found without it; it is for display and for resuming.
     total_count = models.PositiveIntegerField(default=0)
     done_count = models.PositiveIntegerField(default=0)
     rate = models.FloatField(null=True, blank=True, help_text="Passages a second, lately.")

@@ -417,8 +417,8 @@ class DoneRequest(models.Model):
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     name = models.CharField(max_length=64, unique=True)  # keyed hash of who sent it and of the key
-    fingerprint = models.CharField(max_length=64)  # keyed hash of all that it said
-    note: models.JSONField[Any, Any] = models.JSONField()  # ids, numbers and flags of what was done
+    fingerprint = models.CharField(max_length=64)  # keyed hash of the request
+    note: models.JSONField[Any, Any] = models.JSONField()  # ids, numbers and flags of the result
     done_at = models.DateTimeField(db_index=True)
 
     def __str__(self) -> str:

@@ -79,7 +79,7 @@ def delete(request: PageRequest) -> HttpResponse:
     return render(request, "workspaces/delete_account.html", context, status=422 if form.errors else 200)
 
 
-# A person's picture: brought and taken away on the profile, and shown beside what they say.
+# A person's picture: set and removed on the profile, and shown beside their messages.
 
 
 @csrf_exempt  # not before the length is looked at: checking the token reads the whole form
@@ -168,7 +168,7 @@ def _mark(user: User, version: str) -> None:
     user.picture_version = version
 
 
-# Pages about trust: ending one's sessions, and what was done in a workspace.
+# Security pages: one's sessions, and the activity of a workspace.
 
 
 @require_POST

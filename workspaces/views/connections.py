@@ -338,7 +338,7 @@ class NewConnectionForm(ConnectionForm):
             self.fields["base_url"].help_text = ""
         self.fields["api_key"].required = filled.needs_key
         self.fields["model"].widget.attrs["list"] = "offered-models"
-        # What was typed stays where the form is shown again, and does not go along to another kind of server.
+        # Typed values stay when the form is shown again, but do not carry over to another kind of server.
         key_id = f"id_api_key_{self.preset}"
         self.fields["api_key"].widget.attrs |= {"id": key_id, "hx-preserve": "true"}
 

@@ -205,7 +205,7 @@ def say_whose(request: PageRequest, moved: Document | Artifact) -> None:
     notices.success(request, said)
 
 
-# Form of an invitation. What is allowed is decided in ``workspaces.accounts.invitations``.
+# Form of an invitation. ``workspaces.accounts.invitations`` decides what is allowed.
 
 
 class InvitationForm(DomainForm):
@@ -253,7 +253,7 @@ class BudgetFields(forms.Form):
     )
 
 
-# Form of a webhook. What is allowed is decided in ``workspaces.webhooks.hooks``.
+# Form of a webhook. ``workspaces.webhooks.hooks`` decides what is allowed.
 
 ON = {
     "memory_saved": (WebhookEvent.MEMORY_SAVED, _("When a memory is saved")),

@@ -37,7 +37,9 @@ from workspaces.models import ApiKey, Invitation, Membership, Role, User, Worksp
 from workspaces.views import PageRequest
 from workspaces.views.forms import DeleteForm, InvitationForm, KeyForm, MemberForm, WorkspaceForm
 
-HEARTBEAT = 15.0  # seconds: keeps proxies from closing a quiet stream, and finds readers who may read no more
+HEARTBEAT = (
+    15.0  # seconds: keeps proxies from closing a quiet stream, and ends streams of readers without access
+)
 
 
 @require_http_methods(["GET", "POST"])

@@ -233,7 +233,7 @@ def headers_of(message_id: str, body: bytes, keys: Iterable[str], *, now: dateti
 TextLoader = Callable[[Workspace, str], Mapping[str, Any] | None]
 _loaders: dict[str, TextLoader] = {}
 _ONE_JOB = "webhooks.job"
-# Asked at every save: nearly always there is none.
+# Runs at every save, usually without a result.
 _ENABLED = Ready(
     lambda workspace: Webhook.objects.filter(workspace_id=workspace, disabled_at=None), workspace=int
 )

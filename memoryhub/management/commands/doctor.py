@@ -65,7 +65,7 @@ class Command(BaseCommand):
         self.stdout.write("Nothing is wrong.")
 
 
-# What ails an installation beside its parts, each in a sentence with what to do. Asked by `manage.py doctor`.
+# Faults beyond those of the parts, each as a sentence with its remedy.
 
 LEAST_ROOM = 2 * 2**30  # bytes free on the data folder's disk: an index is rebuilt in less
 MOST_APART = 30.0  # seconds between two clocks

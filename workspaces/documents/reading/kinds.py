@@ -187,7 +187,7 @@ def open_zip(data: bytes) -> zipfile.ZipFile:
     return archive
 
 
-# Results of reading a file: blocks of text, why there are none, and what was left out.
+# Results of reading a file: blocks of text, the reason for none, and counts of parts left out.
 
 
 class Block(NamedTuple):

@@ -105,7 +105,7 @@ def read_file(path: Path, media_type: str, *, most: int | None = None) -> Read:
     for is_first in (True, False):
         before = _seconds_of_children()
         status, said = _run([str(path), media_type, *limits], most or longest(media_type))
-        # Not by its own limit of time, but by somebody who has nothing against this file: it is read once more.
+        # Killed from outside, such as for lack of memory on the machine, and not by its own time limit: retry once.
         was_killed = status == -signal.SIGKILL and _seconds_of_children() - before < seconds - 1
         if not (was_killed and is_first):
             break

@@ -50,7 +50,7 @@ class Command(BaseCommand):
             )
 
 
-# Whether the keys of this host are those that the database was written with. Asked by `manage.py doctor`.
+# Check that this host's keys open the database's secrets. `manage.py doctor` calls it.
 
 
 def in_short() -> Iterator[str]:
