@@ -11,12 +11,12 @@ class ChatConfig(AppConfig):
         from chat.chats.search import find_messages
         from chat.chats.services import made_private
         from chat.chats.sharing import forget_in_links
-        from chat.chats.usage import dearest_chats
+        from chat.chats.usage import most_expensive_chats
         from chat.exchange.forgetting import forget_in_imports
         from chat.models import Chat, Import
         from chat.runs.forgetting import forget_in_runs
         from chat.runs.overview import text_for_webhook
-        from chat.runs.progress import halt_all_of, halt_runs_of_others
+        from chat.runs.progress import stop_runs_of, stop_runs_of_others
         from chat.turns.extraction import load_message, load_turn
         from memories.forgetting.copies import register_elsewhere
         from memories.recalling.workspace_search import register_messages
@@ -31,10 +31,10 @@ class ChatConfig(AppConfig):
         register_loaders(turn=load_turn, message=load_message)
         register_messages(find_messages)
         register_room(leave_chats)
-        on_closing(halt_all_of)
-        made_private.connect(halt_runs_of_others)
+        on_closing(stop_runs_of)
+        made_private.connect(stop_runs_of_others)
         register_kept(CHATS)
-        register_chats(dearest_chats)
+        register_chats(most_expensive_chats)
         register_text("run", text_for_webhook)
         register_elsewhere(forget_in_imports)
         register_elsewhere(forget_in_runs)

@@ -12,7 +12,7 @@ from chat.chats import forgetting, sharing
 from chat.exchange import import_run
 from chat.models import Chat, Message, MessageStatus
 from chat.prompting.short_term import drop_expired
-from chat.rendering.rendered import keep_html
+from chat.rendering.rendered import store_html
 from chat.runs import worker
 from chat.turns import program_turns
 from chat.turns.compaction import compact
@@ -60,7 +60,7 @@ def title_chat(*, answer_id: int, user_id: int) -> str:
 @job
 def render_answers(*, message_ids: list[int]) -> str:
     """Make and keep the HTML of answers that a page showed without. A second time it finds nothing to do."""
-    return f"{keep_html(message_ids)} answers rendered"
+    return f"{store_html(message_ids)} answers rendered"
 
 
 @job

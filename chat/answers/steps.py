@@ -237,21 +237,21 @@ def _load_titles(steps: Iterable[Step], readable: DocumentQuerySet) -> None:
 logger = logging.getLogger(__name__)
 
 
-def begin(live: LiveAnswer, kind: str, **given: Any) -> Step:
+def begin_step(live: LiveAnswer, kind: str, **given: Any) -> Step:
     """A step that runs from now on. Blocks."""
     step = Step(message_id=live.pk, kind=kind, **given)
     _store(live, step)
     return step
 
 
-def end(live: LiveAnswer, step: Step, outcome: str, *, error: str = "") -> None:
+def end_step(live: LiveAnswer, step: Step, outcome: str, *, error: str = "") -> None:
     """Store the outcome of the step, with the text written into it. Blocks."""
     step.outcome, step.error = outcome, error[:200]
     step.finished_at = timezone.now()
     _store(live, step)
 
 
-def tell(live: LiveAnswer, step: Step) -> None:
+def store_progress(live: LiveAnswer, step: Step) -> None:
     """Store the progress of the step, with the text written into it. Blocks."""
     _store(live, step)
 
@@ -295,9 +295,9 @@ class Thinking:
         step, self._step = self._step, None
         if step is not None:
             step.text, self._text = self._text.strip()[:MOST_THOUGHT], ""
-            await in_thread(end, self._live, step, StepOutcome.THOUGHT)
+            await in_thread(end_step, self._live, step, StepOutcome.THOUGHT)
 
 
 def _begin(live: LiveAnswer) -> Step:
     Message.objects.filter(pk=live.pk).update(has_thoughts=True)
-    return begin(live, StepKind.THOUGHT)
+    return begin_step(live, StepKind.THOUGHT)

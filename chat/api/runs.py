@@ -22,9 +22,9 @@ from chat.runs.requests import (
     delete_template,
     get_template,
     given_memory,
+    request_of,
     save_template,
     templates_of,
-    wanted_of,
 )
 from chat.runs.services import get_run, rerun, start_run, stop_run
 from chat.runs.stored_run import limits_of
@@ -396,7 +396,7 @@ class RunTemplateStart(ApiView):
         With its mode, plan, tools and budget; as any other run in everything else.
         """
         workspace, body = get_workspace(self.person, workspace_id), self.body(StartTemplateBody)
-        wanted = wanted_of(
+        wanted = request_of(
             get_template(workspace, template_id, by=self.person),
             objective=body.get("objective", ""),
             inputs=json_object("inputs", body.get("inputs")),

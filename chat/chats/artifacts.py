@@ -53,7 +53,7 @@ def _code(content: str, language: str, heading: str) -> Block:
     return Block(ArtifactKind.CODE, content, language.split()[0] if language else "", heading)
 
 
-def keep_answer(
+def save_answer(
     answer: Message, *, block: int | None = None, by: User, now: datetime, confirmed: bool = False
 ) -> Artifact:
     """The whole answer as a text, or its code or table with this number, from 0 in the order in which they stand.

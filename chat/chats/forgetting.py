@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
-from chat.chats.services import announce, audit_place, require_own, take_out
+from chat.chats.services import announce, audit_place, require_own, soft_delete
 from chat.models import Chat, ChatMark, ChatQuerySet, Import, ToolCall
 from memories.forgetting import forget
 from memories.forgetting.forget import Report
@@ -102,5 +102,5 @@ CHATS = Kept(
     since=F("active_at"),
     shared=Q(is_private=False),
     of=lambda user: Q(created_by=user),
-    delete=take_out,
+    delete=soft_delete,
 )

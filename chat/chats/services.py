@@ -124,12 +124,12 @@ def delete_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
     """Soft. Its memories stay: they belong to the workspace. Twice does nothing more."""
     require_own(chat, by)
     with transaction.atomic():
-        if take_out(chat, now=now):
+        if soft_delete(chat, now=now):
             record(Verb.CHAT_DELETED, by=by, workspace=audit_place(chat), target=chat.public_id)
     return chat
 
 
-def take_out(chat: Chat, *, now: datetime) -> bool:
+def soft_delete(chat: Chat, *, now: datetime) -> bool:
     """Delete a chat softly, without a check of rights. Return whether it existed."""
     was_live = bool(Chat.objects.filter(pk=chat.pk, deleted_at=None).update(deleted_at=now))
     chat.deleted_at = chat.deleted_at or now
@@ -188,7 +188,7 @@ def title_from(content: str) -> str:
 LONG = 10.0  # seconds
 
 
-def tell_done(user: User, kind: Literal["answer", "run"], url: str, *, took: float) -> None:
+def notify_done(user: User, kind: Literal["answer", "run"], url: str, *, took: float) -> None:
     """Their pages, and nobody else's: that something is done and where, never what. Within the transaction in which it
     is; nothing where nobody had to wait. One statement.
     """

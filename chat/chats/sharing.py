@@ -69,7 +69,7 @@ class Shareable:
 def messages_of(link: ShareLink) -> list[int]:
     """Return the keys of the messages that the link still shows, in order. Three queries at any length."""
     gone = gone_since([link])[link.pk]
-    rows = standing(link.chat, None).filter(pk__in=link.message_ids).exclude(pk__in=gone)
+    rows = current_messages(link.chat, None).filter(pk__in=link.message_ids).exclude(pk__in=gone)
     rows = rows.filter(Q(finished_at=None) | Q(finished_at__lte=link.shared_at))  # else it was written on
     return list(rows.values_list("pk", flat=True))
 
@@ -78,7 +78,9 @@ def shareable(chat: Chat, by: User) -> Shareable:
     """Return what a link by ``by`` would show, of what they may read. Answers that used anyone's personal data are
     left out. Nine queries.
     """
-    rows = list(standing(chat, by).values_list("pk", "public_id", "role", "personal")[: MOST_MESSAGES + 1])
+    rows = list(
+        current_messages(chat, by).values_list("pk", "public_id", "role", "personal")[: MOST_MESSAGES + 1]
+    )
     if len(rows) > MOST_MESSAGES:
         raise Invalid(
             _("This chat is too long to be shared: more than %s messages.") % grouped(MOST_MESSAGES)
@@ -110,7 +112,7 @@ def shareable(chat: Chat, by: User) -> Shareable:
     return Shareable([pk for pk in keys.values() if pk not in personal], memories_used, len(personal), later)
 
 
-def standing(chat: Chat, reader: User | None) -> MessageQuerySet:
+def current_messages(chat: Chat, reader: User | None) -> MessageQuerySet:
     """Return the current conversation as this reader sees it, without unfinished, failed and empty messages.
     ``reader`` None: the reader of a link.
     """
@@ -263,7 +265,7 @@ def open_link(token: str, *, now: datetime) -> ShareLink | None:
     return links.filter(token_hash=hashed(token)).first()
 
 
-def note_opened(link: ShareLink, *, now: datetime) -> None:
+def record_opened(link: ShareLink, *, now: datetime) -> None:
     """Store when the link was opened, to the minute. A failed write does not fail the page."""
     minute = now.replace(second=0, microsecond=0)
     missed = Q(last_opened_at=None) | Q(last_opened_at__lt=minute)

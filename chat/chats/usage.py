@@ -29,7 +29,7 @@ def usage_of(chat: Chat) -> Bill:
     return _bill(answers.aggregate(**_SUMS, cost=_COST))
 
 
-def dearest_chats(user: User, workspace: Workspace | None, first: date) -> list[Line]:
+def most_expensive_chats(user: User, workspace: Workspace | None, first: date) -> list[Line]:
     """Return the most expensive chats of the month that begins on ``first``, then the largest, at most ``LISTED``:
     those of a workspace that this person may read, or those that they began. One query.
     """

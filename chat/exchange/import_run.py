@@ -24,9 +24,9 @@ from django_q.tasks import async_task
 from chat.exchange import upload_files, upload_formats
 from chat.exchange.conversations import take_chats, take_messages, take_receipts
 from chat.exchange.files import take_artifacts, take_documents
-from chat.exchange.import_places import Places
 from chat.exchange.lines import Chunk, Record, forget_lines, read_chunk
 from chat.exchange.memories import NoVectors, Read, read_memories, take_memories
+from chat.exchange.targets import Places
 from chat.models.imports import MAX_ATTEMPTS, Import, ImportKind, ImportRow, ImportStatus, Outcome
 from memories.models import Memory, SourceType
 from memories.writing import refusal_counts
@@ -107,7 +107,7 @@ def count_refusals(imported: Import, records: list[Record], *, now: datetime) ->
         refusal_counts.note_all(refused, place.pk, SourceType.IMPORT, now)
 
 
-def keep_rows(imported: Import, records: list[Record], *, stored: bool) -> None:
+def store_rows(imported: Import, records: list[Record], *, stored: bool) -> None:
     """Store the expected outcome of these lines; with ``stored``, replace it by the actual one. One query."""
     told = ["outcome", "reason", "duplicate_of", "same_as", "became"]
     ImportRow.objects.bulk_create(
@@ -360,7 +360,7 @@ def _chunks(imported: Import) -> Iterator[Chunk]:
 
 def _step(imported: Import, piece: Chunk, now: datetime, *, stores: bool) -> None:
     """Note how far this chunk came, in its own transaction."""
-    keep_rows(imported, piece.records, stored=stores)
+    store_rows(imported, piece.records, stored=stores)
     imported.attempts, imported.error, imported.progressed_at = 0, "", now
     if stores:
         count(imported.outcomes, imported, piece.records)

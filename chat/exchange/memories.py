@@ -10,8 +10,8 @@ from typing import Any
 from django.db.models import Max, QuerySet
 
 from chat.exchange.conversations import chats_at, memories_at, messages_at
-from chat.exchange.import_places import NO_PLACE, Places
 from chat.exchange.lines import FORGOTTEN, Record, resolve
+from chat.exchange.targets import NO_PLACE, Places
 from chat.models.imports import ImportRow, Outcome
 from memories.models import Memory, Scope
 from memories.writing import tombstones

@@ -19,14 +19,14 @@ from django.utils.translation import gettext_lazy as later
 
 from chat.answers.live import LiveAnswer, in_thread
 from chat.answers.state import BROKEN
-from chat.answers.steps import begin, end
+from chat.answers.steps import begin_step, end_step
 from chat.chats.personal_memories import personal_allowed
 from chat.models import Message, MessageStatus, ToolCall
 from chat.models.steps import Mode, Step, StepKind, StepOutcome
-from chat.modes.mode import AnswerMode
+from chat.modes.base import AnswerMode
 from chat.prompting.context import room_beside_answer
 from chat.prompting.labels import category_label, imported_label, text_of
-from chat.prompting.provenance import RestsOn, mark
+from chat.prompting.provenance import RestsOn, mark_answer
 from chat.prompting.text import BYTES_PER_TOKEN, cut_to, escape, prompt_text, tokens
 from chat.tools.loop import Plan, replied, write
 from memories.judging.extraction.candidates import render_conversation
@@ -240,9 +240,9 @@ def with_plan(prompt: Sequence[PromptMessage], outline: str) -> list[PromptMessa
 
 async def _plan(live: LiveAnswer, plan: Plan) -> str:
     """The plan, or nothing where it failed: then the answer is written without, and the step says why."""
-    step = await in_thread(begin, live, StepKind.PLAN)
+    step = await in_thread(begin_step, live, StepKind.PLAN)
     if not plan.model.capabilities.can_extract:  # another model was chosen since the message was sent
-        await in_thread(end, live, step, StepOutcome.ERROR, error=_TOO_SMALL)
+        await in_thread(end_step, live, step, StepOutcome.ERROR, error=_TOO_SMALL)
         return ""
     await _work_on(live, step, PLAN_SECONDS, _outline(plan, step))
     return step.text
@@ -274,7 +274,7 @@ async def _work_on(live: LiveAnswer, step: Step, seconds: float, work: Awaitable
     except Exception:
         logger.exception("A %s failed", step.kind)
         outcome, why = StepOutcome.ERROR, BROKEN
-    await in_thread(end, live, step, outcome, error=why)
+    await in_thread(end_step, live, step, outcome, error=why)
 
 
 def _begin_check(live: LiveAnswer) -> Step:
@@ -285,9 +285,9 @@ def _begin_check(live: LiveAnswer) -> Step:
     except DatabaseError:
         logger.warning("The database is away; an answer goes unchecked")
         unchecked = Step(message_id=live.pk, kind=StepKind.CHECK)
-        end(live, unchecked, StepOutcome.ERROR, error=BROKEN)
+        end_step(live, unchecked, StepOutcome.ERROR, error=BROKEN)
         return unchecked
-    return begin(live, StepKind.CHECK)
+    return begin_step(live, StepKind.CHECK)
 
 
 async def _compare(live: LiveAnswer, model: ChatModel, user_pk: int, step: Step) -> tuple[str, str]:
@@ -326,7 +326,7 @@ def _what_to_compare(live: LiveAnswer, user_pk: int) -> tuple[Message, list[Memo
     memories = memories_beside(answer, live.text, user, reach=reach, now=timezone.now())
     compared = RestsOn()
     compared.add_given(answer.chat.workspace_id, memories)
-    mark(answer.pk, compared)
+    mark_answer(answer.pk, compared)
     return answer, memories
 
 

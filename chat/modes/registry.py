@@ -7,8 +7,8 @@ from collections.abc import Callable
 from django.utils.translation import gettext as _
 
 from chat.models.steps import Mode
+from chat.modes.base import AnswerMode
 from chat.modes.deep_think import DeepThink
-from chat.modes.mode import AnswerMode
 from chat.modes.research import Research
 from memoryhub.errors import Invalid
 from memoryhub.llm.base import Capabilities

@@ -12,12 +12,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 
 from chat.answers.live import LiveAnswer, in_thread
-from chat.answers.steps import begin, end, tell
+from chat.answers.steps import begin_step, end_step, store_progress
 from chat.models import Message, PersonalUse
 from chat.models.runs import STUCK, Run, RunMode, RunStatus
 from chat.models.steps import Mode, Step, StepKind, StepOutcome
-from chat.modes.mode import AnswerMode
-from chat.prompting.provenance import RestsOn, mark
+from chat.modes.base import AnswerMode
+from chat.prompting.provenance import RestsOn, mark_answer
 from chat.runs.memory import MemoryKind
 from chat.runs.memory_tools import LONGEST_KEY, LONGEST_VALUE
 from chat.runs.overview import result_text, tasks_of, with_sources
@@ -53,11 +53,11 @@ class Research(AnswerMode):
         """Start a run, show how far it is, and answer with its report. Its plan waits for the person first: the answer
         ends there, and is written on when they let it. A stop of the answer stops the run.
         """
-        step = await in_thread(begin, live, StepKind.RESEARCH)
+        step = await in_thread(begin_step, live, StepKind.RESEARCH)
         try:
             run = await in_thread(_start, live.pk, user_pk)
         except DomainError as error:
-            await in_thread(end, live, step, StepOutcome.ERROR, error=error.for_all)
+            await in_thread(end_step, live, step, StepOutcome.ERROR, error=error.for_all)
             raise ModelError(error.for_all) from None
         try:
             run = await _until_over(live, run, step)
@@ -73,10 +73,10 @@ class Research(AnswerMode):
         if run.status != RunStatus.DONE:
             idle = _("The run was stopped: no background worker went on with it for ten minutes.")
             why = run.error or (idle if run.status == RunStatus.RUNNING else _("The run was stopped."))
-            await in_thread(end, live, step, StepOutcome.ERROR, error=why)
+            await in_thread(end_step, live, step, StepOutcome.ERROR, error=why)
             raise ModelError(why)
         live.append(await in_thread(_report, run, user_pk))
-        await in_thread(end, live, step, StepOutcome.PLANNED)
+        await in_thread(end_step, live, step, StepOutcome.PLANNED)
 
 
 def _start(answer_pk: int, user_pk: int) -> Run:
@@ -108,7 +108,7 @@ def _start(answer_pk: int, user_pk: int) -> Run:
     )
     run = start_run(workspace, wanted, by=user, now=timezone.now())
     if run.held_personal:
-        mark(answer.pk, RestsOn(personal=PersonalUse.HELD))
+        mark_answer(answer.pk, RestsOn(personal=PersonalUse.HELD))
     return run
 
 
@@ -142,7 +142,7 @@ async def _until_over(live: LiveAnswer, run: Run, step: Step) -> Run:
             run, text = await in_thread(_state, run.pk)
             if text != step.text:
                 step.text = text
-                await in_thread(tell, live, step)
+                await in_thread(store_progress, live, step)
             if run.status != RunStatus.RUNNING or run.progressed_at < timezone.now() - STUCK:
                 return run
             await listening.get(POLL)

@@ -355,17 +355,17 @@ class RestsOn:
             self.add(seen=bool(personal), stays_here=is_here)
 
 
-def note_tool_call(call: ToolCall, *, stays_here: bool) -> None:
+def mark_tool_call(call: ToolCall, *, stays_here: bool) -> None:
     """Mark the answer by the result of a finished call. No query if that is neither personal nor local."""
     found = RestsOn()
     if call.memory_ids:
         place = Chat.objects.values_list("workspace_id", flat=True).get(messages=call.message_id)
         found.add_given(place, list(Memory.objects.filter(public_id__in=call.memory_ids)))
     found.add(held=call.held_personal, stays_here=stays_here)
-    mark(call.message_id, found)
+    mark_answer(call.message_id, found)
 
 
-def mark(answer_pk: int, found: RestsOn) -> None:
+def mark_answer(answer_pk: int, found: RestsOn) -> None:
     """Add to the sources stored with an answer. It stays marked even if the sources are deleted."""
     answer = Message.objects.filter(pk=answer_pk)
     if found.personal == PersonalUse.HELD:

@@ -44,7 +44,7 @@ def set_html(answer: Message) -> None:
     answer.html, answer.html_of = _rendered(answer.content, Budget(MESSAGE_STEPS)), _mark(answer.content)
 
 
-def keep_html(message_ids: Iterable[int]) -> int:
+def store_html(message_ids: Iterable[int]) -> int:
     """Render and keep those of these messages that have no HTML of today; how many. 0.2 s of CPU each at most."""
     made = 0
     for key in message_ids:

@@ -92,14 +92,14 @@ class Expected:
     cost: Decimal | None = None
 
 
-def expect(run: Run, plan: TaskPlan | None = None) -> None:
+def estimate(run: Run, plan: TaskPlan | None = None) -> None:
     """Note with the run, which the caller saves, what it will cost at the price of the model that it has now."""
     price = rate_of(chosen_for(run.workspace, run.user, first=run.connection)).price
-    found = expected(run.workspace_id, run.user, run.mode, plan, price=price)
+    found = estimated_for(run.workspace_id, run.user, run.mode, plan, price=price)
     run.expected_tokens, run.expected_cost = found.tokens, found.cost
 
 
-def expected(
+def estimated_for(
     workspace_id: int, user: User, mode: str, plan: TaskPlan | None = None, *, price: Price | None = None
 ) -> Expected:
     """In all. From runs that ``user`` may see: of this mode, else of any. Two queries at most."""

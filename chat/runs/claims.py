@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from chat.models.runs import Run, RunEvent, RunStatus, RunStep, RunStepStatus
 from chat.runs.step import Transcript
-from chat.runs.stored_run import Lost, Stopped, StoredBudget, StoredMemory, note_all
+from chat.runs.stored_run import Lost, Stopped, StoredBudget, StoredMemory, record_events
 from memoryhub.database.queries import Ready
 from memoryhub.llm.metering import Meter, Metered
 from workspaces.spending.bill import Account, Bill, put
@@ -113,7 +113,7 @@ class ClaimedStep:
         self.account: Account | None = None
         self._mine = RunStep.objects.filter(pk=step.pk, lease=step.lease, status=RunStepStatus.RUNNING)
 
-    def tell(self, kind: str, data: dict[str, Any]) -> None:
+    def record(self, kind: str, data: dict[str, Any]) -> None:
         event = RunEvent(run_id=self.run.pk, step=self.step.ref, kind=kind, data=data, at=timezone.now())
         self.happened.append(event)
 
@@ -128,7 +128,7 @@ class ClaimedStep:
             status = self.budget.keep(self.bill() if values else None)
             self._change(beat_at=timezone.now(), **values)
             self.memory.keep()
-            note_all(self.run, self.happened)
+            record_events(self.run, self.happened)
             written = self.count() if values else None  # else a reply is on its way
         self.happened.clear()
         self.forget(written)

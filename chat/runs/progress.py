@@ -15,16 +15,16 @@ from django.db import transaction
 from django.urls import reverse
 from django_q.tasks import async_task
 
-from chat.chats.services import tell_done
+from chat.chats.services import notify_done
 from chat.models import Chat
 from chat.models.runs import Run, RunMode, RunStatus, RunStep, RunStepStatus, RunTask
-from chat.runs.budget import expect
+from chat.runs.budget import estimate
 from chat.runs.claims import ClaimedStep, taken, waits_anything
 from chat.runs.executors import ParallelTaskExecutor, State, Unit
 from chat.runs.memory import AgentMemory, MemoryKind
 from chat.runs.plan import PLAN_SCHEMA, PlannedStep, PlannedTask, TaskPlan, read_plan
 from chat.runs.step import Outcome
-from chat.runs.stored_run import Lost, Stopped, StoredMemory, note, note_all
+from chat.runs.stored_run import Lost, Stopped, StoredMemory, record_event, record_events
 from chat.runs.team import BoardTask, TaskBoard, TeamExecutor
 from memoryhub.database.queries import Ready
 from memoryhub.kept import kept
@@ -60,18 +60,18 @@ def begin(run: Run, *, now: datetime) -> None:
         step = PlannedStep("work", run.objective)
         run.plan = TaskPlan((PlannedTask("work", WHOLE, steps=(step,)),)).as_json()
     if run.plan is None:
-        expect(run)
+        estimate(run)
         run.save(update_fields=EXPECTED)
         planning = PlannedStep(PLANNING, run.objective, schema=PLAN_SCHEMA)
         inputs = run.entries.filter(kind=MemoryKind.INPUT).values_list("key", flat=True)
         _add(run, [Unit(planning, "", PLAN, tuple(inputs))], now=now)
-        hurry()
+        enqueue_worker()
         return
     take_plan(run)
     _begin_or_wait(run, now=now)
 
 
-def settle(held: ClaimedStep, outcome: Outcome, *, now: datetime) -> RunStep | None:
+def complete_step(held: ClaimedStep, outcome: Outcome, *, now: datetime) -> RunStep | None:
     """A step is over. Returns the one that it leads to, in the caller's hands too, where nothing else waits.
 
     Raises Lost where another process has taken it over, Stopped for a result of a run that was stopped.
@@ -83,12 +83,12 @@ def settle(held: ClaimedStep, outcome: Outcome, *, now: datetime) -> RunStep | N
         run.user, run.workspace = held.run.user, held.run.workspace
         status = RunStepStatus.DONE if outcome.ok or outcome.released else RunStepStatus.FAILED
         held.end(run, status=status, error=(outcome.error or outcome.released)[:300], finished_at=now)
-        held.tell("step", {"status": status})
-        note_all(run, held.happened)
+        held.record("step", {"status": status})
+        record_events(run, held.happened)
         if step.ref != PLANNING:
             executor = executor_of(run, held.memory)
             executor.finish(unit_of(step), outcome)
-            following = go_on(run, executor, now=now, in_lane=True)
+            following = go_on(run, executor, now=now, takes_next=True)
         else:
             held.memory.keep()
             run.save(update_fields=COUNTED)
@@ -112,7 +112,7 @@ def _begin_or_wait(run: Run, *, now: datetime) -> None:
     if run.reviews_plan:
         run.status = RunStatus.WAITING
         run.save(update_fields=["plan", "board", "status"])
-        note(run, "run", {"status": run.status}, now=now)
+        record_event(run, "run", {"status": run.status}, now=now)
     else:
         go_on(run, now=now)
 
@@ -122,7 +122,7 @@ def take_plan(run: Run) -> None:
     plan = plan_of(run)
     run.states = {"steps": {}, "tasks": {}}
     run.board = TaskBoard.of(plan).as_json() if run.mode == RunMode.TEAM else None
-    expect(run, plan)
+    estimate(run, plan)
     run.save(update_fields=["plan", "board", "states", *EXPECTED])
     run.tasks.all().delete()
     _show_tasks(run, plan)
@@ -133,16 +133,16 @@ def go_on(
     executor: ParallelTaskExecutor | TeamExecutor | None = None,
     *,
     now: datetime,
-    in_lane: bool = False,
+    takes_next: bool = False,
 ) -> RunStep | None:
-    """Make the next units ready, or end the run if none is left. Within ``alone``. ``in_lane``: the caller takes
+    """Make the next units ready, or end the run if none is left. Within ``alone``. ``takes_next``: the caller takes
     another step right after, so that a single one needs no queued job; it is returned if no other run waits.
     """
     executor = executor or executor_of(run, StoredMemory(run_pk=run.pk, waits=True))
     shown, ready = (run.states.get("tasks"), run.board), executor.ready()
     for unit in ready:
         executor.begin(unit)
-    mine = in_lane and bool(ready) and run.status == RunStatus.RUNNING and not waits_anything(now=now)
+    mine = takes_next and bool(ready) and run.status == RunStatus.RUNNING and not waits_anything(now=now)
     added = _add(run, ready, now=now, takes_first=mine)
     if isinstance(executor, TeamExecutor):
         run.board = executor.board.as_json()
@@ -157,8 +157,8 @@ def go_on(
         ok = executor.ok if isinstance(executor, TeamExecutor) else _all_done(executor)
         why = "" if ok else _first_error(run)
         _end(run, RunStatus.DONE if ok else RunStatus.FAILED, why, now=now)
-    elif not in_lane or len(ready) > 1:
-        hurry()
+    elif not takes_next or len(ready) > 1:
+        enqueue_worker()
     return added[0] if mine else None
 
 
@@ -166,30 +166,30 @@ def stop(run: Run, why: str, *, now: datetime) -> None:
     """Stop the run. Running steps notice it within seconds, and are stored as they are. Within ``alone``."""
     run.status, run.error = RunStatus.STOPPED, why[:300]
     run.save(update_fields=["status", "error"])
-    note(run, "run", {"status": run.status}, now=now)
+    record_event(run, "run", {"status": run.status}, now=now)
     if why:  # else somebody pressed Stop
-        _tell(run, now)
+        _notify(run, now)
 
 
-def halt(run_pk: int, why: str, *, now: datetime) -> None:
+def stop_with_reason(run_pk: int, why: str, *, now: datetime) -> None:
     """Stop it for a reason of ours, in English, where it is neither over nor stopped by then, nor gone."""
     with suppress(Lost), alone(run_pk) as run:
         if run.status in (RunStatus.RUNNING, RunStatus.WAITING):
             stop(run, why, now=now)
 
 
-def halt_all_of(user: User, now: datetime) -> None:
+def stop_runs_of(user: User, now: datetime) -> None:
     """Stop all runs of a person whose account is closed."""
     theirs = Run.objects.filter(user=user, status__in=[RunStatus.RUNNING, RunStatus.WAITING])
     for run in theirs.order_by("pk").values_list("pk", flat=True):
-        halt(run, ACCOUNT_CLOSED, now=now)
+        stop_with_reason(run, ACCOUNT_CLOSED, now=now)
 
 
-def halt_runs_of_others(sender: type[Chat], *, chat: Chat, now: datetime, **kwargs: object) -> None:
+def stop_runs_of_others(sender: type[Chat], *, chat: Chat, now: datetime, **kwargs: object) -> None:
     """Stop the runs of a chat that was made private, except those of its creator."""
     theirs = chat.runs.filter(status__in=[RunStatus.RUNNING, RunStatus.WAITING]).exclude(user=chat.created_by)
     for run in theirs.order_by("pk").values_list("pk", flat=True):
-        halt(run, MADE_PRIVATE, now=now)
+        stop_with_reason(run, MADE_PRIVATE, now=now)
 
 
 def memory_of(executor: ParallelTaskExecutor | TeamExecutor) -> StoredMemory:
@@ -247,17 +247,17 @@ def _first_error(run: Run) -> str:
 def _end(run: Run, status: str, error: str, *, now: datetime) -> None:
     run.status, run.error, run.finished_at = status, error[:300], now
     run.save(update_fields=["status", "error", "finished_at"])
-    note(run, "run", {"status": status}, now=now)
-    _tell(run, now)
+    record_event(run, "run", {"status": status}, now=now)
+    _notify(run, now)
     if not run.is_private:
         emit(run.workspace_id, WebhookEvent.RUN_FINISHED, [run.public_id], action=status)
 
 
-def _tell(run: Run, now: datetime) -> None:
+def _notify(run: Run, now: datetime) -> None:
     """Notify the user, unless the run is research in a chat, whose answer notifies."""
     if run.answer_id is None:
         url = reverse("chat:run", args=[run.workspace.public_id, run.public_id])
-        tell_done(run.user, "run", url, took=(now - run.created_at).total_seconds())
+        notify_done(run.user, "run", url, took=(now - run.created_at).total_seconds())
 
 
 def _show_tasks(run: Run, plan: TaskPlan) -> None:
@@ -279,7 +279,7 @@ def _show_tasks(run: Run, plan: TaskPlan) -> None:
             run.tasks.filter(pk=row.pk).update(**values)
 
 
-def hurry() -> None:
+def enqueue_worker() -> None:
     """Queue a job that looks for ready steps. All such jobs are the same, and one too many does nothing."""
     job = {"task_name": "runs", "timeout": TICKET_SECONDS}
     transaction.on_commit(lambda: async_task("chat.tasks.work_on_runs", **job))

@@ -180,7 +180,7 @@ def get_template(workspace: Workspace, public_id: str, *, by: User) -> RunTempla
     return found
 
 
-def wanted_of(
+def request_of(
     template: RunTemplate, *, objective: str, inputs: Mapping[str, Any], reviews_plan: bool
 ) -> RunRequest:
     """Return the request of a run from a template; ``objective`` replaces its own, unless empty."""

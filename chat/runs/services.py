@@ -15,10 +15,20 @@ from chat.models.runs import Run, RunMode, RunStatus
 from chat.runs.executors import seed_inputs
 from chat.runs.memory import MemoryEntry
 from chat.runs.plan import TaskPlan
-from chat.runs.progress import EXPECTED, PLANNING, alone, begin, go_on, hurry, plan_of, stop, take_plan
+from chat.runs.progress import (
+    EXPECTED,
+    PLANNING,
+    alone,
+    begin,
+    enqueue_worker,
+    go_on,
+    plan_of,
+    stop,
+    take_plan,
+)
 from chat.runs.requests import RunRequest, checked, given_limits, given_plan
-from chat.runs.stored_run import Lost, StoredMemory, entry_of, limits_of, note
-from chat.runs.workspace_tools import offered, usual
+from chat.runs.stored_run import Lost, StoredMemory, entry_of, limits_of, record_event
+from chat.runs.workspace_tools import default_tools, offered
 from memoryhub.errors import Conflict, Invalid, NotFound
 from workspaces.access import get_workspace, lock_to_count, require
 from workspaces.connections import Chosen, chosen_for
@@ -70,7 +80,7 @@ def start_run(workspace: Workspace, wanted: RunRequest, *, by: User, now: dateti
             answer=wanted.answer,
             web_urls=list(wanted.web_urls),
             reviews_plan=wanted.reviews_plan and wanted.mode != RunMode.LOOP,
-            tools=list(usual(workspace) if wanted.tools is None else dict.fromkeys(wanted.tools)),
+            tools=list(default_tools(workspace) if wanted.tools is None else dict.fromkeys(wanted.tools)),
             limits=asdict(limits),
             deadline_at=now + timedelta(minutes=limits.minutes),
             created_at=now,
@@ -141,9 +151,9 @@ def resume_run(
                 *EXPECTED,
             ]
         )
-        note(locked, "run", {"status": locked.status}, now=now)
+        record_event(locked, "run", {"status": locked.status}, now=now)
         if locked.plan is None:  # its planning goes on
-            hurry()
+            enqueue_worker()
         else:
             go_on(locked, now=now)
     return locked

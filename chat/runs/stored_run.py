@@ -32,9 +32,9 @@ def run_channel(run_id: str) -> str:
     return f"run:{run_id}"
 
 
-def note(run: Run, kind: str, data: dict[str, Any], *, step: str = "", now: datetime) -> None:
+def record_event(run: Run, kind: str, data: dict[str, Any], *, step: str = "", now: datetime) -> None:
     """Record an event, for the log and its followers. Ids and numbers, no texts."""
-    note_all(run, [RunEvent(run_id=run.pk, step=step, kind=kind, data=data, at=now)])
+    record_events(run, [RunEvent(run_id=run.pk, step=step, kind=kind, data=data, at=now)])
 
 
 _TELL = """
@@ -47,7 +47,7 @@ SELECT pg_notify(%(channel)s, payload) FROM jsonb_array_elements_text(%(payloads
 """
 
 
-def note_all(run: Run, happened: Sequence[RunEvent]) -> None:
+def record_events(run: Run, happened: Sequence[RunEvent]) -> None:
     """In their order, in one statement: it is half of what a step writes."""
     if not happened:
         return

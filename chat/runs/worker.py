@@ -27,7 +27,7 @@ from chat.prompting.text import prompt_text
 from chat.runs.claims import ClaimedStep, take_next, takeable
 from chat.runs.executors import Unit
 from chat.runs.plan import PlanTrouble, read_plan
-from chat.runs.progress import PLANNING, halt, hurry, settle, unit_of
+from chat.runs.progress import PLANNING, complete_step, enqueue_worker, stop_with_reason, unit_of
 from chat.runs.step import Ask, Outcome, Reply, StepContext, StepExecutor
 from chat.runs.stored_run import Lost, Stopped
 from chat.runs.team import MEMBERS, context_of_member
@@ -117,25 +117,25 @@ def _do(held: ClaimedStep, ends: float) -> RunStep | None:
     try:
         outcome = _work(held, ends)
         if not outcome.spent:
-            return settle(held, outcome, now=timezone.now())
+            return complete_step(held, outcome, now=timezone.now())
         held.put_back(now=timezone.now())
-        halt(held.run.pk, outcome.error, now=timezone.now())
+        stop_with_reason(held.run.pk, outcome.error, now=timezone.now())
     except Lost:
         logger.info("A step was taken over by another worker")
     except (Stopped, Yielded):
-        _lay_down(held)
+        _release(held)
     except ModelError as error:
         return _model_failed(held, error)
     except (OperationalError, InterfaceError):
         logger.warning("The database is away; a step goes on from where it was kept")
     except BudgetReached as error:  # the month's: it goes on when that is raised, or over
         held.put_back(now=timezone.now(), attempts=0)
-        halt(held.run.pk, error.for_all, now=timezone.now())
+        stop_with_reason(held.run.pk, error.for_all, now=timezone.now())
     except DomainError as error:  # the person may do nothing here any more
-        return _settle_failed(held, error.message)
+        return _complete_failed(held, error.message)
     except Exception:
         logger.exception("A step failed")
-        return _settle_failed(held, _("Something went wrong here."))
+        return _complete_failed(held, _("Something went wrong here."))
     return None
 
 
@@ -171,7 +171,7 @@ def _context(held: ClaimedStep, unit: Unit, ask: Ask, able: Capabilities) -> Ste
         preamble=_preamble(run, unit),
         budget=held.budget,
         room=room_beside_answer(able),
-        emit=held.tell,
+        emit=held.record,
     )
     if unit.member:
         members = read_plan(run.plan).members or MEMBERS
@@ -214,7 +214,7 @@ def _count_rest(held: ClaimedStep) -> None:
         logger.warning("What a step took could not be written down: the database is away")
 
 
-def _lay_down(held: ClaimedStep) -> None:
+def _release(held: ClaimedStep) -> None:
     """Store the step for the next worker, with the last output of the model."""
     if held.happened:
         with suppress(Stopped, Lost):
@@ -232,12 +232,12 @@ def _model_failed(held: ClaimedStep, error: ModelError) -> RunStep | None:
         )
         held.put_back(now=timezone.now() + wait, error=str(error)[:300])
         return None
-    return _settle_failed(held, str(error))
+    return _complete_failed(held, str(error))
 
 
-def _settle_failed(held: ClaimedStep, why: str) -> RunStep | None:
+def _complete_failed(held: ClaimedStep, why: str) -> RunStep | None:
     try:
-        return settle(held, Outcome(False, error=why), now=timezone.now())
+        return complete_step(held, Outcome(False, error=why), now=timezone.now())
     except Lost:
         logger.info("A failed step was taken over by another worker")
         return None
@@ -252,21 +252,21 @@ def work(*, seconds: float, at_once: int = AT_ONCE) -> int:
     """Run ready steps in a free slot for so many seconds, and return how many. 0 also if every slot is taken."""
     ends, done = time.monotonic() + seconds, 0
     while time.monotonic() < ends:
-        with _lane() as free:
+        with _slot() as free:
             if not free:
                 return done
             done += _take_steps(ends, at_once)
         # A step that became ready while the slot was being released found every slot taken.
         if not takeable(timezone.now()).exists():
             return done
-    hurry()
+    enqueue_worker()
     return done
 
 
 def sweep(*, now: datetime) -> None:
     """Queue a job if steps are left without one: after a lost job, a dead worker, or a wait for a model."""
     if takeable(now).exists():
-        hurry()
+        enqueue_worker()
 
 
 def _take_steps(ends: float, at_once: int) -> int:
@@ -320,7 +320,7 @@ def _one_after_another(ends: float, busy: set[int]) -> int:
 
 
 @contextmanager
-def _lane() -> Iterator[bool]:
+def _slot() -> Iterator[bool]:
     """Hold one of the slots until the block ends; a killed worker releases it by itself."""
     for lane in range(max(1, settings.WORKERS - 1)):
         with alone("chat.runs", lane) as is_free:

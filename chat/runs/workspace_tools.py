@@ -18,7 +18,7 @@ from pydantic import Field
 
 from chat.models import ToolOutcome
 from chat.models.runs import Run
-from chat.prompting.provenance import MOST_SHOWN, RestsOn, Shown, mark, provenance_of_run
+from chat.prompting.provenance import MOST_SHOWN, RestsOn, Shown, mark_answer, provenance_of_run
 from chat.prompting.text import escape
 from chat.runs.memory_tools import StepTool, step_tool
 from chat.runs.progress import alone
@@ -120,14 +120,14 @@ OFFERED: dict[str, ChatTool] = {
 }
 
 
-def usual(workspace: Workspace) -> tuple[str, ...]:
+def default_tools(workspace: Workspace) -> tuple[str, ...]:
     """Return the tools of every run, which only read. The starter of a run adds those that save."""
     found = (X_RECALL_MEMORY.name, X_WORKSPACE_SEARCH.name, READ_DOCUMENT.name)
     return found + (NAMES if may_use(workspace) else ())
 
 
 def offered(workspace: Workspace) -> tuple[str, ...]:
-    return (*usual(workspace), X_SAVE_MEMORY.name)
+    return (*default_tools(workspace), X_SAVE_MEMORY.name)
 
 
 def tools_of_run(run: Run, *, is_local: bool) -> tuple[StepTool, ...]:
@@ -153,9 +153,9 @@ def _step_tool(run: Run, tool: ChatTool, *, is_local: bool) -> StepTool:
                 "something in the arguments can be kept nowhere, such as a NUL character"
             ) from None
         if result.outcome == ToolOutcome.SAVED:
-            note_saved(run, result.memory_ids)
-        note_shown(run, result)
-        note_told(run, result)
+            record_saved(run, result.memory_ids)
+        record_shown(run, result)
+        mark_run(run, result)
         return result.text
 
     # What a call has stored is known by its name when it comes again.
@@ -194,7 +194,7 @@ def _has_local_only(run: Run) -> bool:
     return elsewhere.filter(local_only=True).exists()
 
 
-def note_told(run: Run, result: Result) -> None:
+def mark_run(run: Run, result: Result) -> None:
     """Mark a run, and the answer it is made for, by the result of one of its calls."""
     told = RestsOn()
     told.add(held=result.personal, stays_here=result.stays_here)
@@ -202,17 +202,17 @@ def note_told(run: Run, result: Result) -> None:
     if told.personal:  # also where its chat is being opened
         Run.objects.filter(pk=run.pk).update(held_personal=True, is_private=True)
     if run.answer_id is not None:
-        mark(run.answer_id, told)
+        mark_answer(run.answer_id, told)
 
 
-def note_saved(run: Run, memory_ids: Sequence[str]) -> None:
+def record_saved(run: Run, memory_ids: Sequence[str]) -> None:
     """List a memory that the run saved with it, so that it can be undone there."""
     with alone(run.pk) as locked:
         locked.memory_ids = list(dict.fromkeys([*locked.memory_ids, *memory_ids]))
         locked.save(update_fields=["memory_ids"])
 
 
-def note_shown(run: Run, result: Result) -> None:
+def record_shown(run: Run, result: Result) -> None:
     """Record what a look-up has quoted, so that later saves of the run can name their source."""
     found = [Shown(Speaker.MEMORY, each) for each in result.memory_ids]
     quoted = [each.as_json() for each in (*found, *result.shown)]

@@ -27,7 +27,7 @@ from chat.models import ToolCall as StoredCall
 from chat.models import ToolOutcome, ToolStatus
 from chat.models.steps import Mode
 from chat.prompting.context import answer_tokens, parts_of, room_beside_answer, tokens_of, tokens_of_tools
-from chat.prompting.provenance import note_tool_call, provenance_until
+from chat.prompting.provenance import mark_tool_call, provenance_until
 from chat.prompting.text import BYTES_PER_TOKEN, cut_to, loop_length, tokens
 from chat.tools.base import (
     MOST_ARGUMENTS,
@@ -192,7 +192,7 @@ def _end(live: LiveAnswer, row: StoredCall, result: Result) -> None:
     try:
         with transaction.atomic():
             row.save(force_update=True)
-            note_tool_call(row, stays_here=result.stays_here)
+            mark_tool_call(row, stays_here=result.stays_here)
             events.publish(message_channel(live.public_id), "grown")
     except DatabaseError:  # its chat was deleted
         logger.warning("A finished tool call could not be stored")

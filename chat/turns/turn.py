@@ -28,8 +28,8 @@ from chat.answers.state import (
     message_channel,
     reason_of,
 )
-from chat.answers.steps import begin, close_unfinished, end
-from chat.chats.services import announce, tell_done
+from chat.answers.steps import begin_step, close_unfinished, end_step
+from chat.chats.services import announce, notify_done
 from chat.models import Message, MessageStatus
 from chat.models.steps import Step, StepKind, StepOutcome
 from chat.modes.registry import get_mode
@@ -88,7 +88,7 @@ def _begin(live: LiveAnswer) -> Step | None:
     ):
         return None
     Message.objects.filter(pk=live.pk).update(has_thoughts=True)
-    return begin(live, StepKind.READING, findings=_findings(unready))
+    return begin_step(live, StepKind.READING, findings=_findings(unready))
 
 
 def _end(live: LiveAnswer, step: Step) -> None:
@@ -100,7 +100,7 @@ def _end(live: LiveAnswer, step: Step) -> None:
         outcome = StepOutcome.TIMEOUT
     else:
         outcome = StepOutcome.ERROR if DocumentStatus.FAILED in states else StepOutcome.READ
-    end(live, step, StepOutcome.STOPPED if live.stop_requested.is_set() else outcome)
+    end_step(live, step, StepOutcome.STOPPED if live.stop_requested.is_set() else outcome)
 
 
 def _findings(documents: list[Document]) -> list[dict[str, object]]:
@@ -269,7 +269,7 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
         if user is None:  # their account was deleted while it was written
             return
         if outcome.status != MessageStatus.STOPPED:
-            tell_done(user, "answer", reverse("chat:chat", args=[answer.chat.public_id]), took=live.took)
+            notify_done(user, "answer", reverse("chat:chat", args=[answer.chat.public_id]), took=live.took)
         if outcome.is_tight:
             queue_compaction(answer, user)
         if outcome.can_title:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -25,7 +26,6 @@ from chat.models import Chat, ChatMark
 from chat.models.steps import Mode
 from chat.turns.chosen_model import model_context
 from chat.turns.services import begin_turn
-from chat.views.on_screen import chat_on_screen
 from chat.views.transcript import entries_for, load_transcript
 from memories.consent import memory_on, must_ask, vetoed
 from memories.usage import count_live, live_in, own_elsewhere
@@ -38,6 +38,26 @@ from workspaces.models import Document, Role, User, Workspace
 from workspaces.policy import Reach, in_reach
 from workspaces.views import PageRequest
 from workspaces.views.connections import larger_model_status
+
+
+def _parts(request: PageRequest) -> list[str]:
+    path = ""
+    with suppress(ValueError):  # no address: anybody may write one
+        path = (request.htmx.current_url_abs_path or "") if request.htmx else ""
+    return path.split("?")[0].strip("/").split("/")
+
+
+def chat_on_screen(request: PageRequest) -> str:
+    """The id of the chat that is being read, or nothing."""
+    parts = _parts(request)
+    return parts[1] if len(parts) == 2 and parts[0] == "chats" else ""
+
+
+def has_panel(request: PageRequest) -> bool:
+    """Whether memories stand beside what is shown: beside chats, begun or not."""
+    parts = _parts(request)
+    return len(parts) == 2 and parts[0] in ("chats", "workspaces")
+
 
 MOST = 3
 LOOKED_AT = 20  # the newest memories

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from chat.access import get_message
 from chat.answers.live import in_thread
 from chat.answers.state import stop_answer
-from chat.chats.artifacts import keep_answer
+from chat.chats.artifacts import save_answer
 from chat.chats.ratings import rate, take_back
 from chat.models import Chat, Message, MessageRole
 from chat.models.marks import REASONS, Rating
@@ -28,8 +28,7 @@ from chat.turns.remembering import is_question, proposal_for, remember_message, 
 from chat.turns.services import continue_answer, edit_message, go_on_with, require_rest, retry_answer
 from chat.turns.stream import StreamEvent, follow_for, to_sse, with_html
 from chat.turns.versions import bring_back, require_editable, step_to, versions_of
-from chat.views.plans import plan_in
-from chat.views.transcript import entries_for, entry_for, load_transcript
+from chat.views.transcript import entries_for, entry_for, load_transcript, plan_in
 from memories.models.memory import CONTENT_LENGTH
 from memories.usage import count_listed
 from memoryhub.database.locks import release_connection
@@ -190,7 +189,7 @@ def keep(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
         raise NotFound(_("There is no such piece in this answer."))
     confirmed = request.POST.get("confirm") == "true"
     try:
-        made = keep_answer(
+        made = save_answer(
             answer,
             block=int(asked) if asked else None,
             by=request.user,

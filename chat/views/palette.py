@@ -20,7 +20,7 @@ from django.views.decorators.http import require_GET
 from chat.access import get_chat
 from chat.chats.chat_list import chat_list_page, mark_of
 from chat.models import Chat, ChatMark
-from chat.views.on_screen import chat_on_screen, has_panel
+from chat.views.chats import chat_on_screen, has_panel
 from memories.models import Memory
 from memories.pages.node_views import has_nodes
 from memories.pages.panel_page import PanelFilters, search_panel

@@ -18,7 +18,7 @@ from chat.models.runs import Run, RunMode, RunStatus
 from chat.rendering.markdown import Budget, TooHeavy, render_markdown
 from chat.rendering.rendered import MESSAGE_STEPS
 from chat.runs import plan as plan_edits
-from chat.runs.budget import expected
+from chat.runs.budget import estimated_for
 from chat.runs.overview import planning_of, result_text, tasks_for_people, with_sources
 from chat.runs.requests import (
     LONGEST_OBJECTIVE,
@@ -30,10 +30,10 @@ from chat.runs.requests import (
 )
 from chat.runs.services import get_run, may_steer, rerun, revise_plan, start_run, stop_run, why_not
 from chat.runs.stored_run import limits_of
-from chat.runs.workspace_tools import usual
+from chat.runs.workspace_tools import default_tools
 from chat.turns.services import go_on_with
-from chat.views.plans import plan_in, planned, rows_in
 from chat.views.run_log import Titles, graph_of, log_of, name_entries
+from chat.views.transcript import plan_in, planned, rows_in
 from memories.models import Memory
 from memoryhub.errors import NotFound
 from workspaces.access import get_workspace
@@ -86,7 +86,7 @@ def runs(request: PageRequest, ws_id: str) -> HttpResponse:
         wanted = RunRequest(
             said["objective"],
             said["mode"],
-            tools=[*usual(workspace), *(["x_save_memory"] if said["saves"] else [])],
+            tools=[*default_tools(workspace), *(["x_save_memory"] if said["saves"] else [])],
             budget={"tokens": said["tokens"]},
             reviews_plan=said["reviews_plan"],
             plan=_plan_of(workspace, said["template"], said["mode"], request.user),
@@ -142,7 +142,7 @@ def _runs(request: PageRequest, workspace: Workspace, form: RunForm, status: int
         "filters": RunStatus.choices,
         "templates": templates_of(workspace, request.user).select_related("user"),
         "estimates": [
-            (label, expected(workspace.pk, request.user, mode, price=price)) for mode, label in MODES
+            (label, estimated_for(workspace.pk, request.user, mode, price=price)) for mode, label in MODES
         ],
     }
     return render(request, "chat/runs.html", context, status=status)

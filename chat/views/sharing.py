@@ -20,7 +20,7 @@ from django.views.decorators.http import require_GET, require_POST
 from chat.access import get_chat
 from chat.chats import sharing
 from chat.chats.services import title_from
-from chat.chats.sharing import messages_of, shareable, standing
+from chat.chats.sharing import current_messages, messages_of, shareable
 from chat.models import Chat, Message, MessageRole
 from chat.rendering.rendered import Shown, show, without_own_links
 from chat.views.transcript import fitting
@@ -159,7 +159,7 @@ def workspace_links(request: PageRequest, ws_id: str) -> HttpResponse:
 def paper(request: PageRequest, chat_id: str) -> HttpResponse:
     """The chat as a page for printing: the conversation as it goes now, the latest ``PRINTED`` messages of it."""
     chat = get_chat(request.user, chat_id)
-    keys = list(standing(chat, request.user).values_list("pk", flat=True))
+    keys = list(current_messages(chat, request.user).values_list("pk", flat=True))
     reading = read(keys[-PRINTED:], most=PRINTED)
     context = {
         "chat": chat,
@@ -186,7 +186,7 @@ def shared(request: HttpRequest, share_token: str) -> HttpResponse:
         return _reading_page("chat/shared_closed.html", {}, status=404)
     reading = read(keys, start=int(start), host=request.get_host())
     if request.method == "GET":
-        sharing.note_opened(link, now=now)
+        sharing.record_opened(link, now=now)
     first = reading.said[0].message.content if reading.said and not reading.before else ""
     context = {"reading": reading, "title": title_from(first), "shared_at": link.shared_at}
     return _reading_page("chat/shared.html", context)

@@ -1,4 +1,4 @@
-"""The conversation on a page: a window of messages, each with its receipt and the memories from it."""
+"""The conversation on a page: a window of messages, each with its receipt, the memories from it, and a waiting plan."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
+from django.http import QueryDict
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
@@ -16,16 +18,58 @@ from chat.answers.tool_calls import ShownCall, artifacts_of, calls_of
 from chat.chats.personal_memories import PromptPolicy, withheld_answers
 from chat.chats.ratings import ratings_of
 from chat.models import AnswerRating, AnswerSource, Chat, Compaction, Message, MessageRole, MessageStatus
+from chat.models.runs import Run, RunStatus
+from chat.modes.registry import get_mode
 from chat.rendering.rendered import Shown, show, with_links
+from chat.runs import plan
+from chat.runs.services import may_steer
 from chat.turns.compaction import latest_compaction
 from chat.turns.documents import sources_for_reader
 from chat.turns.stream import html_so_far
 from chat.turns.versions import count_versions, standing_for
-from chat.views.plans import ShownPlan, plan_of_answer
 from memories.models import Memory, Receipt, SourceType
 from memories.recalling.receipts import OTHERS_READ, receipts_for
 from workspaces.models import Document, DocumentPicture, User
 from workspaces.policy import Reach, in_reach
+
+
+@dataclass(frozen=True)
+class ShownPlan:
+    """``focus``: the id of the task that has just been moved or put up. ``can_steer``: the reader may change it."""
+
+    run: Run
+    tasks: Sequence[plan.ShownTask]
+    can_steer: bool
+    focus: str = ""
+
+
+def planned(
+    run: Run, *, can_steer: bool, rows: Sequence[plan.Row] | None = None, focus: str = ""
+) -> ShownPlan | None:
+    """None where no plan waits. ``rows``: as a form has them, with what is not in the plan yet."""
+    if run.status != RunStatus.WAITING or run.plan is None:
+        return None
+    rows = plan.rows_of(run.plan) if rows is None else rows
+    return ShownPlan(run, plan.shown(run.plan, rows), can_steer, focus)
+
+
+def plan_of_answer(answer: Message, chat: Chat, user: User) -> ShownPlan | None:
+    """Return the waiting plan of a chat's last answer. One query, and none if its mode has no plan."""
+    if not get_mode(answer.mode).may_wait:
+        return None
+    run = Run.objects.visible_to(user).filter(answer=answer).select_related("user").first()
+    return None if run is None else planned(run, can_steer=may_steer(run, chat.role, user))
+
+
+def plan_in(run: Run, posted: QueryDict) -> dict[str, Any] | None:
+    """The plan as a form has it; None without one."""
+    rows = rows_in(posted)
+    return plan.edited(run.plan, rows) if rows and run.plan and run.status == RunStatus.WAITING else None
+
+
+def rows_in(posted: QueryDict) -> list[plan.Row]:
+    return plan.rows_in(posted.getlist("id"), posted.getlist("text"))
+
 
 WINDOW = 60
 PAGE_TEXT = (

@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from chat.chats import sharing
-from chat.chats.artifacts import keep_answer
+from chat.chats.artifacts import save_answer
 from chat.chats.services import set_private
 from chat.exchange.chat_export import _json, _markdown
 from chat.models import Chat, Message, MessageRole, PassingTurn, ToolCall
@@ -269,7 +269,7 @@ class TestPeople:
         assert answer.reply_to is not None
         memory = remember_message(answer, by=cast.owner, now=now).memory
         assert memory.owner == cast.owner
-        assert keep_answer(answer, by=cast.owner, now=now).owner == cast.owner
+        assert save_answer(answer, by=cast.owner, now=now).owner == cast.owner
         proposed = remember_message(answer.reply_to, by=cast.owner, now=now, content="No walnuts").memory
         assert proposed.owner == cast.owner, "proposed for the question, of its answer"
 

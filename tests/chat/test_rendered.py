@@ -28,8 +28,8 @@ from chat.rendering.markdown import (
 from chat.rendering.rendered import (
     MESSAGE_STEPS,
     PAGE_STEPS,
-    keep_html,
     set_html,
+    store_html,
 )
 from chat.tasks import render_answers
 from chat.turns import runner
@@ -266,7 +266,7 @@ def test_a_page_of_hostile_answers_spends_one_budget(cast: Cast) -> None:
     assert spent <= PAGE_STEPS
     assert "<strong>blue</strong>" in html  # the newest comes first
     assert html.count(LATE) >= 18 and HEAVY not in html
-    keep_html(late_jobs()[0])
+    store_html(late_jobs()[0])
     html = page(cast.owner, chat)
     assert (html.count(LATE), html.count(HEAVY)) == (0, 1)
 
@@ -276,7 +276,7 @@ def test_a_page_of_kept_hostile_answers_costs_no_more_than_one_of_plain_words(ca
     usual, hostile = make_chat(cast.owner, cast.workspace), make_chat(cast.owner, cast.workspace)
     answers(usual, *["word " * 6_000] * 12)
     answers(hostile, *(HOSTILE * 2))
-    keep_html(Message.objects.values_list("pk", flat=True))
+    store_html(Message.objects.values_list("pk", flat=True))
     page(cast.owner, usual)
     plain = least(lambda: page(cast.owner, usual))
     assert least(lambda: page(cast.owner, hostile)) < 5 * plain
@@ -319,14 +319,14 @@ def test_another_renderer_and_another_text_make_what_was_kept_void(
 ) -> None:
     chat = make_chat(cast.owner, cast.workspace)
     (kept,) = answers(chat, "**old**")
-    keep_html([kept.pk])
+    store_html([kept.pk])
     Message.objects.filter(pk=kept.pk).update(content="*new*")
     html = page(cast.owner, chat)
     assert "<em>new</em>" in html and "<strong>old" not in html
-    keep_html([kept.pk])
+    store_html([kept.pk])
     monkeypatch.setattr(rendered, "RENDERER", RENDERER + 1)
-    assert keep_html([kept.pk]) == 1
-    assert keep_html([kept.pk]) == 0
+    assert store_html([kept.pk]) == 1
+    assert store_html([kept.pk]) == 0
 
 
 @pytest.mark.django_db
@@ -337,7 +337,7 @@ def test_a_failed_answer_that_is_written_anew_loses_its_html(
     chat = make_chat(cast.owner, cast.workspace)
     question = make_message(chat, "Which?")
     (failed,) = answers(chat, "Half of", status=MessageStatus.FAILED, reply_to=question)
-    keep_html([failed.pk])
+    store_html([failed.pk])
     retry_answer(Message.objects.get(pk=failed.pk), by=cast.owner, now=timezone.now())
     failed.refresh_from_db()
     assert (failed.content, failed.html, failed.html_of) == ("", "", "")
@@ -349,7 +349,7 @@ def test_a_growing_answer_is_shown_as_it_stands_and_not_kept(cast: Cast) -> None
     (growing,) = answers(chat, "**so far**", status=MessageStatus.STREAMING, beat_at=timezone.now())
     with patch.object(rendered, "render_markdown", side_effect=AssertionError("kept while it grows")):
         assert "<strong>so far</strong>" in page(cast.owner, chat)
-    assert (late_jobs(), keep_html([growing.pk])) == ([], 0)
+    assert (late_jobs(), store_html([growing.pk])) == ([], 0)
 
 
 @pytest.mark.django_db
@@ -359,7 +359,7 @@ def test_earlier_versions_are_kept_too(cast: Cast) -> None:
     (now,) = answers(chat, "**blue**", reply_to=question)
     aside = {"superseded_by": now, "superseded_at": timezone.now(), "reply_to": question}
     (earlier,) = answers(chat, "**red**", **aside)
-    keep_html([now.pk, earlier.pk])
+    store_html([now.pk, earlier.pk])
     with patch.object(rendered, "render_markdown", side_effect=AssertionError("rendered in a page view")):
         path = f"/chats/{chat.public_id}/messages/{now.public_id}/versions/"
         assert "<strong>red</strong>" in signed_in(cast.viewer).get(path).content.decode()
@@ -379,7 +379,7 @@ def test_late_answers_cost_a_page_the_same_queries_as_kept_ones_and_the_job(cast
     late = queries()
     answers(chat, *["**b**"] * 20)
     assert queries() == late
-    keep_html(Message.objects.values_list("pk", flat=True))
+    store_html(Message.objects.values_list("pk", flat=True))
     assert queries() < late and few
 
 

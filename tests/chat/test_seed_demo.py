@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from chat.management.demo_story import ASSISTANTS, CHATS, MEMORIES, NODES, RELATIONS, SHARED_NAME
+from chat.management.commands.seed_demo import ASSISTANTS, CHATS, MEMORIES, NODES, RELATIONS, SHARED_NAME
 from chat.models import Chat, Message
 from memories.judging.duplicates import may_merge
 from memories.judging.secret_filter import find_secret

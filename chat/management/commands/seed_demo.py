@@ -1,9 +1,16 @@
-"""``manage.py seed_demo``: people, chats and memories to look at, made as real ones are made."""
+"""``manage.py seed_demo``: people, chats and memories to look at, created as real ones are.
+
+The story is in demo_story.json. Its days count back from the moment the command runs; ``{opening}`` and the like are
+dates after it.
+"""
 
 from __future__ import annotations
 
+import json
 import secrets
+from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -13,20 +20,6 @@ from django.utils import timezone
 from django.utils.formats import date_format
 
 from chat.chats.services import create_chat
-from chat.management.demo_story import (
-    ASSISTANTS,
-    CHATS,
-    DATES,
-    MEMORIES,
-    NODES,
-    OWN,
-    PEOPLE,
-    RELATIONS,
-    SHARED_DESCRIPTION,
-    SHARED_NAME,
-    DemoChat,
-    DemoMemory,
-)
 from chat.models import Chat, Message, MessageRole
 from chat.prompting.labels import excerpt_around
 from chat.rendering.rendered import set_html
@@ -38,6 +31,49 @@ from workspaces.accounts.invitations import accept_invited, invite
 from workspaces.actions import agents
 from workspaces.actions.workspaces import create_workspace, set_memory_default
 from workspaces.models import Agent, Role, User, Workspace
+
+SHARED, OWN = "shared", "own"
+_STORY = json.loads((Path(__file__).parent.parent / "demo_story.json").read_text())
+SHARED_NAME: str = _STORY["shared_name"]
+SHARED_DESCRIPTION: str = _STORY["shared_description"]
+# Role in the shared workspace → (suffix of the user name, first name, last name)
+PEOPLE: dict[str, tuple[str, str, str]] = {role: tuple(names) for role, names in _STORY["people"].items()}
+DATES: dict[str, int] = _STORY["dates"]  # placeholders → days from now
+# Of the shared workspace: assistants (name, description, instructions), nodes (name, kind, a word by which its
+# memories are found) and relations of nodes.
+ASSISTANTS, NODES, RELATIONS = (_STORY[name] for name in ("assistants", "nodes", "relations"))
+
+
+@dataclass(frozen=True)
+class DemoChat:
+    """``says`` alternates: a person, the assistant, a person, … ``who`` speaks for the person."""
+
+    name: str
+    title: str
+    place: str
+    days: float
+    says: list[str]
+    who: str = "owner"
+
+
+@dataclass(frozen=True)
+class DemoMemory:
+    """``at``: (name of a chat, position of the message it comes from). ``fields`` go into the draft."""
+
+    name: str
+    days: float
+    category: str | None
+    source: str
+    text: str
+    place: str = SHARED
+    who: str = "owner"
+    at: tuple[str, int] | None = None
+    fields: dict[str, Any] = field(default_factory=dict)
+
+
+CHATS = [DemoChat(**chat) for chat in _STORY["chats"]]
+MEMORIES = [DemoMemory(**memory) for memory in _STORY["memories"]]
+
 
 PAUSE = timedelta(minutes=2)  # between two messages of a chat
 

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from chat.chats.artifacts import keep_answer
+from chat.chats.artifacts import save_answer
 from chat.chats.forgetting import forget_chat
 from chat.models import Chat, Message, MessageRole, MessageStatus, ToolCall, ToolOutcome, ToolStatus
 from chat.tools.artifacts import ToWrite, write
@@ -69,15 +69,15 @@ def answer(cast: Cast) -> Message:
 def test_each_piece_is_kept_as_it_was_written_in_the_order_of_the_page(answer: Message, cast: Cast) -> None:
     now = timezone.now()
     for number, (kind, language, content, title) in enumerate(PIECES):
-        made = keep_answer(answer, block=number, by=cast.editor, now=now)
+        made = save_answer(answer, block=number, by=cast.editor, now=now)
         assert (made.kind, made.language, made.content, made.title) == (kind, language, content, title)
         assert (made.source_chat_id, made.source_message_id) == (answer.chat.public_id, answer.public_id)
     with pytest.raises(NotFound):
-        keep_answer(answer, block=len(PIECES), by=cast.editor, now=now)
-    whole = keep_answer(answer, by=cast.editor, now=now)
+        save_answer(answer, block=len(PIECES), by=cast.editor, now=now)
+    whole = save_answer(answer, by=cast.editor, now=now)
     assert (whole.kind, whole.content, whole.title) == ("markdown", ANSWER, "A page and more")
     with pytest.raises(Forbidden):
-        keep_answer(answer, by=cast.viewer, now=now)
+        save_answer(answer, by=cast.viewer, now=now)
 
 
 def test_keep_opens_it_beside_the_chat_and_is_undone(answer: Message, cast: Cast, client: Client) -> None:
@@ -101,7 +101,7 @@ def test_of_a_private_chat_it_is_its_persons_alone(cast: Cast) -> None:
     for fields in ({"is_private": True}, {"is_temporary": True}):
         chat = make_chat(cast.editor, cast.workspace, **fields)
         said = make_message(chat, "A secret plan", role=MessageRole.ASSISTANT)
-        made = keep_answer(said, by=cast.editor, now=timezone.now())
+        made = save_answer(said, by=cast.editor, now=timezone.now())
         assert (made.owner, made.workspace) == (cast.editor, default_workspace(cast.editor))
         assert not Artifact.objects.visible_to(cast.owner).exists()
 
@@ -109,7 +109,7 @@ def test_of_a_private_chat_it_is_its_persons_alone(cast: Cast) -> None:
 def test_what_was_kept_stays_when_its_chat_is_forgotten_and_names_it_no_more(
     answer: Message, cast: Cast
 ) -> None:
-    made = keep_answer(answer, by=cast.editor, now=timezone.now())
+    made = save_answer(answer, by=cast.editor, now=timezone.now())
     forget_chat(answer.chat, by=cast.owner, now=timezone.now())
     made.refresh_from_db()
     assert (made.content, made.source_chat_id, made.source_message_id) == (ANSWER, "", "")

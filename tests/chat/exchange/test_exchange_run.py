@@ -105,7 +105,7 @@ def test_a_worker_killed_while_looking_writes_the_lines_again(
     data = as_json([gpt_conversation(conversation_id=f"c-{n}") for n in range(6)])
     whole = uploaded(cast.editor, data, cast.workspace)
     expected = upload_files.lines_of(whole.public_id).read_bytes()
-    real, calls = import_run.keep_rows, []
+    real, calls = import_run.store_rows, []
 
     def dies(*args: Any, **how: Any) -> None:
         calls.append(1)
@@ -114,7 +114,7 @@ def test_a_worker_killed_while_looking_writes_the_lines_again(
         real(*args, **how)
 
     imported = import_run.begin(cast.editor, workspace=cast.workspace, filename="", pieces=[data], now=NOW())
-    monkeypatch.setattr(import_run, "keep_rows", dies)
+    monkeypatch.setattr(import_run, "store_rows", dies)
     with pytest.raises(KeyboardInterrupt):
         import_run.advance(imported.pk, seconds=60)
     with upload_files.lines_of(imported.public_id).open("ab") as file:

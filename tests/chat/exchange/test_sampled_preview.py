@@ -144,7 +144,7 @@ def test_killed_worker_goes_on_in_the_middle_of_a_chat(
     if stores:
         assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.CHECKED
         import_run.start(imported, now=timezone.now())
-    real, calls = import_run.keep_rows, []
+    real, calls = import_run.store_rows, []
 
     def dies(*args: Any, **how: Any) -> None:
         calls.append(1)
@@ -153,7 +153,7 @@ def test_killed_worker_goes_on_in_the_middle_of_a_chat(
         real(*args, **how)
 
     with monkeypatch.context() as patched:
-        patched.setattr(import_run, "keep_rows", dies)
+        patched.setattr(import_run, "store_rows", dies)
         with pytest.raises(KeyboardInterrupt):
             import_run.advance(imported.pk, seconds=60)
     imported.refresh_from_db()

@@ -118,7 +118,7 @@ def killing(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
     monkeypatch.setattr(ClaimedStep, "beat", count(ClaimedStep.beat))
     monkeypatch.setattr(stored_run, "_keep", count(stored_run._keep))
-    monkeypatch.setattr(worker, "settle", count(worker.settle))
+    monkeypatch.setattr(worker, "complete_step", count(worker.complete_step))
     monkeypatch.setattr(memory_tools, "save_memory", count(memory_tools.save_memory))
     yield left
 
@@ -168,7 +168,7 @@ def test_a_call_made_again_saves_nothing_that_was_undone_meanwhile(
     run = begin(place, cast.owner, mode="loop", plan=None, tools=["x_save_memory"],
                 objective="Find offers. The cheapest offer costs 7 euros.")  # fmt: skip
     with monkeypatch.context() as patch:
-        patch.setattr(workspace_tools, "note_saved", dying)
+        patch.setattr(workspace_tools, "record_saved", dying)
         with pytest.raises(Killed):
             work(seconds=30, at_once=1)
     RunStep.objects.update(beat_at=timezone.now() - timedelta(minutes=1))
@@ -206,7 +206,7 @@ def test_who_was_taken_over_can_write_nothing_more(
         zombie.save()
     zombie.memory.set("shared:late", MemoryKind.SHARED, 1)
     with pytest.raises(Lost):
-        worker.settle(zombie, Outcome(True, "late"), now=later)
+        worker.complete_step(zombie, Outcome(True, "late"), now=later)
     zombie.put_back(now=later)
     again.refresh_from_db()
     assert again.status == "running" and not run.entries.filter(key="shared:late").exists()

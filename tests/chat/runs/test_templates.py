@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from chat.models import Run
 from chat.models.runs import RunTemplate
-from chat.runs.budget import A_STEP, expected
+from chat.runs.budget import A_STEP, estimated_for
 from chat.runs.plan import read_plan
 from chat.runs.requests import RunRequest
 from chat.runs.services import start_run
@@ -131,11 +131,11 @@ def test_what_a_run_will_cost_is_guessed_from_those_that_were_done(
     assert begun(cast).expected_tokens == 31_000
     longer = read_plan({"tasks": [*PLAN["tasks"], {"id": "c"}, {"id": "d"}]})
     workspace = cast.workspace.pk
-    assert expected(workspace, cast.owner, "plan", longer).tokens == 62_000
-    assert expected(workspace, cast.owner, "research").tokens == 31_000  # as of any mode
+    assert estimated_for(workspace, cast.owner, "plan", longer).tokens == 62_000
+    assert estimated_for(workspace, cast.owner, "research").tokens == 31_000  # as of any mode
     Run.objects.update(is_private=True)
     assert (
-        expected(workspace, cast.editor, "plan").tokens == 5 * A_STEP.tokens
+        estimated_for(workspace, cast.editor, "plan").tokens == 5 * A_STEP.tokens
     )  # of what others do in private nothing is told
 
 
