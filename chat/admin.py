@@ -294,7 +294,7 @@ class AnswerRatingAdmin(ReadOnlyAdmin):
         return rows.annotate(may_read=Value(True) if may_read_private(request) else Q(~hidden))
 
     @admin.display(description="reasons")
-    def why(self, rating: AnswerRating) -> str:
+    def why(self, rating: Any) -> str:
         return ", ".join(str(RatingReason(reason).label) for reason in rating.reasons)
 
     @admin.display(description="comment")

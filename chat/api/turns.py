@@ -140,6 +140,6 @@ def _reading(function: Any) -> Any:
     return sync_to_async(read)
 
 
-def _sse(event: str, data: Any) -> str:
+def _sse(event: str, data: object) -> str:
     """Return one event with its data as ASCII JSON: a single line, valid even if a model cut a character in two."""
     return f"event: {event}\ndata: {json.dumps(data)}\n\n"

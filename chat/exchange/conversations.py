@@ -337,7 +337,7 @@ def _items(line: dict[str, Any]) -> list[dict[str, Any]]:
     return read
 
 
-def _spans(given: Any) -> list[list[int]]:
+def _spans(given: object) -> list[list[int]]:
     """Places in a text; none where that is no list of them, as in a file of before."""
     pairs = (
         [pair for pair in given if isinstance(pair, list) and len(pair) == 2]

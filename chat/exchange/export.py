@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -128,7 +128,9 @@ def _visible(user: User, role: Role) -> QuerySet[Memory]:
     return memories if role.allows(Role.EDITOR) else memories.filter(deleted_at=None)
 
 
-def _in_pieces(rows: QuerySet[Row], line: Any, *, rows_at_once: int = ROWS) -> Iterator[list[Line]]:
+def _in_pieces(
+    rows: QuerySet[Row], line: Callable[[Row], Line], *, rows_at_once: int = ROWS
+) -> Iterator[list[Line]]:
     """By key, oldest first: each query begins behind the last row, however many there are."""
     last = 0
     while found := list(rows.filter(pk__gt=last).order_by("pk")[:rows_at_once]):

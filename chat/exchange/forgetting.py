@@ -43,7 +43,7 @@ def forget_in_imports(wanted: Wanted, by: User) -> Counts:
 def _cleaner(wanted: Wanted) -> Callable[[Line], Line | None]:
     said, holds = {essence(text) for text in wanted.texts}, holding(wanted.texts)
 
-    def says(text: Any) -> bool:
+    def says(text: object) -> bool:
         return isinstance(text, str) and essence(text) in said
 
     def clean(line: Line) -> Line | None:

@@ -123,11 +123,11 @@ def _memory(candidate: Candidate, number: int, message: Line, source: str) -> Li
     }
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     return UNSTORABLE.sub("", value).replace("\r\n", "\n").strip() if isinstance(value, str) else ""
 
 
-def moment_of(value: Any) -> datetime | None:
+def moment_of(value: object) -> datetime | None:
     """Seconds since 1970, or ISO 8601; None for what is neither."""
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):

@@ -285,14 +285,14 @@ def _kind_in(path: Path) -> str:
     raise Invalid(_("This file is empty.") if is_empty else UNKNOWN)
 
 
-def _kind_of(entry: Any) -> str | None:
+def _kind_of(entry: object) -> str | None:
     if isinstance(entry, dict):
         found = next((kind for kind, reader in READERS.items() if reader.is_entry(entry)), None)
         return found or (ImportKind.STATEMENTS if transcripts.TEXTS & entry.keys() else None)
     return ImportKind.STATEMENTS if isinstance(entry, str) and entry.strip() else None
 
 
-def _is_shell(entry: Any) -> bool:
+def _is_shell(entry: object) -> bool:
     """A conversation of which only what is around the messages was exported."""
     return isinstance(entry, dict) and bool({"conversation_id", "uuid", "title", "name"} & entry.keys())
 

@@ -297,7 +297,7 @@ def _texts_of_json(text: str) -> str:
         return text[:LONGEST_ENTRY]
 
 
-def _texts_of(value: Any) -> str:
+def _texts_of(value: object) -> str:
     """The texts in a JSON value, a line each."""
     match value:
         case str(text):

@@ -50,7 +50,7 @@ def user_message(instructions: str, keys: Sequence[str], memory: AgentMemory) ->
     return "\n".join([instructions, "", "# Builds on (`memory_read` these)", *lines])
 
 
-def finish_tool(schema: Any) -> Tool:
+def finish_tool(schema: object) -> Tool:
     return Tool(
         FINISH,
         "End with the result.",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
 
@@ -351,7 +351,10 @@ def team_tools(me: str, names: Sequence[str], opened: Opened) -> tuple[StepTool,
     )
 
 
-def _as_tool_trouble(change: Callable[[], Any]) -> Any:
+T = TypeVar("T")
+
+
+def _as_tool_trouble(change: Callable[[], T]) -> T:
     try:
         return change()
     except PlanTrouble as trouble:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import aclosing, contextmanager, nullcontext, suppress
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
@@ -198,7 +197,7 @@ def _until(ends: float, ask: Ask, account: Account) -> Ask:
     return asked
 
 
-def _why_no_plan(result: Any) -> str:
+def _why_no_plan(result: object) -> str:
     try:
         read_plan(result)
     except PlanTrouble as trouble:

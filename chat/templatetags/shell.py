@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from django import template
+from django.http import HttpRequest
 from django.template import Context
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -49,7 +50,7 @@ def sidebar(context: Context) -> dict[str, Any]:
 
 
 @register.simple_tag(takes_context=True)
-def source_chats(context: Context, memories: Iterable[Memory]) -> dict[str, Chat]:
+def source_chats(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
     """The chats these memories come from, by id, as far as the person may open them. One query."""
     ids = {memory.source_chat_id for memory in memories if memory.source_chat_id}
     if not ids:
@@ -97,7 +98,7 @@ def get(mapping: dict[str, Any], key: str) -> Any:
     return mapping.get(key)
 
 
-def _last_visited(request: Any, workspaces: list[Workspace]) -> Workspace | None:
+def _last_visited(request: HttpRequest, workspaces: list[Workspace]) -> Workspace | None:
     last = request.session.get("workspace")
     return next((workspace for workspace in workspaces if workspace.public_id == last), None)
 

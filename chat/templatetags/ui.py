@@ -22,6 +22,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from chat.prompting.labels import imported, withheld
+from memories.models import Memory
 from memoryhub.languages import file_size, isolated, translated
 from workspaces.documents.reading.pictures import FACE_SIDE
 from workspaces.spending.bill import amount
@@ -190,7 +191,7 @@ def reason_words(reason: str) -> str:
 
 
 @register.filter
-def is_new(memory: Any) -> bool:
+def is_new(memory: Memory) -> bool:
     """Saved within the last few seconds: it glows once where it appears."""
     return (timezone.now() - memory.created_at).total_seconds() < 15
 

@@ -259,7 +259,7 @@ def _context(run: Run, workspace: Workspace, user: User) -> dict[str, Any]:
     }
 
 
-def _rendered(text: str) -> Any:
+def _rendered(text: str) -> str:
     try:
         return render_markdown(text, Budget(MESSAGE_STEPS))
     except TooHeavy:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
@@ -224,7 +223,7 @@ def _texts(body: Body, messages: Sequence[Body]) -> Iterator[str]:
         yield from _texts_in([value for name, value in message.items() if name not in own])
 
 
-def _texts_in(value: Any) -> Iterator[str]:
+def _texts_in(value: object) -> Iterator[str]:
     """However deep they lie."""
     waiting = [value]
     while waiting:
@@ -237,7 +236,7 @@ def _texts_in(value: Any) -> Iterator[str]:
                 waiting += [*named, *named.values()]
 
 
-def _has_more(content: Any) -> bool:
+def _has_more(content: object) -> bool:
     """Pictures, files, sounds: nobody here knows what they say."""
     return isinstance(content, list) and any(
         not isinstance(part, dict) or part.get("type") != "text" for part in content

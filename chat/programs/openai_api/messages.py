@@ -320,7 +320,7 @@ class MessageWriter:
         self._stopped_by = self._stop_in(chunk) or self._stopped_by
         yield from self._say(self._held.feed(_delta(self._thoughts.feed(text))))
 
-    def _begin(self, model: Any) -> Iterator[str]:
+    def _begin(self, model: object) -> Iterator[str]:
         if not self._has_begun:
             self._has_begun = True
             self._message["model"] = model if isinstance(model, str) else self._message["model"]

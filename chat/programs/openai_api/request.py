@@ -135,7 +135,7 @@ def own_words(message: Body) -> str:
     return OF_PROGRAM.sub(" ", text_of(message)).strip()
 
 
-def _is_message(message: Any) -> bool:
+def _is_message(message: object) -> bool:
     if not isinstance(message, dict) or INSERTED in message:
         return False
     if not isinstance(message.get("role"), str) or message["role"] not in ROLES:

@@ -171,7 +171,7 @@ def _add(messages: list[Body], item: Any, where: str) -> None:
         raise Invalid(fields={where: _("must be a message, a function_call or a function_call_output")})
 
 
-def _name(value: Any) -> str:
+def _name(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
@@ -258,7 +258,7 @@ class Responding:
 
     def __init__(self, model: str, repeated: Body, note: Body) -> None:
         self._items: list[Item] = []
-        self._calls: dict[Any, Item] = {}
+        self._calls: dict[object, Item] = {}
         self._count = 0
         self._reason, self._usage, self._model = "", None, model
         self._error: Body | None = None
@@ -405,12 +405,12 @@ def _calls(delta: Body) -> list[Body]:
     return calls
 
 
-def _check(is_right: bool, what: str, given: Any) -> None:
+def _check(is_right: bool, what: str, given: object) -> None:
     if not is_right:
         raise ModelBadReply(detail=f"no form for {what}: {str(given)[:200]}")
 
 
-def _usage(said: Any) -> Body | None:
+def _usage(said: object) -> Body | None:
     """The model's own counts under the names of this API; what is no count is none."""
     if not isinstance(said, dict):
         return None
@@ -426,6 +426,6 @@ def _usage(said: Any) -> Body | None:
     }
 
 
-def _count(of: Any, name: str) -> int:
+def _count(of: object, name: str) -> int:
     value = of.get(name) if isinstance(of, dict) else None
     return value if isinstance(value, int) else 0
