@@ -5,8 +5,14 @@ from __future__ import annotations
 from chat.models import Chat
 from chat.tools.artifacts import WRITE_ARTIFACT
 from chat.tools.base import ChatTool
-from chat.tools.memory import LTM_RECALL, LTM_REMEMBER, X_RECALL_MEMORY, X_SAVE_MEMORY, X_WORKSPACE_SEARCH
-from chat.tools.short_term import UPDATE_SHORT_TERM_MEMORY
+from chat.tools.memory import (
+    LTM_RECALL,
+    LTM_REMEMBER,
+    UPDATE_SHORT_TERM_MEMORY,
+    X_RECALL_MEMORY,
+    X_SAVE_MEMORY,
+    X_WORKSPACE_SEARCH,
+)
 from memoryhub.llm.base import Capabilities
 
 OF_EVERY_CHAT = (

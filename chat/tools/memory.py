@@ -1,4 +1,7 @@
-"""Tools over the memory of the workspace and of an assistant: save, recall, search. They act as the turn's user."""
+"""Tools over the memory of the workspace, of an assistant and of the chat: save, recall, search, summarise.
+
+They act as the user of the turn.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,12 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from django.db.models import Q
-from pydantic import AllowInfNan, Field
+from pydantic import AllowInfNan, Field, StringConstraints
 
-from chat.models import Message, ToolOutcome
+from chat.models import SUMMARY_LENGTH, Message, ToolOutcome
 from chat.prompting.labels import category_label, excerpt_around, held_label, imported_label, writer_label
 from chat.prompting.provenance import GONE, Shown
+from chat.prompting.short_term import TOOL_NAME, set_summary
 from chat.prompting.text import escape
 from chat.tools import artifacts, documents
 from chat.tools.base import (
@@ -26,6 +30,7 @@ from chat.tools.base import (
     within,
 )
 from memories.judging.extraction.provenance import Source
+from memories.judging.secret_filter import find_personal
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from memories.recalling.overview import LINES
@@ -33,9 +38,10 @@ from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import QUERY_LENGTH, Recall, recall_for
 from memories.recalling.workspace_search import Found, search_workspace
 from memories.writing.announcing import announce_auto_saved
+from memories.writing.drafts import cut_at_word
 from memories.writing.gate import Draft, save_memory
 from memories.writing.tombstones import WasForgotten
-from memoryhub.errors import Invalid, SecretRefused
+from memoryhub.errors import Conflict, Invalid, SecretRefused
 from memoryhub.llm.base import Speaker
 from memoryhub.llm.registry import get_reader
 from workspaces.access import require, role_in
@@ -379,4 +385,39 @@ LTM_REMEMBER = ChatTool(
     ltm_remember,
     Speaker.MODEL,
     kept=frozenset({"kind", "importance"}),
+)
+
+
+class Summary(Arguments):
+    summary: Annotated[str, StringConstraints(min_length=1)]
+
+
+def update_summary(caller: ToolCaller, asked: Summary) -> Result:
+    if find_personal(asked.summary):
+        raise ToolTrouble("not stored", ToolOutcome.REFUSED)
+    turn = caller.turn
+    if turn is None:
+        raise ToolTrouble("there is no chat whose summary could be kept")
+    try:
+        row = set_summary(
+            turn.chat,
+            cut_at_word(asked.summary, SUMMARY_LENGTH),
+            by=caller.person,
+            now=caller.now,
+            answer=turn.answer,
+        )
+    except SecretRefused:
+        raise ToolTrouble("not stored", ToolOutcome.REFUSED) from None
+    except Conflict as error:
+        raise ToolTrouble(error.message) from None
+    return Result("Short-term memory updated.", ToolOutcome.NOTED, output=row.summary)
+
+
+UPDATE_SHORT_TERM_MEMORY = ChatTool(
+    TOOL_NAME,
+    "Replace this chat's summary, which the user's other chats see.",
+    Summary,
+    update_summary,
+    Speaker.MODEL,
+    is_aside=True,
 )

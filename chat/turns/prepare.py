@@ -19,8 +19,8 @@ from chat.models.steps import Mode, StepKind
 from chat.modes.registry import get_mode
 from chat.prompting.context import build_prompt, room_beside_answer, room_for_recalled, tokens_of
 from chat.prompting.conversation import Conversation, conversation_of
-from chat.prompting.injecting import Found, find_for_prompt, with_profile
 from chat.prompting.provenance import RestsOn
+from chat.prompting.recalled import Found, find_for_prompt, with_profile
 from chat.prompting.short_term import ShortTerm, short_term_for
 from chat.prompting.text import BYTES_PER_TOKEN, prompt_text
 from chat.tools import tools_for

@@ -151,7 +151,9 @@ def measure_hundred(stack: Stack, server: ScriptedOpenAI) -> None:
     for person in people:
         for _ in range(RUNS // 2 if person is people[0] else few):
             begin(person, LONG)
-    workers = [stack.start(f"lane-{n}", sys.executable, "-m", "tests.chat.runs.lane", "4") for n in range(2)]
+    workers = [
+        stack.start(f"lane-{n}", sys.executable, "-m", "tests.chat.runs.work_loop", "4") for n in range(2)
+    ]
     begun = time.monotonic()
     while (left := Run.objects.filter(status="running").count()) and time.monotonic() - begun < MOST_SECONDS:
         print(f"\r{time.monotonic() - begun:.0f} s, {left} runs left  ", end="", flush=True)

@@ -57,7 +57,7 @@ SHOWN = {
     "a run begins with entries": "tests/chat/runs/test_prefilled.py"
     "::test_a_run_begins_with_the_entries_of_its_request",
     "its first list shows them": "tests/chat/runs/test_prefilled.py::test_the_first_step_lists_them",
-    "a run is followed live": "tests/chat/runs/test_doors.py::test_a_run_is_followed_from_where_a_reader_was",
+    "a run is followed live": "tests/chat/runs/test_views.py::test_a_run_is_followed_from_where_a_reader_was",
 }
 Says = Mapping[str, Callable[[Received], Answer]]
 TEXT = {"type": "string"}

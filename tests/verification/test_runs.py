@@ -52,7 +52,7 @@ def test_whichever_process_is_killed_runs_go_on_and_do_nothing_twice(
     server.respond = saving_slowly
 
     def worker() -> Any:
-        return stack.start("lane", sys.executable, "-m", "tests.chat.runs.lane", "8")
+        return stack.start("lane", sys.executable, "-m", "tests.chat.runs.work_loop", "8")
 
     def are_asked(times: int) -> Callable[[], bool]:
         """Whether each reply that is held was asked for so often."""

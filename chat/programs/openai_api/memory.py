@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from chat.models import PassingTurn
 from chat.programs.openai_api.request import OF_PROGRAM, Asked, Body, own_words, parts_of_body, text_of
 from chat.prompting.context import RECALLED_SHARE, agent_text, recalled_block, room_beside_answer
-from chat.prompting.injecting import Found, find_for_prompt
+from chat.prompting.recalled import Found, find_for_prompt
 from chat.turns import program_turns
 from chat.turns.program_turns import Shown
 from memories.consent import memory_on, vetoed

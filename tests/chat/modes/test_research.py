@@ -18,7 +18,7 @@ from chat.runs.services import get_run
 from chat.runs.worker import work
 from chat.turns.services import begin_turn, go_on_with, retry_answer
 from memories.models import Extraction, Memory
-from tests.chat.runs.test_doors import signed_in
+from tests.chat.runs.test_views import signed_in
 from tests.chat.turns import test_auto_saved
 from tests.chat.turns.test_auto_saved import mine
 from tests.conftest import Cast

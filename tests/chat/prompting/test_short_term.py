@@ -23,7 +23,7 @@ from chat.prompting.short_term import (
     wants_long_term,
 )
 from chat.tools.base import InChat, ToolCaller
-from chat.tools.short_term import Summary, update
+from chat.tools.memory import Summary, update_summary
 from chat.turns import runner
 from chat.turns.services import begin_turn
 from memories.models import Extraction, Revision
@@ -332,7 +332,7 @@ class TestWriting:
             person=cast.owner, workspace=cast.workspace, role=chat.role, reach=HERE, now=NOW,
             turn=InChat(chat, answer, answer),
         )  # fmt: skip
-        assert update(caller, Summary(summary=text)).outcome == "noted"
+        assert update_summary(caller, Summary(summary=text)).outcome == "noted"
         row = ShortTermMemory.objects.get()
         assert 1000 < len(row.summary) <= 1500
         assert row.summary.endswith("…")

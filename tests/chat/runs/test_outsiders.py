@@ -14,7 +14,7 @@ from chat.runs.requests import RunRequest
 from chat.runs.services import resume_run, start_run, stop_run
 from chat.runs.worker import work
 from memoryhub.errors import Conflict
-from tests.chat.runs.test_doors import signed_in
+from tests.chat.runs.test_views import signed_in
 from tests.conftest import Cast
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 from tests.races import Pause, Work, meanwhile

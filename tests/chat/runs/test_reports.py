@@ -15,7 +15,7 @@ from chat.runs.services import rerun, start_run
 from chat.runs.workspace_tools import caller_of
 from memories.models import Memory
 from memories.writing.extracting import extract, queue_extraction
-from tests.chat.runs.test_doors import signed_in
+from tests.chat.runs.test_views import signed_in
 from tests.chat.turns.test_auto_saved import found
 from tests.conftest import Cast
 from tests.factories import make_chat, make_message, make_webhook

@@ -13,7 +13,7 @@ from django.utils import timezone
 from chat.chats.personal_memories import use_personal
 from chat.models import Chat, Message, PersonalUse
 from chat.prompting.context import profile_block
-from chat.prompting.injecting import PROFILE_TOKENS
+from chat.prompting.recalled import PROFILE_TOKENS
 from chat.prompting.text import tokens
 from chat.turns import runner
 from chat.turns.services import begin_turn

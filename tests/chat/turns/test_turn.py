@@ -205,7 +205,7 @@ def test_recall_that_fails_costs_no_turn(
     def fail(*args: object, **kwargs: object) -> None:
         raise RuntimeError("recall is broken")
 
-    monkeypatch.setattr("chat.prompting.injecting.recall", fail)
+    monkeypatch.setattr("chat.prompting.recalled.recall", fail)
     scripted_model.script(Answer("Still here."))
     answer = ask(chat, "Hello?")
     assert answer.content == "Still here."

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from chat.prompting.context import recalled_block
-from chat.prompting.injecting import Found, find_for_prompt
+from chat.prompting.recalled import Found, find_for_prompt
 from memories.models import Memory
 from memories.recalling.recall import recall
 from memories.recalling.receipts import NO_LONGER_HOLDS, REPLACED

@@ -1,6 +1,6 @@
 """A worker of runs as a process of its own, as the queue's are, that takes a dead one for dead sooner than they do.
 
-``python -m tests.chat.runs.lane STEPS_AT_ONCE``
+``python -m tests.chat.runs.work_loop STEPS_AT_ONCE``
 """
 
 from __future__ import annotations
