@@ -14,9 +14,8 @@ from memories.recalling import overview
 from memories.recalling.profile import profile_of
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.ranking import injection_threshold
-from memories.recalling.recall import Recall, recall
+from memories.recalling.recall import Recall, recall, with_newer
 from memories.recalling.receipts import split_recall
-from memories.recalling.replaced import with_newer
 from memories.usage import count_live
 from workspaces.models import Agent, User, Workspace
 from workspaces.policy import Reach

@@ -73,7 +73,7 @@ def said_otherwise(memories: Iterable[Memory]) -> set[str]:
 def given_sources(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
     """The chats of the sources that callers gave, by the source's id, as far as the person may open them.
 
-    The memories are those of ``memories.pages.panel_page.for_cards``.
+    The memories are those of ``memories.views.panel_context.for_cards``.
     """
     ids = {source.source_id for memory in memories for source in memory.origins}
     if not ids:

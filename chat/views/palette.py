@@ -22,8 +22,8 @@ from chat.chats.chat_list import chat_list_page, mark_of
 from chat.models import Chat, ChatMark
 from chat.views.chats import chat_on_screen, has_panel
 from memories.models import Memory
-from memories.pages.node_views import has_nodes
-from memories.pages.panel_page import PanelFilters, search_panel
+from memories.views.nodes import has_nodes
+from memories.views.panel_context import PanelFilters, search_panel
 from memoryhub.errors import NotFound
 from workspaces.access import get_workspace, workspaces_of
 from workspaces.actions.connections import may_connect

@@ -79,7 +79,7 @@ class TidyPairs(KeyedView):
         delete the memory that goes, or keep both.
         """
         workspace = get_workspace(self.person, workspace_id)
-        found = pairs_in(workspace, self.person)
+        found = pairs_in(workspace, self.person, timezone.now())
         ids = [
             memory.pk
             for pair in [*found.duplicates, *found.contradictions]

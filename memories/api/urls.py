@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 import workspaces.api.converters  # noqa: F401  registers the path converters
-from memories.api import clearings, copies, forgetting, proposals, recall_test, tidy, views
+from memories.api import clearings, forgetting, proposals, recall_test, tidy, views
 
 MEMORIES = "workspaces/<ws_id:workspace_id>/memories"
 MEMORY = f"{MEMORIES}/<mem_id:memory_id>"
@@ -30,9 +30,9 @@ urlpatterns = [
     path(CLEARINGS, clearings.ClearingList.as_view(), name="clearings"),
     path(f"{CLEARINGS}/<clr_id:clearing_id>", clearings.ClearingDetail.as_view(), name="clearing"),
     path(f"{CLEARINGS}/<clr_id:clearing_id>/undo", clearings.ClearingUndo.as_view(), name="clearing_undo"),
-    path(COPIES, copies.CopyList.as_view(), name="copies"),
-    path(f"{COPIES}/<mem_id:memory_id>/forget", copies.CopyForget.as_view(), name="copies_forget"),
-    path(f"{COPIES}/<mem_id:memory_id>/keep", copies.CopyKeep.as_view(), name="copies_keep"),
+    path(COPIES, forgetting.CopyList.as_view(), name="copies"),
+    path(f"{COPIES}/<mem_id:memory_id>/forget", forgetting.CopyForget.as_view(), name="copies_forget"),
+    path(f"{COPIES}/<mem_id:memory_id>/keep", forgetting.CopyKeep.as_view(), name="copies_keep"),
     path(QUESTIONS, recall_test.QuestionList.as_view(), name="recall_questions"),
     path(f"{QUESTIONS}/run", recall_test.QuestionRun.as_view(), name="recall_questions_run"),
     path(f"{QUESTIONS}/<ask_id:ask_id>", recall_test.QuestionDetail.as_view(), name="recall_question"),

@@ -201,3 +201,26 @@ def expect(query: str, *, now: datetime) -> None:
 
 def _clean_query(query: str) -> str:
     return query.replace("\x00", " ").strip()[:QUERY_LENGTH]
+
+
+def with_newer(found: Recall) -> Recall:
+    """What was found, each older statement behind the newer one that is linked to it, which ranks as high as it does.
+
+    It lies in the same place, so whoever may see the one may see the other. One query where there is a link, else none.
+    """
+    keys = {item.memory.newer: item.memory.pk for item in found.items if item.memory.newer}  # type: ignore[attr-defined]
+    if not keys or found.search is None:
+        return found
+    newer = {keys[each.memory.pk]: each.memory for each in found.search.load([(pk, {}) for pk in keys])}
+    there = {item.memory.pk: item for item in found.items}
+    items: dict[int, Recalled] = {}
+    for item in found.items:
+        memory = newer.get(item.memory.pk)
+        if memory is not None and memory.pk not in items and memory.place == item.memory.place:
+            own = there.get(memory.pk, replace(item, memory=memory))
+            known = [each for each in (own.relevance, item.relevance) if each is not None]
+            items[memory.pk] = replace(
+                own, score=max(own.score, item.score), relevance=max(known, default=None)
+            )
+        items.setdefault(item.memory.pk, item)
+    return replace(found, items=list(items.values()))

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
 
 import numpy as np
 from django.core.cache import caches
 from django.db.models import Q
-from django.utils import timezone
 
 from memories.judging.contradiction import about_the_same
 from memories.judging.duplicates import may_merge
@@ -55,15 +55,15 @@ class Pairs:
     partly: bool
 
 
-def pairs_in(workspace: Workspace, user: User) -> Pairs:
+def pairs_in(workspace: Workspace, user: User, now: datetime) -> Pairs:
     """Without those that somebody said may both stay. The comparing is kept for as long as nothing changes."""
     cache = caches["process"]
     key = f"tidying.{workspace.pk}.{user.pk}.{hash(state_of(workspace))}"
     same, differing, partly = cache.get(key) or ([], [], None)
     if partly is None:
-        same, differing, partly = _compared(workspace, user)
+        same, differing, partly = _compared(workspace, user, now)
         cache.set(key, (same, differing, partly), KEPT_SECONDS)
-    shown = {memory.pk: memory for memory in _loaded(workspace, user, [*same, *differing])}
+    shown = {memory.pk: memory for memory in _loaded(workspace, user, now, [*same, *differing])}
     kept = _kept(shown)
 
     def pairs(keys: list[tuple[int, int]]) -> list[Pair]:
@@ -81,9 +81,11 @@ def texts_of(memory: Memory, other: Memory | None) -> str:
     return f"{memory.content_hash} {other.content_hash}" if other else memory.content_hash
 
 
-def _compared(workspace: Workspace, user: User) -> tuple[list[tuple[int, int]], list[tuple[int, int]], bool]:
+def _compared(
+    workspace: Workspace, user: User, now: datetime
+) -> tuple[list[tuple[int, int]], list[tuple[int, int]], bool]:
     """The keys (older, newer) of duplicates and of contradictions, and whether there are more than were compared."""
-    holding = _holding(workspace, user)
+    holding = _holding(workspace, user, now)
     found = holding.order_by("-pk")
     rows = list(found.only("content", "content_hash", "workspace", "owner", "agent")[: COMPARED + 1])
     texts = {memory.pk: memory.content for memory in rows}
@@ -136,15 +138,15 @@ def _halves(raw: bytes | memoryview) -> Vectors:
     return np.frombuffer(bytes(raw), dtype=">f2", offset=4).astype(np.float32)
 
 
-def _holding(workspace: Workspace, user: User) -> MemoryQuerySet:
+def _holding(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
     """Return what may contradict anything: what is live and not over."""
-    return live_in(workspace, user).not_over(timezone.now())
+    return live_in(workspace, user, now).not_over(now)
 
 
-def _loaded(workspace: Workspace, user: User, keys: list[tuple[int, int]]) -> list[Memory]:
+def _loaded(workspace: Workspace, user: User, now: datetime, keys: list[tuple[int, int]]) -> list[Memory]:
     ids = {pk for pair in keys for pk in pair}
     return list(
-        _holding(workspace, user)
+        _holding(workspace, user, now)
         .filter(pk__in=ids)
         .select_related("author", "edited_by", "imported_by", "workspace", "agent")
     )

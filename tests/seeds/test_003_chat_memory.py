@@ -20,7 +20,7 @@ from tests.seeds.conftest import Hub
 from tests.seeds.shown_elsewhere import is_there, promises
 
 pytestmark = pytest.mark.django_db
-OF_TOOLS, OF_PAGES = "tests/chat/tools/test_tools.py::", "tests/memories/pages/test_pages.py::"
+OF_TOOLS, OF_PAGES = "tests/chat/tools/test_tools.py::", "tests/memories/views/test_pages.py::"
 OF_SAVED, OF_RECALL = "tests/chat/turns/test_auto_saved.py::", "tests/memories/recalling/test_recall.py::"
 OF_MEMORIES, OF_CHATS = (
     "tests/memories/api/test_api_memories.py::",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path, re_path
 
 import workspaces.api.converters  # noqa: F401  registers the path converters
-from memories.api.v1 import agents, assets, nodes, views
+from memories.api.v1 import assets, nodes, views
 from workspaces.api.authentication import KeyedView
 from workspaces.api.base import NoSuchRoute
 
@@ -17,8 +17,8 @@ urlpatterns = [
     path("memories", views.MemoryList.as_view(), name="memories"),
     path("memories/recall", views.Recall.as_view(), name="recall"),
     path(MEMORY, views.MemoryDetail.as_view(), name="memory"),
-    path("agents", agents.AgentList.as_view(), name="agents"),
-    path("agents/<agent_id:agent_id>", agents.AgentDetail.as_view(), name="agent"),
+    path("agents", views.AgentList.as_view(), name="agents"),
+    path("agents/<agent_id:agent_id>", views.AgentDetail.as_view(), name="agent"),
     path(f"{MEMORY}/assets", assets.AssetList.as_view(), name="assets"),
     path("assets/<asset_id:asset_id>", assets.AssetDetail.as_view(), name="asset"),
     path("memory-nodes", nodes.NodeList.as_view(), name="nodes"),

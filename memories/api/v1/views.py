@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import Q, prefetch_related_objects
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from rest_framework import status
+from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -37,11 +37,13 @@ from memories.writing.sources import from_source
 from memories.writing.versions import etag
 from memoryhub.errors import DomainError, NotFound
 from workspaces.access import default_workspace, get_workspace, named_workspace
+from workspaces.actions import agents
 from workspaces.actions.agents import choose_agent
 from workspaces.api.authentication import KeyedView
 from workspaces.api.base import ETAG, IF_MATCH
+from workspaces.api.fields import Moment
 from workspaces.api.idempotency import ONCE
-from workspaces.api.schema import documented_under, page_of
+from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.audit import note_bulk_read
 from workspaces.models import Role, Workspace
 
@@ -208,3 +210,41 @@ class Recall(OrganisationView):
         shown = OrganisationMemoryJson(memories, many=True).data
         scored = [{**json, "score": item.score} for json, item in zip(shown, found.items, strict=True)]
         return Response({"memories": scored})
+
+
+class OrganisationAgentJson(serializers.Serializer[Any]):
+    example = {"id": f"agent_{ID}", "name": "Proofreader", "instructions": "Correct spelling and grammar."}
+    id = serializers.CharField(source="public_id")
+    name = serializers.CharField(max_length=agents.NAME_LENGTH)
+    description = serializers.CharField(max_length=agents.DESCRIPTION_LENGTH)
+    instructions = serializers.CharField(max_length=agents.INSTRUCTIONS_LENGTH)
+    workspaceId = serializers.CharField(source="workspace.public_id")
+    archivedAt = Moment(source="archived_at", allow_null=True)
+    createdAt = Moment(source="created_at")
+    updatedAt = Moment(source="updated_at")
+
+
+class AgentList(OrganisationView):
+    @documented("v1_agents_list", page_of(OrganisationAgentJson))
+    def get(self, request: Request) -> Response:
+        """List the assistants.
+
+        Assistants of the workspace that are in use, oldest first.
+        """
+        workspace = self.workspace()
+        return self.page(
+            workspace.agents.in_use().select_related("workspace"),
+            OrganisationAgentJson,
+            list_name=f"organisation agents of {workspace.public_id}",
+        )
+
+
+class AgentDetail(OrganisationView):
+    @documented("v1_agents_get", OrganisationAgentJson)
+    def get(self, request: Request, agent_id: str) -> Response:
+        """Look at an assistant.
+
+        Archived assistants are found too.
+        """
+        agent = agents.get_agent(self.person, agent_id, workspace=self.workspace())
+        return Response(OrganisationAgentJson(agent).data)

@@ -15,7 +15,7 @@ from django.utils import timezone
 from memories.models import Memory, MemoryNode, NodeMemory, NodeRelation, Scope
 from memories.nodes import nodes
 from memories.nodes.suggestions import merge_topics, suggest_merges, suggest_topics
-from memories.pages.node_views import MEMORIES_SHOWN, NODES_SHOWN
+from memories.views.nodes import MEMORIES_SHOWN, NODES_SHOWN
 from memories.writing.gate import edit_memory
 from tests.api import type_password_again
 from tests.conftest import Cast

@@ -11,13 +11,13 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from memories.models import Memory
-from memories.pages.panel_page import PanelFilters, search_panel
 from memories.recalling import relevance
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.ranking import injection_threshold
 from memories.recalling.recall import Recall, recall
 from memories.recalling.receipts import BELOW_THRESHOLD, NO_LONGER_HOLDS, NOTHING_ASKED, split_recall
 from memories.recalling.workspace_search import search_workspace
+from memories.views.panel_context import PanelFilters, search_panel
 from memoryhub.llm.base import Embedder
 from tests.conftest import Cast
 from tests.factories import HERE, make_memory

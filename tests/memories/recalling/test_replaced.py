@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from memories.models import Memory
-from memories.recalling.recall import recall
-from memories.recalling.replaced import with_newer
+from memories.recalling.recall import recall, with_newer
 from tests.conftest import Cast
 from tests.factories import HERE, make_memory
 

@@ -55,7 +55,7 @@ def test_pairs_are_of_one_place_and_told_apart(cast: Cast) -> None:
         make_memory(text, cast.owner, cast.workspace)
     agent = make_agent(cast.owner, cast.workspace)
     make_memory("Olive plays the cello", cast.owner, cast.workspace, scope=Scope.AGENT, agent=agent)
-    found = pairs_in(cast.workspace, cast.viewer)
+    found = pairs_in(cast.workspace, cast.viewer, timezone.now())
     assert said(found.duplicates) == [
         ("The project deadline is March 15, 2026", "The project deadline is the 15th of March 2026")
     ]
@@ -70,8 +70,8 @@ def test_personal_pairs_are_their_persons_alone(cast: Cast) -> None:
     for _ in range(2):
         make_memory("I dream of a small boat", cast.owner, own, scope=Scope.USER)
     own.memberships.create(user=cast.editor, role="editor")
-    assert len(pairs_in(own, cast.owner).duplicates) == 1
-    assert pairs_in(own, cast.editor).duplicates == []
+    assert len(pairs_in(own, cast.owner, timezone.now()).duplicates) == 1
+    assert pairs_in(own, cast.editor, timezone.now()).duplicates == []
     page = client_of(cast.editor).get(f"/workspaces/{own.public_id}/tidy/").content.decode()
     assert "small boat" not in page
 
@@ -86,7 +86,9 @@ def test_one_click_keeps_one_with_the_words_of_the_other_and_undo_brings_it_back
     assert older.revisions.filter(action="also_said", before__content=newer.content).exists()
     assert not Memory.objects.live().filter(pk=newer.pk).exists()
     client_of(cast.editor).post(f"/workspaces/{cast.workspace.public_id}/memories/{newer.public_id}/restore/")
-    assert said(pairs_in(cast.workspace, cast.editor).duplicates) == [(older.content, newer.content)]
+    assert said(pairs_in(cast.workspace, cast.editor, timezone.now()).duplicates) == [
+        (older.content, newer.content)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +99,7 @@ def test_the_older_of_two_that_differ_is_kept_as_replaced(cast: Cast, who: str, 
     newer = make_memory("Our office is on the fifth floor", cast.owner, cast.workspace)
 
     def contradictions() -> list[tuple[str, str]]:
-        return said(pairs_in(cast.workspace, cast.owner).contradictions)
+        return said(pairs_in(cast.workspace, cast.owner, timezone.now()).contradictions)
 
     assert contradictions() == [(older.content, newer.content)]
     person = getattr(cast, who)
@@ -142,7 +144,7 @@ def test_both_stay_until_one_reads_otherwise_and_undo_links_them_again(cast: Cas
     assert newer.may_replace_id == older.pk, "the gate has linked them"
 
     def contradictions() -> list[tuple[str, str]]:
-        return said(pairs_in(cast.workspace, cast.editor).contradictions)
+        return said(pairs_in(cast.workspace, cast.editor, timezone.now()).contradictions)
 
     assert contradictions() == [(older.content, newer.content)]
     post(cast.editor, cast.workspace, "keep", memory=older.public_id, beside=newer.public_id)
@@ -163,7 +165,7 @@ def test_what_is_rather_the_same_than_not_is_for_a_person_to_decide(cast: Cast) 
     older = make_memory(LIKELY[0], cast.owner, cast.workspace)
     newer = save_memory(Draft(LIKELY[1], cast.workspace, cast.owner), by=cast.owner, now=NOW)
     assert newer.created and newer.memory.may_replace == older
-    found = pairs_in(cast.workspace, cast.editor)
+    found = pairs_in(cast.workspace, cast.editor, timezone.now())
     assert (said(found.duplicates), found.contradictions) == ([LIKELY], [])
 
 
@@ -175,11 +177,11 @@ def test_pairs_that_were_kept_make_room_for_what_is_less_near(
         make_memory(text, cast.owner, cast.workspace)
     twice = Draft("Olive plays the cello", cast.workspace, cast.owner)
     save_memory(twice, by=cast.owner, now=NOW, dedupe="create")
-    [pair] = pairs_in(cast.workspace, cast.editor).duplicates
+    [pair] = pairs_in(cast.workspace, cast.editor, timezone.now()).duplicates
     assert pair.newer.content == "Olive plays the cello"
     deciding.keep(pair.newer, beside=pair.older, by=cast.editor, now=NOW)
-    assert pairs_in(cast.workspace, cast.editor).duplicates == []
-    assert said(pairs_in(cast.workspace, cast.editor).duplicates) == [
+    assert pairs_in(cast.workspace, cast.editor, timezone.now()).duplicates == []
+    assert said(pairs_in(cast.workspace, cast.editor, timezone.now()).duplicates) == [
         ("The kiosk closes at six", "The kiosk closes at 6")
     ]
 

@@ -156,7 +156,7 @@ def of_memories(world: World) -> set[str]:
         assert without_vector(here, owner, now).filter(pk=memory.pk).exists()
         tasks.embed_memories(memory_ids=[memory.pk])
         assert memory.embeddings.exists()
-        pairs_in(here, owner)
+        pairs_in(here, owner, timezone.now())
         state_of(here)
         forget_memories(Memory.objects.filter(pk__in=[memory.pk, own.pk]), by=owner, now=now)
         delete_memory(make_memory("Olive likes tea", owner, here), by=owner, now=now)

@@ -11,9 +11,9 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from memories.models import Scope
-from memories.pages.memory_forms import MemoryForm
-from memories.pages.panel_page import is_shared
 from memories.recalling.profile import hidden_lines, hide_line, profile_of
+from memories.views.forms import MemoryForm
+from memories.views.panel_context import is_shared
 from memories.writing import gate
 from memoryhub.errors import Invalid
 from workspaces.access import get_workspace

@@ -16,7 +16,7 @@ from memories.models import Memory
 from memories.tidying import deciding
 from memories.tidying.lists import LISTS, SHOWN, without_vector
 from memories.tidying.pairs import pairs_in
-from memories.writing import gate, late_vectors
+from memories.writing import gate, late_vectors, review
 from workspaces.access import get_workspace
 from workspaces.models import Role, Workspace
 from workspaces.views import PageRequest
@@ -44,7 +44,7 @@ def _said(request: PageRequest, workspace: Workspace, text: str, undo_url: str =
 def page(request: PageRequest, ws_id: str) -> HttpResponse:
     """All lists with their numbers, one of them shown; with ``part=list`` without the page around it."""
     workspace, now = _workspace(request, ws_id, Role.VIEWER), timezone.now()
-    pairs = pairs_in(workspace, request.user)
+    pairs = pairs_in(workspace, request.user, now)
     lists = {name: rows(workspace, request.user, now) for name, rows in LISTS.items()}
     numbers = {"duplicates": len(pairs.duplicates), "contradictions": len(pairs.contradictions)}
     numbers |= {name: rows[: SHOWN + 1].count() for name, rows in lists.items()}
@@ -126,3 +126,38 @@ def index(request: PageRequest, ws_id: str) -> HttpResponse:
     workspace = _workspace(request, ws_id, Role.EDITOR)
     late_vectors.reembed(without_vector(workspace, request.user, timezone.now()), by=request.user)
     return _said(request, workspace, _("They are being indexed in the background."))
+
+
+@require_POST
+def approve(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
+    """With ``replacing`` the older memory that the proposal shows no longer holds."""
+    proposal, replacing = _proposal(request, ws_id, mem_id), request.POST.get("replacing") == "on"
+    saved = review.approve(proposal, by=request.user, now=timezone.now(), replacing=replacing)
+    outcome = "replaced" if replacing and saved.memory.replaced else "approved"
+    return _decided(request, saved.memory, "known" if saved.duplicate else outcome)
+
+
+@require_POST
+def reject(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
+    memory = review.reject(_proposal(request, ws_id, mem_id), by=request.user, now=timezone.now())
+    return _decided(request, memory, "rejected")
+
+
+@require_POST
+def reconsider(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
+    """The Undo of either decision."""
+    workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)
+    memory = get_memory(request.user, mem_id, workspace=workspace, need=Role.EDITOR, include_deleted=True)
+    return _decided(request, review.reconsider(memory, by=request.user, now=timezone.now()), "waiting")
+
+
+def _proposal(request: PageRequest, ws_id: str, mem_id: str) -> Memory:
+    workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)
+    return review.get_proposal(request.user, mem_id, workspace=workspace)
+
+
+def _decided(request: PageRequest, memory: Memory, outcome: str) -> HttpResponse:
+    context = {"workspace": memory.workspace, "memory": memory, "outcome": outcome}
+    response = render(request, "memories/decided_toast.html", context)
+    response["HX-Trigger"] = "memories:changed"
+    return response

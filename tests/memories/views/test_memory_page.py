@@ -12,10 +12,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from memories.models import Memory
-from memories.pages.memory_page_views import PAGE_SIZE
+from memories.views.memory_page import PAGE_SIZE
 from tests.conftest import Cast
 from tests.factories import make_agent, make_memory
-from tests.memories.pages.test_pages import signed_in
+from tests.memories.views.test_pages import signed_in
 from workspaces.models import User
 
 pytestmark = pytest.mark.django_db

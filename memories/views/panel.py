@@ -14,8 +14,10 @@ from memories.access import get_memory
 from memories.forgetting.forget import noted
 from memories.models import Memory
 from memories.models.memory import CATEGORIES, SOURCE_LABELS
-from memories.pages.memory_forms import AddForm, EditForm
-from memories.pages.panel_page import (
+from memories.recalling.receipts import mark_not_relevant, receipt_for
+from memories.usage import count_listed, usage
+from memories.views.forms import AddForm, EditForm
+from memories.views.panel_context import (
     PROPOSALS_SHOWN,
     PanelFilters,
     PanelPage,
@@ -27,8 +29,6 @@ from memories.pages.panel_page import (
     proposals,
     search_panel,
 )
-from memories.recalling.receipts import mark_not_relevant, receipt_for
-from memories.usage import count_listed, usage
 from memories.writing import changing, gate, review
 from memories.writing.versions import Stale
 from memoryhub.errors import Invalid, NotFound

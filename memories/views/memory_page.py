@@ -16,8 +16,8 @@ from django.views.decorators.http import require_GET, require_POST
 from memories.access import get_memory
 from memories.models import Memory
 from memories.models.memory import CATEGORIES, SOURCE_LABELS
-from memories.pages.memory_forms import AddForm
-from memories.pages.panel_page import PanelFilters, assistants, choices, is_shared, search_panel
+from memories.views.forms import AddForm
+from memories.views.panel_context import PanelFilters, assistants, choices, is_shared, search_panel
 from memories.writing import changing, gate
 from memories.writing.review import may_propose
 from memoryhub.errors import Conflict, Invalid, NotFound

@@ -28,7 +28,7 @@ from memories.models.node import (
 )
 from memories.nodes import nodes, suggestions
 from memories.nodes.nodes import fold, number_of, relations_among, with_counts
-from memories.pages.panel_page import PanelFilters, filtered
+from memories.views.panel_context import PanelFilters, filtered
 from workspaces.access import get_workspace
 from workspaces.models import Role, User, Workspace
 from workspaces.views import PageRequest
