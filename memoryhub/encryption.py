@@ -21,12 +21,12 @@ class Unsealable(Exception):
 
 
 def seal(text: str) -> str:
-    """The text encrypted: ASCII, about 4/3 of its bytes and 100 more, another one each time."""
+    """Encrypt a text. The result is ASCII, about 4/3 of its bytes and 100 more, different each time."""
     return _box().encrypt(text.encode()).decode("ascii")
 
 
 def unseal(sealed: str) -> str:
-    """The text that was sealed; Unsealable where no present key fits or somebody changed it."""
+    """Decrypt a text. Raises Unsealable if no present key fits or it was altered."""
     try:
         return _box().decrypt(sealed.encode()).decode()
     except InvalidToken:
@@ -34,7 +34,7 @@ def unseal(sealed: str) -> str:
 
 
 def reseal(sealed: str) -> str:
-    """The same secret under the first of the present keys; raises as ``unseal`` does."""
+    """Encrypt the secret again with the first of the present keys. Raises as ``unseal``."""
     return seal(unseal(sealed))
 
 
@@ -48,6 +48,6 @@ def _made_of(keys: tuple[str, ...]) -> MultiFernet:
 
 
 def _derived(key: str) -> bytes:
-    """32 bytes of the key's own for this purpose: knowing one use of the secret key tells nothing of another."""
+    """Derive 32 bytes from the key for this purpose alone, so that other uses of the key reveal nothing."""
     made = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"memoryhub.encryption").derive(key.encode())
     return base64.urlsafe_b64encode(made)

@@ -65,7 +65,7 @@ class Environment:
         return self._raw(name)
 
     def words(self, name: str, default: str = "") -> list[str]:
-        """A comma-separated list. Commas alone are a mistake: an empty list would be as good as none."""
+        """Read a comma-separated list. Commas alone are an error, as an empty list would be a surprise."""
         text = self.text(name, default)
         found = [word.strip() for word in text.split(",") if word.strip()]
         if text and not found:
@@ -137,7 +137,7 @@ class Environment:
         return found
 
     def url(self, name: str) -> str | None:
-        """An http(s) base URL without its trailing slash."""
+        """Read an http(s) base URL, without its trailing slash."""
         value = self._raw(name)
         if value is None:
             return None
@@ -148,7 +148,7 @@ class Environment:
 
 
 def value_or_file(source: Mapping[str, str], name: str) -> str | None:
-    """A variable's value, or what stands in the file that ``NAME_FILE`` names; None where neither says anything."""
+    """Return a variable's value, or the content of the file that ``NAME_FILE`` names; None without either."""
     value, path = source.get(name, "").strip(), source.get(f"{name}_FILE", "").strip()
     if not path:
         return value or None
@@ -162,7 +162,7 @@ def value_or_file(source: Mapping[str, str], name: str) -> str | None:
 
 
 def database_from_url(url: str, name: str = "DATABASE_URL") -> dict[str, Any]:
-    """Django's connection settings for ``postgres://user:password@host:port/name?option=value``.
+    """Return Django's settings for ``postgres://user:password@host:port/name?option=value``.
 
     A socket folder goes into ``?host=/path``. Of several hosts, ``@one:5432,two:5432``, the one that takes writes is
     found by each new connection. Anything but Postgres raises ImproperlyConfigured.

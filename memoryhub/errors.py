@@ -34,14 +34,14 @@ class DomainError(Exception):
 
     @property
     def for_all(self) -> str:
-        """The text that is stored where others read it too: ``message`` is for the caller alone."""
+        """Return the text to store where others read it: ``message`` is for the caller alone."""
         return self.message
 
     default_message: str | Promise = later("That did not work.")
     names_fields = True  # without a message of its own the error says what its fields say
 
     def body(self) -> dict[str, Any]:
-        """The API's error body: ``{error: {code, message, fields?}}``."""
+        """Return the API's error body: ``{error: {code, message, fields?}}``."""
         error: dict[str, Any] = {"code": self.code, "message": self.message}
         if self.fields:
             error["fields"] = self.fields

@@ -76,7 +76,7 @@ class Subscription:
         self.queue.put_nowait(event)
 
     async def get(self, patience: float | None = None) -> Event | None:
-        """The next event, or None after ``patience`` seconds without one."""
+        """Return the next event, or None after ``patience`` seconds."""
         try:
             return await asyncio.wait_for(self.queue.get(), patience)
         except TimeoutError:
@@ -172,7 +172,7 @@ async def subscription(*channels: str) -> AsyncGenerator[Subscription, None]:
 
 
 async def subscribe(*channels: str, heartbeat: float | None = None) -> AsyncGenerator[Event | None, None]:
-    """Events of these channels as they come; None whenever ``heartbeat`` seconds passed without one."""
+    """Yield the events of these channels, and None after each ``heartbeat`` seconds without one."""
     async with subscription(*channels) as opened:
         while True:
             yield await opened.get(heartbeat)

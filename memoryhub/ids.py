@@ -16,7 +16,7 @@ PATTERN = re.compile(r"[a-z]{2,5}_[A-Za-z0-9]{24}")
 
 
 def new_id(prefix: str) -> str:
-    """A fresh public id such as ``mem_4fK…`` (24 characters of 62: about 143 bits)."""
+    """Return a new public id such as ``mem_4fK…`` (24 characters of 62: about 143 bits)."""
     return prefix + "_" + "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
 
 

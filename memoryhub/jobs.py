@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def run_every(minutes: int, func: str, *, name: str, app: AppConfig) -> None:
-    """A job that comes by itself. Its schedule is a row of the queue: made (or mended) when a database is migrated."""
+    """Schedule a recurring job. Its row in the queue is created or corrected after each migration."""
 
     def schedule(sender: Any, **kwargs: Any) -> None:
         from django_q.models import Schedule

@@ -4,5 +4,7 @@ from __future__ import annotations
 
 
 def kept(*sentences: str) -> str:
-    """All of them. Each is marked by itself, as by gettext_noop: ``tests/messages.py`` finds them here."""
+    """Return the sentences joined, each marked for translation as by gettext_noop (``tests/messages.py`` collects
+    them).
+    """
     return " ".join(sentences)

@@ -55,7 +55,7 @@ def _sentence(english: str) -> str:
 
 
 def _with_its_numbers(english: str) -> str:
-    """A sentence that the last of its numbers, or several, were filled into."""
+    """Return the translation of a sentence, with its numbers filled in."""
     numbers = [*NUMBER.finditer(english)]
     for number in numbers:
         before, after = english[: number.start()], english[number.start() :]
@@ -77,7 +77,7 @@ def grouped(value: int | Decimal) -> str:
 
 
 def file_size(size: int) -> str:
-    """812 bytes, 1.5 MB, 50 MB. Django says 50.0 MB, and in Arabic counts few bytes wrongly."""
+    """Return a size such as 812 bytes, 1.5 MB or 50 MB. Django's has 50.0 MB, and wrong Arabic plurals."""
     if size < 1024:
         return avoid_wrapping(ngettext("%(count)s byte", "%(count)s bytes", size) % {"count": grouped(size)})
     return filesizeformat(size).replace(f"{formats.get_format('DECIMAL_SEPARATOR')}0\xa0", "\xa0")

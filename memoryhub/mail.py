@@ -54,7 +54,7 @@ def try_out(address: str) -> str:
 
 @contextmanager
 def failures_logged() -> Iterator[None]:
-    """Deliver a mail; a failure is logged and ends nothing."""
+    """Log a failed delivery within the block instead of raising it."""
     try:
         yield
     except Exception as error:  # a server may cause any error

@@ -40,7 +40,7 @@ class Chosen:
     trouble: ModelError | None = None  # why it must not be used here
 
     def ask(self) -> ChatModel:
-        """The model, to be called. Raises ModelNotLocal where the workspace's memories may not reach it."""
+        """Return the model for a call. Raises ModelNotLocal if the workspace's texts may not reach it."""
         if self.trouble is not None:
             raise self.trouble
         return self.model

@@ -23,7 +23,7 @@ from workspaces.webhooks import hooks, sending
 
 @job
 def sweep() -> str:
-    """Every hour: delete what was kept for a time only."""
+    """Delete rows that are kept for a limited time, hourly."""
     now = timezone.now()
     notes, sign_ins, events = idempotency.sweep(now=now), sessions.sweep(now=now), audit.prune(now=now)
     reembedding.fill_gaps()
@@ -86,7 +86,7 @@ def read_document(*, document_id: int) -> str:
 
 @job
 def sweep_readings() -> str:
-    """Every minute: take documents from readers that died."""
+    """Take over documents whose reader died, every minute."""
     return f"{reading_jobs.sweep(now=timezone.now())} documents queued again"
 
 

@@ -165,7 +165,7 @@ class Reader:
             raise BackupError(DAMAGED % name) from error
 
     def files(self) -> Iterator[str]:
-        """Names of the stored files, each below one of ``FOLDERS``; a name that leads elsewhere is refused."""
+        """Yield the names of stored files, each below one of ``FOLDERS``. A name outside is refused."""
         for name in self.manifest.members:
             folder, *rest = name.split("/")
             if folder in FOLDERS:

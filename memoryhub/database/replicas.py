@@ -73,7 +73,7 @@ class Server:
         return self.check()
 
     def set_aside(self) -> None:
-        """Skip it for a second: it is there, and of no use at the moment."""
+        """Skip the server for a second: it answers but is of no use now."""
         self._aside_until = time.monotonic() + AGAIN
 
     def is_aside(self) -> bool:
@@ -142,7 +142,7 @@ class State:
 
     @property
     def is_near(self) -> bool:
-        """Whether it follows, and not from too far behind."""
+        """Return whether it follows the primary closely enough."""
         return self.follows and self.lag <= settings.REPLICA_LAG
 
     @property
@@ -188,7 +188,7 @@ def what_ails(found: State | None) -> str:
 
 
 def may_stand_in(why: str) -> bool:
-    """Whether one with this trouble still answers who only reads, while the primary is away."""
+    """Return whether a replica with this fault may still answer reads while the primary is away."""
     return why not in {AWAY, ALONE}
 
 
@@ -262,7 +262,9 @@ def stands_in() -> bool:
 
 @contextmanager
 def on_primary() -> Iterator[None]:
-    """For the notes that go with reading, which nothing takes while a replica ``stands_in``."""
+    """Use the primary within the block, for writes that go with reading. While a replica stands in, nothing is
+    written.
+    """
     if here.usual is None or here.stands_in:
         yield
         return
@@ -276,7 +278,9 @@ def on_primary() -> Iterator[None]:
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """A request that only reads: ``read`` may ask replicas, and one answers it wholly while the primary is away."""
+    """Let a request that only reads use replicas: ``read`` may choose one, and one answers all of it while the primary
+    is away.
+    """
     here.only_reads = True
     try:
         alias = _first_that(lambda found: found.stands_in) if server().is_away() else None
@@ -303,7 +307,7 @@ def _first_that(fits: Callable[[State], bool]) -> str | None:
 
 
 def _in_turn() -> list[str]:
-    """The replicas that can be reached, another one first each time."""
+    """Return the replicas that can be reached, starting with another one each time."""
     there = [alias for alias in settings.REPLICAS if not server(alias).is_away()]
     first = next(_turns) % len(there) if there else 0
     return there[first:] + there[:first]

@@ -33,7 +33,7 @@ _LISTED = "SELECT obj_description(to_regclass('django_migrations'), 'pg_class')"
 
 
 def psycopg_settings() -> dict[str, Any]:
-    """Django's settings of the database in psycopg's words."""
+    """Return Django's settings of the database under psycopg's names."""
     return libpq_settings(settings.DATABASES["default"])
 
 
@@ -62,7 +62,9 @@ def newer_migrations(applied: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def is_from_before(applied: Iterable[tuple[str, str]]) -> bool:
-    """Whether these are migrations of before each app began again, which 0100_initial did (docs/decisions/0002)."""
+    """Return whether these migrations are older than 0100_initial, with which each app began again
+    (docs/decisions/0002).
+    """
     first: dict[str, str] = {}
     for app, name in _our_migrations():
         first[app] = min(name, first.get(app, name))
@@ -70,7 +72,7 @@ def is_from_before(applied: Iterable[tuple[str, str]]) -> bool:
 
 
 def note_what_older_may_run_with(**_signal: Any) -> None:
-    """Before and after a migration: leave a list of those with ``older_may_run = True`` in the database.
+    """Store the list of migrations with ``older_may_run = True`` in the database, before and after migrating.
 
     A migration that only adds what older code need not know says so of itself. Older code cannot read it, but the list:
     a rolling upgrade, and the way back, are open as long as all that it does not know is listed. Before, so that no
@@ -136,7 +138,7 @@ def close_connections() -> None:
 
 @contextmanager
 def running_database() -> Iterator[None]:
-    """For commands that work beside a running MemoryHub and without one.
+    """Run the block with a database, for commands that work beside a running MemoryHub and without one.
 
     Starts the embedded database, up to date, unless it runs already (or another is configured), and stops only what
     it started. Ends the process where that cannot be, or the database is another version's.

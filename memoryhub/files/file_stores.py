@@ -112,7 +112,7 @@ def client_config(*, own_address: bool, past_proxies: bool) -> Any:
 
 
 def _sync(path: Path) -> None:
-    """A new file's name is on the disk only once its folder is."""
+    """Sync a path to the disk. A new file's name is there only once its folder is synced."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -60,7 +60,9 @@ class StoredFiles:
         self.every[name] = self
 
     def store(self, content: Iterable[bytes], most: int) -> Stored:
-        """Reads ``content`` once. Raises TooLarge, Invalid where it is empty, Unavailable where it cannot be stored."""
+        """Store ``content``, reading it once. Raises TooLarge, Invalid if it is empty, Unavailable if it cannot be
+        stored.
+        """
         with tempfile.SpooledTemporaryFile(IN_MEMORY) as file:
             size, sha256, head = copied(content, file, most)
             file.seek(0)
@@ -156,7 +158,7 @@ class StoredFiles:
         return partial(place.delete, key)
 
     def are_of(self, workspace: models.Model) -> bool:
-        """Whether there are any of this workspace."""
+        """Return whether the workspace has any files."""
         return any(
             model._base_manager.filter(**{place: workspace}).exists()
             for model, place in self._told_by.items()
@@ -193,7 +195,7 @@ class StoredFiles:
 
 
 def key_of(file_name: str) -> str:
-    """Spread over 256 folders, so that none grows too long."""
+    """Return a file's key, spread over 256 folders."""
     return f"{file_name[:2]}/{file_name}"
 
 
@@ -207,7 +209,7 @@ def _names(places: Sequence[Storage]) -> Iterator[str]:
 
 
 def _listed(place: Storage, folder: str) -> tuple[list[str], list[str]]:
-    """Its folders and files; none where there is no such folder."""
+    """Return a folder's folders and files; none if it does not exist."""
     try:
         return place.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
@@ -231,7 +233,7 @@ def too_long(most: int) -> TooLarge:
 
 
 def copied(content: Iterable[bytes], file: IO[bytes], most: int) -> tuple[int, str, bytes]:
-    """Its size, SHA-256 and first bytes, once it is written. Raises TooLarge, or Invalid where it is empty."""
+    """Copy the content, and return its size, SHA-256 and first bytes. Raises TooLarge, or Invalid if it is empty."""
     size, digest, head = 0, hashlib.sha256(), b""
     for chunk in content:
         size += len(chunk)
@@ -267,7 +269,7 @@ def file_response(file: IO[Any], *, name: str, size: int, content_type: str) -> 
 
 
 async def _chunks(file: IO[Any]) -> AsyncIterator[bytes]:
-    """Asynchronous, since a server under ASGI would read a plain iterator to its end first."""
+    """Yield the file's chunks. Asynchronous, since under ASGI Django would read a plain iterator to its end first."""
     try:
         while chunk := await asyncio.to_thread(file.read, CHUNK):
             yield chunk

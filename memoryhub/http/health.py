@@ -100,7 +100,7 @@ def readiness() -> Readiness:
 
 
 def _say(found: Readiness) -> None:
-    """To the log, when it changes."""
+    """Log the state when it changes."""
     troubles = "; ".join(f"{name}: {part.why}" for name, part in found.parts.items() if not part.ok)
     level = logging.INFO if found.status == "ok" else logging.WARNING
     logger.log(level, "Readiness: %s%s", found.status, f" ({troubles})" if troubles else "")
@@ -138,7 +138,7 @@ def _no_database(why: str = "cannot be reached") -> dict[str, Part]:
 
 
 def _replicas() -> dict[str, Part]:
-    """Each by its number in MEMORYHUB_REPLICA_URLS; none without it."""
+    """Return the state of each replica by its number in MEMORYHUB_REPLICA_URLS."""
     troubles = {alias: what_ails(probe_state(alias)) for alias in settings.REPLICAS}
     return {alias: Part(not why, why) for alias, why in troubles.items()}
 
@@ -148,7 +148,7 @@ def _stands_in(parts: dict[str, Part]) -> bool:
 
 
 def _database() -> dict[str, Part]:
-    """By a connection of its own: a pool whose connections are all taken would keep the question waiting."""
+    """Check the database over a connection of its own: an exhausted pool would keep the check waiting."""
     options = {"connect_timeout": DATABASE_SECONDS, "options": f"-c statement_timeout={DATABASE_SECONDS}s"}
     try:
         with psycopg.connect(**{**psycopg_settings(), **options}) as connection:
@@ -180,7 +180,7 @@ def _migrated(connection: psycopg.Connection[Any]) -> Part:
 
 
 def _writes(connection: psycopg.Connection[Any]) -> Part:
-    """Whether a save would succeed. Some ten milliseconds."""
+    """Check that a save would succeed; some ten milliseconds."""
     try:
         with connection.transaction(force_rollback=True):
             connection.execute(WRITE)

@@ -44,7 +44,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def exposition() -> bytes:
-    """Everything, in Prometheus's text format."""
+    """Return all metrics in Prometheus's text format."""
     registry, folder = CollectorRegistry(), os.environ.get("PROMETHEUS_MULTIPROC_DIR")
     if folder and Path(folder).is_dir():
         multiprocess.MultiProcessCollector(registry, folder)

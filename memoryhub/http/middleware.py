@@ -197,7 +197,7 @@ def _as_domain_error(error: BaseException | None) -> DomainError | None:
 
 
 def answer_error(request: HttpRequest, error: DomainError) -> HttpResponse:
-    """The error as JSON, as a fragment or as a page."""
+    """Return the error as JSON, a fragment or a page."""
     if speaks_json(request.path):
         response: HttpResponse = JsonResponse(error.body(), status=error.status)
     elif getattr(request, "htmx", False):
@@ -283,7 +283,7 @@ def _was_cut() -> bool:
 
 
 def reads_only(request: HttpRequest) -> bool:
-    """By its method, or by its view, which says so: a recall is sent by POST."""
+    """Return whether a request only reads, by its method or by its view: recall is a POST."""
     if request.method in READING:
         return True
     try:
@@ -317,5 +317,5 @@ def _note(request: HttpRequest) -> None:
 
 
 def is_worth_another(request: HttpRequest) -> bool:
-    """Whether a replica would answer what failed: the primary is away."""
+    """Return whether a replica could answer a request that failed because the primary is away."""
     return bool(settings.REPLICAS) and reads_only(request) and server().check()

@@ -72,7 +72,7 @@ class AddressRefused(httpx2.ConnectError):
 
 
 def is_public(address: Address) -> bool:
-    """Reachable from everywhere alike, also by the IPv4 address that an IPv6 one may carry."""
+    """Return whether an address is globally reachable, also as the IPv4 address inside an IPv6 one."""
     if isinstance(address, ipaddress.IPv6Address):
         carried = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
         if carried is None and address in NAT64:
@@ -85,7 +85,7 @@ def is_public(address: Address) -> bool:
 
 
 def is_metadata(address: Address) -> bool:
-    """A cloud's metadata service, also by the IPv4 address that an IPv6 one may carry in any of the known ways."""
+    """Return whether an address is a cloud's metadata service, also as the IPv4 address inside an IPv6 one."""
     if isinstance(address, ipaddress.IPv4Address):
         return address in LINK_LOCAL or address in METADATA
     plain = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
@@ -98,7 +98,9 @@ def is_metadata(address: Address) -> bool:
 
 
 def _embedded(address: ipaddress.IPv6Address) -> list[Address]:
-    """The IPv4 addresses that it carries if its network translates them (RFC 6052): where in it, only that knows."""
+    """Return the IPv4 addresses that an IPv6 address may carry for translation (RFC 6052), at each possible
+    position.
+    """
     bits = int(address)
     without_u = bits >> 64 << 56 | bits & (1 << 56) - 1  # the eight bits in the middle hold none
     found = [without_u >> 120 - prefix - 32 for prefix in (32, 40, 48, 56, 64)]
@@ -112,7 +114,7 @@ def is_metadata_host(host: str) -> bool:
 
 
 def refuse_metadata(request: httpx2.Request) -> None:
-    """Before every request, a redirected one too. Raises AddressRefused."""
+    """Raise AddressRefused for a metadata service, before every request and redirect."""
     if is_metadata_host(request.url.host):
         raise AddressRefused("a cloud's metadata service", request=request)
 
@@ -130,7 +132,7 @@ def may_reach(address: Address, reach: AddressRange) -> bool:
 
 
 def literal(host: str) -> Address | None:
-    """The address that the text is, or None: a name. Also as 127.1 or 2130706433, which resolvers understand."""
+    """Return the address that a text is, also as 127.1 or 2130706433, which resolvers understand; None for a name."""
     host = _plain(host)
     with suppress(ValueError):
         return ipaddress.ip_address(host)
@@ -215,7 +217,7 @@ def _place(request: httpx2.Request) -> tuple[str, int]:
 
 
 def _attempts(request: httpx2.Request, found: Iterable[str], reach: AddressRange) -> list[httpx2.Request]:
-    """The request once for each address that it may go to; the name stays in Host and in TLS."""
+    """Return the request once for each permitted address. The name stays in Host and TLS."""
     attempts = []
     for text in dict.fromkeys(found):
         if may_reach(ipaddress.ip_address(text.split("%")[0]), reach):

@@ -234,7 +234,9 @@ def embed_question(embedder: Embedder, texts: Sequence[str]) -> Vectors:
 
 
 def normalised(rows: ArrayLike, *, count: int) -> Vectors:
-    """`rows` as float32 unit vectors; EmbedderBadReply unless they are `count` usable vectors of one size."""
+    """Return `rows` as float32 unit vectors. Raises EmbedderBadReply unless they are `count` usable vectors of one
+    size.
+    """
     try:
         vectors = np.asarray(rows, dtype=np.float64)
     except (ValueError, TypeError) as error:

@@ -60,7 +60,8 @@ class Encoder:
 
 
 def model_of(layers: Iterable[Layer], *, rounded: bool) -> bytes:
-    """Takes ``embedded`` (texts, tokens, 384) and ``mask`` (texts, tokens); gives states like the first.
+    """Return an ONNX model that takes ``embedded`` (texts, tokens, 384) and ``mask`` (texts, tokens) and returns hidden
+    states.
 
     ``rounded``: weights stay in eight bits, and states are rounded to as many before each product, which takes a third
     of the time and a quarter of the memory, and moves vectors by a few thousandths.
@@ -174,7 +175,7 @@ MOST_PIECES = 256  # of a batch, with what its shorter texts are filled up with
 
 
 def in_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """The places of texts of so many pieces, those of similar length together: filling up costs as much as text."""
+    """Yield batches of texts by position, each of texts with similar length: padding costs as much as text."""
     batch: list[int] = []
     for at in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and (len(batch) == MOST_TEXTS or lengths[at] * (len(batch) + 1) > MOST_PIECES):
@@ -186,7 +187,7 @@ def in_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 
 def open_session(model: bytes, threads: int) -> InferenceSession:
-    """Raises EmbedderNotInstalled, where there is no memory for it, too."""
+    """Open an inference session. Raises EmbedderNotInstalled, also without enough memory."""
     import onnxruntime  # heavy; a process that never embeds must not pay for it
 
     options = onnxruntime.SessionOptions()

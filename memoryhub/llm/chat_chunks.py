@@ -47,7 +47,7 @@ async def chunks_of(response: httpx2.Response) -> AsyncIterator[Chunk]:
 
 
 async def _events(response: httpx2.Response) -> AsyncIterator[str]:
-    """The data of each event; JSON that is sent as it is counts as an event's data."""
+    """Yield the data of each event. Bare JSON counts as an event's data."""
     data: list[str] = []
     async for line in _lines(response):
         name, _, value = line.partition(":")
@@ -62,13 +62,13 @@ async def _events(response: httpx2.Response) -> AsyncIterator[str]:
 
 
 def checked(reply: object, response: httpx2.Response | None = None) -> Chunk:
-    """A whole reply in the form of `normal_chunk`. Raises openai.APIError where it is an error with status 200."""
+    """Return a whole reply in the form of `normal_chunk`. Raises openai.APIError for an error with status 200."""
     _raise_error(reply, response)
     return normal_chunk(reply) if isinstance(reply, dict) else {}
 
 
 def normal_chunk(reply: Chunk) -> Chunk:
-    """A reply whose `choices` are a list, and whose texts are strings where they came in parts."""
+    """Return a reply whose `choices` are a list, with texts as strings where they came in parts."""
     choices = reply.get("choices")
     if choices is None and "choices" in reply:
         choices = []
@@ -88,7 +88,7 @@ def _normal_choice(choice: Chunk) -> Chunk:
 
 
 def _text_of(parts: list[Any]) -> str:
-    """The text of content that came in parts."""
+    """Return the text of content that came in parts."""
     texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
     return "".join(text for text in texts if isinstance(text, str))
 
@@ -141,7 +141,7 @@ async def _lines(response: httpx2.Response) -> AsyncIterator[str]:
 
 
 def _parsed(text: str, response: httpx2.Response) -> Chunk | None:
-    """The chunk of one event; None where the event carries none."""
+    """Return the chunk of an event; None if it carries none."""
     text = text.strip()
     if not text or text == "[DONE]":
         return None
@@ -191,7 +191,7 @@ def _raise_error(reply: object, response: httpx2.Response | None) -> None:
 
 
 def _api_error(error: object, response: httpx2.Response | None) -> openai.APIError:
-    """The failure as the library's own error; one that names a status has it."""
+    """Return the failure as the library's error, with the status that it names."""
     message = error.get("message") if isinstance(error, Mapping) else error
     request = response.request if response is not None else httpx2.Request("POST", "http://model/")
     failure = openai.APIError(message if isinstance(message, str) else _said(error), request, body=error)

@@ -81,7 +81,7 @@ class Pieces:
         return before
 
     def _found(self, text: str) -> tuple[list[int], list[int], list[int], list[float]]:
-        """Every stretch of the text that is a piece, by where it begins."""
+        """Return every stretch of the text that is a piece, by its start."""
         prefix, inverse = _prefixes(text)
         starts = np.arange(len(text))[:, None]
         ends = starts + np.arange(1, LONGEST + 1)

@@ -75,7 +75,7 @@ class Parts:
         return Parts(*(getattr(self, each) + getattr(other, each) for each in names_of(Parts)))
 
     def of(self, tokens_in: int) -> Parts:
-        """The same shares of what the provider counted."""
+        """Scale the shares to the provider's count."""
         if not self.whole:
             return Parts(whole=tokens_in)
         share = tokens_in / self.whole

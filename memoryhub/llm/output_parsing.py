@@ -159,7 +159,7 @@ def call_in(text: str, names: Collection[str]) -> ToolCall | None:
 
 
 def _may_name(text: str) -> bool:
-    """Whether JSON begins as a call does: with the name or the arguments of one."""
+    """Return whether JSON begins like a call: with its name or arguments."""
     inner = re.sub(r"[\s{\[]", "", text[:200])
     keys = (f'"{key}"' for key in (*_NAMES, *_ARGUMENTS, "type", "id"))
     return any(key.startswith(inner) or inner.startswith(key) for key in keys)
@@ -262,7 +262,7 @@ def repaired_object(
 
 
 def whole_entries(text: str, start: int) -> tuple[list[Any], int | None]:
-    """The objects or strings of the list that begins here which have an end, and where the list ends, if it does."""
+    """Return the complete objects or strings of the list that begins here, and the list's end if it has one."""
     entries: list[Any] = []
     waiting: str | None = None  # a string is whole once something follows it
     position = start + 1

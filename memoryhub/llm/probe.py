@@ -119,7 +119,7 @@ class Trial:
 
     @property
     def answers(self) -> bool:
-        """Whether a chat can be held with it; tools and JSON are beyond that."""
+        """Return whether the model can chat, apart from tools and JSON."""
         return self.outcomes["streams"] == "works"
 
     def fails(self, step: str, error: ModelError) -> None:

@@ -156,7 +156,7 @@ def reset() -> None:
 
 
 def _forget_after_fork() -> None:
-    """A forked worker makes its own: the parent's sockets and the embedder's threads are not the child's.
+    """Reset the models in a forked worker: the parent's sockets and embedder threads do not exist there.
 
     The parent's objects are kept, unused: destroying an inference session here would wait for threads that
     exist in the parent only.

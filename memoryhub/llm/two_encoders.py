@@ -44,7 +44,7 @@ class TwoEncoders:
         return self._asked.embed(texts)
 
     def embed_question(self, texts: Sequence[str]) -> Vectors:
-        """The first as asked. The others are its gists: they say the same to e5, so MiniLM alone reads them."""
+        """Embed the question by both encoders. Its gists mean the same to e5, so only MiniLM embeds them."""
         self._begin_english(texts)
         whole = self._asked.embed(texts[:1])
         if len(texts) < 2 or not _is_latin(texts[0]):

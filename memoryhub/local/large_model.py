@@ -104,12 +104,12 @@ class Status:
 
     @property
     def is_moving(self) -> bool:
-        """Whether it changes by itself within seconds."""
+        """Return whether the status changes by itself within seconds."""
         return self.state in {State.WAITING, State.FETCHING, State.CHECKING, State.STARTING}
 
     @property
     def is_news(self) -> bool:
-        """Whether it belongs on the first screen, not only on the Models page."""
+        """Return whether the status belongs on the first screen, not only on the Models page."""
         return self.is_moving or self.state in {State.PAUSED, State.FAILED}
 
     @property

@@ -132,13 +132,13 @@ class EmbeddedPostgres:
 
     @contextlib.contextmanager
     def exclusively(self) -> Iterator[None]:
-        """Among those who make the cluster."""
+        """Lock against other processes that make the cluster."""
         with (self.data_dir / "run" / "initialise.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     def version(self) -> str:
-        """The major version that made the cluster."""
+        """Return the major version that made the cluster."""
         try:
             return (self.cluster / "PG_VERSION").read_text(encoding="ascii").strip()
         except FileNotFoundError as error:
@@ -187,7 +187,7 @@ class EmbeddedPostgres:
     # Running it
 
     def command(self) -> list[str]:
-        """The command line of the server, for the process that calls this: it dies with that process."""
+        """Return the server's command line. The server ends with the process that calls this."""
         settings = server_settings(self.durable) | {"unix_socket_directories": str(self.socket_folder)}
         return self._launch(
             "postgres",
@@ -203,7 +203,9 @@ class EmbeddedPostgres:
         end_leftovers(self.cluster, locks)
 
     def is_ready(self) -> bool:
-        """Whether the server takes connections now. Asks only when its pid file says so: refusals fill its log."""
+        """Return whether the server accepts connections. Connects only if its pid file says so, since refusals fill its
+        log.
+        """
         try:
             noted = (self.cluster / "postmaster.pid").read_text(encoding="utf-8").splitlines()
         except OSError:
@@ -217,7 +219,7 @@ class EmbeddedPostgres:
             return False
 
     def maintenance_settings(self) -> Mapping[str, str | int | bool]:
-        """psycopg's, of the database that is always there."""
+        """Return psycopg's settings of the maintenance database, which always exists."""
         reached = {"host": str(self.socket_folder), "port": PORT, "user": USER, "dbname": "postgres"}
         return reached | {"autocommit": True, "connect_timeout": 5}
 

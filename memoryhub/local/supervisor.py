@@ -350,7 +350,7 @@ class Child:
         return process.wait()
 
     def forget(self) -> None:
-        """The process has ended: nothing of it is held any more."""
+        """Release everything held of a process that has ended."""
         self.process = None
         self.ready = False
         if self._pump is not None:

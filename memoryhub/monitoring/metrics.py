@@ -104,7 +104,7 @@ class CounterFile(MmapedDict):
 
 
 def _write_all(file: int, data: bytes | bytearray, start: int) -> None:
-    """Raises OSError, also where only a part finds room."""
+    """Write all bytes. Raises OSError, also if only a part fits on the disk."""
     while data:
         written = os.pwrite(file, data, start)
         data, start = data[written:], start + written

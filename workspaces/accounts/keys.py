@@ -87,7 +87,7 @@ def make_key(
 
 
 def check_scope(scope: str, workspace: Workspace) -> None:
-    """``workspace`` with the person's role in it. Raises Invalid for more than that allows."""
+    """Raise Invalid if the scope allows more than the person's role in ``workspace``."""
     if scope not in KeyScope.values:
         raise Invalid(fields={"scope": _("Must be one of %s.") % ", ".join(KeyScope.values)})
     if scope == KeyScope.WRITE and not Role(workspace.role).allows(Role.EDITOR):

@@ -157,7 +157,7 @@ def proven_first(view: Callable[..., HttpResponse]) -> Callable[..., HttpRespons
 
 
 def require_fresh_password(request: HttpRequest) -> None:
-    """The same for REST, which cannot redirect: raise Forbidden with the code ``reauthenticate``."""
+    """Raise Forbidden with the code ``reauthenticate``. For REST, which cannot redirect."""
     if not typed_password_lately(request):
         raise Forbidden(
             _(

@@ -371,7 +371,7 @@ def bring_back(document: Document, number: int, *, by: User, now: datetime) -> B
 
 
 def _name(of: Document | DocumentVersion) -> str:
-    """By which it is known again as what it is."""
+    """Return a file name by which the version's type is detected again."""
     return f"text{ENDINGS.get(of.media_type, '')}"
 
 

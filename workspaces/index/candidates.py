@@ -119,7 +119,7 @@ class SearchArea:
 
     @property
     def workspaces(self) -> list[int]:
-        """In which the rows of these places lie."""
+        """Return the workspaces that hold the rows of these scopes."""
         home = [] if self.home is None else [self.home]
         if self.personal_alone:
             return home

@@ -74,7 +74,7 @@ def _new_form(request: PageRequest, *, sent: bool = True) -> NewConnectionForm:
 
 
 def _leave(request: PageRequest, away: HttpResponse) -> HttpResponse:
-    """To another page, of which htmx would otherwise show what it asked for of this one."""
+    """Redirect to another page, which htmx loads as a whole."""
     return HttpResponse(headers={"HX-Redirect": away["Location"]}) if request.htmx else away
 
 

@@ -1,4 +1,4 @@
-"""Signing in by OAuth: for programs, and the page of consent."""
+"""URLs of OAuth: metadata, registration, authorization and tokens."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""URLs of SCIM, below ``/scim/v2/``."""
+
 from __future__ import annotations
 
 from django.urls import path

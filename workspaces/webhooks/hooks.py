@@ -274,8 +274,8 @@ def queue_sending() -> None:
 
 
 def queue_one() -> None:
-    """Unless a job is queued or runs, which looks again before it ends (``release``): however slow receivers are, they
-    hold one worker. A mark that a killed process left ends by itself.
+    """Queue the sending job unless one is queued or running: it looks again before it ends (``release``), so slow
+    receivers hold one worker at most. The mark of a killed process expires.
     """
     if cache.add(_ONE_JOB, True, settings.JOB_TIMEOUT):
         async_task("workspaces.tasks.tell_webhooks", task_name="tell webhooks")
