@@ -137,8 +137,10 @@ def _found(
 def _overview(
     search: RankedSearch, scored: list[Scored], judged: Mapping[int, Relevance], part: slice
 ) -> Recall | None:
-    """The overview that the query asks for, or None; one of a topic that nothing bears on is none."""
+    """The overview that the query asks for, or None; one of the past, or of a topic that nothing bears on, is none."""
     if search.asked is None or search.as_of is not None or len(search.query) > overview.LONGEST_MESSAGE:
+        return None
+    if relevance.asks_past(relevance.read_message(search.query, search.asked)):
         return None
     in_doubt = any(each.value >= relevance.STRONG or each.asks == "silent" for each in judged.values())
     kind = overview_kind.kind_of(search.asked[MULTILINGUAL], in_doubt=in_doubt)
