@@ -21,7 +21,9 @@ _LIVE_CHAT = Ready(lambda **asked: _chats(**asked).live(), user=int, public_id=s
 
 
 def get_chat(user: User, public_id: str, *, need: Role = Role.VIEWER, include_deleted: bool = False) -> Chat:
-    """The chat with the person's ``role`` in its workspace. NotFound when not visible, Forbidden below ``need``."""
+    """Return the chat with the person's ``role`` in its workspace. NotFound when not visible, Forbidden below
+    ``need``.
+    """
     chat = (_CHAT if include_deleted else _LIVE_CHAT).first(user=user.pk, public_id=public_id)
     if chat is None:
         raise NotFound(_("This chat does not exist, or you do not have access to it."))
@@ -32,7 +34,7 @@ def get_chat(user: User, public_id: str, *, need: Role = Role.VIEWER, include_de
 def get_message(
     user: User, chat_id: str, public_id: str, *, need: Role = Role.VIEWER
 ) -> tuple[Chat, Message]:
-    """A message that this person may read. NotFound, or Forbidden below ``need``."""
+    """Return a message that this person may read. NotFound, or Forbidden below ``need``."""
     chat = get_chat(user, chat_id, need=need)
     readable = chat.messages.readable_by(user).select_related("author", "imported_by", "reply_to")
     message = readable.filter(public_id=public_id).first()

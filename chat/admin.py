@@ -108,7 +108,7 @@ class ChatAdmin(ReadOnlyAdmin):
         return format_html('<a href="{}?chat={}">Messages of this chat</a>', url, chat.pk)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """The permission counts for the soft action only; the page that deletes for good is not there."""
+        """Return the permission for the soft action only; the admin has no page that deletes for good."""
         return obj is None and request.user.has_perm("chat.delete_chat")
 
     @action(
@@ -152,7 +152,7 @@ class MessageAdmin(ReadOnlyAdmin):
     actions = None
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Without private chats, but for a single one or one message of it, by who may: each such look is noted."""
+        """Exclude private chats, except a single one for administrators who may read it: each such view is audited."""
         rows = super().get_queryset(request)
         match = request.resolver_match
         one_chat = "chat" in request.GET or bool(match and match.url_name != "chat_message_changelist")
@@ -286,7 +286,7 @@ class AnswerRatingAdmin(ReadOnlyAdmin):
     readonly_fields = ("why", "comment_if_allowed", "answer")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Each knows whether who looks may read its words."""
+        """Annotate each rating with whether the administrator may read its comment."""
         rows = super().get_queryset(request)
         hidden = Q(message__chat__is_private=True) | Q(message__chat__is_temporary=True)
         if not request.user.has_perm("chat.view_message"):

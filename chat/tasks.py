@@ -65,9 +65,9 @@ def render_answers(*, message_ids: list[int]) -> str:
 
 @job
 def sweep() -> str:
-    """Every minute: close answers whose process is gone, drop temporary chats a day after their last message, take up
-    imports and runs that no job is at, let go of programs' turns that were mined, drop links that open nothing any
-    more, and purge what was deleted long ago.
+    """Run every minute: close answers whose process is gone, drop temporary chats a day after their last message, take
+    up imports and runs without a job, delete programs' turns after extraction, delete expired links, and purge what
+    was deleted long ago.
     """
     now = timezone.now()
     streaming = Message.objects.filter(status=MessageStatus.STREAMING)

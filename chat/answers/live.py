@@ -58,7 +58,7 @@ class LiveAnswer:
         self.wake()
 
     def retract(self, length: int) -> None:
-        """The last characters were no part of the answer."""
+        """Remove the last characters, which were no part of the answer."""
         with self._lock:
             self._text = self._text[: len(self._text) - length]
             self.retracted += 1
@@ -92,7 +92,7 @@ class LiveAnswer:
 
     @contextmanager
     def reader(self) -> Iterator[asyncio.Event]:
-        """An event of the caller's loop, set whenever there is more; the reader clears it."""
+        """Yield an event of the caller's loop, set whenever there is more; the reader clears it."""
         mine = (asyncio.get_running_loop(), asyncio.Event())
         with self._lock:
             self._readers.add(mine)
@@ -107,7 +107,7 @@ _answers: dict[str, LiveAnswer] = {}
 
 
 def live_answer(public_id: str) -> LiveAnswer | None:
-    """The answer this process is writing, or None: then the database has what there is."""
+    """Return the answer this process is writing, or None: then the database has what there is."""
     return _answers.get(public_id)
 
 
@@ -138,7 +138,7 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
 
 
 async def in_tool_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """The same among threads of their own, for what may take long."""
+    """Run the function like ``in_thread``, in separate threads for slow work."""
     return await _run_in(_tool_threads, function, *args, **kwargs)
 
 

@@ -55,7 +55,7 @@ class ShownStep:
 
     @property
     def has_more(self) -> bool:
-        """A plan or a thought to read, or memories that were compared."""
+        """Return whether there is a plan or a thought to read, or memories that were compared."""
         return bool(self.memories) and self.step.status == "done" if self.is_check else bool(self.step.text)
 
     @property
@@ -207,7 +207,8 @@ def event_of(step: Step) -> dict[str, Any]:
 
 
 def steps_of(messages: Iterable[Message], user: User) -> dict[int, list[tuple[Step, tuple[Memory, ...]]]]:
-    """The steps of these answers, each with those of its memories that this person may see and that are not forgotten.
+    """Return the steps of these answers, each with those of its memories that this person may see and that are not
+    forgotten.
 
     Costs two queries, one more where files were waited for, and none where nothing was thought through.
     """
@@ -220,7 +221,7 @@ def steps_of(messages: Iterable[Message], user: User) -> dict[int, list[tuple[St
 
 
 def _readable_by_all(step: Step) -> DocumentQuerySet:
-    """The documents that every reader of the step's chat may know of: of a private chat that is its creator."""
+    """Return the documents that every reader of the step's chat may know of: of a private chat that is its creator."""
     chats = Message.objects.filter(pk=step.message_id, chat__is_private=True)
     return Document.objects.live().filter(Q(owner=None) | Q(owner__in=chats.values("chat__created_by")))
 
@@ -238,7 +239,7 @@ logger = logging.getLogger(__name__)
 
 
 def begin_step(live: LiveAnswer, kind: str, **given: Any) -> Step:
-    """A step that runs from now on. Blocks."""
+    """Store a step that runs from now on. Blocks."""
     step = Step(message_id=live.pk, kind=kind, **given)
     _store(live, step)
     return step
@@ -267,7 +268,7 @@ def _store(live: LiveAnswer, step: Step) -> None:
 
 
 def close_unfinished(answer: Message) -> None:
-    """The answer is over: a step that still runs was stopped with it."""
+    """Mark a step that still runs as stopped, when its answer ends."""
     running = Step.objects.filter(message=answer, outcome="")
     running.update(outcome=StepOutcome.STOPPED, finished_at=timezone.now())
 
@@ -291,7 +292,7 @@ class Thinking:
             self._text += thought
 
     async def close(self) -> None:
-        """The answer begins, or something is called. Twice does nothing more."""
+        """End the thought, as the answer or a call begins. A second call changes nothing."""
         step, self._step = self._step, None
         if step is not None:
             step.text, self._text = self._text.strip()[:MOST_THOUGHT], ""

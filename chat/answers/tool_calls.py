@@ -103,7 +103,7 @@ def _of_artifact(call: ToolCall) -> str:
 
 
 def is_reading(call: ToolCall) -> bool:
-    """A document or artifact was read, not searched for."""
+    """Return whether a document or artifact was read, not searched for."""
     return call.name == SEARCH and _asked(call).startswith(("doc_", "art_"))
 
 
@@ -163,8 +163,8 @@ def artifacts_of(calls: Iterable[ToolCall], user: User) -> dict[str, Artifact]:
 
 
 def calls_of(message_pks: Iterable[int], user: User) -> dict[int, list[tuple[ToolCall, tuple[Memory, ...]]]]:
-    """The calls of these answers, each with those of its memories that this person may see and that are not forgotten.
-    Costs two queries.
+    """Return the calls of these answers, each with those of its memories that this person may see and that are not
+    forgotten. Costs two queries.
     """
     found = list(ToolCall.objects.filter(message_id__in=list(message_pks)).defer("output"))
     return with_memories(found, user)

@@ -76,7 +76,7 @@ def _turn_of(user: User, chat: Chat, answer_id: str, *, wait: bool) -> Turn:
 def turn_response(
     message: Message, answer: Message, user: User, *, place: Place | None
 ) -> Response | StreamingHttpResponse:
-    """The turn as events where there is a ``place`` for them, or 201 with all of it when it is done.
+    """Return the turn as events where there is a ``place`` for them, or 201 with all of it when it is done.
 
     It goes on if the client goes away.
     """
@@ -92,7 +92,7 @@ def turn_response(
 
 
 def load(answer: Message) -> Message:
-    """An answer as it is stored now. NotFound when its workspace was deleted while it was written."""
+    """Return an answer as it is stored now. NotFound when its workspace was deleted while it was written."""
     stored = (
         Message.objects.select_related("author", "imported_by", "reply_to", "chat")
         .filter(pk=answer.pk)

@@ -30,7 +30,7 @@ class Block:
 
 
 def blocks_of(text: str, budget: Budget) -> list[Block]:
-    """In the order in which they stand, as a page shows them. Raises TooHeavy."""
+    """Return the blocks in order, as a page shows them. Raises TooHeavy."""
     lines, found, heading = text.split("\n"), list[Block](), ""
     tokens = parsed(text, budget)
     for token, following in zip(tokens, [*tokens[1:], None], strict=True):
@@ -56,10 +56,10 @@ def _code(content: str, language: str, heading: str) -> Block:
 def save_answer(
     answer: Message, *, block: int | None = None, by: User, now: datetime, confirmed: bool = False
 ) -> Artifact:
-    """The whole answer as a text, or its code or table with this number, from 0 in the order in which they stand.
+    """Save the whole answer as a text, or its code or table with this number, counted from 0.
 
-    Of a chat that only its creator sees it is theirs alone, and so is what rests on something personal. Raises
-    NotFound where there is no such piece, Conflict while the answer is being written, and what ``artifacts.keep``
+    From a chat that only its creator sees it is theirs alone, and so is an answer that rests on something personal.
+    Raises NotFound if there is no such block, Conflict while the answer is being written, and what ``artifacts.keep``
     raises.
     """
     if answer.role != MessageRole.ASSISTANT or not answer.content.strip():

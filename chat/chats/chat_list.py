@@ -92,7 +92,7 @@ MOST_PINNED = 50
 
 
 def set_mark(chat: Chat, kind: str, *, by: User) -> None:
-    """``kind`` of ChatMark.Kind, or "" for neither. A pinned chat that is archived is pinned no more, and back.
+    """Mark a chat with ``kind`` of ChatMark.Kind, or "" for none. Pinned and archived exclude each other.
 
     Raises Invalid for an unknown kind, for a temporary chat, and beyond MOST_PINNED pinned ones in a workspace.
     """
@@ -117,7 +117,7 @@ def mark_of(chat: Chat, reader: User) -> str:
 
 
 def with_marks(chats: ChatQuerySet, reader: User) -> ChatQuerySet:
-    """Each with its ``mark`` for this reader; None for neither."""
+    """Annotate each chat with its ``mark`` for this reader; None for neither."""
     marks = ChatMark.objects.filter(user=reader, chat=OuterRef("pk")).values("kind")
     return chats.annotate(**{"mark": Subquery(marks)})
 
@@ -180,7 +180,7 @@ def chat_list_page(
 
 
 def has_chats(workspace: Workspace, user: User) -> bool:
-    """Whether the list has any, archived ones too. One query."""
+    """Return whether the list has any, archived ones too. One query."""
     return Chat.objects.visible_to(user).live().listed().filter(workspace=workspace).exists()
 
 

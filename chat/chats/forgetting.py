@@ -52,7 +52,7 @@ def purge(*, now: datetime, seconds: float) -> int:
 
 
 def leave_chats(*, workspace_ids: list[int], user_id: int | None, by: User) -> Counts:
-    """The room of ``actions.removal``. Shared chats that a person began among others pass to an owner there."""
+    """Pass shared chats of a person who leaves to an owner of the workspace, for ``actions.removal``."""
     alone = Q(is_private=True) | Q(is_temporary=True)
     Chat.objects.filter(alone, workspace_id__in=workspace_ids).exclude(created_by=by).delete()
     Import.objects.filter(workspace_id__in=workspace_ids).exclude(user=by).delete()

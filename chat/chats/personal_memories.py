@@ -58,7 +58,7 @@ def personal_in(chat: Chat, user: User) -> Personal:
 
 
 def personal_allowed(chat: Chat, user: User) -> bool:
-    """Whether what this person's turn is shown may hold their personal memories. One query."""
+    """Return whether prompts of this person's turn may contain their personal memories. One query."""
     return personal_in(chat, user).allowed
 
 
@@ -74,7 +74,7 @@ class PromptPolicy:
 
     @classmethod
     def in_turn(cls, chat: Chat, user: User, *, leaves: bool) -> PromptPolicy:
-        """As things stand now. One query."""
+        """Return the current policy. One query."""
         return cls(user, personal_in(chat, user).since, leaves)
 
     def of(self, messages: MessageQuerySet) -> MessageQuerySet:
@@ -84,13 +84,15 @@ class PromptPolicy:
         return found.filter(stays_here=False) if self.leaves else found
 
     def has_all(self, messages: MessageQuerySet) -> bool:
-        """Whether it may hold all of these. Two queries."""
+        """Return whether it may hold all of these. Two queries."""
         marked = messages.marked()
         return marked.count() == self.of(marked).count()
 
 
 def withheld_answers(messages: Sequence[Message], reader: User) -> set[int]:
-    """The keys of those questions whose answer this person may not read. One query where one is not among these."""
+    """Return the keys of those questions whose answer this person may not read. One query where one is not among
+    these.
+    """
     answered = {message.reply_to_id for message in messages}
     asked = [
         message.pk
@@ -117,8 +119,8 @@ def home_of(chat: Chat, user: User, *, rests_on: Message | None = None) -> tuple
 
 
 def with_personal_of(user: User, workspace: Workspace) -> ChatQuerySet:
-    """The chats of a workspace that all its members may open, in which an answer used what is this person's own: while
-    nobody else was a member, or since they said so.
+    """Return the chats of a workspace that all its members may open, in which an answer used what is this person's
+    own: while nobody else was a member, or since they said so.
     """
     used = ReceiptItem.objects.filter(used=True, memory__owner=user, receipt__workspace=workspace)
     given = Q(public_id__in=used.values("receipt__message_id")) | Q(sources__document__owner=user)

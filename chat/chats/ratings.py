@@ -23,9 +23,9 @@ def rate(
     reasons: Collection[str] = (),
     comment: str = "",
 ) -> AnswerRating:
-    """In the place of what they said of it before. ``by`` may read the message.
+    """Store a reader's rating, in place of an earlier one. ``by`` may read the message.
 
-    Raises Invalid for what is no finished answer, and for a rating, reason or comment that cannot be.
+    Raises Invalid for a message that is no finished answer, and for an invalid rating, reason or comment.
     """
     if message.role != MessageRole.ASSISTANT or message.status == MessageStatus.STREAMING:
         raise Invalid(_("Only a finished answer can be rated."))
@@ -49,7 +49,7 @@ def rate(
 
 
 def take_back(message: Message, *, by: User) -> None:
-    """Twice does nothing more."""
+    """Remove a rating. A second call changes nothing."""
     AnswerRating.objects.filter(message=message, user=by).delete()
 
 

@@ -26,7 +26,7 @@ VARIABLE = re.compile(r"{{[ \t]*([^{}\n]{1,40}?)[ \t]*}}")
 
 
 def variables_of(text: str) -> list[str]:
-    """The names in it, each once, in their order: “Write to {{name}} about {{topic}}” has name and topic."""
+    """Return the names in it, each once, in their order: “Write to {{name}} about {{topic}}” has name and topic."""
     return list(dict.fromkeys(name for name in VARIABLE.findall(text) if name.strip()))
 
 

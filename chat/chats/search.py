@@ -105,7 +105,7 @@ def matches_in(chats: Sequence[Chat], question: str, *, reader: User) -> dict[in
 
 
 def pieces_of(text: str, question: str) -> Pieces:
-    """The part of a text around the first of the question's words, cut where each of them begins and ends."""
+    """Return the part of a text around the first of the question's words, cut where each of them begins and ends."""
     words = sorted({re.escape(word) for word in re.findall(r"\w+", _clean(question))}, key=len, reverse=True)
     text = " ".join(text.split())
     if not words:

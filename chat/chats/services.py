@@ -38,7 +38,7 @@ def create_chat(
     is_temporary: bool = False,
     use_personal_memories: bool = False,
 ) -> Chat:
-    """Raises Invalid for its title, and QuotaReached for who has as many as one person may."""
+    """Create a chat. Raises Invalid for its title, and QuotaReached."""
     require_room("chats", by)
     chat = Chat.objects.create(
         workspace=workspace,
@@ -71,7 +71,7 @@ def rename_chat(chat: Chat, *, title: str, by: User) -> Chat:
 
 
 def set_chat_memory(chat: Chat, *, enabled: bool | None, by: User) -> Chat:
-    """The Memory chip of this chat; None goes back to the person's default."""
+    """Set the Memory chip of this chat; None goes back to the person's default."""
     chat.memory_enabled = enabled
     chat.save(update_fields=["memory_enabled"])
     return chat
@@ -95,8 +95,8 @@ def set_connection(chat: Chat, *, connection_id: str | None, by: User) -> Chat:
 
 
 def set_private(chat: Chat, *, is_private: bool, by: User, now: datetime) -> Chat:
-    """With the research done in it and what was made of that, and closing its links. A run that is not of a chat stays
-    as it is; one of somebody who reads the chat no more is stopped.
+    """Make a chat private or shared, with the research done in it and its results, and close its links. Runs outside
+    of a chat stay as they are; runs of people who can no longer read the chat are stopped.
     """
     if chat.created_by_id != by.pk:
         raise Forbidden(_("Only the person who started a chat can make it private or shared."))
@@ -121,7 +121,7 @@ def set_private(chat: Chat, *, is_private: bool, by: User, now: datetime) -> Cha
 
 
 def delete_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
-    """Soft. Its memories stay: they belong to the workspace. Twice does nothing more."""
+    """Delete a chat softly. Its memories stay: they belong to the workspace. A second call changes nothing."""
     require_own(chat, by)
     with transaction.atomic():
         if soft_delete(chat, now=now):
@@ -189,8 +189,8 @@ LONG = 10.0  # seconds
 
 
 def notify_done(user: User, kind: Literal["answer", "run"], url: str, *, took: float) -> None:
-    """Their pages, and nobody else's: that something is done and where, never what. Within the transaction in which it
-    is; nothing where nobody had to wait. One statement.
+    """Notify the person's own pages that something is done and where, without its content, within its transaction.
+    Nothing if it was quick. One statement.
     """
     if took >= LONG:
         events.publish(f"user:{user.public_id}", "work.done", {"kind": kind, "url": url})

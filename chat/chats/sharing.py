@@ -123,7 +123,7 @@ def current_messages(chat: Chat, reader: User | None) -> MessageQuerySet:
 
 
 def _used_in(keys: dict[str, int]) -> list[tuple[str, int]]:
-    """Ids of memories that were used for these messages, found by their tools or held against them."""
+    """Return the ids of memories used for these messages, found by their tools or compared with them."""
     items = ReceiptItem.objects.filter(receipt__message_id__in=keys, used=True)
     found = [
         (memory, keys[said]) for memory, said in items.values_list("memory__public_id", "receipt__message_id")
@@ -154,7 +154,7 @@ def gone_since(links: Sequence[ShareLink]) -> dict[int, set[int]]:
 
 
 def _forgotten() -> Q:
-    """By a person: what made room, was merged or waits for review is not."""
+    """Filter to memories forgotten by a person: not those removed for room, merged or waiting for review."""
     return Q(deleted_at__isnull=False, review=Review.NONE, revisions__action=RevisionAction.DELETE)
 
 
@@ -193,11 +193,11 @@ def switched_off(workspace: Workspace) -> str:
 def make_link(
     chat: Chat, *, days: int | None, by: User, now: datetime, with_later: bool = False
 ) -> tuple[ShareLink, str]:
-    """A link to the chat as it is now, and its token: the only time that anybody sees it.
+    """Create a link to the chat as it is now, and return it with its token, which is shown only once.
 
-    ``by`` may write in the chat. ``with_later``: with the answers that may repeat personal ones
-    (``Shareable.later``). Raises Invalid for other ``days`` than DAYS or None, for a chat that cannot be shared or has
-    nothing to share, and beyond MOST_LINKS.
+    ``by`` may write in the chat. ``with_later``: with the answers that may repeat personal ones (``Shareable.later``).
+    Raises Invalid for other ``days`` than DAYS or None, for a chat that cannot be shared or has nothing to share, and
+    beyond MOST_LINKS.
     """
     if days is not None and days not in DAYS:
         raise Invalid(
@@ -217,8 +217,8 @@ def make_link(
 
 
 def bring_up_to_date(link: ShareLink, *, by: User, now: datetime) -> ShareLink:
-    """The same link shows the chat as it is now, with later answers if it had any. Its maker's to do, who knows who
-    has it.
+    """Make the link show the current chat, with later answers if it had any. Only its creator may, who knows its
+    readers.
     """
     if link.made_by_id != by.pk:
         raise Forbidden(_("Only the person who created a link can update it."))
@@ -232,7 +232,9 @@ def bring_up_to_date(link: ShareLink, *, by: User, now: datetime) -> ShareLink:
 
 
 def close_link(link: ShareLink, *, by: User) -> None:
-    """For good: who made it, who began the chat, or an owner of the workspace. Twice does nothing more."""
+    """Close a link for good. Allowed to its creator, the chat's creator, and owners of the workspace. A second call
+    changes nothing.
+    """
     may = (
         by.pk in (link.made_by_id, link.chat.created_by_id) or role_in(by, link.chat.workspace) == Role.OWNER
     )
@@ -246,7 +248,7 @@ def close_link(link: ShareLink, *, by: User) -> None:
 
 
 def get_link(chat: Chat, public_id: str) -> ShareLink:
-    """A link of this chat, which the caller may see; NotFound."""
+    """Return a link of this chat, which the caller may see; NotFound."""
     found = chat.share_links.select_related("chat__workspace", "chat__created_by", "made_by")
     link = found.filter(public_id=public_id).first()
     if link is None:
@@ -255,7 +257,7 @@ def get_link(chat: Chat, public_id: str) -> ShareLink:
 
 
 def open_link(token: str, *, now: datetime) -> ShareLink | None:
-    """The link of this token, if it opens anything still.
+    """Return the link of this token, if it opens anything still.
 
     Found by the index over the hashes: how long that takes says nothing about the links there are.
     """
@@ -303,7 +305,8 @@ def sweep(*, now: datetime) -> None:
 
 
 def close_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
-    """A restored backup opens no link that was closed since it was made: the ``newer`` database knows which are left.
+    """Close the links in a restored backup that were closed after the backup: the ``newer`` database knows which are
+    left.
 
     Django's connection is in the restored one.
     """
@@ -313,13 +316,13 @@ def close_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> N
 
 
 def links_in(workspace: Workspace, user: User, *, now: datetime) -> ShareLinkQuerySet:
-    """The open links to chats of a workspace that this person may see, the newest first."""
+    """Return the open links to chats of a workspace that this person may see, the newest first."""
     links = ShareLink.objects.open(now).visible_to(user).filter(chat__workspace=workspace)
     return links.select_related("chat__workspace", "made_by")
 
 
 def _locked(chat: Chat, by: User) -> Chat:
-    """As it is now, and stays until the transaction ends. Raises as ``make_link`` does."""
+    """Return the chat as it is now, locked until the transaction ends. Raises as ``make_link`` does."""
     rows = Chat.objects.visible_to(by).live().select_related("workspace")
     locked = rows.select_for_update(of=("self",), no_key=True).filter(pk=chat.pk).first()
     if locked is None:

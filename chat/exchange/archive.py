@@ -107,7 +107,7 @@ def _of_archive(archive: zipfile.ZipFile) -> Iterator[Part]:
 
 
 def _in_utf8(archive: zipfile.ZipFile, info: zipfile.ZipInfo, file: IO[bytes]) -> IO[bytes]:
-    """The part, recoded where its beginning is UTF-16 or in an older code page."""
+    """Return the part, recoded where its beginning is UTF-16 or in an older code page."""
     try:
         with archive.open(info) as peeked:
             beginning = peeked.read(LOOKED_AT)
@@ -123,7 +123,7 @@ def _in_utf8(archive: zipfile.ZipFile, info: zipfile.ZipInfo, file: IO[bytes]) -
 
 
 def is_utf8(beginning: bytes) -> bool:
-    """Whether these first bytes of a file are UTF-8, of whose last letter some may be missing."""
+    """Return whether these first bytes of a file are UTF-8, of whose last letter some may be missing."""
     try:
         beginning.decode()
     except UnicodeDecodeError as error:
@@ -147,7 +147,7 @@ def _name(info: zipfile.ZipInfo) -> str:
 
 
 def _refuse_long_directory(path: Path) -> None:
-    """Before Python's zipfile reads the list of files, whose length the archive's maker chose."""
+    """Refuse a long list of files before Python's zipfile reads it."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
         file.seek(max(0, size - 65_557))
@@ -207,7 +207,7 @@ class _Maker:
         self.size = 0
 
     def take(self, event: str, value: Any) -> bool:
-        """Whether this event completed an element."""
+        """Return whether this event completed an element."""
         self.size += len(value) if isinstance(value, str) else 8
         if event in ("start_map", "start_array"):
             return self._begin(event)

@@ -26,8 +26,8 @@ MEDIA_TYPES = {"md": "text/markdown; charset=utf-8", "json": "application/json"}
 
 
 def chat_response(chat: Chat, *, kind: str, by: User, now: datetime) -> StreamingHttpResponse:
-    """The conversation as it goes now, as a download; ``kind`` is one of MEDIA_TYPES. An answer that is being written
-    is left out, and what ``by`` may not read.
+    """Return the conversation as it goes now, as a download; ``kind`` is one of MEDIA_TYPES. An answer that is being
+    written is left out, and what ``by`` may not read.
     """
     record(Verb.EXPORTED, by=by, workspace=audit_place(chat), target=chat.public_id)
     made = (_markdown if kind == "md" else _json)(chat, by)

@@ -77,7 +77,7 @@ def _said(name: str, message: Any, usual_model: str) -> Said | None:
 
 
 def _files(metadata: dict[str, Any]) -> list[str]:
-    """The names of attached files, whose text the export has not."""
+    """Return the names of attached files, whose text the export has not."""
     given = metadata.get("attachments")
     names = [text_of(_dict(each).get("name")) for each in given] if isinstance(given, list) else []
     return [name for name in names if name]

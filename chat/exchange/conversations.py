@@ -38,7 +38,7 @@ from workspaces.quotas import brought_by, require_room
 
 
 def with_versions(messages: MessageQuerySet) -> MessageQuerySet:
-    """As ``version_fields`` wants them."""
+    """Load what ``version_fields`` needs."""
     set_aside = Message.objects.only("public_id", "superseded_by_id").order_by("pk")
     loaded = messages.select_related("superseded_by")
     return loaded.prefetch_related(Prefetch("supersedes", set_aside))
@@ -169,7 +169,7 @@ def chats_at(public_ids: set[str], places: Places) -> dict[str, str]:
 
 
 def messages_at(public_ids: set[str], places: Places) -> dict[str, str]:
-    """The same of messages: in which chat each lies."""
+    """Return the chat of each of these messages."""
     taken = taken_by_none(Message, public_ids)
     seen = Message.objects.filter(public_id__in=taken, chat__in=Chat.objects.visible_to(places.user))
     return taken | dict(seen.values_list("public_id", "chat__public_id"))
@@ -178,7 +178,7 @@ def messages_at(public_ids: set[str], places: Places) -> dict[str, str]:
 def _in_chats(
     records: list[Record], places: Places, name: str
 ) -> tuple[dict[str, Chat], dict[Record, tuple[str, str]]]:
-    """The chats that lines belong to, and for each line (its id ``name`` in the file, its chat's id here)."""
+    """Return the chats that lines belong to, and for each line (its id ``name`` in the file, its chat's id here)."""
     ids = chat_ids(places.sort(records), places, "chat")
     wanted = {record: (str(record.line.get(name)), found.local) for record, (_, found) in ids.items()}
     chats = Chat.objects.visible_to(places.user).filter(public_id__in={chat for _, chat in wanted.values()})
@@ -273,7 +273,7 @@ def _keep_from_others(made: Iterable[Message], places: Places) -> None:
 
 
 def _link_answers(wanted: dict[Record, tuple[str, str]], made: dict[str, Message], places: Places) -> None:
-    """Each answer to what it answers, which stands before it in the same chat."""
+    """Link each answer to its question, which stands before it in the same chat."""
     asked = {
         record: (record.line["reply_to"], chat)
         for record, (_, chat) in wanted.items()
@@ -393,7 +393,7 @@ def _who(line: dict[str, Any], name: str, places: Places) -> User | None:
 
 
 def _past(line: dict[str, Any], name: str, places: Places) -> Any:
-    """A moment that was; what lies in the future was now."""
+    """Return a moment of the past; a future one becomes now."""
     moment = read_moment(name, line.get(name))
     return min(moment, places.now) if moment else None
 

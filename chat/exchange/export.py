@@ -38,7 +38,7 @@ Row = TypeVar("Row", bound=Model)
 def export_response(
     user: User, *, workspace: Workspace | None = None, now: datetime
 ) -> StreamingHttpResponse:
-    """The file as a download: of one workspace, or of all that this person is a member of."""
+    """Return the file as a download: of one workspace, or of all that this person is a member of."""
     audit(Verb.EXPORTED, by=user, workspace=workspace, target=(workspace or user).public_id)
     name = slugify(workspace.name)[:60] if workspace else slugify(user.get_username())[:60]
     response = StreamingHttpResponse(
@@ -52,7 +52,7 @@ def export_response(
 
 
 async def in_pieces(made: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """For a response: each piece made in a thread of its own turn, with no connection held in between."""
+    """Yield the pieces of a response, each made in its own thread, with no connection held in between."""
     while piece := await sync_to_async(_next)(made):
         yield piece
 
@@ -80,13 +80,13 @@ def export(user: User, *, workspace: Workspace | None = None, now: datetime) -> 
 
 
 def _picture(user: User) -> str | None:
-    """Their own, as a JPEG in base64."""
+    """Return the user's own picture as a JPEG in base64."""
     kept = PersonPicture.objects.filter(user=user).first()
     return base64.b64encode(kept.jpeg).decode() if kept else None
 
 
 def _of_workspace(user: User, workspace: Workspace, now: datetime) -> Iterator[list[Line]]:
-    """In an order in which each line speaks only of what came before it."""
+    """Yield the lines in an order in which each refers only to earlier ones."""
     role = Role(workspace.role)
     yield [_workspace_line(workspace)]
     agents = Agent.objects.visible_to(user).filter(workspace=workspace).select_related("created_by")
@@ -131,7 +131,7 @@ def _visible(user: User, role: Role) -> QuerySet[Memory]:
 def _in_pieces(
     rows: QuerySet[Row], line: Callable[[Row], Line], *, rows_at_once: int = ROWS
 ) -> Iterator[list[Line]]:
-    """By key, oldest first: each query begins behind the last row, however many there are."""
+    """Yield the rows by key, oldest first: each query begins after the last row, at any number of rows."""
     last = 0
     while found := list(rows.filter(pk__gt=last).order_by("pk")[:rows_at_once]):
         yield [line(row) for row in found]

@@ -36,7 +36,9 @@ BROKEN_FILE = kept("its file is not the one that was exported")
 
 
 def document_line(document: Document) -> dict[str, Any]:
-    """With ``content`` null where the file is larger than a line holds, or missing. Costs its reading."""
+    """Return the line of a document. ``content`` is null if the file is larger than a line, or missing. Reads the
+    file.
+    """
     return {
         "type": "document",
         "id": document.public_id,
@@ -111,7 +113,7 @@ LARGEST_ARTIFACT = (
 
 
 def artifact_line(artifact: Artifact) -> dict[str, Any]:
-    """Its workspace, its maker and its versions must be loaded."""
+    """Return the line of an artifact, whose workspace, author and versions must be loaded."""
     return {
         "type": "artifact",
         "id": artifact.public_id,
@@ -159,9 +161,10 @@ class _Read:
 
 
 def take_artifacts(records: list[Record], places: Places) -> None:
-    """With all versions; a personal one is the importer's, and one that is here under its id is known.
+    """Store artifacts with all versions; personal ones become the importer's, and those with an id that exists here
+    are duplicates.
 
-    Raises QuotaReached: the import goes on when there is room.
+    Raises QuotaReached: the import continues when there is room.
     """
     placed = places.sort(records)
     names = (each.get("by") for record, _ in placed for each in _dicts(record.line.get("versions")))
@@ -238,7 +241,7 @@ def _read(record: Record, workspace: Workspace, places: Places) -> _Read:
 
 
 def _dicts(given: Any) -> list[dict[str, Any]]:
-    """Nothing, where it is no list of objects."""
+    """Return the objects of a list; nothing for any other value."""
     return given if isinstance(given, list) and all(isinstance(each, dict) for each in given) else []
 
 
@@ -253,7 +256,9 @@ def _artifacts_at(ids: set[str], places: Places) -> dict[str, str]:
 
 
 def _point_at_source(artifact: Artifact, places: Places) -> None:
-    """To the chat and answer as they are called here; nowhere, where they are not here or not the importer's to see."""
+    """Set the source to the ids of chat and answer here; to none if they are not here or the importer may not see
+    them.
+    """
     given = artifact.source_chat_id
     at = (
         chats_at({given}, places).get(given) or artifact.workspace.public_id

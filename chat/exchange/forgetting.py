@@ -47,7 +47,7 @@ def _cleaner(wanted: Wanted) -> Callable[[Line], Line | None]:
         return isinstance(text, str) and essence(text) in said
 
     def clean(line: Line) -> Line | None:
-        """The line without the texts; None if it is one of them."""
+        """Return the line without the texts; None if it is one of them."""
         if line.get("type") == "receipt" and isinstance(line.get("items"), list):
             return line | {"items": [item for item in line["items"] if not _quotes(item, "content", holds)]}
         if line.get("type") != "memory":
@@ -121,7 +121,7 @@ def _written(line: Line) -> bytes:
 
 
 def _refuse(imported: Import, offsets: list[int]) -> None:
-    """In the preview: the rows of lines that went, and the numbers above them."""
+    """Remove the preview's rows of removed lines, and correct its counts."""
     for row in imported.rows.filter(offset__in=offsets).exclude(outcome=Outcome.REFUSED):
         counts = imported.foreseen.get(row.kind)
         if counts and counts.get(row.outcome):

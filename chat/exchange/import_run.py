@@ -54,7 +54,7 @@ Counts = dict[str, dict[str, int]]
 
 
 def read_ahead(imported: Import, records: list[Record], *, now: datetime) -> list[Read]:
-    """The part that may wait for a model, so before the transaction: the memories with their vectors."""
+    """Return the memories with their vectors. This may wait for a model, so it comes before the transaction."""
     native = imported.kind == ImportKind.MEMORYHUB
     compares = not native or imported.checked_at is not None
     places = Places(imported, now=now, stores=False)
@@ -100,7 +100,7 @@ def searched(imported: Import, piece: Chunk) -> dict[str, int]:
 
 
 def count_refusals(imported: Import, records: list[Record], *, now: datetime) -> None:
-    """For the dashboard: what the gate's rules refused while looking, in the workspace chosen or the person's own."""
+    """Count for the dashboard what the gate refused in the preview, in the chosen workspace or the person's own."""
     refused = [record.refusal for record in records if record.refusal is not None]
     if refused:
         place = imported.workspace or default_workspace(imported.user)
@@ -310,7 +310,7 @@ def sweep(*, now: datetime) -> int:
 
 
 def path_of(imported: Import) -> Path:
-    """The file of lines: the upload itself, if it is an export of ours."""
+    """Return the file of lines: the upload itself, if it is an export of ours."""
     native = imported.kind == ImportKind.MEMORYHUB
     return upload_files.upload_of(imported.public_id) if native else upload_files.lines_of(imported.public_id)
 

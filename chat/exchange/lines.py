@@ -38,7 +38,7 @@ KINDS = {"workspace", "agent", "chat", "message", "memory", "document", "artifac
 
 
 def left_out(reason: str, *, of: str = "other") -> dict[str, Any]:
-    """The line of an entry of another program's export that nothing is made of; the preview counts it."""
+    """Return the line for an entry of another program's export that is skipped; the preview counts it."""
     return {"type": "left_out", "of": of, "reason": reason}
 
 
@@ -70,8 +70,8 @@ class Record:
         self.outcome, self.reason, self.refusal = Outcome.REFUSED, reason[:200], refusal
 
     def refuse_for(self, error: DomainError) -> None:
-        """The reason as a word for a secret or a personal number, else the wrong fields and what is allowed: never what
-        stood there.
+        """Store the reason of a refusal: a word for a secret or a personal number, else the wrong fields and what is
+        allowed, never the text itself.
         """
         if isinstance(error, SecretRefused):
             self.refuse(f"{error.code}: {', '.join(error.fields)}", error)
@@ -101,7 +101,7 @@ class Chunk:
 
 
 def read_chunk(file: BinaryIO, *, offset: int, number: int) -> Chunk:
-    """The next lines from ``offset``, the ``number``-th being the last one before it."""
+    """Return the next lines from ``offset``, the ``number``-th being the last one before it."""
     file.seek(offset)
     records: list[Record] = []
     begin = offset
@@ -148,7 +148,7 @@ def sync(file: BinaryIO) -> None:
 
 
 def parse_line(raw: bytes) -> dict[str, Any]:
-    """The object of one line. Raises Invalid."""
+    """Return the object of one line. Raises Invalid."""
     try:
         value = json.loads(raw.decode("utf-8-sig"), parse_constant=_no_constant)
     except (ValueError, RecursionError):
@@ -193,7 +193,7 @@ FindTaken = Callable[[set[str]], Mapping[str, str]]
 
 
 def derived_id(prefix: str, *of: str) -> str:
-    """A public id that these words always give."""
+    """Return the public id derived from these words, always the same."""
     number = int.from_bytes(
         hashlib.sha256("\0".join((prefix, *of)).encode("utf-8", "replace")).digest(), "big"
     )
@@ -213,10 +213,9 @@ def taken_by_none(model: type[Model], public_ids: Iterable[str]) -> dict[str, st
 def resolve(
     prefix: str, wanted: Iterable[tuple[str, str]], find_taken: FindTaken
 ) -> dict[tuple[str, str], Id]:
-    """For each (id in the file, where it is to lie) its id here. One call of ``find_taken``.
+    """Return the id here for each (id in the file, target). One call of ``find_taken``.
 
-    ``find_taken`` says for those of some public ids that are taken where they lie; what the importer may not see lies
-    nowhere that is wanted.
+    ``find_taken`` returns the place of those of some public ids that are taken; empty if the importer may not see it.
     """
     pairs = set(wanted)
     own = {pair: derived_id(prefix, pair[1], pair[0]) for pair in pairs}

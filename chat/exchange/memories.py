@@ -149,8 +149,8 @@ def _settle(read: list[Read], places: Places) -> None:
 
 
 def _point_at_sources(chats: dict[Read, tuple[str, str]], places: Places) -> None:
-    """To the chat and message as they are called here. What is not here, or not the importer's to see, stays
-    a name that leads nowhere.
+    """Set sources to the ids of chat and message here. Those that are not here, or not visible to the importer, stay
+    names without a link.
     """
     at_chats = resolve("chat", chats.values(), lambda ids: chats_at(ids, places))
     messages = {
@@ -300,7 +300,7 @@ def _set_outcomes(read: Sequence[Read], saved: Sequence[Saved]) -> None:
 
 
 def _is_namesake(read: Read, memory: Memory) -> bool:
-    """Whether it is known by its key alone."""
+    """Return whether it is known by its key alone."""
     draft = read.draft
     return (
         draft is not None

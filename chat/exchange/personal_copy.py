@@ -150,7 +150,7 @@ def _after(rows: QuerySet[Any], last: int, names: list[str]) -> list[tuple[Any, 
 
 
 def _fields(model: Any) -> dict[str, str]:
-    """By the path to each, its name: of what it refers to the public id, if that has one."""
+    """Return the names of a model's fields by their path; of a relation the public id, if it has one."""
     found = {}
     for field in model._meta.concrete_fields:
         if field.name in HIDDEN or field.primary_key or isinstance(field, BinaryField):

@@ -56,8 +56,8 @@ class Shown:
 
 
 def with_texts(imported: Import, rows: Iterable[ImportRow]) -> list[Shown]:
-    """The rows with the beginning of their texts, read from the file: none of it lies in a table. What became of them
-    says what it says now.
+    """Return the rows with the beginning of their texts, read from the file: none of it lies in a table. What became
+    of them says what it says now.
     """
     rows = list(rows)
     here = _here(imported, {row.became or row.duplicate_of for row in rows} - {""})

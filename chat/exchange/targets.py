@@ -42,10 +42,10 @@ class Places:
         self._members: dict[int, set[int]] = {}
 
     def workspace(self, given: str) -> Workspace | None:
-        """The workspace for a line of the file's workspace ``given``, with the importer's ``role``.
+        """Return the workspace for a line of the file's workspace ``given``, with the importer's ``role``.
 
-        One that would be made has no key yet. None: the file never spoke of it. Raises Forbidden where the importer
-        may not write any more.
+        One that would be created has no key yet. None: the file never named it. Raises Forbidden if the importer may
+        no longer write there.
         """
         if given not in self._workspaces:
             self._workspaces[given] = self._find(given)
@@ -73,7 +73,7 @@ class Places:
         return default_workspace(self.user)
 
     def agent(self, given: str, workspace: Workspace) -> Agent | None:
-        """The assistant of the file's ``given``; one that would be made has no key yet."""
+        """Return the assistant of the file's ``given``; one that would be made has no key yet."""
         if not given or workspace.pk is None:
             return Agent(workspace=workspace) if given in self.known else None
         if given not in self._agents:
@@ -239,7 +239,7 @@ def _agents_at(ids: set[str]) -> dict[str, str]:
 
 
 def text_of(line: dict[str, Any], name: str, limit: int, *, least: int = 0) -> str:
-    """A text of a line; one that is missing or null is empty. Raises Invalid."""
+    """Return a text of a line; one that is missing or null is empty. Raises Invalid."""
     value = line.get(name)
     value = "" if value is None else value
     if not isinstance(value, str) or not least <= len(value) <= limit or UNSTORABLE.search(value):

@@ -46,7 +46,7 @@ class Transcript:
 
 
 def lines_of(transcript: Transcript, *, source: str, importer: User) -> Iterator[Line]:
-    """The chat and its messages."""
+    """Yield the chat and its messages."""
     said = [each for each in transcript.said if each.text or each.pasted]
     if not said:
         yield left_out(NO_MESSAGES, of="chat")
@@ -169,7 +169,7 @@ FIELDS = ("content", "summary", "key", "category", "tags", "importance", "pinned
 
 
 def lines_in(file: Part) -> Iterator[str]:
-    """The lines of a text file that are not blank. Raises Invalid for what is no text."""
+    """Yield the lines of a text file that are not blank. Raises Invalid for what is no text."""
     while raw := file.readline(LONGEST):
         try:
             text = raw.decode()
@@ -199,7 +199,7 @@ def line_of(statement: Any, *, importer: str) -> Line:
 
 
 def is_statement(text: str) -> bool:
-    """Not a heading, a number of a list or a rule."""
+    """Return whether the line is not a heading, a number of a list or a rule."""
     return NO_STATEMENT.fullmatch(text) is None
 
 

@@ -54,7 +54,7 @@ def upload_of(public_id: str) -> Path:
 
 
 def lines_of(public_id: str) -> Path:
-    """The file of lines made from another program's export."""
+    """Return the file of lines made from another program's export."""
     return folder_of(public_id) / "lines"
 
 
@@ -68,7 +68,7 @@ def remove(public_id: str) -> None:
 
 
 def all_kept() -> Iterator[str]:
-    """The imports whose files lie here."""
+    """Yield the imports whose files lie here."""
     folder = files_folder() / "imports"
     if folder.is_dir():
         yield from sorted(each.name for each in folder.iterdir() if NAME.fullmatch(each.name))
@@ -85,6 +85,6 @@ FORM = 65_536  # bytes that a form needs beside its file
 
 
 def refuse_too_large(content_length: str | None) -> None:
-    """By what the request says of itself; what it sends is counted as well."""
+    """Refuse a request by its Content-Length; the bytes it sends are counted as well."""
     if content_length and content_length.isdigit() and int(content_length) > settings.IMPORT_MAX_BYTES + FORM:
         raise too_large()

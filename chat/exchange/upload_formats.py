@@ -50,7 +50,7 @@ class Reader(Protocol):
     """A module that reads another program's export, entry by entry."""
 
     def is_entry(self, first: dict[str, Any]) -> bool:
-        """Whether such an export begins with this."""
+        """Return whether such an export begins with this."""
 
     def transcript_of(self, conversation: dict[str, Any], /) -> Transcript | None: ...
 
@@ -69,7 +69,7 @@ class Entry:
 
 
 def recognise(path: Path) -> str:
-    """Raises Invalid for a file that is none of those we read."""
+    """Return the kind of a file. Raises Invalid for an unknown one."""
     if is_archive(path):
         return _kind_in(path)
     with path.open("rb") as file:
@@ -152,7 +152,7 @@ class Sampling:
         self.searched = searched
 
     def takes(self, text: str, read_bytes: int) -> bool:
-        """Whether to search this message, the next one of the importer."""
+        """Return whether to search this message, the next one of the importer."""
         now = self.searched
         allowed = SAMPLE_BEGIN + SAMPLE * read_bytes / self.size if self.size else None
         is_taken = allowed is None or now.characters < allowed
@@ -240,7 +240,7 @@ def _values(kind: str, part: Part, path: Path) -> Iterator[Any]:
 
 
 def _entries_in(part: Part) -> Iterator[Any]:
-    """The elements of the array, or of that under ``conversations`` where an object is around it."""
+    """Yield the elements of the array, or of that under ``conversations`` where an object is around it."""
     for value in items(part):
         wrapped = value.get("conversations") if isinstance(value, dict) else None
         yield from wrapped if isinstance(wrapped, list) else [value]
@@ -293,7 +293,7 @@ def _kind_of(entry: object) -> str | None:
 
 
 def _is_shell(entry: object) -> bool:
-    """A conversation of which only what is around the messages was exported."""
+    """Return whether only the frame of a conversation was exported, without its messages."""
     return isinstance(entry, dict) and bool({"conversation_id", "uuid", "title", "name"} & entry.keys())
 
 

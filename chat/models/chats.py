@@ -29,9 +29,9 @@ class PersonalUse(models.TextChoices):
 
 
 def was_reader(user: User, *, at: str, chat: str = "chat__") -> Q:
-    """Rows whose moment ``at`` lies in the time in which this person could read the chat, by a path to it.
+    """Filter rows whose moment ``at`` lies in the time in which this person could read the chat, by a path to it.
 
-    A private chat has its creator as reader alone, until it is opened (``Chat.opened_at``).
+    A private chat has its creator as its only reader, until it is opened (``Chat.opened_at``).
     """
     joined = Membership.objects.filter(user=user, workspace=models.OuterRef(f"{chat}workspace"))
     was_open = Q(**{f"{chat}opened_at": None}) | Q(**{f"{at}__gte": models.F(f"{chat}opened_at")})
@@ -56,7 +56,7 @@ class ChatQuerySet(models.QuerySet["Chat"]):
         )
 
     def with_roles(self) -> ChatQuerySet:
-        """Each with the ``role`` in its workspace of the person to whom ``visible_to`` has narrowed them."""
+        """Annotate each chat with the ``role`` in its workspace of the person that ``visible_to`` was called for."""
         return self.annotate(role=models.F("workspace__memberships__role"))
 
     def listed(self) -> ChatQuerySet:
@@ -151,7 +151,7 @@ class MessageStatus(models.TextChoices):
 
 class MessageQuerySet(models.QuerySet["Message"]):
     def current(self) -> MessageQuerySet:
-        """The conversation as it goes now, without what an edited question or another answer took the place of."""
+        """Filter to the current conversation, without messages that an edit or another answer replaced."""
         return self.filter(superseded_by=None)
 
     def readable_by(self, user: User) -> MessageQuerySet:
@@ -303,26 +303,28 @@ class Message(models.Model):
 
     @property
     def is_imported(self) -> bool:
-        """Whether somebody else imported these words under the author's name."""
+        """Return whether somebody else imported these words under the author's name."""
         return self.imported_at is not None
 
     @property
     def is_marked(self) -> bool:
-        """Whether not every reader of the chat, or not every model, may be shown it; see ``MessageQuerySet.marked``."""
+        """Return whether not every reader of the chat, or not every model, may be shown it; see
+        ``MessageQuerySet.marked``.
+        """
         return bool(self.personal) or self.stays_here
 
     @property
     def written_by(self) -> User | None:
-        """The author, as a memory calls it."""
+        """Return the author, as a memory calls it."""
         return self.author
 
     @property
     def has_steps(self) -> bool:
-        """Whether it has steps: of its mode, of a model that shows its thoughts, or of a wait for files."""
+        """Return whether it has steps: of its mode, of a model that shows its thoughts, or of a wait for files."""
         return self.has_thoughts or Mode(self.mode).has_steps
 
     def is_abandoned(self, now: datetime) -> bool:
-        """True when the process that was writing this answer has gone without finishing it."""
+        """Return whether the process that was writing this answer has gone without finishing it."""
         patience = STOPPED_AFTER if self.stop_requested else ABANDONED_AFTER
         return self.status == MessageStatus.STREAMING and (self.beat_at or self.created_at) < now - patience
 

@@ -169,7 +169,9 @@ class Import(models.Model):
         return min(1.0, self.stored_bytes / max(1, self.looked_bytes))
 
     def seconds_left(self, now: datetime) -> int | None:
-        """An estimate from how long it took so far; None before it has come some way, and when nothing is at it."""
+        """Return an estimate from how long it took so far; None before it has come some way, and when nothing is at
+        it.
+        """
         done = self.progress - self.began_progress
         if self.began_at is None or done < LEAST_DONE or not self.is_at_work:
             return None

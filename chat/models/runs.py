@@ -148,7 +148,7 @@ class Run(models.Model):
 
     @property
     def is_own(self) -> bool:
-        """Whether nobody but who started it reads it."""
+        """Return whether nobody but who started it reads it."""
         return self.is_private and (self.chat is None or self.chat.created_by_id == self.user_id)
 
 

@@ -94,7 +94,7 @@ def memories_beside(answer: Message, text: str, user: User, *, reach: Reach, now
 
 
 def _portions(text: str) -> list[str]:
-    """The answer's paragraphs and list entries, short ones together, at most six."""
+    """Return the answer's paragraphs and list entries, short ones together, at most six."""
     portions: list[str] = []
     longest = max(PORTION_LENGTH, len(text) // PORTIONS)
     for line in filter(None, map(str.strip, text.splitlines())):
@@ -129,11 +129,11 @@ def build_check(
 
 
 def read_verdict(reply: str, answer: str, memories: Sequence[Memory]) -> Verdict | None:
-    """The model's reply, checked: None where it is not the JSON asked for, even repaired. What it says is
-    never guessed at.
+    """Return the model's reply, checked: None where it is not the JSON asked for, even repaired. What it says is never
+    guessed at.
 
-    A statement about a memory that was not shown is dropped; a quote that does not stand in the answer is not
-    shown as one. A correction without anything that differs is none.
+    A statement about a memory that was not shown is dropped; a quote that does not stand in the answer is not shown as
+    one. A correction without anything that differs is none.
     """
     for value in _objects_in(reply):
         statements, correction = value.get("statements"), value.get("correction", "")
@@ -161,7 +161,7 @@ def _finding(entry: object, answer: str, memories: Sequence[Memory]) -> dict[str
 
 
 def _bare(text: str) -> str:
-    """Without what Markdown and line breaks make of the same words."""
+    """Return the text without Markdown and line breaks, for comparison."""
     return " ".join(_MARKS.sub("", html.unescape(text)).casefold().split()).strip(" .…\"'“”")
 
 
@@ -213,7 +213,7 @@ class DeepThink(AnswerMode):
         return PLAN_TOKENS + max(tokens(prompt_text("plan")), tokens(prompt_text("planned"))) + 16
 
     async def answer(self, live: LiveAnswer, plan: Plan, user_pk: int) -> None:
-        """A plan before and a check after it. Once ``live.is_whole`` a stop ends only the check.
+        """Write a plan, the answer and a check. Once ``live.is_whole`` a stop ends only the check.
 
         Raises what writing the answer raises, and nothing else.
         """
@@ -232,14 +232,14 @@ def plan_prompt(prompt: Sequence[PromptMessage]) -> list[PromptMessage]:
 
 
 def with_plan(prompt: Sequence[PromptMessage], outline: str) -> list[PromptMessage]:
-    """The plan right before the question. It was written with recalled text in view, so it is data as that is."""
+    """Insert the plan right before the question. It was written with recalled text in view, so it is data, too."""
     lines = "\n".join(filter(None, map(escape, outline.splitlines())))
     instructions = f"{prompt_text('planned')}\n<plan>\n{lines}\n</plan>"
     return [*prompt[:-1], PromptMessage("system", instructions, speaker=Speaker.MODEL), prompt[-1]]
 
 
 async def _plan(live: LiveAnswer, plan: Plan) -> str:
-    """The plan, or nothing where it failed: then the answer is written without, and the step says why."""
+    """Return the plan, or nothing where it failed: then the answer is written without, and the step says why."""
     step = await in_thread(begin_step, live, StepKind.PLAN)
     if not plan.model.capabilities.can_extract:  # another model was chosen since the message was sent
         await in_thread(end_step, live, step, StepOutcome.ERROR, error=_TOO_SMALL)
@@ -278,7 +278,7 @@ async def _work_on(live: LiveAnswer, step: Step, seconds: float, work: Awaitable
 
 
 def _begin_check(live: LiveAnswer) -> Step:
-    """From here on a crash finds the whole answer stored, and no more than its check is lost."""
+    """Store the complete answer before its check, so that a crash loses only the check."""
     writing = Message.objects.filter(pk=live.pk, attempt=live.attempt, status=MessageStatus.STREAMING)
     try:
         writing.update(content=live.text)
@@ -291,7 +291,7 @@ def _begin_check(live: LiveAnswer) -> Step:
 
 
 async def _compare(live: LiveAnswer, model: ChatModel, user_pk: int, step: Step) -> tuple[str, str]:
-    """The outcome, and why it failed. A correction is added to the answer."""
+    """Return the outcome, and why it failed. A correction is added to the answer."""
     answer, memories = await in_thread(_what_to_compare, live, user_pk)
     if not answer.memory_enabled:
         return StepOutcome.OFF, ""
@@ -338,7 +338,7 @@ async def _reply(
     temperature: float | None = None,
     tools: Sequence[Tool] = (),
 ) -> str:
-    """A whole reply that nobody reads as it comes, its first ``most`` characters. Being stopped hangs up."""
+    """Return a complete reply, its first ``most`` characters. A stop cancels the request."""
     text = ""
     stream = replied(model, messages, temperature=temperature, tools=tools, may_call=False)
     async with aclosing(stream) as deltas:

@@ -40,5 +40,5 @@ def require_mode(name: str, capabilities: Callable[[], Capabilities]) -> None:
 
 
 def or_plain(name: str, capabilities: Callable[[], Capabilities]) -> str:
-    """This mode where the model can do it, else the plain one."""
+    """Return this mode if the model supports it, else the plain one."""
     return name if name == Mode.CHAT or MODES[name].can(capabilities()) else Mode.CHAT

@@ -80,7 +80,7 @@ class Research(AnswerMode):
 
 
 def _start(answer_pk: int, user_pk: int) -> Run:
-    """Raises a DomainError where nothing may be searched here, or the run cannot be started."""
+    """Start the run. Raises a DomainError if nothing may be searched here, or the run cannot be started."""
     answer = Message.objects.select_related("chat__workspace", "reply_to").get(pk=answer_pk)
     assert answer.reply_to is not None, "an answer replies to a message"
     chat, user = answer.chat, User.objects.get(pk=user_pk)
@@ -128,7 +128,7 @@ def _begun(answer: Message, user: User) -> Run | None:
 
 
 def _earlier(last: Run) -> dict[str, Any]:
-    """A further question goes on with the memory of the last research in this chat: its results and what it noted."""
+    """Return the memory of the last research in this chat, results and notes, for a further question."""
     kept = last.entries.filter(kind__in=[MemoryKind.TASK_RESULT, MemoryKind.SHARED], size__lte=LONGEST_VALUE)
     newest = reversed(kept.order_by("-created_at", "-pk")[: MOST_INPUTS - 1])
     found = {f"earlier.{row.key.partition(':')[2]}"[:LONGEST_KEY].replace("[", "("): row for row in newest}
@@ -136,7 +136,7 @@ def _earlier(last: Run) -> dict[str, Any]:
 
 
 async def _until_over(live: LiveAnswer, run: Run, step: Step) -> Run:
-    """The run when it has ended, or still running where nothing has been done for long: no worker is there."""
+    """Return the run when it has ended, or still running where nothing has been done for long: no worker is there."""
     async with events.subscription(run_channel(run.public_id)) as listening:
         while True:
             run, text = await in_thread(_state, run.pk)

@@ -120,7 +120,7 @@ def cost_of(pictures: Iterable[Picture]) -> int:
 
 
 def _shown_within(pictures: Iterable[Picture], room: int) -> tuple[Picture, ...]:
-    """The first of these that ``room`` tokens hold; the others are only named."""
+    """Return the first of these that ``room`` tokens hold; the others are only named."""
     shown = []
     for picture in pictures:
         room -= picture.tokens
@@ -152,7 +152,7 @@ def room_for_recalled(
 
 
 def system_text(agent: Agent | None, *, now: datetime, has_tools: bool, room: int) -> str:
-    """The part that every turn of a chat begins with; what changes most, the date, is its end.
+    """Return the part that every turn of a chat begins with; what changes most, the date, is its end.
 
     ``room`` is that of the whole prompt.
     """
@@ -172,7 +172,8 @@ def agent_text(agent: Agent, *, room: int) -> str:
 
 
 def recalled_block(used: Sequence[Recalled], *, names_people: bool = False, closing: str = "") -> str:
-    """The one block of recalled memories, or nothing. Stored text is data: it cannot close the block or open a tag.
+    """Return the one block of recalled memories, or nothing. Stored text is data: it cannot close the block or open a
+    tag.
 
     ``names_people``: several write here, and each line says whose words it is. Of two that are linked as one replacing
     the other the older is marked. ``closing``: a line of ours behind them.
@@ -189,7 +190,7 @@ def recalled_block(used: Sequence[Recalled], *, names_people: bool = False, clos
 
 
 def profile_block(lines: Sequence[Recalled], *, names_people: bool = False) -> str:
-    """The block of the profile, or nothing; as the recalled block."""
+    """Return the block of the profile, or nothing; as the recalled block."""
     if not lines:
         return ""
     told = [_recalled_line(line, names_people=names_people, is_older=False) for line in lines]
@@ -211,7 +212,7 @@ def _recalled_line(item: Recalled, *, names_people: bool = True, is_older: bool 
 def leave_out_what_does_not_fit(
     found: Sequence[Recalled], verdicts: Sequence[tuple[bool, str]], room: int
 ) -> list[tuple[bool, str]]:
-    """The verdicts of a receipt, with those used that fit in ``room`` tokens one after the other."""
+    """Return the verdicts of a receipt, with those used that fit in ``room`` tokens one after the other."""
     room -= tokens(prompt_text("recalled")) + tokens("<recalled-memories>") * 2
     fitting = []
     for item, (used, why) in zip(found, verdicts, strict=True):
@@ -232,7 +233,7 @@ class _Shown:
 
 
 def _history(conversation: Conversation, room: int) -> _Shown:
-    """The latest lines before the question that fit in ``room`` tokens, beginning with a person."""
+    """Return the latest lines before the question that fit in ``room`` tokens, beginning with a person."""
     chosen: list[Line] = []
     spent, left_out, for_pictures = 0, False, int(room * PICTURES_SHARE)
     for line in conversation.earlier:

@@ -54,7 +54,7 @@ def text_of(row: Message | Memory, *, names_people: bool = False) -> str:
 
 
 def said_by_several(messages: Iterable[Message]) -> bool:
-    """Whether more than one person wrote these."""
+    """Return whether more than one person wrote these."""
     return len({each.author_id for each in messages if each.role == MessageRole.USER}) > 1
 
 

@@ -79,7 +79,7 @@ class _Turn:
 
     @property
     def answers(self) -> dict[int, str]:
-        """The public ids of the last answers, by their keys."""
+        """Return the public ids of the last answers, by their keys."""
         found = [(line.pk, line.public_id) for line in self.lines if line.role == MessageRole.ASSISTANT]
         return dict(found[:ANSWERS])
 
@@ -100,7 +100,7 @@ def provenance_until(last: Message, by: User | None) -> Provenance:
 
 
 def provenance_of_run(run: Run) -> Provenance:
-    """The same for a run: its objective is a person's, as are their messages in the chat that it answers."""
+    """Return the sources of a run: its objective is a person's, as are their messages in its chat."""
     sources = [Source(Speaker.PERSON, run.objective, author=run.user_id)]
     if run.answer is not None:
         sources += provenance_until(run.answer, run.user).sources
@@ -109,9 +109,9 @@ def provenance_of_run(run: Run) -> Provenance:
 
 
 def _people(turn: _Turn) -> Iterator[Source]:
-    """Their own words, what they confirmed of the answer before, and what was imported under somebody's name.
+    """Yield a person's own words, what they confirmed of the answer before, and what was imported under their name.
 
-    Of an answer that rests on something personal nothing is confirmed for a turn that does not.
+    An answer that rests on something personal confirms nothing for a turn that does not.
     """
     for at, line in enumerate(turn.lines):
         if line.role != MessageRole.USER:
@@ -238,7 +238,7 @@ def _of_runs(pks: Sequence[int], by: User | None) -> Iterator[Source]:
 
 
 def _loaded(refs: Sequence[Shown], by: User | None) -> Iterator[Source]:
-    """The texts as they are now; None where the thing is gone or somebody else's."""
+    """Yield the texts as they are now; None where the thing is gone or somebody else's."""
     wanted: dict[Speaker, dict[str, list[Shown]]] = {}
     for ref in dict.fromkeys(refs):
         wanted.setdefault(ref.speaker, {}).setdefault(ref.id, []).append(ref)
@@ -298,7 +298,7 @@ def _texts_of_json(text: str) -> str:
 
 
 def _texts_of(value: object) -> str:
-    """The texts in a JSON value, a line each."""
+    """Return the texts in a JSON value, a line each."""
     match value:
         case str(text):
             return text

@@ -45,7 +45,7 @@ class Found:
         return self.recall.more + len(self.recall.items) - len(self.used) if self.recall.more else 0
 
     def closing(self, page: str) -> str:
-        """The last line of the recalled block, which says how many more there are, and on which ``page``."""
+        """Return the last line of the recalled block, which says how many more there are, and on which ``page``."""
         return prompt_text("overview").format(count=self.more, page=page) if self.more else ""
 
     @property

@@ -45,7 +45,7 @@ from workspaces.policy import Reach
 
 
 def live_memory(chat: Chat, reader: User, *, now: datetime) -> ShortTermMemory | None:
-    """The chat's own, unless it tells of a personal answer that this reader came too late for."""
+    """Return the chat's own, unless it tells of a personal answer that this reader came too late for."""
     rows = ShortTermMemory.objects.filter(chat=chat, expires_at__gte=now)
     return rows.filter(Q(personal_at=None) | was_reader(reader, at="personal_at")).first()
 
@@ -96,19 +96,19 @@ def recent(
 
 
 def is_personal(row: ShortTermMemory, told_in: Chat) -> bool:
-    """Whether what another chat tells of this one is personal: not all who read that chat may read this one."""
+    """Return whether what another chat tells of this one is personal: not all who read that chat may read this one."""
     place = told_in.workspace_id
     return row.chat.is_private or row.chat.workspace_id != place or row.personal_at is not None
 
 
 def stays_here(row: ShortTermMemory, told_in: Chat) -> bool:
-    """Whether it tells of text of another workspace that never leaves this machine."""
+    """Return whether it tells of text of another workspace that never leaves this machine."""
     is_elsewhere = row.chat.workspace_id != told_in.workspace_id and row.chat.workspace.local_only
     return row.stays_here or is_elsewhere
 
 
 def _is_shown_in(own: ShortTermMemory, chat: Chat, user: User, reach: Reach) -> bool:
-    """Whether a chat's own summary may be in its prompts: all its readers could read what it was written from."""
+    """Return whether a chat's own summary may be in its prompts: all its readers could read its sources."""
     if own.stays_here and reach.leaves:
         return False
     if own.personal_at is None:
@@ -219,7 +219,9 @@ def _gather(
 
 
 def _may_change(question: Message, summary: str) -> bool:
-    """Whether there is something to sum up: a summary to replace, or a chat of more than this, and no mere courtesy."""
+    """Return whether there is something to sum up: a summary to replace, or a chat of more than this, and no mere
+    courtesy.
+    """
     said = Message.objects.filter(chat_id=question.chat_id, pk__lt=question.pk).current().exclude(content="")
     return not says_nothing(question.content) and (bool(summary) or said.exists())
 
@@ -229,7 +231,7 @@ def _expanded(name: str) -> str:
 
 
 def wants_long_term(text: str) -> bool:
-    """Whether the person asks for something to be remembered for good. Asking what is remembered is not that."""
+    """Return whether the person asks for something to be remembered for good. Asking what is remembered is not that."""
     text = unicodedata.normalize("NFKC", text).replace("\u2019", "'")
     return bool(LONG_TERM.search(RECALLING.sub(" ", text)))
 
@@ -255,7 +257,7 @@ def _line(row: ShortTermMemory, longest: int, now: datetime, people: Mapping[int
 
 
 def _age(moment: datetime, now: datetime) -> str:
-    """“2 hours ago”, in the language of our prompts."""
+    """Return the age as “2 hours ago”, in the language of our prompts."""
     if now - moment >= LONG_AGO:
         return "over a week ago"
     with override("en"):
@@ -264,7 +266,7 @@ def _age(moment: datetime, now: datetime) -> str:
 
 
 def touch(answer: Message, *, now: datetime) -> None:
-    """A turn with memory on has ended with this answer: its chat is recent once more. Never raises."""
+    """Mark a chat as recent, after a turn with memory on. Never raises."""
     try:
         with transaction.atomic():
             row, _created = ShortTermMemory.objects.select_for_update().get_or_create(
@@ -315,7 +317,7 @@ def _mark(row: ShortTermMemory, answer: Message) -> None:
 
 
 def _with_turn(earlier: list[list[Any]], answer: Message) -> list[list[Any]]:
-    """The last messages, this turn's among them; a question that was answered again stands there once. After a
+    """Return the last messages, this turn's among them; a question that was answered again stands there once. After a
     person's text comes the key of who wrote it.
     """
     asked = answer.reply_to

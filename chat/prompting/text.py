@@ -41,7 +41,7 @@ def loop_length(text: str) -> int:
 
 
 def cut_to(text: str, room: int) -> str:
-    """The beginning of a text that costs at most ``room`` tokens."""
+    """Return the beginning of a text that costs at most ``room`` tokens."""
     if tokens(text) <= room:
         return text
     return text.encode(errors="replace")[: max(0, int((room - 4) * BYTES_PER_TOKEN))].decode(errors="ignore")
@@ -65,7 +65,9 @@ _ESCAPES |= (
 
 
 def escape(text: str) -> str:
-    """``<``, ``>`` and ``&`` escaped, nothing unseen, on one line: an item can be neither a tag nor a second item."""
+    """Return the text on one line, without invisible characters, ``<``, ``>`` and ``&`` escaped: an item can be
+    neither a tag nor a second item.
+    """
     return " ".join(text.translate(_ESCAPES).split())
 
 
@@ -75,5 +77,5 @@ def escaped_lines(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """For people: no line breaks and nothing unseen. Not escaped, templates do that."""
+    """Return the text for people: no line breaks and no invisible characters. Not escaped, templates do that."""
     return " ".join(text.translate(dict.fromkeys(_UNSEEN)).split())

@@ -51,7 +51,7 @@ _WORDS = re.compile(r"\s*\d[\d.,]*(?:\s[^\\^_=+<>{}]*)?\Z|[^\\^_=+<>{}]*[^\W\d_]
 
 
 def add_formulas(parser: MarkdownIt) -> None:
-    """Before what would take a backslash for an escape, and before paragraphs."""
+    """Add the rules for formulas, before the rules for escapes and for paragraphs."""
     parser.inline.ruler.before("escape", "formula", _inline)
     parser.block.ruler.before(
         "fence", "formula", _block, {"alt": ["paragraph", "reference", "blockquote", "list"]}
@@ -123,7 +123,7 @@ def _block(state: StateBlock, line: int, end: int, silent: bool) -> bool:
 
 
 def _add(state: StateInline | StateBlock, formula: str, source: str, mark: str) -> None:
-    """``mark`` is empty for one that has no end yet."""
+    """Add a formula; ``mark`` is empty for one without an end yet."""
     state.env["budget"].spend(STEPS_A_CHARACTER * len(formula))
     token = state.push("formula", "math", 0)
     token.content, token.markup = formula.strip(), mark
@@ -143,7 +143,7 @@ def _render(
 
 @lru_cache(maxsize=512)
 def mathml(formula: str, *, display: bool) -> str:
-    """Empty for what is not understood. Some 10 microseconds a character, once."""
+    """Return the formula as MathML; empty if it cannot be parsed. Some 10 microseconds a character, once."""
     # It takes 90 ms to import: only who has formulas waits.
     from latex2mathml.converter import convert_to_element
 
@@ -162,7 +162,9 @@ def _known(found: re.Match[str]) -> str:
 
 
 def _written(element: Element) -> str:
-    """With nothing that was not asked for: no links, colours or styles. The library's texts have entities in them."""
+    """Return the element with allowed attributes only: no links, colours or styles. The library's texts have entities
+    in them.
+    """
     tag = element.tag if element.tag in TAGS else "mrow"
     held = {name: value for name, value in element.attrib.items() if name in ATTRIBUTES.get(tag, ())}
     held.pop("class", None)

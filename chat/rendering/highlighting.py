@@ -144,7 +144,9 @@ LANGUAGES = (*_LANGUAGES,)
 
 
 def coloured(code: str, language: str) -> str:
-    """The code as HTML, its parts in ``span``s of the classes of static/css/prose.css. Unknown languages stay plain."""
+    """Return the code as HTML, its parts in ``span``s of the classes of static/css/prose.css. Unknown languages stay
+    plain.
+    """
     name = language.lower()
     known = _LANGUAGES.get(_ALIASES.get(name, name))
     return "".join(_spans(code, known)) if known else escape(code)
@@ -162,7 +164,7 @@ def _spans(code: str, language: _Language) -> Iterator[str]:
 
 
 def _kind(match: re.Match[str], follows: str, language: _Language) -> str:
-    """The class of what was found; empty for a word that means nothing here."""
+    """Return the class of what was found; empty for a word that means nothing here."""
     kind = match.lastgroup or ""
     if follows and follows == language.names_by and kind in ("w", "s"):
         return "na"

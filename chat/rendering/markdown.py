@@ -63,7 +63,9 @@ def _split(text: str) -> list[Token]:
 
 
 def _trimmed(address: str) -> str:
-    """Without what belongs to the sentence around it: its signs, and a bracket that was opened before it."""
+    """Return the address without punctuation of the sentence around it, and without a bracket that was opened before
+    it.
+    """
     address = address.rstrip(_AFTER)
     surplus = address.count(")") - address.count("(")
     bare = address.rstrip(")")
@@ -150,7 +152,7 @@ def _count_block(state: StateBlock, line: int, end: int, silent: bool) -> bool:
 
 
 def _count_inline(state: StateInline, silent: bool) -> bool:
-    """As above, for the signs within a line."""
+    """Count the characters within a line, as ``_count_block`` does."""
     state.env["budget"].spend(1)
     return False
 
@@ -232,14 +234,14 @@ def _leave_plain(tokens: Sequence[Token], budget: Budget) -> None:
 
 
 def _align(token: Token) -> None:
-    """A column's side as a class: the policy of pages refuses styles."""
+    """Set a column's alignment as a class: the policy of pages refuses styles."""
     style = str(token.attrs.pop("style", ""))
     if style.startswith("text-align:"):
         token.attrSet("class", f"align-{style.removeprefix('text-align:')}")
 
 
 def _mark_tasks(tokens: Sequence[Token]) -> None:
-    """``- [ ] this`` is a task: its box in the place of the list's mark."""
+    """Render ``- [ ] this`` as a task: its box in place of the list's mark."""
     for item, paragraph, inline in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if (item.type, paragraph.type, inline.type) != ("list_item_open", "paragraph_open", "inline"):
             continue
@@ -282,7 +284,7 @@ def _is_own_file(source: str) -> bool:
 
 
 def _spend_on(tokens: Sequence[Token], budget: Budget) -> None:
-    """Before anything is made of them: a short text can name a long link, or a table's empty cells, many times."""
+    """Count tokens before rendering: a short text can repeat a long link, or a table's empty cells, many times."""
     budget.spend(len(tokens) // TOKENS_A_STEP)
     for token in tokens:
         made = len(token.content) + sum(len(str(value)) for value in token.attrs.values())

@@ -76,7 +76,7 @@ def show(answers: Sequence[Message]) -> dict[int, Shown]:
 
 
 def _queue(late: list[int]) -> None:
-    """A page is shown all the same on a database that is full, or only read; the next view queues it again."""
+    """Queue rendering. On a full or read-only database the page is shown without it; the next view queues it again."""
     try:
         with transaction.atomic():  # what fails spoils no transaction around it
             async_task("chat.tasks.render_answers", message_ids=late, task_name="render answers")
@@ -85,7 +85,7 @@ def _queue(late: list[int]) -> None:
 
 
 def _rendered(text: str, budget: Budget) -> SafeString:
-    """Empty for a text that is too heavy, or that the renderer fails at: an answer is stored and shown all the same."""
+    """Return the HTML; empty for a text that is too expensive, or that the renderer fails at."""
     try:
         return render_markdown(text, budget)
     except TooHeavy:
@@ -126,7 +126,7 @@ def _leads_out(attributes: str, own: str) -> bool:
 
 
 def _host_of(address: str) -> str:
-    """Empty for one without, such as a path, and for what is no address."""
+    """Return the host of an address; empty without one, as for a path, and for an invalid address."""
     try:
         return (urlsplit(address).hostname or "").rstrip(".")
     except ValueError:
@@ -134,7 +134,7 @@ def _host_of(address: str) -> str:
 
 
 def _name(image: re.Match[str]) -> str:
-    """Every image of an answer is this MemoryHub's own (``chat.rendering.markdown``)."""
+    """Return the name of a picture. Every image of an answer is this MemoryHub's own (``chat.rendering.markdown``)."""
     alt = _ALT.search(image[1])
     return escape(unescape(alt[1])) if alt else ""
 
@@ -146,7 +146,7 @@ _CITED = re.compile(r"\[(\d{1,2}(?:, ?\d{1,2}){0,9})\]")
 
 
 def with_links(html: SafeString, sources: Iterable[AnswerSource]) -> SafeString:
-    """``html``, which is sanitised, with ``[1]`` and ``[1, 2]`` as links wherever that is the number of a source."""
+    """Return ``html``, which is sanitised, with ``[1]`` and ``[1, 2]`` as links if these are numbers of sources."""
     links = {source.number: _link(source) for source in sources}
     if not links:
         return html

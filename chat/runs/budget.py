@@ -45,7 +45,7 @@ class Used:
         return self.tokens_in + self.tokens_out
 
     def more(self, tokens_in: int, tokens_out: int) -> Used:
-        """With one reply of the model."""
+        """Return the usage with one more reply of the model."""
         return Used(self.rounds + 1, self.tokens_in + tokens_in, self.tokens_out + tokens_out)
 
 
@@ -102,7 +102,7 @@ def estimate(run: Run, plan: TaskPlan | None = None) -> None:
 def estimated_for(
     workspace_id: int, user: User, mode: str, plan: TaskPlan | None = None, *, price: Price | None = None
 ) -> Expected:
-    """In all. From runs that ``user`` may see: of this mode, else of any. Two queries at most."""
+    """Return the estimated total from runs that ``user`` may see: of this mode, else of any. Two queries at most."""
     done = Run.objects.visible_to(user).filter(workspace=workspace_id, status=RunStatus.DONE)
     seen = _seen(done.filter(mode=mode)) or _seen(done)
     taken = sum((usage for usage, _steps in seen), Usage()) if seen else A_STEP

@@ -54,8 +54,8 @@ def waits_anything(*, now: datetime) -> bool:
 
 
 def take_next(*, now: datetime) -> RunStep | None:
-    """The next step, now in the hands of the caller alone: of whom the fewest steps are being done, among equals who
-    waited longest. With its run and what that works with. Costs four small queries.
+    """Return the next step, now in the hands of the caller alone: of whom the fewest steps are being done, among
+    equals who waited longest. With its run and what that works with. Costs four small queries.
     """
     people = [step.user_id for step in _WAITING.all(now=now, stale=now - STALE)]
     if len(people) > 1:
@@ -71,7 +71,7 @@ def take_next(*, now: datetime) -> RunStep | None:
 
 
 def taken(step: RunStep, now: datetime) -> dict[str, object]:
-    """The values of a step, and what they are now, that the caller takes in hand."""
+    """Return the values of a step, and what they are now, that the caller takes in hand."""
     values = {
         "status": RunStepStatus.RUNNING,
         "beat_at": now,
@@ -122,7 +122,7 @@ class ClaimedStep:
         self.beat(transcript=self.log.as_json(), rounds=self.log.rounds, attempts=0)
 
     def beat(self, **values: Any) -> None:
-        """A sign of life. Raises Lost where somebody else has the step, Stopped where the run is."""
+        """Store a heartbeat. Raises Lost if another worker has the step, Stopped if the run is stopped."""
         with transaction.atomic():
             # First: the end of a step locks the run's row before the step's, too. The ledger's comes last.
             status = self.budget.keep(self.bill() if values else None)

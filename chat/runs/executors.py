@@ -120,11 +120,11 @@ class TaskExecutor:
 
     @property
     def ok(self) -> bool:
-        """Whether the task has its result, once it is over."""
+        """Return whether the task has its result, once it is over."""
         return self.states.get(self.final_step) == State.DONE
 
     def _may_begin(self, step: PlannedStep) -> bool:
-        """Not begun yet, or more of its items can be; and what it builds on is done."""
+        """Return whether a step, or more of its items, can begin: its dependencies are done."""
         state = self.states.get(step.id)
         is_open = state is None or (bool(step.over) and state == State.RUNNING)
         return is_open and all(self.states.get(name) == State.DONE for name in step.depends_on)
@@ -135,7 +135,9 @@ class TaskExecutor:
         )
 
     def _items(self, step: PlannedStep) -> list[Unit]:
-        """The next items of a list that are done side by side; the step itself runs as long as one of them does."""
+        """Return the next items of a list that are done side by side; the step itself runs as long as one of them
+        does.
+        """
         items = _list_in(self.memory.get_value(memory_keys.step(step.over)))
         if items is None or len(items) > MOST_ITEMS:
             why = "no list" if items is None else f"a list of {len(items)}, and {MOST_ITEMS} are the most"
@@ -203,7 +205,7 @@ def _item(step: PlannedStep, number: int) -> str:
 
 
 def _list_in(value: Any) -> list[Any] | None:
-    """A list, or the only one that an object has."""
+    """Return a list, or the only one that an object has."""
     if isinstance(value, str):  # a step without a schema wrote it down
         try:
             value = json.loads(value)
@@ -278,8 +280,8 @@ class ParallelTaskExecutor:
         return all(self.task_states.get(name) == State.DONE for name in task.depends_on)
 
     def _settle(self, task: PlannedTask) -> None:
-        """A task whose steps are over has its result, if only its last step's, or has failed; then nothing begins that
-        builds on it.
+        """Complete a task whose steps are over, with its last step's result, or as failed; then no task begins that
+        depends on it.
         """
         executor = self._executors[task.id]
         if self.task_states.get(task.id) in (State.DONE, State.FAILED, State.SKIPPED) or not executor.is_over:
@@ -304,7 +306,7 @@ def agent_step(
     *,
     schema: Mapping[str, Any] | None = None,
 ) -> Outcome:
-    """Its result is under ``step:<node>``, for the nodes after it. What comes in empty is left out."""
+    """Run a node as a step. Its result is under ``step:<node>``, for later nodes. Empty inputs are left out."""
     given = {name: value for name, value in inputs.items() if value is not None}
     seed_inputs(context.memory, given, source=node, prefix=f"{node}.")
     upstream = [memory_keys.input(f"{node}.{name}") for name in given]
@@ -313,5 +315,5 @@ def agent_step(
 
 
 def isolated(context: StepContext) -> StepContext:
-    """For a run within the run: it shares nothing but the budget, the model and the tools."""
+    """Return a context for a run within the run: it shares only the budget, the model and the tools."""
     return replace(context, memory=AgentMemory(context.memory.now))

@@ -100,7 +100,7 @@ def _in_steps(rows: QuerySet[RunStep], texts: Sequence[str], holds: re.Pattern[s
 
 
 def _in_events(rows: QuerySet[RunEvent], texts: Sequence[str], holds: re.Pattern[str]) -> None:
-    """They name keys, and a key may have been made of it."""
+    """Remove the text from events, whose keys may contain it."""
     for event in _saying(rows, ("data",), texts):
         event.data = _without(event.data, holds)
         event.save(update_fields=["data"])
@@ -117,7 +117,7 @@ def _in_plans(runs: QuerySet[Run], texts: Sequence[str], holds: re.Pattern[str])
 
 
 def _without(value: Any, holds: re.Pattern[str], *, only: Collection[str] = ()) -> Any:
-    """``only``: the names under which somebody's words stand, where all else is ours and stays."""
+    """Return the value without the text. ``only``: the names of values that people wrote, where the rest is ours."""
     if isinstance(value, str):
         return value if only else holds.sub(GONE, value)
     if isinstance(value, list):

@@ -42,7 +42,7 @@ class memory_keys:
 
     @staticmethod
     def shared(name: str) -> str:
-        """A prefix that is there already is not doubled; any other is part of the name."""
+        """Return the key of a shared entry. A prefix that is already there is not doubled."""
         return f"shared:{name.removeprefix('shared:')}"
 
 
@@ -67,7 +67,7 @@ class MemoryEntry:
         return len(self.json.encode())
 
     def as_json(self) -> dict[str, Any]:
-        """As programs read it, and what ``AgentMemory.restore`` takes back."""
+        """Return the entry for programs and for ``AgentMemory.restore``."""
         return {
             "key": self.key,
             "kind": str(self.kind),
@@ -100,7 +100,7 @@ Listener = Callable[[MemoryEntry], None]
 
 
 def as_json_text(value: object) -> str:
-    """Raises TypeError or ValueError for what JSON cannot say. Half a character is written as JSON escapes it."""
+    """Return the value as JSON. Raises TypeError or ValueError for other values. Half a character is escaped."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode(errors="backslashreplace").decode()
 
@@ -135,7 +135,7 @@ class AgentMemory:
         return self._keep(entry)
 
     def set_if_absent(self, key: str, kind: MemoryKind, value: object, **said: str | None) -> MemoryEntry:
-        """The entry that is there, or this one; of two at the same instant one stays."""
+        """Return the entry that is there, or this one; of two at the same instant one stays."""
         entry = MemoryEntry(key, MemoryKind(kind), as_json_text(value), self.now(), **said)
         return self._keep(entry, overwrites=False)
 
@@ -160,7 +160,7 @@ class AgentMemory:
             return self._entries.get(key)
 
     def get_value(self, key: str) -> Any:
-        """A copy of the value; None where there is none."""
+        """Return a copy of the value; None where there is none."""
         entry = self.get(key)
         return None if entry is None else entry.value
 
@@ -172,7 +172,7 @@ class AgentMemory:
         return self.get(key) is not None
 
     def snapshot(self) -> list[MemoryEntry]:
-        """All entries as they are now, in the order in which their keys were first written."""
+        """Return all current entries, in the order in which their keys were first written."""
         with self._lock:
             return list(self._entries.values())
 

@@ -18,7 +18,7 @@ LONGEST_RESULT = 24_000  # characters of what one call returns
 
 
 def _without_nul(text: str) -> str:
-    """The database keeps it nowhere, and so would find it nowhere either."""
+    """Remove NUL characters, which the database cannot store."""
     return text.replace("\x00", "")
 
 
@@ -108,9 +108,10 @@ class ToWrite(Arguments):
 def memory_tools(
     memory: AgentMemory, *, source: str, on_access: OnAccess, room: Callable[[], int] = lambda: LONGEST_RESULT
 ) -> tuple[StepTool, ...]:
-    """``source`` is who publishes; ``on_access`` is called with the keys of every access, never with a value.
+    """Return the tools. ``source`` is the publisher; ``on_access`` is called with the keys of every access, never with
+    a value.
 
-    ``room`` returns how many bytes an answer may have now: one that is cut afterwards would be no JSON.
+    ``room`` returns how many bytes a result may have now: a result that is cut later would be invalid JSON.
     """
 
     def listed(asked: ToList, _: str) -> str:
@@ -147,7 +148,7 @@ def memory_tools(
 
 
 def list_entries(memory: AgentMemory, asked: ToList, room: int = LONGEST_RESULT) -> dict[str, Any]:
-    """The newest 200 entries that pass all filters and fit in ``room`` bytes, oldest first, without values."""
+    """Return the newest 200 entries that pass all filters and fit in ``room`` bytes, oldest first, without values."""
     total, newest = memory.newest(
         MOST_LISTED, kind=asked.kind, key_prefix=asked.key_prefix, sources=asked.sources
     )
@@ -228,7 +229,7 @@ def _page(answer: dict[str, Any], entry: MemoryEntry, asked: ToRead, room: int) 
 
 
 def publish(memory: AgentMemory, asked: ToWrite, *, source: str) -> MemoryEntry:
-    """Under ``shared:`` and nowhere else: results of steps and tasks are written by who did them."""
+    """Store an entry under ``shared:`` and nowhere else: only steps and tasks write their own results."""
     key = memory_keys.shared(asked.key)
     if key == memory_keys.SHARED_PREFIX:
         raise ToolTrouble("key must not be blank")

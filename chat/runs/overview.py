@@ -32,7 +32,7 @@ MOST_AT_ONCE = 500
 
 
 def tasks_of(run: Run) -> list[dict[str, Any]]:
-    """The tasks in the plan's order, each with the steps that have begun. Costs two queries."""
+    """Return the tasks in the plan's order, each with the steps that have begun. Costs two queries."""
     by_task: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for step in run.steps.defer("transcript"):
         by_task[step.task].append(step_json(step))
@@ -92,7 +92,7 @@ def result_of(run: Run) -> Any:
 
 
 def result_text(run: Run) -> str:
-    """The result for people: text as it is, anything else as JSON."""
+    """Return the result for people: text as it is, anything else as JSON."""
     result = result_of(run)
     if result is None or isinstance(result, str):
         return result or ""
@@ -120,7 +120,7 @@ async def follow_run(user: User, workspace_id: str, run: Run, *, after: int) -> 
 
 
 def _news(user_pk: int, workspace_id: str, run_pk: int, after: int) -> tuple[list[RunEvent], bool]:
-    """Raises NotFound where the person may no longer see it."""
+    """Return new events. Raises NotFound if the person may no longer see the run."""
     user = User.objects.filter(pk=user_pk, is_active=True).first()
     if user is None:
         raise NotFound
@@ -146,7 +146,7 @@ CITED = re.compile(r"\[(\d{1,2}(?:, ?\d{1,2}){0,9})\](?!\()")
 
 
 def with_sources(run: Run, text: str, reader: User) -> str:
-    """The Markdown of a report, in which [1] opens what stands behind 1 in its list of sources. A few queries."""
+    """Return the Markdown of a report, in which [1] opens source 1 of its list. A few queries."""
     links = _links(run, set(SOURCE.findall(text)), reader)
     numbers: dict[int, str] = {}
     for line in NUMBERED.finditer(text):
@@ -198,6 +198,6 @@ def _links(run: Run, sources: set[str], reader: User) -> dict[str, str]:
 
 
 def _pages(documents: list[int]) -> dict[tuple[int, int], int]:
-    """The number of the passage that each page of these documents begins with."""
+    """Return the number of the passage that each page of these documents begins with."""
     rows = DocumentPassage.objects.filter(document__in=documents).values_list("document", "page")
     return {(document, page): first for document, page, first in rows.annotate(Min("number")).order_by()}

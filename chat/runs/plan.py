@@ -50,7 +50,7 @@ class PlannedTask:
 
     @property
     def last(self) -> PlannedStep:
-        """The step whose result is the task's."""
+        """Return the step whose result is the task's."""
         return self.steps[-1]
 
 
@@ -103,8 +103,8 @@ class _Plan(_Part):
 
 
 def read_plan(given: object) -> TaskPlan:
-    """The plan in this JSON. Raises PlanTrouble for one that is malformed, too large, names what is not there, names
-    something twice or goes in a circle. A task without steps is one step of its own.
+    """Return the plan in this JSON. Raises PlanTrouble for one that is malformed, too large, names what is not there,
+    names something twice or goes in a circle. A task without steps is one step of its own.
     """
     try:
         read = _Plan.model_validate(_storable(given))
@@ -124,7 +124,7 @@ def read_plan(given: object) -> TaskPlan:
 
 
 def _storable(given: Any) -> Any:
-    """Without what no database keeps, however deep it is."""
+    """Return the JSON without characters that no database stores, at any depth."""
     if isinstance(given, str):
         return given.replace("\x00", "").encode(errors="replace").decode()
     if isinstance(given, list):
@@ -237,13 +237,13 @@ def rows_of(plan: Mapping[str, Any]) -> list[Row]:
 
 
 def rows_in(ids: Sequence[str], texts: Sequence[str]) -> list[Row]:
-    """As a form sends them; one more than a plan may have, so that it is refused rather than cut."""
+    """Return the rows of a form; one more than a plan may have, so that it is refused rather than cut."""
     lines = (text.replace("\r\n", "\n").strip() for text in texts)
     return list(zip(ids, lines, strict=False))[: MOST_TASKS + 1]
 
 
 def changed(rows: Sequence[Row], do: str) -> tuple[list[Row], str]:
-    """After ``up:``, ``down:`` or ``drop:`` with the number of a row, or ``add``; and the row that is next."""
+    """Return the rows after ``up:``, ``down:`` or ``drop:`` with the number of a row, or ``add``; and the next row."""
     verb, _colon, number = do.partition(":")
     rows, at = list(rows), int(number) if number.isascii() and number.isdigit() and len(number) < 4 else -1
     if verb == "add" and len(rows) < MOST_TASKS:
@@ -261,10 +261,11 @@ def changed(rows: Sequence[Row], do: str) -> tuple[list[Row], str]:
 
 
 def edited(plan: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
-    """The plan with these tasks in this order. A row without words is left out, one of an unknown id is a new task.
+    """Return the plan with these tasks in this order. A row without text is left out, one with an unknown id is a new
+    task.
 
-    What built on a task left out builds on what that did. What has been moved waits only for what stands above it, and
-    the last task, whose result is the run's, for all that nothing else waits for.
+    Tasks that depended on a removed task depend on that task's dependencies. A moved task waits only for those above
+    it, and the last task, whose result is the run's, for all that nothing else waits for.
     """
     known = {task["id"]: task for task in plan["tasks"]}
     rows = [row for row in rows if row[1]]
@@ -282,7 +283,7 @@ def edited(plan: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def shown(plan: Mapping[str, Any], rows: Sequence[Row]) -> list[ShownTask]:
-    """For the form; ``plan`` is the one that the rows make."""
+    """Return the tasks for the form; ``plan`` is the one that the rows make."""
     by_id = {task["id"]: task for task in plan["tasks"]}
     return [
         ShownTask(

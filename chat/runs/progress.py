@@ -46,7 +46,7 @@ _RUN = Ready(
 
 @contextmanager
 def alone(run_pk: int) -> Iterator[Run]:
-    """The run's row, locked. Raises Lost where it is gone."""
+    """Lock the run's row and yield it. Raises Lost if it is gone."""
     with transaction.atomic():
         run = next(iter(_RUN.all(run=run_pk)), None)
         if run is None:
@@ -55,7 +55,7 @@ def alone(run_pk: int) -> Iterator[Run]:
 
 
 def begin(run: Run, *, now: datetime) -> None:
-    """The first steps of a run that was just stored, in its transaction: to plan, or what its plan begins with."""
+    """Create the first steps of a new run, in its transaction: planning, or the first ones of its plan."""
     if run.plan is None and run.mode == RunMode.LOOP:
         step = PlannedStep("work", run.objective)
         run.plan = TaskPlan((PlannedTask("work", WHOLE, steps=(step,)),)).as_json()
@@ -72,9 +72,9 @@ def begin(run: Run, *, now: datetime) -> None:
 
 
 def complete_step(held: ClaimedStep, outcome: Outcome, *, now: datetime) -> RunStep | None:
-    """A step is over. Returns the one that it leads to, in the caller's hands too, where nothing else waits.
+    """Complete a step. Returns the next step, claimed by the caller, if no other run waits.
 
-    Raises Lost where another process has taken it over, Stopped for a result of a run that was stopped.
+    Raises Lost if another process has taken it over, Stopped for a result of a run that was stopped.
     """
     step = held.step
     with alone(step.run_id) as run:
@@ -202,7 +202,7 @@ def plan_of(run: Run) -> TaskPlan:
 
 
 def executor_of(run: Run, memory: AgentMemory) -> ParallelTaskExecutor | TeamExecutor:
-    """As it stands: everything that it knows lies in the run's row and in its memory."""
+    """Return the executor in its current state, which is in the run's row and in its memory."""
     plan = plan_of(run)
     if run.board is not None:
         return TeamExecutor(plan, memory, board=TaskBoard.from_json(run.board))
@@ -261,7 +261,7 @@ def _notify(run: Run, now: datetime) -> None:
 
 
 def _show_tasks(run: Run, plan: TaskPlan) -> None:
-    """The rows that people see, after the plan or the board."""
+    """Update the task rows that people see, from the plan or the board."""
     shown: list[tuple[BoardTask | PlannedTask, dict[str, str]]]
     if run.board is not None:
         board = TaskBoard.from_json(run.board).tasks.values()

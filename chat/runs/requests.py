@@ -55,7 +55,7 @@ class RunRequest:
 
 
 def checked(wanted: RunRequest, tools: Sequence[str]) -> tuple[TaskPlan | None, Limits]:
-    """Its plan and its budget; ``tools``: those that there are. Raises Invalid naming every field that is wrong."""
+    """Return plan, tools and budget. ``tools``: the existing ones. Raises Invalid naming every wrong field."""
     wrong: dict[str, str] = {}
     if not wanted.objective.strip():
         wrong["objective"] = _("must not be blank")
@@ -142,7 +142,9 @@ LONGEST_NAME = 80
 
 
 def save_template(run: Run, name: str, *, by: User, now: datetime) -> RunTemplate:
-    """Raises Invalid for a name that is blank, too long or taken; Conflict for a private run or too many."""
+    """Save a template. Raises Invalid for a name that is blank, too long or taken; Conflict for a private run or too
+    many.
+    """
     workspace = get_workspace(by, run.workspace.public_id, need=Role.EDITOR)
     name = " ".join(name.replace("\x00", "").split())
     if not name or len(name) > LONGEST_NAME:
@@ -196,7 +198,7 @@ def request_of(
 
 
 def delete_template(workspace: Workspace, public_id: str, *, by: User) -> None:
-    """Raises Forbidden but for who made it, as long as they may write, and the workspace's owners."""
+    """Delete a template. Raises Forbidden except for its creator, while they may write, and the workspace's owners."""
     require(workspace.role, Role.EDITOR)
     template = get_template(workspace, public_id, by=by)
     if template.user_id != by.pk and not Role(workspace.role).allows(Role.OWNER):

@@ -99,7 +99,7 @@ def _refuse_too_many(by: User) -> None:
 
 
 def _locked_chat(chat_id: int | None) -> Chat | None:
-    """As it is now, and until the run is stored: who makes the chat private then finds it."""
+    """Return the chat, locked until the run is stored: making the chat private then finds the run."""
     return None if chat_id is None else Chat.objects.select_for_update(no_key=True).get(pk=chat_id)
 
 
@@ -160,7 +160,9 @@ def resume_run(
 
 
 def revise_plan(run: Run, plan: object, *, by: User) -> Run:
-    """The plan that waits, as somebody has changed it, or as it is. Raises Conflict where it does not wait, Invalid."""
+    """Return the plan that waits, as somebody has changed it, or as it is. Raises Conflict where it does not wait,
+    Invalid.
+    """
     require_hand(run, by)
     with _locked(run) as locked:
         if locked.status != RunStatus.WAITING:
@@ -171,7 +173,7 @@ def revise_plan(run: Run, plan: object, *, by: User) -> Run:
 
 
 def may_steer(run: Run, role: str, user: User) -> bool:
-    """Whether this person may stop the run and go on with it, with this role in its workspace."""
+    """Return whether this person may stop the run and go on with it, with this role in its workspace."""
     return Role(role).allows(_needed(run, user))
 
 
@@ -208,8 +210,8 @@ def _fill(run: Run, wanted: RunRequest) -> None:
 
 
 def rerun(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:
-    """A new run of the same objective, plan and inputs. ``from_step``: what does not build on that step is taken over
-    from this one. Raises Invalid for a step that is not in the plan.
+    """Return a new run of the same objective, plan and inputs. ``from_step``: what does not build on that step is
+    taken over from this one. Raises Invalid for a step that is not in the plan.
     """
     workspace = get_workspace(by, run.workspace.public_id, need=Role.EDITOR)
     # Entries from the request are as old as the run or older; steps and inputs wrote newer ones.
@@ -264,7 +266,7 @@ def _kept(run: Run, redone: Mapping[str, set[str]]) -> list[MemoryEntry]:
 
 
 def _built_on(plan: TaskPlan, step_id: str) -> dict[str, set[str]]:
-    """The step and task of that id, and all that build on them."""
+    """Return the step and task of that id, and all that build on them."""
     first = next((task for task in plan.tasks if any(step.id == step_id for step in task.steps)), None)
     if first is None:
         raise Invalid(_("There is no such step."), fields={"from_step": _("is not in the plan")})

@@ -42,7 +42,7 @@ def system_prompt(
 
 
 def user_message(instructions: str, keys: Sequence[str], memory: AgentMemory) -> str:
-    """The instructions, and by name what they build on. Never a value: the model reads what it needs."""
+    """Return the instructions and the names of their inputs, without values: the model reads what it needs."""
     if not keys:
         return instructions
     titles = memory.titles(keys)
@@ -102,7 +102,7 @@ class Reply:
 
 class Ask(Protocol):
     def __call__(self, messages: Sequence[Message], tools: Sequence[Tool], *, may_call: bool) -> Reply:
-        """The model's next reply; ``may_call``: else the tools are only named. Raises a ModelError."""
+        """Return the model's next reply; ``may_call``: else the tools are only named. Raises a ModelError."""
         ...
 
 
@@ -253,7 +253,7 @@ class StepExecutor:
         self.context.emit("reply", {"round": log.rounds, "tokens_in": spent_in, "tokens_out": out})
 
     def offered(self) -> list[Tool]:
-        """The tools of the next reply."""
+        """Return the tools of the next reply."""
         finish = [self._finish] if self._finish else []
         if self.transcript.concluding and finish:
             return finish
@@ -299,7 +299,7 @@ class StepExecutor:
         return max(LEAST_RESULT, self.context.room - used)
 
     def _room_for_result(self) -> int:
-        """The same in bytes, for tools whose result must stay whole."""
+        """Return the same in bytes, for tools whose result must stay whole."""
         return min(LONGEST_RESULT, int((self._tokens_for_result(self._prompt) - 8) * BYTES_PER_TOKEN))
 
     def _answer(self, call: ToolCall, prompt: list[Message]) -> Outcome | None:

@@ -48,7 +48,7 @@ SELECT pg_notify(%(channel)s, payload) FROM jsonb_array_elements_text(%(payloads
 
 
 def record_events(run: Run, happened: Sequence[RunEvent]) -> None:
-    """In their order, in one statement: it is half of what a step writes."""
+    """Record events in order, in one statement: it is half of what a step writes."""
     if not happened:
         return
     rows = [{"step": e.step, "kind": e.kind, "data": e.data, "at": e.at.isoformat()} for e in happened]
@@ -110,7 +110,7 @@ class StoredMemory(AgentMemory):
     def newest(
         self, most: int, *, kind: Iterable[str] | None, key_prefix: str, sources: Iterable[str] | None
     ) -> tuple[int, Sequence[Head]]:
-        """As the rows say, without a value: the newest along their index, the others only counted."""
+        """Return entries without values from the rows: the newest along their index, the others only counted."""
         asked = {
             "run": self.run_pk,
             "kinds": None if kind is None else list(kind),
@@ -258,7 +258,7 @@ class StoredBudget(Budget):
         return Used(spent.rounds, bill.tokens_in, bill.tokens_out), bill.cost if bill.has_cost else None
 
     def keep(self, bill: Bill | None) -> str:
-        """The run's status, with what was spent since the last time counted in its row. Raises Lost without one."""
+        """Add the new usage to the run's row and return its status. Raises Lost without one."""
         spent, cost = self._taken(bill)
         if not spent.rounds:
             status = Run.objects.order_by().filter(pk=self.run_pk).values_list("status", flat=True).first()

@@ -112,7 +112,7 @@ class TaskBoard:
         ]
 
     def claim(self, task_id: str, member: str) -> bool:
-        """False where it is another's, done, refused by this teammate, or waits for others."""
+        """Claim a task. False if it is another's, done, refused by this teammate, or waits for others."""
         if not any(task.id == task_id for task in self.claimable(member)):
             return False
         self._change(task_id, "task_claimed", state=TaskState.WORKING, member=member)
@@ -245,7 +245,7 @@ class TeamExecutor:
 
     @property
     def is_over(self) -> bool:
-        """All is done, or nobody works and nobody can take up what is left."""
+        """Return whether all is done, or nobody works and nobody can take the rest."""
         with self._lock:
             working = any(task.state == TaskState.WORKING for task in self.board.tasks.values())
             return not working and not self.ready()

@@ -50,8 +50,8 @@ _loop = BackgroundLoop("runs")
 
 
 def asking(model: ChatModel, beat: Callable[[], None] = lambda: None, meter: Meter | None = None) -> Ask:
-    """``beat`` is called every two seconds while the model works; what it raises ends the asking, and the model hears
-    that nobody waits any more. ``meter``: hears what each reply takes.
+    """Return the function that calls the model. ``beat`` is called every two seconds while the model works; an error
+    of it cancels the request. ``meter`` receives the usage of each reply.
     """
 
     def ask(messages: Sequence[Message], tools: Sequence[Tool], *, may_call: bool) -> Reply:
@@ -186,7 +186,7 @@ def _preamble(run: Run, unit: Unit) -> str:
 
 
 def _until(ends: float, ask: Ask, account: Account) -> Ask:
-    """Before each reply: is there time, and budget? What the earlier ones took is in the ledger by then."""
+    """Check time and budget before each reply. Usage of earlier ones is in the ledger by then."""
 
     def asked(messages: Sequence[Message], tools: Sequence[Tool], *, may_call: bool) -> Reply:
         if time.monotonic() > ends:

@@ -224,7 +224,7 @@ def record_shown(run: Run, result: Result) -> None:
 
 
 def board_of(run: Run) -> Callable[[], AbstractContextManager[TaskBoard]]:
-    """The team's board for one look or change, with what others have done to it."""
+    """Yield the team's board for one read or change, with the changes of others."""
 
     @contextmanager
     def opened() -> Iterator[TaskBoard]:

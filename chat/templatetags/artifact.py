@@ -16,7 +16,7 @@ register = template.Library()
 
 @register.simple_tag
 def artifact_html(shown: ArtifactVersion, kind: str) -> SafeString:
-    """Text and tables rendered, code coloured; as it was written where that would be too much work."""
+    """Render text and tables, and colour code; show it as written if that is too expensive."""
     text = shown.content
     if kind in (ArtifactKind.MARKDOWN, ArtifactKind.TABLE):
         try:

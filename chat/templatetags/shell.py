@@ -51,7 +51,7 @@ def sidebar(context: Context) -> dict[str, Any]:
 
 @register.simple_tag(takes_context=True)
 def source_chats(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
-    """The chats these memories come from, by id, as far as the person may open them. One query."""
+    """Return the chats these memories come from, by id, as far as the person may open them. One query."""
     ids = {memory.source_chat_id for memory in memories if memory.source_chat_id}
     if not ids:
         return {}
@@ -71,7 +71,7 @@ def said_otherwise(memories: Iterable[Memory]) -> set[str]:
 
 @register.simple_tag(takes_context=True)
 def given_sources(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
-    """The chats of the sources that callers gave, by the source's id, as far as the person may open them.
+    """Return the chats of the sources that callers gave, by the source's id, as far as the person may open them.
 
     The memories are those of ``memories.views.panel_context.for_cards``.
     """
@@ -105,21 +105,19 @@ def _last_visited(request: HttpRequest, workspaces: list[Workspace]) -> Workspac
 
 @register.simple_tag
 def memory_vetoed() -> bool:
-    """The operator switched automatic memory off for everyone."""
+    """Return whether the operator switched automatic memory off for everyone."""
     return vetoed()
 
 
 @register.simple_tag(takes_context=True)
 def memory_on_by_default(context: Context) -> bool:
-    """Whether this person's new chats begin with memory on: their own answer, else the operator's."""
+    """Return whether this person's new chats begin with memory on: their own answer, else the operator's."""
     return memory_on(context["request"].user, None)
 
 
 @register.simple_tag(takes_context=True)
 def model_without_tools(context: Context) -> str:
-    """The name of the model in this person's own workspace where it cannot call tools, else nothing: said once, on the
-    profile.
-    """
+    """Return the name of the model in this person's own workspace if it cannot call tools, for the profile."""
     user = context["request"].user
     model = chosen_for(default_workspace(user), user).model
     return "" if model.capabilities.has_tools else model.name or _("the bundled one")

@@ -43,9 +43,9 @@ DIRECTIONAL = {
 @register.simple_tag
 @cache
 def icon(name: str, classes: str = "") -> SafeString:
-    """A picture from the sprite. It is decoration: the words beside it say the same.
+    """Render a picture from the sprite. It is decoration: the words beside it say the same.
 
-    Each is made once: a page has hundreds, of a few dozen kinds.
+    Each is rendered once: a page has hundreds, of a few dozen kinds.
     """
     return format_html(
         '<svg class="icon {}" aria-hidden="true" focusable="false"><use href="{}#{}"></use></svg>',
@@ -101,7 +101,7 @@ def initials(person: Any) -> str:
 
 @register.filter
 def money(value: Decimal) -> str:
-    """An amount of the installation's currency."""
+    """Return an amount of the installation's currency."""
     return amount(value)
 
 
@@ -115,7 +115,7 @@ register.filter("withheld", withheld)
 
 @register.filter
 def ago(moment: datetime | None) -> SafeString | str:
-    """“3 hours ago” with the exact time on hover; a date once it is more than a month old."""
+    """Render “3 hours ago” with the exact time on hover; a date once it is more than a month old."""
     if moment is None:
         return ""
     age = timezone.now() - moment
@@ -137,7 +137,7 @@ register.filter("translated", translated)
 
 @register.filter
 def described(field: BoundField) -> SafeString:
-    """The field's widget, tied to its help and errors for those who hear the page."""
+    """Return the field's widget, tied to its help and errors for those who hear the page."""
     base = field.id_for_label
     notes = [f"{base}_error{number}" for number, _error in enumerate(field.errors, start=1)]
     if field.help_text:
@@ -152,7 +152,7 @@ def described(field: BoundField) -> SafeString:
 
 @register.filter
 def percent(score: float) -> int:
-    """A score of 0..1 as whole percent, kept within 0 and 100."""
+    """Return a score of 0..1 as whole percent, kept within 0 and 100."""
     return max(0, min(100, round(score * 100)))
 
 

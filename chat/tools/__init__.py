@@ -26,7 +26,7 @@ OF_AN_AGENT = (LTM_RECALL, LTM_REMEMBER)
 
 
 def tools_for(chat: Chat, capabilities: Capabilities, *, memory_enabled: bool) -> tuple[ChatTool, ...]:
-    """All of them are automatic memory: without the person's consent for this turn none is offered."""
+    """Return the tools of a chat. All use automatic memory: none without the person's consent for this turn."""
     if not capabilities.has_tools or not memory_enabled:
         return ()
     return OF_EVERY_CHAT + (OF_AN_AGENT if chat.agent_id else ())

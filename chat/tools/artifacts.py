@@ -50,8 +50,9 @@ class ToWrite(Arguments):
 
 
 def write(caller: ToolCaller, asked: ToWrite) -> Result:
-    """A new one, or with an id another version of that. With ``old`` the content stands in that text's place, which it
-    has once; without it all of it is replaced, and the id has the version that was read behind it: art_…-3."""
+    """Write a new artifact, or with an id a new version. With ``old`` the content replaces that text, which must occur
+    once; without it the whole text, and the id ends with the version that was read: art_…-3.
+    """
     if asked.id is None:
         return _write_new(caller, asked)
     known_as, _, version = asked.id.partition("-")
@@ -68,9 +69,10 @@ def write(caller: ToolCaller, asked: ToWrite) -> Result:
 
 
 def _write_new(caller: ToolCaller, asked: ToWrite) -> Result:
-    """In a private chat, and in an answer that rests on something personal, for its person alone.
+    """Write a new artifact; from a private chat or a personal answer for the person alone.
 
-    A kind that is none is a language: the text is code."""
+    An unknown kind is a language: the text is code.
+    """
     if asked.title is None or not asked.content:
         raise ToolTrouble("a new artifact needs a title and content; to change one, give its id")
     require(caller.role, Role.EDITOR)
@@ -112,8 +114,8 @@ def _change(caller: ToolCaller, found: Artifact, content: str, *, seen: str) -> 
 
 
 def _would_tell(caller: ToolCaller, found: Artifact) -> bool:
-    """Whether a change would put what is somebody's own where others read it, or what stays on this machine where it
-    does not stay.
+    """Return whether a change would put what is somebody's own where others read it, or what stays on this machine
+    where it does not stay.
     """
     if caller.turn is None:
         return False
@@ -123,7 +125,7 @@ def _would_tell(caller: ToolCaller, found: Artifact) -> bool:
 
 
 def read(caller: ToolCaller, asked: ToRead) -> Result:
-    """The text from there on, as data."""
+    """Return the text from there on, as data."""
     found = _artifact(caller, asked.id.partition("-")[0], Role.VIEWER)
     title = f"{escape(found.title)} ({found.language or found.kind}, {version_of(found)})"
     text = found.content[asked.start : asked.start + READ_AT_ONCE]

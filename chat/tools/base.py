@@ -77,7 +77,9 @@ class ToolCaller(Caller):
         return self.workspace, False
 
     def may_draw_on(self, document_id: str) -> bool:
-        """Whether the question leaves this document to its answer: one that names its documents leaves no other."""
+        """Return whether the question leaves this document to its answer: one that names its documents leaves no
+        other.
+        """
         only = self.turn.question.only_documents if self.turn else None
         return only is None or document_id in only
 
@@ -126,7 +128,9 @@ def at_most(longest: int) -> StringConstraints:
 
 
 def within(low: float, high: float) -> tuple[Any, ...]:
-    """A number beyond is taken for the nearest one allowed: that is not worth another round."""
+    """Return the annotation of a number in a range. A value beyond it becomes the nearest allowed one, without another
+    round.
+    """
     nearest = AfterValidator(lambda number: min(max(number, low), high))
     return nearest, Field(json_schema_extra={"minimum": low, "maximum": high})
 
@@ -164,7 +168,7 @@ def schema_of(takes: type[Arguments]) -> dict[str, Any]:
 
 
 def read_arguments(takes: type[A], text: str) -> A:
-    """The arguments a model wrote, checked. Raises ToolTrouble naming everything that is wrong."""
+    """Return the arguments a model wrote, checked. Raises ToolTrouble naming everything that is wrong."""
     if len(text) > MOST_ARGUMENTS:
         raise ToolTrouble(f"the arguments may have at most {MOST_ARGUMENTS:,} characters")
     try:
@@ -234,7 +238,7 @@ def require_in_reach(caller: ToolCaller, found: Owned) -> Owned:
 
 
 def portion(caller: ToolCaller, found: Owned, title: str, text: str, shown: Shown, *, of: int) -> Result:
-    """The text of what is ``shown`` of this one, which has so many characters, and where to go on."""
+    """Return the text of what is ``shown`` of this one, which has so many characters, and where to go on."""
     start = shown.begins
     if not text:
         return Result("There is no text from there on.", ToolOutcome.FOUND)

@@ -53,7 +53,7 @@ def piece_of(caller: ToolCaller, document_id: str, start: int, *, most: int = RE
 
 
 def read(caller: ToolCaller, asked: ToRead) -> Result:
-    """The text from there on, as data. Of another workspace there is no document."""
+    """Return the text from there on, as data. Of another workspace there is no document."""
     try:
         return as_result(caller, piece_of(caller, asked.id, asked.start))
     except NotFound:

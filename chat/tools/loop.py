@@ -159,7 +159,7 @@ def _caller(live: LiveAnswer, user_pk: int) -> ToolCaller:
 
 
 def _kept(tool: ChatTool, arguments: Arguments) -> dict[str, object]:
-    """The arguments that stay with the chat, none of them a credential or a number of somebody's own."""
+    """Return the arguments to store, without credentials and personal numbers."""
     kept = arguments.model_dump(include=set(tool.kept), exclude_unset=True)
     return {
         name: value for name, value in kept.items() if not (isinstance(value, str) and is_delicate(value))
@@ -357,7 +357,7 @@ def with_less_history(
 
 
 def _note_what_is_seen(answer_pk: int, seen_from: int | None) -> None:
-    """Without any history left the question itself is the first that is seen."""
+    """Store the first message that the model saw; without any history it is the question itself."""
     answer = StoredMessage.objects.filter(pk=answer_pk)
     answer.update(seen_from=F("reply_to") if seen_from is None else seen_from)
 

@@ -73,7 +73,7 @@ class ToRecall(Arguments):
 
     @property
     def how_many(self) -> dict[str, int]:
-        """An overview has more lines than another recall has memories, unless a limit is given."""
+        """Return the limit, by default more for an overview than for a recall."""
         return {"limit": self.limit, "lines": self.limit if "limit" in self.model_fields_set else LINES}
 
 
@@ -254,7 +254,7 @@ def search(caller: ToolCaller, asked: ToSearch) -> Result:
 
 
 def searched(found: Sequence[Found]) -> Result:
-    """The same kind of list of what a search found."""
+    """Return the same kind of list of what a search found."""
     entries = [
         f"{number}. **{item.id}** ({_what(item)}, score {item.score:.2f})\n{escape(item.text)}"
         for number, item in enumerate(found, start=1)

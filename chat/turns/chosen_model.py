@@ -14,7 +14,9 @@ from workspaces.spending.budgets import require_budget
 
 
 def chosen_for_chat(chat: Chat, user: User | None) -> Chosen:
-    """For this person's turns: a connection of somebody else's own answers nobody but them. At most two queries."""
+    """Return the model for this person's turns: another person's own connection answers only them. At most two
+    queries.
+    """
     return chosen_for(chat.workspace, user, first=chat.connection)
 
 
@@ -26,7 +28,9 @@ def require_paid(chat: Chat, by: User, *, now: datetime) -> None:
 def model_context(
     user: User, workspace: Workspace, chat: Chat | None = None, wanted: str = ""
 ) -> dict[str, Any]:
-    """For pages: which model answers this person here, and of a new chat the connection that is ``wanted``."""
+    """Return the context of pages: the model that answers this person here, and for a new chat the ``wanted``
+    connection.
+    """
     connection = chat.connection if chat else None
     if chat is None:
         connection = wanted_by(user, wanted)

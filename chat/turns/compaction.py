@@ -41,7 +41,7 @@ def queue_compaction(answer: Message, user: User) -> None:
 
 
 def can_compact(capabilities: Capabilities) -> bool:
-    """A model too small to extract is too small to summarise: its older messages are left out, and the page says so."""
+    """Return whether the model can summarise: one too small to extract cannot, and its older messages are left out."""
     return capabilities.can_extract
 
 
@@ -112,7 +112,7 @@ def _older(chat: Chat, previous: Compaction | None, model: ChatModel, shown: Pro
 
 
 def _portion(older: Sequence[Message], capabilities: Capabilities) -> list[Message]:
-    """As many of the oldest as the model can read at once beside the summary so far, ending with an answer."""
+    """Return as many of the oldest as the model can read at once beside the summary so far, ending with an answer."""
     room = capabilities.context_tokens - 3 * SUMMARY_TOKENS - tokens(prompt_text("compact"))
     portion: list[Message] = []
     for message in older:
@@ -164,7 +164,7 @@ def _summarise(
 def _store(
     made: Compaction, previous: Compaction | None, answer: Message, shown: PromptPolicy, *, now: datetime
 ) -> bool:
-    """False when another worker was first."""
+    """Store the summary. False if another worker was first."""
     chat = made.chat
     with transaction.atomic():
         Chat.objects.select_for_update(of=("self",)).get(pk=chat.pk)

@@ -39,7 +39,7 @@ def documents_block(found: Sequence[FoundPassage], unread: Sequence[str] = ()) -
 
 
 def those_that_fit(found: Sequence[FoundPassage], room: int) -> list[FoundPassage]:
-    """The best of these, in their order, in ``room`` tokens together."""
+    """Return the best of these, in their order, in ``room`` tokens together."""
     room -= tokens(documents_block([]) + prompt_text("documents")) + 8
     kept: list[FoundPassage] = []
     for each in found:
@@ -69,8 +69,8 @@ THRESHOLD = 0.45  # of the score, with words alone or another embedder than the 
 
 
 def require_documents(ids: Sequence[str] | None, chat: Chat, by: User) -> None:
-    """Raises Invalid unless these are documents of this workspace, or the person's own where nobody else reads the chat
-    or they let them in, and not too many.
+    """Raise Invalid unless these are documents of this workspace, or the person's own if nobody else reads the chat or
+    they allow it, and not too many.
     """
     if not ids:
         return
@@ -109,7 +109,7 @@ def publish_drafts(ids: Sequence[str] | None, chat: Chat, by: User, *, now: date
 
 
 def still_there(question: Message, by: User) -> list[str] | None:
-    """The documents that this question is answered from: those it names that may still be. None: all."""
+    """Return the documents that this question is answered from: those it names that may still be. None: all."""
     if not question.only_documents:
         return question.only_documents
     personal = personal_allowed(question.chat, by)
@@ -125,7 +125,7 @@ def _those_of(ids: Collection[str], chat: Chat, by: User, *, personal: bool) -> 
 def sources_for(
     answer: Message, question: Message, user: User, *, room: int, reach: Reach
 ) -> list[FoundPassage]:
-    """The best passages for this question, kept with the answer by their numbers. Trouble never costs the turn.
+    """Return the best passages for this question, kept with the answer by their numbers. Trouble never costs the turn.
 
     Costs one query where the workspace has no documents. Of documents that the question names the best passages are
     taken however far they are, and then the first ones. An answer that goes on has those it began with.
@@ -194,7 +194,7 @@ def _embed_new(named: DocumentQuerySet) -> None:
 
 
 def _as_before(answer: Message, there: DocumentQuerySet) -> list[FoundPassage]:
-    """Under their numbers, without what is not ``there`` any more, or reads differently by now."""
+    """Return the earlier passages under their numbers, without changed ones and those not ``there`` any more."""
     return [
         FoundPassage(source.passage, source.score, source.number)
         for source in sources_of([answer.pk], there).get(answer.pk, [])
@@ -203,7 +203,7 @@ def _as_before(answer: Message, there: DocumentQuerySet) -> list[FoundPassage]:
 
 
 def sources_for_reader(message_pks: list[int], reader: User) -> dict[int, list[AnswerSource]]:
-    """Without what is somebody else's own, or has been moved to where they are not."""
+    """Return the sources that this person may open: no others' personal documents, none moved out of their reach."""
     return sources_of(message_pks, Document.objects.visible_to(reader).live())
 
 

@@ -64,7 +64,7 @@ def load_turn(public_id: str, source_type: str, by: User | None) -> TurnText | N
 
 
 def load_message(message_id: str, reader: User | None) -> TurnText | None:
-    """Any message by its id; None also where this person may not see its chat (any more)."""
+    """Return a message by its id; None also if this person may not see its chat (any more)."""
     if reader is None:
         return None
     seen = _messages().filter(chat__in=Chat.objects.visible_to(reader)).readable_by(reader)
@@ -165,7 +165,7 @@ def _earlier(question: Message, *, is_personal: bool) -> tuple[tuple[str, str], 
 
 
 def _place(chat: Chat) -> dict[str, Any]:
-    """By which the model is found that may read it."""
+    """Return the workspace by which the model is chosen."""
     return {"connection": chat.connection, "workspace": chat.workspace}
 
 

@@ -130,8 +130,8 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
 
 
 def _opening(question: str, found: Found, user: User, memory_page: str) -> str:
-    """The memory that an answer begins with, word for word, as so small a model is not trusted to repeat it; each of an
-    overview.
+    """Return the memory that an answer begins with, word for word, as so small a model is not trusted to repeat it;
+    each of an overview.
     """
     used = found.used
     if used and found.recall.overview is not None:
@@ -141,7 +141,7 @@ def _opening(question: str, found: Found, user: User, memory_page: str) -> str:
 
 
 def _quoted(item: Recalled, user: User) -> str:
-    """The words of somebody else are named as theirs: "my" would be read as the asker's."""
+    """Return the text with the name of its author if it is someone else's: "my" would be read as the user's."""
     by = item.memory.written_by
     return item.text if by is None or by == user else f"{by.shown_name}: {item.text}"
 
@@ -159,7 +159,7 @@ def _more_of(found: Found, user: User, memory_page: str) -> list[str]:
 
 
 def _answers(question: str, used: Sequence[Recalled]) -> bool:
-    """Whether the first memory answers the message, which asks for it and not for work or advice."""
+    """Return whether the first memory answers the message, which asks for it and not for work or advice."""
     if not used:
         return False
     asks = used[0].relevance.asks if used[0].relevance is not None else ""
@@ -169,7 +169,9 @@ def _answers(question: str, used: Sequence[Recalled]) -> bool:
 def _conversation(
     question: Message, compaction: Compaction | None, chosen: Chosen, shown: PromptPolicy, reach: Reach
 ) -> Conversation:
-    """With its pictures, unless the model is known not to see; where nobody knows, it is found out."""
+    """Return the conversation with its pictures, unless the model is known not to support images; if unknown, it is
+    probed.
+    """
     shows = chosen.model.sees is not False
     found = conversation_of(question, compaction, shown=shown, reach=reach, shows_pictures=shows)
     if any(line.pictures for line in (found.question, *found.earlier)):
@@ -186,7 +188,7 @@ def _forget_attempt_before(answer: Message) -> None:
 
 
 def _to_go_on(text: str, capabilities: Capabilities) -> list[PromptMessage]:
-    """An answer that was cut, and the wish that it goes on, where the model needs one; of a long one its end."""
+    """Return an answer that was cut, and the wish that it goes on, where the model needs one; of a long one its end."""
     most = int(room_beside_answer(capabilities) * GOES_ON_SHARE * BYTES_PER_TOKEN)
     end = text.encode(errors="replace")[-most:].decode(errors="ignore")
     begun = PromptMessage("assistant", end, speaker=Speaker.MODEL)
@@ -195,7 +197,7 @@ def _to_go_on(text: str, capabilities: Capabilities) -> list[PromptMessage]:
 
 
 def _say_recall_failed(answer: Message, user: User) -> None:
-    """An empty receipt with the reason: an answer that could not look at memory does not pass for one that did."""
+    """Store an empty receipt with the reason, so that a failed recall is visible on the answer."""
     nothing = Recall(degraded="memory could not be searched")
     with suppress(DatabaseError):
         store_receipt(

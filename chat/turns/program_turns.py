@@ -66,7 +66,7 @@ class Shown:
 
 
 def conversation_id(caller: Caller, said: Said) -> str:
-    """The same for every turn of a conversation, as far as its beginning tells: nobody numbers it for us."""
+    """Return the same for every turn of a conversation, as far as its beginning tells: nobody numbers it for us."""
     first = next(text for role, text in said.lines if role == "user")
     return "conv_" + _hash("conversation", caller, first)[:LENGTH]
 
@@ -192,7 +192,7 @@ def _stored(text: str, longest: int) -> str:
 
 
 def _excerpt(turn: PassingTurn) -> str:
-    """As of a chat: two messages before the question, and the answer."""
+    """Return the excerpt as of a chat: two messages before the question, and the answer."""
     lines: Iterable[tuple[str, str]] = [*map(tuple, turn.said[-3:]), ("assistant", turn.answer)]
     names = {"user": turn.user.get_username(), "assistant": "Assistant"}
     return "\n".join(f"{names[role]}: {cut_at_word(text, EXCERPT_LENGTH)}" for role, text in lines if text)

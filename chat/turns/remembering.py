@@ -55,12 +55,12 @@ class Proposal:
 
 
 def is_question(message: Message) -> bool:
-    """Whether the message only asks: no part of it states anything."""
+    """Return whether the message only asks: no part of it states anything."""
     return message.role == MessageRole.USER and not statement_in(message.content)
 
 
 def statement_in(text: str) -> str:
-    """The part of a text that states something, as it stands there; empty where all of it asks.
+    """Return the part of a text that states something, as it stands there; empty where all of it asks.
 
     A tag that asks for agreement ("…, okay?") goes, and questions at the end go.
     """
@@ -79,7 +79,7 @@ def statement_in(text: str) -> str:
 
 
 def says_nothing(text: str) -> bool:
-    """Whether there is nothing to remember in a text: "OK.", or signs alone."""
+    """Return whether there is nothing to remember in a text: "OK.", or signs alone."""
     return bool(_EMPTY_WORDS.fullmatch(text))
 
 
@@ -189,8 +189,8 @@ def remember_text(
 
 
 def _rests_on(message: Message, content: str | None, by: User) -> Message | None:
-    """The answer that a memory of this message comes of: also of a question where the words are not its own, as a
-    proposal is made of both.
+    """Return the answer that a memory of this message comes of: also of a question where the words are not its own, as
+    a proposal is made of both.
     """
     if message.role != MessageRole.USER:
         return message
@@ -200,7 +200,7 @@ def _rests_on(message: Message, content: str | None, by: User) -> Message | None
 
 
 def _is_quoted(message: Message, content: str | None) -> bool:
-    """Whether ``content`` is part of the message, or all of it."""
+    """Return whether ``content`` is part of the message, or all of it."""
     return content is None or " ".join(content.split()) in " ".join(message.content.split())
 
 
@@ -228,11 +228,13 @@ def _written_by(message: Message, content: str | None, *, by: User, now: datetim
 
 
 def _completer(chat: Chat, by: User, message: Message | None = None) -> Complete | None:
-    """The model of this person's turns in this chat, where it is able enough to rewrite a text, and may read it."""
+    """Return the model of this person's turns in this chat, where it is able enough to rewrite a text, and may read
+    it.
+    """
     stays_here = message is not None and message.stays_here
     return completer(chosen_for_chat(chat, by), chat.workspace, by, stays_here=stays_here)
 
 
 def _how_written(asked: bool, written: str | None) -> dict[str, bool]:
-    """For ``source_details``: that a model was to rewrite the text, and whether one did."""
+    """Return for ``source_details`` whether a model was to rewrite the text, and whether it did."""
     return {"synthesize": True, "synthesized": written is not None} if asked else {}

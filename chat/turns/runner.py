@@ -60,6 +60,6 @@ def _finished(future: Future[None]) -> None:
 
 
 def _close_what_runs() -> None:
-    """The process ends in an orderly way: keep each answer's text so far, with a reason and a Retry."""
+    """Store each unfinished answer's text on exit, with a reason and a Retry."""
 
     turn.close_interrupted()

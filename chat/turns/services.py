@@ -89,7 +89,9 @@ def begin_turn(
 
 
 def _say_active(chat: Chat, content: str, now: datetime) -> None:
-    """In the lists of chats: it is the newest, and is called after its first message unless somebody named it."""
+    """Update the lists of chats: this one is the newest, and is named after its first message unless somebody named
+    it.
+    """
     if not chat.title:
         chat.title = title_from(content)
         Chat.objects.filter(pk=chat.pk, title="").update(title=chat.title)  # unless just named
@@ -241,7 +243,7 @@ def _require_last(answer: Message) -> None:
 
 
 def _blank_anew(answer: Message, *, now: datetime) -> Message:
-    """Not stored yet: the answer's own row, emptied, or a new one where there is something to keep of the old."""
+    """Return an empty answer, not stored yet: its own row, or a new one if the old text is kept."""
     if answer.status in (MessageStatus.DONE, MessageStatus.STOPPED) and answer.content:
         anew = Message(
             chat=answer.chat, role=answer.role, reply_to=answer.reply_to, mode=answer.mode, created_at=now

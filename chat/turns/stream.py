@@ -194,9 +194,9 @@ def html_so_far(text: str) -> SafeString:
 
 
 async def with_html(stream: AsyncGenerator[StreamEvent, None]) -> AsyncGenerator[StreamEvent, None]:
-    """``follow`` from the beginning, with ``html`` {keep, html} in the place of ``token``.
+    """Yield the events of ``follow`` from the beginning, with ``html`` {keep, html} in place of ``token``.
 
-    ``keep``: how much of the HTML so far still holds, in UTF-16 units as a browser counts; ``html`` is what follows.
+    ``keep``: how much of the HTML so far is still valid, in UTF-16 units as a browser counts; ``html`` follows it.
     """
     text, sent, reached, due, is_new = "", "", 0, 0.0, False
     waiting: asyncio.Future[StreamEvent | None] | None = None

@@ -27,7 +27,7 @@ LONGEST = 80  # characters; a longer reply is no title
 
 
 def can_title(capabilities: Capabilities) -> bool:
-    """A model too small to extract misses what a message is about (docs/models.md): its beginning is the title."""
+    """Return whether the model can name chats. One too small to extract misses the subject (docs/models.md)."""
     return capabilities.can_extract
 
 
@@ -75,7 +75,7 @@ def write_title(answer: Message, user: User, *, now: datetime) -> str:
 
 
 def clean_title(reply: str) -> str:
-    """The title in a reply; empty where it holds none."""
+    """Return the title in a reply; empty where it holds none."""
     title = " ".join(UNSTORABLE.sub("", reply).split()).strip("\"'“”„«»「」*#` ")
     title = title.removeprefix("Title:").strip().removesuffix(".")
     return title if len(title) <= LONGEST else ""

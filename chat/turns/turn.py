@@ -104,7 +104,7 @@ def _end(live: LiveAnswer, step: Step) -> None:
 
 
 def _findings(documents: list[Document]) -> list[dict[str, object]]:
-    """By their ids: a title may be forgotten."""
+    """Return findings by ids, since a title may be forgotten."""
     return [
         {"document": each.public_id, "status": each.status, "by_meaning": each.by_meaning}
         for each in with_shares(documents)
@@ -214,7 +214,7 @@ async def _keep(live: LiveAnswer) -> None:
 
 
 def _save_so_far(live: LiveAnswer, text: str) -> bool:
-    """False when this process should stop writing: on request, or because the answer was taken from it."""
+    """Store the text so far. False if this process should stop writing: on request, or because it lost the answer."""
     mine = Message.objects.filter(pk=live.pk, attempt=live.attempt, status=MessageStatus.STREAMING)
     with transaction.atomic():
         alive = mine.update(content=text, beat_at=timezone.now())
@@ -223,7 +223,7 @@ def _save_so_far(live: LiveAnswer, text: str) -> bool:
 
 
 def _id_and_text(answer_pk: int) -> tuple[str, str] | None:
-    """Text is there where an answer that was cut goes on."""
+    """Return the id and the text, which is there if a cut answer is continued."""
     return Message.objects.filter(pk=answer_pk).values_list("public_id", "content").first()
 
 
@@ -301,7 +301,7 @@ def _queue_mining(answer: Message, user: User, *, now: datetime) -> None:
 
 
 def close_interrupted() -> None:
-    """For the end of the process: store every growing answer as interrupted, with its text so far."""
+    """Store every unfinished answer as interrupted, with its text so far, at the end of the process."""
     for live in all_live():
         try:
             Message.objects.filter(pk=live.pk, attempt=live.attempt, status=MessageStatus.STREAMING).update(

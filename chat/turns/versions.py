@@ -31,7 +31,7 @@ class Version:
 
 
 def set_aside(messages: MessageQuerySet, *, first: Message, by: Message, now: datetime) -> None:
-    """``by`` stands in the place of these, which begin with ``first``, and has the earlier versions of that now."""
+    """Replace these messages, which begin with ``first``, by ``by``, which takes over their earlier versions."""
     wanted = list(messages.current().exclude(pk=by.pk).values_list("pk", flat=True))
     first.supersedes.update(superseded_by=by)
     Message.objects.filter(pk__in=wanted).update(superseded_by=by, superseded_at=now)
@@ -87,7 +87,7 @@ def count_versions(messages: Iterable[Message]) -> dict[int, Place]:
 
 
 def step_to(message: Message, *, back: bool, by: User) -> Message:
-    """The first message of the version before this one, or of the one after it. Conflict where there is none."""
+    """Return the first message of the version before this one, or of the one after it. Conflict where there is none."""
     firsts = [version.first for version in versions_of(message, by)]
     on_that_side = [first for first in firsts if (first.pk < message.pk) == back]
     if not on_that_side:
@@ -96,7 +96,7 @@ def step_to(message: Message, *, back: bool, by: User) -> Message:
 
 
 def standing_for(message: Message) -> Message:
-    """The message of the conversation as it goes now under which this one is found."""
+    """Return the message of the conversation as it goes now under which this one is found."""
     seen: set[int] = set()
     while message.superseded_by is not None and message.pk not in seen:
         seen.add(message.pk)
@@ -142,7 +142,7 @@ def lock_conversation(chat: Chat) -> None:
 
 
 def _follow_in_title(chat: Chat, before: Message, now: Message) -> None:
-    """A title that was taken from the first message is taken from the one in its place; a given one stays."""
+    """Update a title taken from the first message, if that is replaced; a given title stays."""
     if chat.messages.current().filter(pk__lt=before.pk).exists():
         return
     title = title_from(now.content)

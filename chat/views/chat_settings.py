@@ -52,7 +52,7 @@ def forget(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_POST
 def personal(request: PageRequest, chat_id: str) -> HttpResponse:
-    """The chip; from a receipt the words in the place of its button, and the chip beside."""
+    """Show the chip; from a receipt the text in place of its button, and the chip beside."""
     chat = get_chat(request.user, chat_id, need=Role.EDITOR)
     use_personal(chat, allowed=request.POST.get("personal") == "on", by=request.user)
     context = {"chat": chat, "personal": personal_in(chat, request.user)}
@@ -126,7 +126,7 @@ def of_chat(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_GET
 def of_new_chat(request: PageRequest, ws_id: str) -> HttpResponse:
-    """The menu of a chat that is about to begin: choosing only changes what the page says."""
+    """Show the model menu of a new chat: a choice only changes the page."""
     workspace = get_workspace(request.user, ws_id)
     wanted = request.GET.get("connection", "")
     context = _menu(workspace, request.user, wanted_by(request.user, wanted), workspace.connection)

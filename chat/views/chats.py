@@ -48,13 +48,13 @@ def _parts(request: PageRequest) -> list[str]:
 
 
 def chat_on_screen(request: PageRequest) -> str:
-    """The id of the chat that is being read, or nothing."""
+    """Return the id of the chat that is being read, or nothing."""
     parts = _parts(request)
     return parts[1] if len(parts) == 2 and parts[0] == "chats" else ""
 
 
 def has_panel(request: PageRequest) -> bool:
-    """Whether memories stand beside what is shown: beside chats, begun or not."""
+    """Return whether memories stand beside what is shown: beside chats, begun or not."""
     parts = _parts(request)
     return len(parts) == 2 and parts[0] in ("chats", "workspaces")
 
@@ -85,7 +85,7 @@ def example_questions(workspace: Workspace, user: User, *, alone: bool, now: dat
 
 
 def _question(statement: str) -> str:
-    """The question that this statement answers; empty where it is too long to be quoted."""
+    """Return the question that this statement answers; empty where it is too long to be quoted."""
     if about := _SUBJECT.match(statement):
         subject = about["subject"]
         return _("What do you remember about %(subject)s?") % {"subject": subject[0].lower() + subject[1:]}
@@ -100,7 +100,7 @@ def can_write(workspace: Workspace) -> bool:
 
 
 def _agent_context(workspace: Workspace, chat: Chat | None, wanted: str = "") -> dict[str, Any]:
-    """The assistants to choose from, and the one of this chat; of a new one that which is wanted. One query."""
+    """Return the assistants to choose from, and the one of this chat, or the wanted one of a new chat. One query."""
     agents = agents_in_use(workspace)
     if chat is not None:
         return {"agents": agents, "agent": chat.agent}
@@ -170,7 +170,7 @@ def _shown(request: PageRequest, context: dict[str, Any]) -> HttpResponse:
 
 @require_GET
 def home(request: PageRequest) -> HttpResponse:
-    """To the workspace visited last, or to the person's own, with ``?own`` in any case."""
+    """Redirect to the workspace visited last, or to the person's own, with ``?own`` in any case."""
     user = request.user
     if "own" in request.GET:
         return redirect("chat:workspace", default_workspace(user).public_id)
@@ -200,7 +200,7 @@ def chat(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_GET
 def transcript(request: PageRequest, chat_id: str) -> HttpResponse:
-    """The latest messages, or with ``before`` the earlier ones."""
+    """Show the latest messages, or with ``before`` the earlier ones."""
     found = load_chat(request, chat_id)
     shown = load_transcript(found, request.user, now=timezone.now(), before=request.GET.get("before", ""))
     context = {
@@ -214,7 +214,7 @@ def transcript(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_POST
 def create(request: PageRequest, ws_id: str) -> HttpResponse:
-    """The first message makes the chat. The conversation takes the place of the welcome, under its own address."""
+    """Create the chat with its first message. The conversation replaces the welcome, under its own address."""
     user, now = request.user, timezone.now()
     found = get_workspace(user, ws_id, need=Role.EDITOR)
     wanted = request.POST.get("memory") == "on"
@@ -339,7 +339,7 @@ def private(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_POST
 def memory(request: PageRequest, chat_id: str) -> HttpResponse:
-    """The Memory chip."""
+    """Set the Memory chip of a chat."""
     found = load_chat(request, chat_id, Role.EDITOR)
     user = request.user
     services.set_chat_memory(found, enabled=request.POST.get("memory") == "on", by=user)

@@ -25,7 +25,9 @@ from workspaces.views.forms import KeyForm
 @require_http_methods(["GET", "POST"])
 @reauthentication_required(allow_get=True)
 def connect(request: PageRequest) -> HttpResponse:
-    """A new key stands in the answer to its form only: nothing may keep it, so there is no redirect."""
+    """Show how to connect programs. A new key is in the response to its form only, without a redirect, so that nothing
+    stores it.
+    """
     now, new_key = timezone.now(), ""
     default_workspace(request.user)  # the one a key is most often for
     sent = request.POST if request.method == "POST" else None

@@ -96,7 +96,7 @@ def personal_copy(request: PageRequest) -> HttpResponse | StreamingHttpResponse:
 
 @require_GET
 def export_chat(request: PageRequest, chat_id: str) -> StreamingHttpResponse:
-    """``?as=json``, else Markdown."""
+    """Download a chat: ``?as=json``, else Markdown."""
     kind = "json" if request.GET.get("as") == "json" else "md"
     chat = get_chat(request.user, chat_id)
     return chat_response(chat, kind=kind, by=request.user, now=timezone.now())
@@ -216,7 +216,7 @@ def _context(imported: Import) -> dict[str, Any]:
 
 
 def _filters(imported: Import) -> list[tuple[str, str, int]]:
-    """The outcomes that some listed row has, by value, label and number."""
+    """Return the outcomes that some listed row has, by value, label and number."""
     is_done = imported.status == ImportStatus.DONE
     counts = imported.outcomes if is_done else imported.foreseen
     labels = {

@@ -55,7 +55,7 @@ def _message(request: PageRequest, found: Chat, shown: Message) -> HttpResponse:
 
 @require_POST
 def stop(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """The open stream ends by itself and shows what is there."""
+    """Stop the answer. The open stream ends by itself and shows the text so far."""
     _chat, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     stop_answer(answer, by=request.user, now=timezone.now())
     return HttpResponse(status=204)
@@ -69,14 +69,14 @@ def retry(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
 
 @require_POST
 def go_on(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """“Continue”: an answer that was cut at its limit is streamed on."""
+    """Continue an answer that was cut at its limit."""
     found, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     return _message(request, found, continue_answer(answer, by=request.user, now=timezone.now()))
 
 
 @require_POST
 def start_research(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """By the plan as the form has it."""
+    """Start research with the plan of the form."""
     found, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     run = Run.objects.visible_to(request.user).filter(answer=answer).first()
     if run is None or run.status != RunStatus.WAITING:
@@ -130,9 +130,10 @@ def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpRespons
 
 @require_GET
 async def stream(request: PageRequest, chat_id: str, message_id: str) -> HttpResponseBase:
-    """The answer as server-sent events, from where the browser left off. Holds no database connection as it waits.
+    """Stream the answer as server-sent events, from where the browser left off. Holds no database connection while
+    waiting.
 
-    With ``?as=html`` the whole of it, rendered as it grows.
+    With ``?as=html`` all of it, rendered as it grows.
     """
     user = cast(User, await request.auser())
     await in_thread(get_message, user, chat_id, message_id)
@@ -182,7 +183,7 @@ def rating(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
 
 @require_POST
 def keep(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """``block`` is the number of its code or table; without it all of the answer is kept."""
+    """Save an answer as an artifact. ``block`` is the number of its code or table; without it the whole answer."""
     chat, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     asked = request.POST.get("block", "")
     if asked and not (asked.isascii() and asked.isdigit() and len(asked) < 6):
@@ -226,7 +227,7 @@ def edit(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
 
 @require_GET
 def versions(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """The earlier versions of a question, with all that followed it then, or of an answer."""
+    """Show the earlier versions of a question, with all that followed it then, or of an answer."""
     chat, message = get_message(request.user, chat_id, message_id)
     earlier = versions_of(message, request.user)
     messages = [each for version in earlier for each in version.messages]
@@ -250,7 +251,7 @@ def back(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
 
 @require_POST
 def step(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """``?to=older`` or newer: the version beside this one takes its place."""
+    """Restore the version beside this one: ``?to=older`` or newer."""
     chat, message = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     beside = step_to(message, back=request.GET.get("to") == "older", by=request.user)
     beside.chat = chat
@@ -259,7 +260,7 @@ def step(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
 
 
 def _conversation(request: PageRequest, chat: Chat) -> HttpResponse:
-    """As it goes now, in the place of the one before."""
+    """Show the current conversation in place of the one before."""
     if not request.htmx:
         return redirect(reverse("chat:chat", args=[chat.public_id]))
     shown = load_transcript(chat, request.user, now=timezone.now())

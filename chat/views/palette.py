@@ -51,7 +51,7 @@ class Found:
 
 
 def folded(text: str) -> str:
-    """Without what is often left out while typing: capitals and accents."""
+    """Return the text without what is often left out while typing: capitals and accents."""
     signs = unicodedata.normalize("NFKD", text.casefold())
     return "".join(sign for sign in signs if not unicodedata.combining(sign))
 
@@ -172,7 +172,7 @@ def acts(request: PageRequest, workspace: Workspace, *, beside_panel: bool) -> l
 
 
 def settings(workspace: Workspace) -> list[Found]:
-    """The single settings, where one finds them: of the workspace, then of the person."""
+    """Return the single settings with their pages: of the workspace, then of the person."""
     here = [workspace.public_id]
     page = reverse("workspaces:settings", args=here)
     owns = [
@@ -356,6 +356,6 @@ def _kept(
 
 
 def _in_panel(workspace: Workspace, memory: Memory) -> str:
-    """The panel, searched for it."""
+    """Return the memory panel with the search."""
     words = " ".join(memory.content.split()[:8])
     return f"{reverse('chat:workspace', args=[workspace.public_id])}?{urlencode({'find': words})}"

@@ -148,7 +148,7 @@ class Graph:
 
 
 def graph_of(tasks: Sequence[dict[str, Any]]) -> Graph | None:
-    """None where there is nothing to see: a single task."""
+    """Return the diagram; None for a single task."""
     if len(tasks) < 2:
         return None
     levels = _levels({task["id"]: task["depends_on"] for task in tasks})

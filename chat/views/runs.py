@@ -74,7 +74,7 @@ class RunForm(DomainForm):
 
 @require_http_methods(["GET", "POST"])
 def runs(request: PageRequest, ws_id: str) -> HttpResponse:
-    """The runs of a workspace, newest first, and the form for another."""
+    """Show the runs of a workspace, newest first, and the form for another."""
     if request.method == "GET":
         workspace = get_workspace(request.user, ws_id)
         return _runs(request, workspace, _form_for(workspace, request.GET.get("template", ""), request.user))
@@ -163,7 +163,7 @@ def live(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
 
 @require_GET
 def entry(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
-    """The value of one entry of its memory."""
+    """Show the value of an entry of a run's memory."""
     _workspace, found = _found(request, ws_id, run_id)
     row = found.entries.filter(key=request.GET.get("key", "").replace("\x00", "")).first()
     if row is None:
@@ -191,7 +191,7 @@ def resume(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
 
 @require_POST
 def plan(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
-    """The plan that waits, with one thing done to it: moved, left out, added. What is written is kept with it."""
+    """Show the waiting plan with one change: moved, removed, added. The typed texts are kept."""
     workspace, found = _found(request, ws_id, run_id)
     rows, focus = plan_edits.changed(rows_in(request.POST), request.POST.get("do", ""))
     new = plan_edits.edited(found.plan, rows) if found.plan else {"tasks": []}

@@ -67,7 +67,7 @@ def _marked(html: str, q: str) -> SafeString:
 
 @require_GET
 def search(request: PageRequest, ws_id: str) -> HttpResponse:
-    """``?q=``, among the types that ``?type=`` names, or all of them."""
+    """Search for ``?q=``, among the types that ``?type=`` names, or all of them."""
     workspace, q = get_workspace(request.user, ws_id), request.GET.get("q", "").strip()[:LONGEST]
     asked = [each for each in request.GET.getlist("type") if each in TYPES]
     found = search_workspace(

@@ -122,7 +122,7 @@ def links(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_POST
 def make(request: PageRequest, chat_id: str) -> HttpResponse:
-    """The link stands in this answer alone."""
+    """Create a link, which only this response shows."""
     chat = get_chat(request.user, chat_id, need=Role.EDITOR)
     days = _days(request.POST.get("days", ""))
     with_later = "later" in request.POST
@@ -142,7 +142,7 @@ def update(request: PageRequest, chat_id: str, link_id: str) -> HttpResponse:
 
 @require_POST
 def close(request: PageRequest, chat_id: str, link_id: str) -> HttpResponse:
-    """``?in=workspace``: from the list of a workspace."""
+    """Close a link. ``?in=workspace``: from the list of a workspace."""
     chat = get_chat(request.user, chat_id)
     sharing.close_link(sharing.get_link(chat, link_id), by=request.user)
     if request.GET.get("in") == "workspace":
@@ -157,7 +157,7 @@ def workspace_links(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_GET
 def paper(request: PageRequest, chat_id: str) -> HttpResponse:
-    """The chat as a page for printing: the conversation as it goes now, the latest ``PRINTED`` messages of it."""
+    """Show the chat as a page for printing: the latest ``PRINTED`` messages of the current conversation."""
     chat = get_chat(request.user, chat_id)
     keys = list(current_messages(chat, request.user).values_list("pk", flat=True))
     reading = read(keys[-PRINTED:], most=PRINTED)

@@ -46,7 +46,7 @@ class ShownPlan:
 def planned(
     run: Run, *, can_steer: bool, rows: Sequence[plan.Row] | None = None, focus: str = ""
 ) -> ShownPlan | None:
-    """None where no plan waits. ``rows``: as a form has them, with what is not in the plan yet."""
+    """Return the waiting plan, or None. ``rows``: from a form, with unsaved changes."""
     if run.status != RunStatus.WAITING or run.plan is None:
         return None
     rows = plan.rows_of(run.plan) if rows is None else rows
@@ -62,7 +62,7 @@ def plan_of_answer(answer: Message, chat: Chat, user: User) -> ShownPlan | None:
 
 
 def plan_in(run: Run, posted: QueryDict) -> dict[str, Any] | None:
-    """The plan as a form has it; None without one."""
+    """Return the plan as a form has it; None without one."""
     rows = rows_in(posted)
     return plan.edited(run.plan, rows) if rows and run.plan and run.status == RunStatus.WAITING else None
 
@@ -122,7 +122,7 @@ class Entry:
 
     @property
     def version(self) -> int:
-        """Its place among its versions, from 1."""
+        """Return its position among its versions, from 1."""
         return self.older + 1
 
     @property
@@ -151,7 +151,7 @@ class Entry:
 
     @property
     def html(self) -> SafeString:
-        """The text of an answer that is written, in which what it cites can be opened. Empty: see ``shown``."""
+        """Return the HTML of a finished answer with links to its sources. Empty: see ``shown``."""
         return with_links(self.shown.html, self.sources) if self.shown else SafeString()
 
     @property
@@ -179,7 +179,7 @@ class Entry:
 
     @property
     def is_cut_short(self) -> bool:
-        """Its model reached the limit of one answer, and can go on."""
+        """Return whether its model reached the limit of one answer, and can continue."""
         return self.message.status == MessageStatus.DONE and self.message.error_code == CUT
 
     @property
@@ -217,9 +217,9 @@ class Transcript:
 def load_transcript(
     chat: Chat, user: User, *, now: datetime, before: str = "", around: str = "", window: int = WINDOW
 ) -> Transcript:
-    """The latest messages, those before one, or what stands around one, from a little before it. Ten queries at most.
+    """Return the latest messages, those before one, or those around one, from a little before it. Ten queries at most.
 
-    ``around`` may name a message of an earlier version: it is shown under what took its place.
+    ``around`` may name a message of an earlier version: the message that replaced it is shown.
     """
     readable = chat.messages.readable_by(user)
     messages = readable.current().select_related("author", "imported_by").order_by("-id")
@@ -250,7 +250,7 @@ def load_transcript(
 
 
 def fitting(messages: list[Message]) -> list[Message]:
-    """The first of these whose texts fit on a page together; one at least, if there is one."""
+    """Return the first of these whose texts fit on a page together; one at least, if there is one."""
     room = PAGE_TEXT
     for number, message in enumerate(messages):
         room -= len(message.content) + len(message.html)
@@ -345,7 +345,7 @@ def entry_for(message: Message, chat: Chat, user: User, *, now: datetime) -> Ent
 
 
 def _documents_of(messages: Sequence[Message], chat: Chat, user: User) -> dict[str, Document]:
-    """By their ids, each with its picture but for the bytes. No query where none of these names a document."""
+    """Return documents by id, each with its picture but for the bytes. No query if none of these names a document."""
     wanted = {each for message in messages for each in message.only_documents or ()}
     if not wanted:
         return {}

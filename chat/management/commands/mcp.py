@@ -37,7 +37,7 @@ class Command(BaseCommand):
 
 
 def _verified(text: str) -> ApiKey:
-    """The key, counted as one request. Raises CommandError."""
+    """Return the key, counted as one request. Raises CommandError."""
     try:
         key = verify_key(text, now=timezone.now())
     except KeyRefused as refusal:
@@ -52,7 +52,7 @@ async def _serve(text: str) -> None:
     server = make_server()
 
     async def anew(ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
-        """The key is looked at for every request: it may be revoked while the program runs."""
+        """Check the key for every request: it may be revoked while the program runs."""
         try:
             key = await sync_to_async(_verified, thread_sensitive=True)(text)
             asking.set(key)

@@ -103,7 +103,7 @@ class Command(BaseCommand):
         self.say_what_happened(username, given, new_people, new_chats, new_memories)
 
     def make_people(self, username: str, password: str) -> list[str]:
-        """The three people by role in ``self.people``; the names of those who are new."""
+        """Create the three people, by role in ``self.people``, and return the names of new ones."""
         self.people: dict[str, User] = {}
         new = []
         for role, (suffix, first_name, last_name) in PEOPLE.items():
@@ -133,7 +133,7 @@ class Command(BaseCommand):
         return workspace
 
     def make_chats(self) -> int:
-        """The chats by name in ``self.chats``; how many are new. A deleted one stays deleted."""
+        """Create the chats, by name in ``self.chats``, and return how many are new. A deleted one stays deleted."""
         self.chats: dict[str, Chat] = {}
         new = 0
         for story in CHATS:

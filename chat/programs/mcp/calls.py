@@ -26,10 +26,10 @@ asking: ContextVar[ApiKey] = ContextVar("asking")  # set by the view that calls 
 
 
 def caller(*, writes: bool = False, automatic: bool = True) -> ToolCaller:
-    """The one who asks. Raises NotFound, Forbidden, ModelNotLocal.
+    """Return the one who asks. Raises NotFound, Forbidden, ModelNotLocal.
 
-    What is found goes to a model that we know nothing of, so it leaves this machine. ``automatic``: a model uses memory
-    by itself, for which its person must have turned memory on, as in a chat.
+    What is found goes to a model that we know nothing of, so it leaves this machine. ``automatic``: a model uses
+    memory by itself, for which its person must have turned memory on, as in a chat.
     """
     key = asking.get()
     workspace = get_workspace(key.user, key.workspace.public_id)

@@ -51,7 +51,9 @@ INTRODUCTION = types.Prompt(
 
 
 def list_resources(cursor: str | None) -> types.ListResourcesResult:
-    """The memories in sight, newest first, then the documents. ``cursor``: of which the page before was the last."""
+    """Return the memories in sight, newest first, then the documents. ``cursor``: of which the page before was the
+    last.
+    """
     who = caller(automatic=False)
     if cursor and (cursor == DOCUMENTS or cursor.startswith("doc_")):
         rows, more = _documents(who, cursor)

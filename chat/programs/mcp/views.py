@@ -62,7 +62,7 @@ def _wants_progress(request: HttpRequest) -> bool:
 
 
 def _manager(*, json_response: bool) -> StreamableHTTPSessionManager:
-    """Its imports take a second, which neither a process that serves no such program nor a command has to wait for."""
+    """Return the session manager, imported on first use since that takes a second."""
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     from chat.programs.mcp.server import make_server

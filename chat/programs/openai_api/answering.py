@@ -56,7 +56,7 @@ class Answering:
 
     @property
     def account(self) -> Account:
-        """On whom it is put what the model takes."""
+        """Return the account that pays for the model."""
         place, person = self.caller.workspace, self.caller.person
         return Account(place.pk, person.pk, Purpose.PROGRAM, rate_of(self.chosen))
 
@@ -115,7 +115,7 @@ def prepare(asked: Asked, key: ApiKey, *, now: datetime) -> Answering:
 
 
 def _agent(workspace: Workspace, wanted: str) -> Agent:
-    """By its id or its name."""
+    """Return an assistant by its id or name."""
     agents = Agent.objects.in_use().filter(workspace=workspace)
     found = agents.filter(public_id=wanted).first() or agents.filter(name__iexact=wanted).first()
     if found is None:
@@ -244,7 +244,7 @@ class ReadSoFar:
         return self.finish_reason not in {"tool_calls", "function_call"}
 
     def read(self, choices: Any, *, part: str) -> None:
-        """The first choice of a chunk (``part`` is delta) or of a whole answer (message)."""
+        """Add the first choice of a chunk (``part`` is delta) or of a whole answer (message)."""
         choice = choices[0] if choices else None
         if not isinstance(choice, dict) or choice.get("index") not in (0, None):
             return
@@ -256,7 +256,7 @@ class ReadSoFar:
 
     @property
     def said(self) -> str:
-        """Without what the model thought before it."""
+        """Return the text without the model's thoughts before it."""
         return without_thoughts("".join(self.pieces))
 
 
@@ -335,7 +335,7 @@ WHATEVER = frozenset({"", "default", "memoryhub"})
 
 
 def served(workspace: Workspace, person: User) -> dict[str, Chosen]:
-    """Every model that this person may ask here, by its name; first the one that answers where none is chosen.
+    """Return every model that this person may ask here, by its name; first the one that answers where none is chosen.
 
     Of two connections to models of one name the later goes by its own name, or by its id.
     """
@@ -349,7 +349,9 @@ def served(workspace: Workspace, person: User) -> dict[str, Chosen]:
 
 
 def find_model(wanted: str, workspace: Workspace, person: User) -> Chosen:
-    """By its name, also behind the workspace's (``Launch/large-2``) or a connection's name or id. ModelMissing."""
+    """Return a model by its name, also after the workspace's (``Launch/large-2``) or a connection's name or id. Raises
+    ModelMissing.
+    """
     models = served(workspace, person)
     bare = wanted.removeprefix(f"{workspace.name}/")
     for name in (wanted, bare):

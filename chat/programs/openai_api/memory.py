@@ -141,7 +141,7 @@ def note_turn(asked: Asked, caller: Caller, chosen: Chosen, remembered: Remember
 
 
 def _several(caller: Caller) -> bool:
-    """Whether others write here, so that each line must say whose words it is."""
+    """Return whether others write here, so that each line must say whose words it is."""
     return len(_MEMBERS.all(limit=2, workspace=caller.workspace.pk)) > 1
 
 
@@ -172,7 +172,7 @@ def _why_unsaved(asked: Asked, caller: Caller) -> str:
 def _instructed(
     messages: list[Body], at: int | None, caller: Caller, chosen: Chosen
 ) -> tuple[list[Body], int | None]:
-    """With the assistant's instructions behind the caller's own, which stay first and whole."""
+    """Add the assistant's instructions after the caller's own, which stay first and complete."""
     assert caller.agent is not None
     own = 0
     while own < len(messages) and messages[own]["role"] in {"system", "developer"}:

@@ -203,7 +203,7 @@ def _text(blocks: list[Body], where: str) -> str:
 
 
 def _parts(block: Body, where: str) -> Iterator[Body]:
-    """A block of a person's message or of a tool's result, as parts of a chat completion's message."""
+    """Yield a block of a person's message or of a tool's result, as parts of a chat completion's message."""
     source: Body = block["source"] if isinstance(block.get("source"), dict) else {}
     kind = (block["type"], source.get("type"))
     match kind:
@@ -293,7 +293,7 @@ class MessageWriter:
         self._note = note
 
     def whole(self, reply: Body) -> Body:
-        """The answer to a request that is not streamed."""
+        """Return the answer to a request that is not streamed."""
         choice = reply["choices"][0] if reply["choices"] else {}
         choice = {**choice, "delta": choice.get("message")} if isinstance(choice, dict) else choice
         for _event in [*self._read({**reply, "choices": [choice]}), *self._end()]:

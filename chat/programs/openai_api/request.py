@@ -68,7 +68,7 @@ class Asked:
 
 
 def read_asked(body: Any, headers: HttpHeaders) -> Asked:
-    """A request for a chat completion. Raises Invalid, naming the field."""
+    """Return a request for a chat completion. Raises Invalid, naming the field."""
     require_model(body)
     messages = body.get("messages")
     if not isinstance(messages, list) or not 1 <= len(messages) <= MOST_MESSAGES:
@@ -121,7 +121,7 @@ def _header(headers: HttpHeaders, name: str) -> str:
 
 
 def text_of(message: Body) -> str:
-    """The words of a message; pictures and files have none."""
+    """Return the words of a message; pictures and files have none."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -131,7 +131,7 @@ def text_of(message: Body) -> str:
 
 
 def own_words(message: Body) -> str:
-    """The text of a message in the person's role, without the passages that a program marked as its own."""
+    """Return the text of a message in the person's role, without the passages that a program marked as its own."""
     return OF_PROGRAM.sub(" ", text_of(message)).strip()
 
 
@@ -147,7 +147,7 @@ def _is_message(message: object) -> bool:
 
 
 def parts_of_body(body: Body) -> Parts:
-    """In estimated tokens."""
+    """Return the estimated tokens by part."""
     memory = tools = whole = 0
     for message in body["messages"]:
         text = text_of(message)
@@ -237,7 +237,9 @@ ANTHROPIC_TYPES = {
 
 
 def as_anthropic(status: int, body: dict[str, Any]) -> dict[str, Any]:
-    """The same error in Anthropic's form. Coding tools shorten a conversation at the words "prompt is too long"."""
+    """Return the same error in Anthropic's form. Coding tools shorten a conversation at the words "prompt is too
+    long".
+    """
     said = body["error"]
     kind = "billing_error" if said["code"] == SPENT else ANTHROPIC_TYPES.get(status)
     kind = kind or ("invalid_request_error" if status < 500 else "api_error")

@@ -184,7 +184,7 @@ def _call(item: Body, where: str) -> Body:
 
 
 def _content(content: Any, where: str) -> str | list[Body]:
-    """Text where there is nothing else: templates of many models take no list."""
+    """Return plain text if there is nothing else: templates of many models take no list."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -271,7 +271,7 @@ class Responding:
         }
 
     def whole(self, reply: Body) -> Body:
-        """The answer to a request that is not streamed."""
+        """Return the answer to a request that is not streamed."""
         choice = _choice(reply) or {}
         for _event in self._read({**reply, "choices": [{**choice, "delta": choice.get("message") or {}}]}):
             pass
@@ -345,7 +345,7 @@ class Responding:
         yield self._event(f"response.{kind}.delta", **self._place(item), delta=text, **logprobs)
 
     def _call(self, call: Body, at: int) -> Iterator[str]:
-        """A call of a tool, or more of its arguments."""
+        """Yield a call of a tool, or more of its arguments."""
         function = call.get("function") or {}
         index = call.get("index", at)
         item = self._calls.get(index)
@@ -384,7 +384,7 @@ class Responding:
 
 
 def _choice(reply: Body) -> Body | None:
-    """The first, if there is one. Raises ModelBadReply."""
+    """Return the first, if there is one. Raises ModelBadReply."""
     if not reply["choices"]:
         return None
     choice: Body = reply["choices"][0]
@@ -411,7 +411,7 @@ def _check(is_right: bool, what: str, given: object) -> None:
 
 
 def _usage(said: object) -> Body | None:
-    """The model's own counts under the names of this API; what is no count is none."""
+    """Return the model's own counts under the names of this API; what is no count is none."""
     if not isinstance(said, dict):
         return None
     read, written = _count(said, "prompt_tokens"), _count(said, "completion_tokens")

@@ -67,7 +67,7 @@ class ProgramView(KeyedView):
 
     @property
     def is_anthropic(self) -> bool:
-        """Whether the request comes from a client of Anthropic's API."""
+        """Return whether the request comes from a client of Anthropic's API."""
         return "anthropic-version" in self.request.headers
 
     def get_exception_handler(self) -> Any:
@@ -193,7 +193,7 @@ MOST_CHARACTERS = 1_000_000  # of all texts
 
 
 def embed(body: Any, workspace: Workspace, person: User, *, now: datetime) -> dict[str, Any]:
-    """The answer to one request. Blocks. Raises Invalid, ModelMissing, ModelNotLocal, BudgetReached, or an
+    """Return the answer to one request. Blocks. Raises Invalid, ModelMissing, ModelNotLocal, BudgetReached, or an
     EmbedderError.
     """
     texts, as_base64 = _read(body)

@@ -95,7 +95,7 @@ def test_of_more_than_a_line_holds_the_newest_versions_are_in_it(
     made = make_artifact(cast.owner, cast.workspace, "one " * 50, embedded=False)
     for word in ("two ", "three "):
         artifacts.change(made, content=word * 50, by=cast.owner, now=timezone.now())
-    monkeypatch.setattr(files, "LARGEST", 1000)
+    monkeypatch.setattr(files, "LARGEST_ARTIFACT", 1000)
     [line] = lines_of(exported(cast.owner, cast.workspace), "artifact")
     assert [each["content"].split()[0] for each in line["versions"]] == ["two", "three"]
 
