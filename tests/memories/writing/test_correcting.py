@@ -198,7 +198,7 @@ def test_what_is_forgotten_meanwhile_replaces_nothing(
 ) -> None:
     """Between the reading and the transaction."""
     [older] = kept(room, person, "The meeting is on Tuesday")
-    find = extracting.correcting.replaced_by
+    find = extracting.replaced_by
 
     def and_forget(*args: object, **named: object) -> object:
         found = find(*args, **named)  # type: ignore[arg-type]
@@ -206,7 +206,7 @@ def test_what_is_forgotten_meanwhile_replaces_nothing(
         Memory.objects.filter(pk=older.pk).delete()
         return found
 
-    monkeypatch.setattr(extracting.correcting, "replaced_by", and_forget)
+    monkeypatch.setattr(extracting, "replaced_by", and_forget)
     assert len(say(room, person, "Actually the meeting is on Thursday, not Tuesday.")) == 1
     assert Memory.objects.get().may_replace is None
 
@@ -216,7 +216,7 @@ def test_what_is_changed_meanwhile_is_not_taken_back(
     room: Workspace, person: User, monkeypatch: pytest.MonkeyPatch, meanwhile: dict[str, object]
 ) -> None:
     """Between the reading and the transaction."""
-    find = extracting.correcting.taken_back
+    find = extracting.taken_back
 
     def and_change(*args: object, **named: object) -> Memory | None:
         found: Memory | None = find(*args, **named)  # type: ignore[arg-type]
@@ -224,7 +224,7 @@ def test_what_is_changed_meanwhile_is_not_taken_back(
             edit_memory(Memory.objects.get(pk=found.pk), by=person, now=timezone.now(), **meanwhile)
         return found
 
-    monkeypatch.setattr(extracting.correcting, "taken_back", and_change)
+    monkeypatch.setattr(extracting, "taken_back", and_change)
     say(room, person, "My brother is called Ted.", "Scratch that.")
     [stays] = Memory.objects.live(timezone.now())
     assert [getattr(stays, name) for name in meanwhile] == [*meanwhile.values()]
@@ -274,6 +274,6 @@ def test_who_may_not_write_here_any_more_replaces_nothing(
 def test_a_newer_one_takes_the_place_of_one_alone(room: Workspace, person: User) -> None:
     first, second, newer = kept(room, person, "I live in Oslo", "My dog is called Rex", "I live in Bergen")
     for older in (first, second):
-        extracting.correcting.supersede(older, by=newer, now=timezone.now())
+        extracting.supersede(older, by=newer, now=timezone.now())
     newer.refresh_from_db()
     assert newer.may_replace == first and live() == ["My dog is called Rex", "I live in Bergen"]

@@ -18,7 +18,7 @@ from memories import tasks
 from memories.recalling.recall import recall
 from memories.writing.gate import Draft, save_memory
 from memories.writing.mined import TurnText, candidates_of
-from memoryhub.llm import openai_embedder, reader, registry
+from memoryhub.llm import openai_compatible, registry
 from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.openai_compatible import OpenAIEmbedder
 from memoryhub.model_files import ModelFile
@@ -67,8 +67,8 @@ def endpoint(
     warm = OpenAIEmbedder(Endpoint(scripted_openai.base_url, scripted_openai.api_key, "remote"))
     warm.embed(["The first call of a process loads the client, for longer than these may take"])
     scripted_openai.requests.clear()
-    monkeypatch.setattr(openai_embedder, "EMBEDDING_TIMEOUT_SECONDS", 0.3)
-    monkeypatch.setattr(openai_embedder, "EMBEDDING_TIMEOUT_PER_TEXT_SECONDS", 0.0)
+    monkeypatch.setattr(openai_compatible, "EMBEDDING_TIMEOUT_SECONDS", 0.3)
+    monkeypatch.setattr(openai_compatible, "EMBEDDING_TIMEOUT_PER_TEXT_SECONDS", 0.0)
     monkeypatch.setattr("memoryhub.llm.openai_errors.RETRY_DELAYS_SECONDS", (0.0,))
     monkeypatch.setattr(resting, "_resting", {})
     registry.reset()
@@ -244,9 +244,9 @@ def test_without_the_weights_that_compare_words_nothing_is_judged_and_all_answer
 ) -> None:
     """Missing, or not those of this version, where another model embeds."""
     monkeypatch.setattr("memoryhub.llm.e5.MULTILINGUAL", weights)
-    monkeypatch.setattr(reader, "_reader", None)
-    monkeypatch.setattr(reader, "_is_missing", False)
-    monkeypatch.setattr(reader, "get_embedder", lambda: None)
+    monkeypatch.setattr(registry, "_reader", None)
+    monkeypatch.setattr(registry, "_is_missing", False)
+    monkeypatch.setattr(registry, "get_embedder", lambda: None)
     use_embedder(FakeEmbedder(64))
     texts = (
         "Our office is on the third floor",
