@@ -10,7 +10,7 @@ from playwright.sync_api import Route, expect
 
 from memories.models import Memory, Scope
 from tests.conftest import Cast
-from tests.factories import make_memory
+from tests.factories import make_chat, make_memory, make_message
 from tests.functional.conftest import LOOKS, SIZES, Open, shoot
 from tests.functional.keys import tab_to
 from tests.functional.test_accessibility import faults
@@ -179,3 +179,19 @@ def test_the_panel_leaves_an_open_form_alone_and_catches_up_when_it_closes(cast:
     expect(form).to_be_visible()
     form.get_by_role("button", name="Cancel").click()
     expect(cards).to_have_count(3)
+
+
+def test_a_receipt_learns_what_was_saved_while_the_conversation_was_in_use(cast: Cast, open_as: Open) -> None:
+    chat = make_chat(cast.owner, cast.workspace)
+    make_message(chat, "Where is the ferry?")
+    page = open_as(cast.owner)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"/chats/{chat.public_id}/")
+    changed = "document.body.dispatchEvent(new CustomEvent('transcript:changed'))"
+    page.evaluate("messages.insertAdjacentHTML('beforeend', '<li id=held data-earlier hidden></li>')")
+    page.evaluate(changed)
+    page.wait_for_timeout(800)
+    assert not any("/transcript/" in url for url in asked)
+    with page.expect_request("**/transcript/"):
+        page.evaluate("held.remove(); document.dispatchEvent(new CustomEvent('memoryhub:answered'))")
