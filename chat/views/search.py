@@ -52,11 +52,11 @@ class Shown:
         text = Truncator(self.found.text).chars(EXCERPT)
         if self.found.type != "artifact":
             with suppress(TooHeavy):
-                return _marked(_HEADING.sub(r"<\1p>", render_markdown(text, Budget(EXCERPT_STEPS))), self.q)
-        return _marked(format_html("<p>{}</p>", text), self.q)
+                return marked(_HEADING.sub(r"<\1p>", render_markdown(text, Budget(EXCERPT_STEPS))), self.q)
+        return marked(format_html("<p>{}</p>", text), self.q)
 
 
-def _marked(html: str, q: str) -> SafeString:
+def marked(html: str, q: str) -> SafeString:
     """Mark where a word begins as one of the query does. Tags and character references stay as they are."""
     words = [rf"\b{word}" if word.isascii() else word for word in re.findall(r"\w{2,}", q)]
     if not words:

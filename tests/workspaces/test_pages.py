@@ -293,3 +293,9 @@ async def test_the_stream_of_a_workspace_is_for_its_members() -> None:
     response = await client.get(url("events", workspace.public_id))
     assert response["Content-Type"] == "text/event-stream"
     response.close()
+
+
+def test_each_field_of_the_settings_has_an_id_of_its_own(cast: Cast) -> None:
+    page = signed_in(cast.owner).get(url("settings", cast.workspace.public_id)).content.decode()
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))

@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from chat.models import Chat, Message, MessageRole, MessageStatus
+from chat.views.search import marked
 from chat.views.transcript import WINDOW
 from memories.models import Memory
 from memories.recalling.ranked_search import Recalled
@@ -353,7 +354,7 @@ def test_rename_delete_and_undo_from_the_sidebar(cast: Cast) -> None:
     deleted = client.post(url("delete", chat.public_id), headers=HTMX).content.decode()
     assert url("restore", chat.public_id) in deleted and "Undo" in deleted
     assert client.get(url("chat", chat.public_id)).status_code == 404
-    client.post(url("restore", chat.public_id), headers=HTMX)
+    assert "Restored “" in client.post(url("restore", chat.public_id), headers=HTMX).content.decode()
     assert client.get(url("chat", chat.public_id)).status_code == 200
 
 
@@ -463,3 +464,8 @@ async def test_the_stream_goes_on_after_what_the_browser_has() -> None:
     body = b"".join([part async for part in response.streaming_content]).decode()  # type: ignore[attr-defined]
     assert 'id: 13\nevent: token\ndata: {"text": "two three"}' in body
     assert "event: done" in body
+
+
+def test_words_of_a_query_are_marked_in_text_alone() -> None:
+    html = '<a href="/days">Days &amp; holidays</a>'
+    assert marked(html, "day amp") == '<a href="/days"><mark>Day</mark>s &amp; holidays</a>'
