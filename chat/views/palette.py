@@ -267,7 +267,7 @@ def places(request: PageRequest, workspace: Workspace) -> list[Found]:
         Found(_("All workspaces"), reverse("workspaces:list"), "users"),
         Found(_("Keyboard shortcuts"), "", "keyboard", does={"data-open-shortcuts": ""}),
     ]
-    if has_nodes(workspace):
+    if has_nodes(workspace, request.user):
         found.append(Found(_("Topics"), reverse("memories:nodes", args=here), "waypoints"))
     if request.user.is_staff:
         found.append(Found(_("Administration"), reverse("admin:index"), "settings"))

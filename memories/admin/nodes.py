@@ -24,7 +24,8 @@ class RelationInline(ReadOnlyInline):
     verbose_name_plural = "relations from it"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).select_related("target")
+        rows = super().get_queryset(request).select_related("target")
+        return rows if may_read_personal(request.user) else rows.filter(target__owner=None)
 
 
 @admin.register(MemoryNode)
@@ -42,6 +43,7 @@ class MemoryNodeAdmin(ReadOnlyAdmin):
         "kind",
         "description",
         "gathers_by_name",
+        "owner",
         "created_by",
         "created_at",
         "updated_at",
@@ -49,9 +51,11 @@ class MemoryNodeAdmin(ReadOnlyAdmin):
     inlines = (RelationInline,)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[MemoryNode]:
+        """Without those of one person: their names may tell of personal memories."""
         every = NodeRelation.objects.all()
         both = number_of(every, "source") + number_of(every, "target")
-        return super().get_queryset(request).annotate(relation_count=both)
+        rows = super().get_queryset(request).annotate(relation_count=both)
+        return rows if may_read_personal(request.user) else rows.filter(owner=None)
 
     @admin.display(description="relations")
     def relations(self, node: MemoryNode) -> int:

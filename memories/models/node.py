@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 from django.db.models import F, Q
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from memories.models.memory import Memory
@@ -18,10 +19,14 @@ RELATION_LENGTH = 80
 
 class MemoryNodeQuerySet(models.QuerySet["MemoryNode"]):
     def visible_to(self, user: User) -> MemoryNodeQuerySet:
-        """The nodes of this person's workspaces, each with their ``role`` there."""
-        return self.filter(workspace__memberships__user=user).annotate(
-            role=models.F("workspace__memberships__role")
-        )
+        """The nodes of this person's workspaces, each with their ``role`` there.
+
+        Somebody else's only while they gather a memory that this person may see.
+        """
+        seen = Memory.objects.visible_to(user).live().filter(nodes=models.OuterRef("pk"))
+        return self.filter(
+            Q(owner=None) | Q(owner=user) | models.Exists(seen), workspace__memberships__user=user
+        ).annotate(role=models.F("workspace__memberships__role"))
 
 
 class MemoryNode(models.Model):
@@ -52,6 +57,15 @@ class MemoryNode(models.Model):
     differs_from = models.ManyToManyField(
         "self", blank=True, help_text="Topics that look like this one, and that a person said are others."
     )
+    owner = models.ForeignKey(
+        User,
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="Who made it of personal memories, or alone in their own workspace. Others see it once it gathers "
+        "a memory that they may see.",
+    )
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(default=timezone.now)
@@ -61,7 +75,12 @@ class MemoryNode(models.Model):
     class Meta:
         ordering = ["folded", "id"]
         constraints = [
-            models.UniqueConstraint(fields=["workspace", "folded"], name="one_node_of_a_name"),
+            models.UniqueConstraint(
+                "workspace",
+                "folded",
+                Coalesce("owner", 0, output_field=models.BigIntegerField()),
+                name="one_node_of_a_name",
+            ),
         ]
 
     def __str__(self) -> str:

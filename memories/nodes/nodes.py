@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, connection, transaction
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Coalesce
 from django.utils.translation import gettext as _
 
@@ -76,6 +77,11 @@ def get_node(
     return node
 
 
+def nodes_in(workspace: Workspace, user: User) -> MemoryNodeQuerySet:
+    """The nodes of one workspace that this person may see."""
+    return MemoryNode.objects.visible_to(user).filter(workspace=workspace)
+
+
 def memories_in_sight(workspace: Workspace, user: User) -> MemoryQuerySet:
     """The live memories that nodes of this workspace may gather, as this person sees them: the workspace's own, and
     their personal ones, which nobody else sees or counts in any node.
@@ -90,9 +96,10 @@ def memory_in_sight(node: MemoryNode, user: User, public_id: str) -> Memory:
     return memory
 
 
-def named(workspace: Workspace, name: str) -> MemoryNode:
+def named(workspace: Workspace, name: str, user: User) -> MemoryNode:
     """The node of this name, whatever its case; Invalid without one."""
-    node = MemoryNode.objects.filter(workspace=workspace, folded=fold(" ".join(name.split()))).first()
+    found = nodes_in(workspace, user).filter(folded=fold(" ".join(name.split())))
+    node = found.order_by(F("owner").asc(nulls_first=True)).first()
     if node is None:
         raise Invalid(fields={"other": _("There is no node with this name here yet.")})
     return node
@@ -115,10 +122,15 @@ def with_counts(nodes: MemoryNodeQuerySet, workspace: Workspace, user: User) -> 
     """Each with ``memory_count``, as this person sees them, and ``relation_count``."""
     links = NodeMemory.objects.filter(memory__in=memories_in_sight(workspace, user))
     return nodes.annotate(
-        memory_count=number_of(links, "node"),
-        relation_count=number_of(NodeRelation.objects.all(), "source")
-        + number_of(NodeRelation.objects.all(), "target"),
+        memory_count=number_of(links, "node"), relation_count=number_of_relations(workspace, user)
     )
+
+
+def number_of_relations(workspace: Workspace, user: User) -> CombinedExpression:
+    """Of a node with others that this person may see."""
+    seen = nodes_in(workspace, user)
+    between = NodeRelation.objects.filter(source__in=seen, target__in=seen)
+    return number_of(between, "source") + number_of(between, "target")
 
 
 def number_of(rows: QuerySet[Any], field: str) -> Coalesce:
@@ -144,11 +156,16 @@ def create_node(
 ) -> MemoryNode:
     """A new node. Conflict when the workspace has one of this name, whatever its case; two at once make one.
 
-    With ``gathers_by_name`` it is linked to the memories that name it, now and as they are saved.
+    With ``gathers_by_name`` it is linked to the memories that name it, now and as they are saved. It is ``by``'s own
+    where those are all personal, or where nobody else is in their own workspace: names of topics may tell of memories.
     """
     values = _cleaned(name=name, kind=kind, description=description)
     _refuse_cut_secret(values["name"], values["description"])
+    if nodes_in(workspace, by).filter(folded=fold(values["name"])).exists():
+        raise _name_is_taken()
+    is_alone = workspace.default_of_id == by.pk and workspace.memberships.count() == 1
     node = MemoryNode(
+        owner=by if is_alone else None,
         workspace=workspace,
         gathers_by_name=gathers_by_name,
         created_by=by,
@@ -160,6 +177,9 @@ def create_node(
         _saved(node)
         if gathers_by_name:
             link_memories_that_name(node)
+        if node.memories.filter(owner=by).exists() and not node.memories.exclude(owner=by).exists():
+            node.owner = by
+            _saved(node, ["owner"])
     return node
 
 
@@ -226,9 +246,11 @@ def unrelate(node: MemoryNode, target: MemoryNode, relation: str) -> None:
     NodeRelation.objects.filter(source=node, target=target, relation=" ".join(relation.split())).delete()
 
 
-def relations_of(node: MemoryNode) -> QuerySet[NodeRelation]:
-    """From it and to it, oldest first."""
-    return NodeRelation.objects.filter(Q(source=node) | Q(target=node)).select_related("source", "target")
+def relations_of(node: MemoryNode, user: User) -> QuerySet[NodeRelation]:
+    """From it and to it, with nodes that this person may see, oldest first."""
+    seen = nodes_in(node.workspace, user)
+    found = NodeRelation.objects.filter(Q(source=node, target__in=seen) | Q(target=node, source__in=seen))
+    return found.select_related("source", "target")
 
 
 def relations_among(nodes: Iterable[MemoryNode]) -> list[NodeRelation]:
@@ -246,7 +268,7 @@ def neighbours(node: MemoryNode, user: User, *, depth: int = 1, limit: int = 50)
         cursor.execute(NEIGHBOURS, bounds)
         depths = dict(cursor.fetchall()[: limit + 1])
     kept = list(depths)[:limit]
-    rows = with_counts(MemoryNode.objects.filter(pk__in=kept), node.workspace, user)
+    rows = with_counts(nodes_in(node.workspace, user).filter(pk__in=kept), node.workspace, user)
     found = sorted(rows.select_related("workspace"), key=lambda each: (depths[each.pk], each.folded))
     for each in found:
         each.depth = depths[each.pk]
@@ -263,10 +285,12 @@ def _saved(node: MemoryNode, fields: list[str] | None = None) -> MemoryNode:
     except IntegrityError as error:
         if "one_node_of_a_name" not in str(error):
             raise
-        raise Conflict(
-            _("Another node in this workspace has this name."), fields={"name": _("is taken")}
-        ) from None
+        raise _name_is_taken() from None
     return node
+
+
+def _name_is_taken() -> Conflict:
+    return Conflict(_("Another node in this workspace has this name."), fields={"name": _("is taken")})
 
 
 LIMITS = {

@@ -17,7 +17,7 @@ from memories.judging.duplicates.alignment import is_date
 from memories.judging.duplicates.roles import determiners
 from memories.models import MemoryNode, NodeMemory, NodeRelation
 from memories.nodes.linking import fold
-from memories.nodes.nodes import memories_in_sight
+from memories.nodes.nodes import memories_in_sight, nodes_in
 from memoryhub.errors import Invalid
 from workspaces.models import User, Workspace
 
@@ -42,13 +42,13 @@ class NamedInMemories:
 def suggest_topics(workspace: Workspace, user: User) -> list[NamedInMemories]:
     """Return names that at least two of the newest memories contain and that are no topic yet, most frequent first.
 
-    Personal memories are read only in the person's own workspace while nobody else is a member: a topic is seen by all.
+    Personal memories are read only in the person's own workspace while nobody else is a member.
     """
     rows = memories_in_sight(workspace, user)
     if workspace.default_of_id != user.pk or workspace.memberships.count() > 1:
         rows = rows.filter(owner=None)
     texts = list(rows.order_by("-created_at").values_list("content", flat=True)[:MOST_READ])
-    taken = set(MemoryNode.objects.filter(workspace=workspace).values_list("folded", flat=True))
+    taken = set(nodes_in(workspace, user).values_list("folded", flat=True))
     common = {word for text in texts for word in _common_words(text)}
     inside = {word for text in texts for word, begins, _between in _words(text) if not begins} - common
     numbers = Counter(name for text in texts for name in _names(text, inside))
@@ -60,12 +60,12 @@ def suggest_topics(workspace: Workspace, user: User) -> list[NamedInMemories]:
     return _without_parts(found)[:OFFERED]
 
 
-def suggest_merges(workspace: Workspace) -> list[tuple[MemoryNode, MemoryNode]]:
+def suggest_merges(workspace: Workspace, user: User) -> list[tuple[MemoryNode, MemoryNode]]:
     """Return pairs of topics whose names look like names of one thing ("Maria", "Maria Lopez"), the longer first.
 
     Topics that are related to each other are known to differ, and so are those that a person told apart.
     """
-    nodes = list(MemoryNode.objects.filter(workspace=workspace)[:MOST_COMPARED])
+    nodes = list(nodes_in(workspace, user)[:MOST_COMPARED])
     relations = NodeRelation.objects.filter(source__workspace=workspace).values_list("source", "target")
     differing = MemoryNode.objects.filter(workspace=workspace, differs_from__isnull=False)
     related = {frozenset(pair) for pair in [*relations, *differing.values_list("pk", "differs_from")]}
@@ -104,7 +104,8 @@ def merge_topics(node: MemoryNode, into: MemoryNode, *, now: datetime) -> None:
     NodeRelation.objects.bulk_create(moved, ignore_conflicts=True)
     into.unlinked.add(*node.unlinked.exclude(nodes=into))
     into.differs_from.add(*node.differs_from.exclude(pk=into.pk))
-    into.description = into.description or node.description
+    if node.owner_id in (None, into.owner_id):  # what is somebody's own is not told to others
+        into.description = into.description or node.description
     into.gathers_by_name |= node.gathers_by_name
     into.updated_at = now
     into.save(update_fields=["description", "gathers_by_name", "updated_at"])

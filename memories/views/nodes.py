@@ -27,7 +27,7 @@ from memories.models.node import (
     MemoryNodeQuerySet,
 )
 from memories.nodes import nodes, suggestions
-from memories.nodes.nodes import fold, number_of, relations_among, with_counts
+from memories.nodes.nodes import fold, relations_among, with_counts
 from memories.views.panel_context import PanelFilters, filtered
 from workspaces.access import get_workspace
 from workspaces.models import Role, User, Workspace
@@ -84,44 +84,42 @@ MOST_DRAWN = 60
 MOST_OFFERED = 50
 
 
-def has_nodes(workspace: Workspace) -> bool:
+def has_nodes(workspace: Workspace, user: User) -> bool:
     """Whether there is a topic to go to. One query."""
-    return MemoryNode.objects.filter(workspace=workspace).exists()
+    return nodes.nodes_in(workspace, user).exists()
 
 
 def search_nodes(workspace: Workspace, user: User, query: str = "", *, after: str = "") -> MemoryNodeQuerySet:
     """By name, with counts: those whose name or kind holds the query, that follow the one with the id ``after``."""
-    found = MemoryNode.objects.filter(workspace=workspace).order_by("folded", "pk")
+    found = nodes.nodes_in(workspace, user).order_by("folded", "pk")
     if query:
         found = found.filter(Q(folded__contains=fold(" ".join(query.split()))) | Q(kind__icontains=query))
     if after:
-        last = MemoryNode.objects.filter(workspace=workspace, public_id=after).first()
+        last = nodes.nodes_in(workspace, user).filter(public_id=after).first()
         if last is None:
             return found.none()
-        found = found.filter(folded__gt=last.folded)
+        found = found.filter(Q(folded__gt=last.folded) | Q(folded=last.folded, pk__gt=last.pk))
     return with_counts(found, workspace, user)
 
 
 def best_related(workspace: Workspace, user: User) -> tuple[list[MemoryNode], list[NodeRelation]]:
     """The nodes with most relations, at most MOST_DRAWN, with counts, and the relations among them."""
-    most = MemoryNode.objects.filter(workspace=workspace).annotate(
-        relation_count=number_of(NodeRelation.objects.all(), "source")
-        + number_of(NodeRelation.objects.all(), "target")
-    )
+    most = nodes.nodes_in(workspace, user).annotate(relation_count=nodes.number_of_relations(workspace, user))
     keys = list(most.order_by("-relation_count", "folded").values_list("pk", flat=True)[:MOST_DRAWN])
     drawn = list(with_counts(MemoryNode.objects.filter(pk__in=keys), workspace, user))
     return drawn, relations_among(drawn)
 
 
-def kinds(workspace: Workspace) -> list[str]:
+def kinds(workspace: Workspace, user: User) -> list[str]:
     """Those in use, to choose from."""
-    used = MemoryNode.objects.filter(workspace=workspace).exclude(kind="").order_by("kind")
+    used = nodes.nodes_in(workspace, user).exclude(kind="").order_by("kind")
     return list(used.values_list("kind", flat=True).distinct()[:MOST_OFFERED])
 
 
-def relation_types(workspace: Workspace) -> list[str]:
+def relation_types(workspace: Workspace, user: User) -> list[str]:
     """Those in use, to choose from."""
-    used = NodeRelation.objects.filter(source__workspace=workspace).order_by("relation")
+    seen = nodes.nodes_in(workspace, user)
+    used = NodeRelation.objects.filter(source__in=seen, target__in=seen).order_by("relation")
     return list(used.values_list("relation", flat=True).distinct()[:MOST_OFFERED])
 
 
@@ -197,10 +195,10 @@ def node_list(request: PageRequest, ws_id: str) -> HttpResponse:
         "drawn": drawn,
         "relations": relations,
         "drawing": _drawing(drawn, relations, ws_id),
-        "total": MemoryNode.objects.filter(workspace=workspace).count(),
-        "kinds": kinds(workspace),
+        "total": nodes.nodes_in(workspace, request.user).count(),
+        "kinds": kinds(workspace, request.user),
         "suggested": [] if query or after else suggestions.suggest_topics(workspace, request.user),
-        "merges": [] if query or after else suggestions.suggest_merges(workspace),
+        "merges": [] if query or after else suggestions.suggest_merges(workspace, request.user),
     }
     return render(request, "memories/nodes/list.html", context, status=422 if form.errors else 200)
 
@@ -215,16 +213,16 @@ def _page(request: PageRequest, node: MemoryNode, context: dict[str, Any], **for
         "node": counted,
         "memories": gathered[:MEMORIES_SHOWN],
         "next_memory": gathered[MEMORIES_SHOWN - 1].public_id if len(gathered) > MEMORIES_SHOWN else "",
-        "relations": nodes.relations_of(node).order_by("pk")[:RELATIONS_SHOWN],
+        "relations": nodes.relations_of(node, user).order_by("pk")[:RELATIONS_SHOWN],
         "around": around,
         "depth": depth,
         "depths": range(1, nodes.DEEPEST + 1),
         "drawing": _drawing([counted, *around.nodes], around.relations, workspace.public_id),
         "form": NodeForm.of(node),
         "relation_form": RelationForm(),
-        "names": MemoryNode.objects.filter(workspace=workspace).exclude(pk=node.pk)[:NAMES_OFFERED],
-        "relation_types": relation_types(workspace),
-        "kinds": kinds(workspace),
+        "names": nodes.nodes_in(workspace, user).exclude(pk=node.pk)[:NAMES_OFFERED],
+        "relation_types": relation_types(workspace, user),
+        "kinds": kinds(workspace, user),
     } | forms
     failed = any(form.errors for form in forms.values())
     return render(request, "memories/nodes/node.html", context, status=422 if failed else 200)
@@ -284,7 +282,7 @@ def relate(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     form = RelationForm(request.POST)
 
     def add() -> tuple[NodeRelation, bool]:
-        other = nodes.named(found.workspace, form.cleaned_data["other"])
+        other = nodes.named(found.workspace, form.cleaned_data["other"], request.user)
         return nodes.relate(found, other, form.cleaned_data["relation"], now=timezone.now())
 
     if form.done(add):

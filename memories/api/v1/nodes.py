@@ -155,7 +155,7 @@ class NodeList(NodeView):
         """
         workspace = self.workspace()
         query = self.query(NodeQuery)
-        rows = MemoryNode.objects.filter(workspace=workspace).select_related("workspace")
+        rows = nodes.nodes_in(workspace, self.person).select_related("workspace")
         if "name" in query:
             rows = rows.filter(folded=nodes.fold(" ".join(query["name"].split())))
         if "kind" in query:
@@ -191,7 +191,7 @@ class NodeDetail(NodeView):
         """
         node = nodes.counted(self.node(node_id), self.person)
         memories = self.gathered(node)[:FIRST_MEMORIES]
-        relations = nodes.relations_of(node)[:FIRST_RELATIONS]
+        relations = nodes.relations_of(node, self.person)[:FIRST_RELATIONS]
         parts = {
             "memories": OrganisationMemoryJson(memories, many=True).data,
             "relations": RelationJson(relations, many=True).data,
@@ -268,7 +268,10 @@ class NodeRelations(NodeView):
         """
         node = self.node(node_id)
         return self.page(
-            nodes.relations_of(node), RelationJson, keys=["id"], list_name=f"relations of {node.public_id}"
+            nodes.relations_of(node, self.person),
+            RelationJson,
+            keys=["id"],
+            list_name=f"relations of {node.public_id}",
         )
 
     @documented("v1_nodes_relate", {201: RelationJson, 200: RelationJson}, body=RelationBody)

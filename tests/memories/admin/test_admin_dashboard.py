@@ -18,7 +18,7 @@ from memories.writing import gate
 from tests.admin_pages import rows_scanned, run_action, staff
 from tests.bench.bulk import insert_memories
 from tests.conftest import Cast
-from tests.factories import make_memory, make_user
+from tests.factories import make_memory, make_node, make_user
 from tests.fakes.embedder import FakeEmbedder
 from workspaces.access import default_workspace
 from workspaces.models import Workspace
@@ -278,6 +278,19 @@ def test_files_of_personal_memories_are_as_private_as_they_are(
         assert "notice.pdf" not in content and "I plan" not in content
     assert "notice.pdf" in text_of(trusted, listed)
     assert "I plan" in text_of(trusted, page)
+
+
+def test_topics_of_one_person_are_for_staff_who_may_read_personal_memories(cast: Cast) -> None:
+    make_memory("Zelda owes me ten euros", cast.owner, scope="user")
+    own = default_workspace(cast.owner)
+    topic = make_node(cast.owner, own, name="Zelda", gathers_by_name=True)
+    shared = make_node(cast.owner, cast.workspace, name="Apollo")
+    moderator, trusted = staff("view_memorynode"), staff("view_memorynode", "read_personal_memory")
+    listed = "/admin/memories/memorynode/"
+    for address in (listed, f"{listed}{topic.pk}/change/", f"{listed}?q={topic.public_id}"):
+        assert "Zelda" not in moderator.get(address, follow=True).content.decode()
+    assert shared.name in text_of(moderator, listed)
+    assert "Zelda" in text_of(trusted, listed)
 
 
 # What it costs

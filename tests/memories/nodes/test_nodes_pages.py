@@ -16,10 +16,11 @@ from memories.models import Memory, MemoryNode, NodeMemory, NodeRelation, Scope
 from memories.nodes import nodes
 from memories.nodes.suggestions import merge_topics, suggest_merges, suggest_topics
 from memories.views.nodes import MEMORIES_SHOWN, NODES_SHOWN
-from memories.writing.gate import edit_memory
-from tests.api import type_password_again
+from memories.writing.gate import delete_memory, edit_memory
+from tests.api import V1, Api, type_password_again
 from tests.conftest import Cast
 from tests.factories import make_memory, make_node, make_workspace
+from workspaces.access import default_workspace
 from workspaces.models import User
 
 pytestmark = pytest.mark.django_db
@@ -258,7 +259,7 @@ def test_topics_that_look_alike_are_merged_or_told_apart(cast: Cast) -> None:
     nodes.relate(short, apollo, "works on", now=timezone.now())
     memory = make_memory("Maria knows the venue", cast.owner, cast.workspace)
     nodes.link_memory(short, memory, now=timezone.now())
-    assert suggest_merges(cast.workspace) == [(long, short)]
+    assert suggest_merges(cast.workspace, cast.editor) == [(long, short)]
     page = shown(cast.editor, url("nodes", cast))
     assert url("node_merge", cast, short) in page
     assert url("node_merge", cast, short) not in shown(cast.viewer, url("nodes", cast))
@@ -267,8 +268,8 @@ def test_topics_that_look_alike_are_merged_or_told_apart(cast: Cast) -> None:
     assert differ in page
     for person, code in ((cast.viewer, 403), (cast.stranger, 404), (cast.editor, 302)):
         assert signed_in(person).post(differ, {"other": short.public_id}).status_code == code
-    assert suggest_merges(cast.workspace) == []
-    assert not nodes.relations_of(long).exists()
+    assert suggest_merges(cast.workspace, cast.editor) == []
+    assert not nodes.relations_of(long, cast.editor).exists()
 
     merge = url("node_merge", cast, short)
     for wrong, code in ((short.public_id, 422), ("node_none", 404), ("", 404)):
@@ -278,7 +279,7 @@ def test_topics_that_look_alike_are_merged_or_told_apart(cast: Cast) -> None:
     assert not MemoryNode.objects.filter(pk=short.pk).exists()
     assert list(nodes.gathered(long, cast.viewer)) == [memory]
     assert MemoryNode.objects.get(pk=long.pk).gathers_by_name
-    assert [each.relation for each in nodes.relations_of(long)] == ["works on"]
+    assert [each.relation for each in nodes.relations_of(long, cast.editor)] == ["works on"]
 
 
 def test_what_was_taken_out_of_a_topic_stays_out_until_somebody_links_it(cast: Cast) -> None:
@@ -295,3 +296,42 @@ def test_what_was_taken_out_of_a_topic_stays_out_until_somebody_links_it(cast: C
     assert nodes.link_memory(longer, memory, now=timezone.now())
     edit_memory(memory, by=cast.owner, now=timezone.now(), content="Maria knows the venue")
     assert list(nodes.gathered(longer, cast.owner)) == [memory]
+
+
+def test_a_topic_of_personal_memories_is_seen_by_who_sees_one_of_them(cast: Cast) -> None:
+    own = default_workspace(cast.owner)
+    make_memory("Zelda owes me ten euros", cast.owner, scope=Scope.USER)
+    zelda = make_node(cast.owner, own, name="Zelda", gathers_by_name=True)
+    empty = make_node(cast.owner, own, name="Zelda Fitz")
+    nodes.relate(zelda, empty, "is the sister of", now=timezone.now())
+    own.memberships.create(user=cast.editor, role="editor")
+    later = make_node(cast.owner, own, name="ten euros", gathers_by_name=True)
+    assert [each.owner for each in (zelda, empty, later)] == [cast.owner] * 3
+    listed = reverse("memories:nodes", args=[own.public_id])
+    assert "Zelda" in shown(cast.owner, listed)
+    for page in (listed, f"{listed}?q=zelda"):
+        assert "Zelda" not in shown(cast.editor, page)
+    api = Api(cast.editor, base=V1)
+    at = f"memory-nodes/{zelda.public_id}"
+    assert api.get("memory-nodes", workspace_id=own.public_id).json()["items"] == []
+    for path in (at, f"{at}/memories", f"{at}/relations", f"{at}/neighbours"):
+        assert api.get(path, workspace_id=own.public_id).status_code == 404
+    theirs = api.post(f"memory-nodes?workspace_id={own.public_id}", {"name": "zelda"})
+    assert (theirs.status_code, theirs.json()["relationCount"]) == (201, 0)
+    again = api.post(f"memory-nodes?workspace_id={own.public_id}", {"name": "Zelda"})
+    assert again.status_code == 409
+
+    shared = make_memory("Zelda plans the party", cast.owner, own)
+    assert list(nodes.gathered(zelda, cast.editor)) == [shared]
+    detail = api.get(at, workspace_id=own.public_id).json()
+    assert (detail["memoryCount"], detail["relationCount"], detail["relations"]) == (1, 0, [])
+    assert api.get(f"{at}/neighbours", workspace_id=own.public_id).json()["nodes"] == []
+    delete_memory(shared, by=cast.owner, now=timezone.now())
+    assert api.get(at, workspace_id=own.public_id).status_code == 404
+
+
+def test_a_topic_of_a_shared_workspace_is_seen_though_empty(cast: Cast) -> None:
+    make_memory("Zelda owes me ten euros", cast.editor, scope=Scope.USER)
+    made = make_node(cast.editor, cast.workspace, name="Zelda", gathers_by_name=True)
+    assert made.owner is None
+    assert "Zelda" in shown(cast.viewer, url("nodes", cast))
