@@ -41,6 +41,9 @@ from workspaces.models import Agent, User, Workspace
 logger = logging.getLogger(__name__)
 FIRST = 40  # of the candidates, the best by meaning and words: looked at before any other
 ALWAYS = datetime.max.replace(tzinfo=UTC)
+STANDING_SHARE = (
+    0.4  # of the relevance of what holds, where the past is asked for and something else is the answer
+)
 LINE_LENGTH = 200  # characters of a memory in an overview
 CANDIDATES = 200  # from each arm; the fused order is made of their union
 
@@ -280,9 +283,12 @@ class RankedSearch:
         }
         message = relevance.read_message(self.query, self.asked)
         dates = read_question(self.query, self.now).dates
-        is_past = relevance.asks_past(message) or (dates is not None and dates.is_past(self.now.date()))
-        past = self.as_of is None and is_past
+        asks_past = self.as_of is None and relevance.asks_past(message)
+        past = asks_past or (self.as_of is None and dates is not None and dates.is_past(self.now.date()))
         judged = relevance.judge(message, list(found.values()), background, past=past)
+        if asks_past:
+            now = relevance.judge(message, list(found.values()), background, past=False)
+            judged = _past_first(judged, [each.is_over for each in now])
         return dict(zip(found, judged, strict=True))
 
     def multilingual_vectors(self, keys: Iterable[int]) -> tuple[dict[int, Vectors], Vectors]:
@@ -438,6 +444,17 @@ class RankedSearch:
             self.query, self.params, self.depth
         )
         return [(pk, {"words": rank}) for pk, rank in matched]
+
+
+def _past_first(judged: list[Relevance], over: list[bool]) -> list[Relevance]:
+    """Where the past is asked for and something that is over is relevant, let what holds count for less."""
+    found = [relevance.is_found(0.0, each) for each in judged]
+    if not any(is_found and is_over for is_found, is_over in zip(found, over, strict=True)):
+        return judged
+    return [
+        each if is_over else each._replace(value=STANDING_SHARE * each.value)
+        for each, is_over in zip(judged, over, strict=True)
+    ]
 
 
 def _best_first(scored: list[Scored]) -> list[Scored]:

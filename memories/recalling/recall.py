@@ -207,10 +207,12 @@ def _clean_query(query: str) -> str:
 
 def with_newer(found: Recall) -> Recall:
     """What was found, each older statement behind the newer one that is linked to it, which ranks as high as it does.
+    One that was replaced is used where the past is asked for only: without the newer one.
 
     It lies in the same place, so whoever may see the one may see the other. One query where there is a link, else none.
     """
-    keys = {item.memory.newer: item.memory.pk for item in found.items if item.memory.newer}  # type: ignore[attr-defined]
+    linked = [each.memory for each in found.items if each.memory.newer and each.memory.replaced_by_id is None]  # type: ignore[attr-defined]
+    keys = {memory.newer: memory.pk for memory in linked}  # type: ignore[attr-defined]
     if not keys or found.search is None:
         return found
     newer = {keys[each.memory.pk]: each.memory for each in found.search.load([(pk, {}) for pk in keys])}
