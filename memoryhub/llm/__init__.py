@@ -1,5 +1,5 @@
-"""The only place that talks to a language or embedding model.
+"""The only package that calls language and embedding models.
 
-Callers import the contract from `base`, the failures from `errors` and the configured models from `registry`;
-no type of a vendor's library leaves this package.
+Callers import the interface from `base`, the errors from `errors` and the configured models from `registry`. No type of
+a vendor's library leaves this package.
 """

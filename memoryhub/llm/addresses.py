@@ -1,8 +1,8 @@
-"""Checks of network addresses: the form of a typed URL, and the address that a connection really goes to.
+"""Checks of network addresses: the form of a URL that a person entered, and the IP address that a connection uses.
 
-A name is resolved here, each address of it is looked at, and the connection goes to one that was looked at: a name
-that answers differently the next moment (DNS rebinding) leads nowhere else. A cloud's metadata service, which hands
-out the machine's own credentials, is out of everybody's reach.
+The code here resolves a host name, checks each of its addresses and connects to a checked address, so that a name that
+resolves differently a moment later (DNS rebinding) does not change the target. Cloud metadata services, which hand out
+the machine's own credentials, are always blocked.
 """
 
 from __future__ import annotations
@@ -26,17 +26,19 @@ from django.utils.translation import gettext as _
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
-GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")  # beside NAT64 nothing else of IPv6 is routed everywhere
-LINK_LOCAL = ipaddress.ip_network("169.254.0.0/16")  # metadata of nearly every cloud, and no model
+GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")  # apart from NAT64 the only globally routed IPv6 range
+LINK_LOCAL = ipaddress.ip_network(
+    "169.254.0.0/16"
+)  # metadata services of nearly every cloud; no model runs there
 METADATA = frozenset(
     ipaddress.ip_address(text)
     for text in (
-        "169.254.169.254",  # AWS, Azure, Google, DigitalOcean, Hetzner, OpenStack, Oracle …: named for what carries it
+        "169.254.169.254",  # AWS, Azure, Google, DigitalOcean, Hetzner, OpenStack, Oracle …
         "169.254.170.2",  # AWS, for containers
         "169.254.170.23",  # AWS, for pods
         "169.254.42.42",  # Scaleway
         "169.254.0.23",  # Tencent
-        "168.63.129.16",  # Azure's wire server: an address that is on the internet by its number
+        "168.63.129.16",  # Azure's wire server; formally a public address
         "192.0.0.192",  # Oracle, the older one
         "100.100.100.200",  # Alibaba
         "fd00:ec2::254",  # AWS, and for pods
@@ -47,7 +49,7 @@ METADATA = frozenset(
         "fe80::a9fe:a9fe",  # OpenStack
     )
 )
-# For proxies, which resolve names by themselves; on our own way the address is what counts.
+# For requests through a proxy, which resolves names itself; without a proxy the address is checked.
 METADATA_NAMES = frozenset(
     {
         "metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal",
@@ -57,22 +59,22 @@ METADATA_NAMES = frozenset(
 
 
 class AddressRange(Enum):
-    """Ranges that a connection may reach, beside metadata services. They depend on who typed the address."""
+    """Ranges of addresses that a connection may reach, by who entered the URL. None includes metadata services."""
 
     CONFIGURED = (
-        "configured"  # the operator, in the environment: anywhere, through proxies and after redirects
+        "configured"  # entered by the operator in the environment: any address, also by proxy and redirect
     )
-    ANYWHERE = "anywhere"  # an administrator: anywhere, and to no other address than the one typed
-    PUBLIC = "public"  # a person: not into the network that this server stands in
-    INTERNAL = "internal"  # marked local: nowhere else
+    ANYWHERE = "anywhere"  # entered by an administrator: any address, but no redirects
+    PUBLIC = "public"  # entered by a user: no address in this server's own network
+    INTERNAL = "internal"  # marked as local: only addresses in this server's own network
 
 
 class AddressRefused(httpx2.ConnectError):
-    """A host has no address that this connection may reach."""
+    """Raised when a host has no address that this connection may reach."""
 
 
 def is_public(address: Address) -> bool:
-    """Return whether an address is globally reachable, also as the IPv4 address inside an IPv6 one."""
+    """Return whether an address is globally reachable. An IPv4 address embedded in an IPv6 address must be so too."""
     if isinstance(address, ipaddress.IPv6Address):
         carried = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
         if carried is None and address in NAT64:
@@ -85,7 +87,7 @@ def is_public(address: Address) -> bool:
 
 
 def is_metadata(address: Address) -> bool:
-    """Return whether an address is a cloud's metadata service, also as the IPv4 address inside an IPv6 one."""
+    """Return whether an address, or an IPv4 address embedded in it, belongs to a cloud's metadata service."""
     if isinstance(address, ipaddress.IPv4Address):
         return address in LINK_LOCAL or address in METADATA
     plain = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
@@ -98,23 +100,26 @@ def is_metadata(address: Address) -> bool:
 
 
 def _embedded(address: ipaddress.IPv6Address) -> list[Address]:
-    """Return the IPv4 addresses that an IPv6 address may carry for translation (RFC 6052), at each possible
-    position.
-    """
+    """Return the IPv4 addresses that an IPv6 address may embed (RFC 6052), one for each possible prefix length."""
     bits = int(address)
-    without_u = bits >> 64 << 56 | bits & (1 << 56) - 1  # the eight bits in the middle hold none
+    without_u = (
+        bits >> 64 << 56 | bits & (1 << 56) - 1
+    )  # bits 64 to 71 are reserved and not part of the IPv4 address
     found = [without_u >> 120 - prefix - 32 for prefix in (32, 40, 48, 56, 64)]
     return [ipaddress.IPv4Address(each & 0xFFFFFFFF) for each in (*found, bits)]
 
 
 def is_metadata_host(host: str) -> bool:
-    """Return whether a URL's host is a known name or address of a cloud's metadata service, without a lookup."""
+    """Return whether a URL's host is a known name or address of a metadata service. Does not resolve the name."""
     address = literal(host)
     return is_metadata(address) if address else _plain(host).lower() in METADATA_NAMES
 
 
 def refuse_metadata(request: httpx2.Request) -> None:
-    """Raise AddressRefused for a metadata service, before every request and redirect."""
+    """Raise AddressRefused if a request goes to a metadata service.
+
+    A hook that runs before each request and redirect.
+    """
     if is_metadata_host(request.url.host):
         raise AddressRefused("a cloud's metadata service", request=request)
 
@@ -132,7 +137,10 @@ def may_reach(address: Address, reach: AddressRange) -> bool:
 
 
 def literal(host: str) -> Address | None:
-    """Return the address that a text is, also as 127.1 or 2130706433, which resolvers understand; None for a name."""
+    """Parse a host as an IP address, also in the forms 127.1 and 2130706433, which resolvers accept.
+
+    None for a name.
+    """
     host = _plain(host)
     with suppress(ValueError):
         return ipaddress.ip_address(host)
@@ -143,12 +151,12 @@ def literal(host: str) -> Address | None:
 
 
 def _plain(host: str) -> str:
-    """Strip the dots at the end, and convert to the letters and digits that a resolver will read."""
+    """Normalize a host as resolvers do: decode it, apply NFKC and strip trailing dots."""
     return unicodedata.normalize("NFKC", unquote(host)).replace("\u3002", ".").rstrip(".")
 
 
 class PinnedTransport(httpx2.BaseTransport):
-    """Connect to addresses that were checked, under the requested name."""
+    """An HTTP transport that resolves the host name, checks its addresses and connects to a permitted one."""
 
     def __init__(self, reach: AddressRange, *, limits: httpx2.Limits, verify: ssl.SSLContext) -> None:
         self._reach = reach
@@ -172,7 +180,7 @@ class PinnedTransport(httpx2.BaseTransport):
 
 
 class AsyncPinnedTransport(httpx2.AsyncBaseTransport):
-    """The same for coroutines."""
+    """The asynchronous variant of ``PinnedTransport``."""
 
     def __init__(self, reach: AddressRange, *, limits: httpx2.Limits, verify: ssl.SSLContext) -> None:
         self._reach = reach
@@ -196,13 +204,14 @@ class AsyncPinnedTransport(httpx2.AsyncBaseTransport):
 
 
 async def _addresses(host: str, port: int) -> list[Any]:
-    """Return what ``getaddrinfo`` finds, in a thread of its own: a loop that ends waits for its default threads, and a
-    name server may take its time.
+    """Call ``getaddrinfo`` in a thread of its own.
+
+    A closing event loop waits for its default thread pool, and a slow name server would delay that.
     """
     found: Future[list[Any]] = Future()
 
     def ask() -> None:
-        with suppress(InvalidStateError):  # nobody waits any more
+        with suppress(InvalidStateError):  # the caller was cancelled
             try:
                 found.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
             except Exception as error:
@@ -217,7 +226,7 @@ def _place(request: httpx2.Request) -> tuple[str, int]:
 
 
 def _attempts(request: httpx2.Request, found: Iterable[str], reach: AddressRange) -> list[httpx2.Request]:
-    """Return the request once for each permitted address. The name stays in Host and TLS."""
+    """Return a copy of the request for each permitted address. Host header and TLS keep the name."""
     attempts = []
     for text in dict.fromkeys(found):
         if may_reach(ipaddress.ip_address(text.split("%")[0]), reach):
@@ -238,7 +247,10 @@ INTERNAL_NAMES = ("localhost", "local", "internal", "lan", "home.arpa")
 
 
 def wrong_shape(url: str, *, longest: int, example: str, query: bool = False) -> str:
-    """Return what is wrong with a URL's form, or an empty string. ``example``: the sentence for text that is no URL."""
+    """Return what is wrong with a URL's form, or an empty string.
+
+    ``example`` is the message for text that is no URL.
+    """
     try:
         parts = urlsplit(url)
         host = (parts.hostname or "").rstrip(".")
@@ -259,7 +271,10 @@ def wrong_shape(url: str, *, longest: int, example: str, query: bool = False) ->
 
 
 def is_internal(url: str) -> bool:
-    """Return whether the URL itself shows that it is inside this server's network."""
+    """Return whether a URL's host is visibly internal: a private address or a name such as localhost.
+
+    Resolves nothing.
+    """
     host = (urlsplit(url).hostname or "").rstrip(".").lower()
     address = literal(host)
     if address is not None:

@@ -1,4 +1,4 @@
-"""The interface of models for the rest of the code: plain messages in, plain text or vectors out."""
+"""The interface of models for the rest of the code: plain messages as input, plain text or vectors as output."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from memoryhub.llm.errors import EmbedderBadReply
 
 Role = Literal["system", "user", "assistant", "tool"]
 Vectors = NDArray[np.float32]
-# A system message of ours among a program's: for a chat template that takes none there, it is put into the message
-# that it stands before.
+# Key that marks a system message which we insert among an API client's messages. If the chat template allows no system
+# message at that position, its text is merged into the next message.
 INSERTED = "_inserted"
 
 
@@ -23,35 +23,35 @@ ToolChoice = Literal["auto", "none"]
 
 
 class Speaker(StrEnum):
-    """Author of a text that is put before a model. Only a person's own words become a memory without review."""
+    """Author of a text in a prompt. Only a person's own words become a memory without review."""
 
     PERSON = "person"
     """A member of the workspace, in this conversation."""
     IMPORT = "import"
-    """Words that somebody imported under another person's name."""
+    """Imported words of another person."""
     MODEL = "model"
     """The model itself: earlier answers, plans, summaries of this conversation."""
     SYSTEM = "system"
-    """Our own prompts, which say nothing of anybody."""
+    """Our own prompts, which contain no facts about people."""
     ASSISTANT = "assistant"
     """The instructions of a named assistant."""
     MEMORY = "memory"
     DOCUMENT = "document"
     ARTIFACT = "artifact"
     CHAT = "chat"
-    """Another chat: its summary, or a message that was found."""
+    """Another chat's summary, or a message of it that a search returned."""
     TOOL = "tool"
-    """What a tool says of its own work."""
+    """A tool's report about its own work."""
     WEB = "web"
     RUN = "run"
     """A run's plan, inputs, results and messages between its steps."""
     PROGRAM = "program"
-    """A program that uses our API: its instructions, its tools, and answers that it may have made up."""
+    """An API client's instructions, tools, and messages that it sends as the model's answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """Something a model may ask to have done. `parameters` is the JSON schema of its arguments."""
+    """A tool that is offered to a model. `parameters` is the JSON schema of its arguments."""
 
     name: str
     description: str
@@ -60,7 +60,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call by a model; `arguments` is the JSON text as the model wrote it."""
+    """A tool call by a model. `arguments` is the JSON text exactly as the model wrote it, so it may be invalid."""
 
     id: str
     name: str
@@ -69,7 +69,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture that a message shows. `label` is text for the model; without `jpeg` it is named and not shown."""
+    """A picture in a message. `label` is its description for the model; without `jpeg` only the label is sent."""
 
     label: str
     jpeg: bytes = field(default=b"", repr=False)
@@ -78,7 +78,7 @@ class Picture:
 
     @property
     def tokens(self) -> int:
-        """Return the estimated tokens of a picture: one for 750 pixels, as providers state."""
+        """Estimate the picture's tokens: one for each 750 pixels, as providers document."""
         return self.width * self.height // 750 + 16 if self.jpeg else 16
 
 
@@ -87,48 +87,48 @@ class Message:
     role: Role
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
-    """Calls an assistant message made."""
+    """Calls that an assistant message makes."""
     tool_call_id: str | None = None
-    """The call a tool message answers."""
+    """Id of the call that a tool message answers."""
     pictures: tuple[Picture, ...] = ()
-    """Of a user message. A model that does not see is told their names."""
+    """Only in user messages. A model without vision receives their labels instead."""
     speaker: Speaker | None = None
-    """Whose words they are; everything in a turn or a run has one (tests/chat/turns/test_provenance_routes.py)."""
+    """Author of the text. Set on every message of a turn or run (tests/chat/turns/test_provenance_routes.py)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """Abilities and limits of a model, as data: never guess them from its name."""
+    """Abilities and limits of a model, stored as data, because a model's name does not show them."""
 
     has_tools: bool
     can_extract: bool
     context_tokens: int
-    """Room for prompt and answer together."""
+    """Limit of prompt and answer together."""
     local: bool
-    """True when the model runs on this machine, so that nothing a person writes leaves it."""
+    """Whether the model runs on this machine, so that texts do not leave it."""
     answer_tokens: int | None = None
-    """The longest answer; None: the settings' LLM_MAX_TOKENS."""
+    """Limit of an answer; None means the setting LLM_MAX_TOKENS."""
     history_tokens: int | None = None
-    """How much of a conversation it is shown at most; None: the settings' LLM_HISTORY_TOKENS."""
+    """Limit of the conversation in a prompt; None means the setting LLM_HISTORY_TOKENS."""
     sees: bool | None = None
-    """Whether it takes pictures; None: nobody knows until one is sent."""
+    """Whether the model accepts pictures; None means unknown until one is sent."""
     answers_well: bool | None = None
-    """Whether the page may propose questions to it; None: if it can extract."""
+    """Whether the page may suggest questions; None means the same as `can_extract`."""
     needs_help: bool = False
-    """Whether it is so small that a memory that answers the question is the answer, and loops are cut."""
+    """True for very small models: a memory that answers the question replaces the answer, and repetition is cut."""
     writes_on: bool = False
-    """Whether it writes on where a conversation ends with words of its own. Others answer anew, or refuse."""
+    """Whether the model continues its own last message. Other models start a new answer or return an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """The next piece of a streamed answer.
+    """A piece of a streamed answer.
 
-    The last one carries `finish_reason` ("stop", "length" where max_tokens cut the answer, or "tool_calls") and
-    may have no text. Calls come whole, all of them with the last one, with any reason the server names.
+    The last piece carries `finish_reason` ("stop", "length" if max_tokens cut the answer off, or "tool_calls"), all
+    tool calls, complete, and possibly no text. Tool calls can come with any finish reason.
 
-    `thought` is what a reasoning model works out for itself, never a part of the answer. `retracts` says that all of
-    this reply's text so far was such, and stands in `thought` now.
+    `thought` is the hidden reasoning of a reasoning model, never part of the answer. `retracts` means that all text
+    streamed so far was reasoning, which is now repeated in `thought`.
     """
 
     text: str
@@ -139,10 +139,10 @@ class Delta:
 
 
 class RawModel(Protocol):
-    """A model's own API, for bodies that are passed on as they are. Both methods raise a ModelError."""
+    """The model's own API, for requests that are passed through unchanged. Both methods raise ModelError on failure."""
 
     def whole(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer to a request that is not streamed. Blocks."""
+        """Return the answer to a request without streaming. Blocks."""
         ...
 
     def stream(self, body: dict[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
@@ -159,11 +159,14 @@ class ChatModel(Protocol):
 
     @property
     def sees(self) -> bool | None:
-        """Return its capability for pictures, or the result of sending it one since; None if unknown."""
+        """Return whether the model accepts pictures, as configured or learned from a call; None if unknown."""
         ...
 
     def find_sight(self) -> None:
-        """Look in the server's list of models once if the capability is unknown; two seconds at most."""
+        """Look up vision support in the server's list of models if it is unknown.
+
+        Takes two seconds at most; runs once.
+        """
         ...
 
     @property
@@ -179,15 +182,16 @@ class ChatModel(Protocol):
         tools: Sequence[Tool] = (),
         tool_choice: ToolChoice = "auto",
     ) -> AsyncGenerator[Delta, None]:
-        """Answer piece by piece; raises a ModelError, also in the middle of an answer.
+        """Stream an answer piece by piece. Raises a ModelError if the call fails, possibly in the middle of an answer.
 
-        `tools` are what the model may call, with "none" as choice what it might but may not now: some endpoints
-        need the definitions of tools that earlier messages called. A model without tools is called without them.
+        `tools` are the tools that the model may call. With `tool_choice` "none" they are sent but may not be called,
+        because some endpoints need the definitions of tools that earlier messages called. A model without tool support
+        is called without them.
 
-        `timeout` is the longest silence in seconds before the first or between two pieces, not a total; None
-        takes the configured one. The connection closes, and the model stops working, when the generator is
-        cancelled or closed. A plain `break` closes nothing until the garbage collector comes by: a consumer
-        that may stop early wraps the call in `contextlib.aclosing(...)`.
+        `timeout` limits the seconds of silence before the first piece and between two pieces, not the total; None means
+        the configured timeout. Cancelling or closing the generator closes the connection and stops the model. A plain
+        `break` does so only when the generator is garbage collected, so callers that may stop early use
+        `contextlib.aclosing(...)`.
         """
         ...
 
@@ -200,9 +204,10 @@ class ChatModel(Protocol):
         timeout: float | None = None,
         json: bool = False,
     ) -> str:
-        """The whole answer at once, for workers: blocks the calling thread. Raises a ModelError.
+        """Return the whole answer. Blocks the calling thread, so it is for workers. Raises a ModelError if the call
+        fails.
 
-        `json` asks the server to hold the model to a JSON object where it can; the caller still validates.
+        `json` asks the server to enforce a JSON object if it can; the caller must still validate the answer.
         """
         ...
 
@@ -210,32 +215,34 @@ class ChatModel(Protocol):
 class Embedder(Protocol):
     @property
     def name(self) -> str:
-        """Identifies the model beside every stored vector: vectors of different names are never compared."""
+        """Return the model's name, which is stored with each vector. Vectors of different names are never compared."""
         ...
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one vector per text, in order: float32 of shape (n, dimension), of length 1. Blocks; thread-safe.
 
-        Raises an EmbedderError on any failure, also when the model returns a wrong number or size of vectors,
-        NaN, infinity or a zero vector. No texts give an array with no rows.
+        Raises an EmbedderError on any failure, also when the model returns a wrong number or size of vectors, NaN,
+        infinity or a zero vector. Without texts the array has no rows.
         """
         ...
 
 
 def embed_question(embedder: Embedder, texts: Sequence[str]) -> Vectors:
-    """Return the vectors of a question and of its gist, if it has one, by the embedder's own method for questions if it
-    has one.
+    """Return the vectors of a question and, if given, its shorter variants, which follow it in ``texts``.
+
+    Uses the embedder's ``embed_question`` if it has that method, otherwise ``embed``.
     """
     found: Vectors = getattr(embedder, "embed_question", embedder.embed)(texts)
     return found
 
 
-# The check every embedder's output passes before anyone sees it.
+# Validation of every embedder's output.
 
 
 def normalised(rows: ArrayLike, *, count: int) -> Vectors:
-    """Return `rows` as float32 unit vectors. Raises EmbedderBadReply unless they are `count` usable vectors of one
-    size.
+    """Return `rows` as float32 unit vectors.
+
+    Raises EmbedderBadReply unless they are `count` finite, non-zero vectors of one size.
     """
     try:
         vectors = np.asarray(rows, dtype=np.float64)

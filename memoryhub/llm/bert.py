@@ -1,7 +1,7 @@
-"""BERT encoders in onnxruntime. The ONNX graph is built from the weights at load time; the word table stays in its
-file, since a text needs few rows of it.
+"""BERT encoders that run in onnxruntime, with an ONNX graph built from the weights at load time.
 
-ONNX is protobuf, of which writing needs two kinds of field; the package for it would be ten times the code it saves.
+The word table stays in its memory-mapped file, since a text needs few rows of it. The graph is written as protobuf by
+the code below: only two kinds of field are needed, and the protobuf package would be ten times as large.
 """
 
 from __future__ import annotations
@@ -31,19 +31,21 @@ _IR_VERSION, _OPSET = 9, 17
 
 @dataclass(frozen=True)
 class Layer:
-    matrices: dict[str, tuple[NDArray[np.int8], Vectors]]  # of MATRICES: (in, out), and each column's step
-    vectors: dict[str, Vectors]  # of VECTORS, and "qkv.b", three in one
+    matrices: dict[
+        str, tuple[NDArray[np.int8], Vectors]
+    ]  # by MATRICES: weights (in, out) and each column's scale
+    vectors: dict[str, Vectors]  # by VECTORS, and "qkv.b": three concatenated biases
 
 
 @dataclass(frozen=True)
 class Encoder:
-    words: Callable[[NDArray[np.int64]], Vectors]  # the vectors of these pieces, without their places
-    places: Vectors  # position embeddings of the first, second … token
-    evening: tuple[Vectors, Vectors]
-    session: InferenceSession  # of a ``model_of``
+    words: Callable[[NDArray[np.int64]], Vectors]  # returns word embeddings of token ids
+    places: Vectors  # position embeddings, by position
+    evening: tuple[Vectors, Vectors]  # weight and bias of the layer norm
+    session: InferenceSession  # of a model that ``model_of`` built
 
     def run(self, ids: Sequence[Sequence[int]]) -> Vectors:
-        """Return the hidden states of each text's tokens. Those behind a shorter text's end are padding."""
+        """Return the hidden states of each text's tokens. States after the end of a shorter text are padding."""
         width = max(map(len, ids))
         padded = np.array([[*own, *[own[-1]] * (width - len(own))] for own in ids])
         mask = np.array([[1] * len(own) + [0] * (width - len(own)) for own in ids], dtype=np.int32)
@@ -60,11 +62,10 @@ class Encoder:
 
 
 def model_of(layers: Iterable[Layer], *, rounded: bool) -> bytes:
-    """Return an ONNX model that takes ``embedded`` (texts, tokens, 384) and ``mask`` (texts, tokens) and returns hidden
-    states.
+    """Build an ONNX model from ``embedded`` (texts, tokens, 384) and ``mask`` (texts, tokens) to hidden states.
 
-    ``rounded``: weights stay in eight bits, and states are rounded to as many before each product, which takes a third
-    of the time and a quarter of the memory, and moves vectors by a few thousandths.
+    ``rounded`` keeps weights in eight bits and quantizes states to eight bits before each product. That takes a third
+    of the time and a quarter of the memory, and changes vectors by a few thousandths.
     """
     nodes: list[bytes] = []
     tensors: list[bytes] = []
@@ -166,16 +167,19 @@ def _value(name: str, kind: int, shape: list[Any]) -> bytes:
     return _message([(1, name), (2, _message([(1, _message([(1, kind), (2, _message(lengths))]))]))])
 
 
-# How a model is run in this process: onnxruntime, on few threads.
+# Execution in this process with onnxruntime, on few threads.
 
-# A text at a time wastes the core on short ones, and on long ones any more than two: docs/figures.md has the figures.
-# Nor does more memory than this come to be kept by the runtime.
+# Limits of a batch. Single short texts use a core badly, as do more than two long texts (figures in docs/figures.md).
+# They also limit the memory that onnxruntime keeps.
 MOST_TEXTS = 8
-MOST_PIECES = 256  # of a batch, with what its shorter texts are filled up with
+MOST_PIECES = 256  # tokens of a batch, padding included
 
 
 def in_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield batches of texts by position, each of texts with similar length: padding costs as much as text."""
+    """Yield batches of texts by position.
+
+    Texts of similar length share a batch, since padding costs as much as text.
+    """
     batch: list[int] = []
     for at in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and (len(batch) == MOST_TEXTS or lengths[at] * (len(batch) + 1) > MOST_PIECES):
@@ -187,7 +191,7 @@ def in_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 
 def open_session(model: bytes, threads: int) -> InferenceSession:
-    """Open an inference session. Raises EmbedderNotInstalled, also without enough memory."""
+    """Open an inference session. Raises EmbedderNotInstalled if the model cannot be loaded, also for lack of memory."""
     import onnxruntime  # heavy; a process that never embeds must not pay for it
 
     options = onnxruntime.SessionOptions()
@@ -197,5 +201,5 @@ def open_session(model: bytes, threads: int) -> InferenceSession:
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
         return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # no memory for it; the library raises its own bare exceptions
+    except Exception as error:  # for example too little memory; the library raises plain exceptions
         raise EmbedderNotInstalled(detail=str(error)) from error

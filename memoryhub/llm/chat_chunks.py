@@ -1,8 +1,9 @@
-"""Reader of streamed chat completions from any OpenAI-compatible server, shared by every caller.
+"""A reader of streamed chat completions from any OpenAI-compatible server.
 
-Servers differ in what they send beside the text: events without data (`retry:`, pings, comments after an id), usage or
-cost after the last word, `choices: null`, content as a list of parts, a whole completion in place of a stream,
-and errors in a dozen shapes, also with status 200. Here all of it becomes plain chunks, or an `openai.APIError`.
+Servers send different things besides the text: events without data (`retry:`, pings, comments after an id), usage or
+cost after the last word, `choices: null`, content as a list of parts, a whole completion instead of a stream, and
+errors in many forms, also with status 200. This module converts all of them to plain chunks or raises an
+`openai.APIError`.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ import openai
 Chunk = dict[str, Any]
 MOST_LINE = 8 * 1024 * 1024  # characters of one event
 DRAIN_SECONDS = 1.0
-MOST_SAID = 2000  # characters of an error that are looked at
+MOST_SAID = 2000  # characters of an error body that are used
 
 
 async def chunks_of(response: httpx2.Response) -> AsyncIterator[Chunk]:
-    """Yield the chunks of a reply as they come, in the form of `normal_chunk`.
+    """Yield the chunks of a streamed reply as they arrive, in the form of `normal_chunk`.
 
-    Raises openai.APIError where the server reports a failure, and ValueError for JSON that breaks off; neither once a
-    choice has its finish_reason: the answer is complete.
+    Raises openai.APIError if the server reports a failure, and ValueError if JSON is cut off. After a choice with a
+    finish_reason the answer is complete, and such errors are ignored.
     """
     is_complete = False
     events = _events(response)
@@ -47,7 +48,7 @@ async def chunks_of(response: httpx2.Response) -> AsyncIterator[Chunk]:
 
 
 async def _events(response: httpx2.Response) -> AsyncIterator[str]:
-    """Yield the data of each event. Bare JSON counts as an event's data."""
+    """Yield the data of each server-sent event. A line of bare JSON counts as data."""
     data: list[str] = []
     async for line in _lines(response):
         name, _, value = line.partition(":")
@@ -62,13 +63,13 @@ async def _events(response: httpx2.Response) -> AsyncIterator[str]:
 
 
 def checked(reply: object, response: httpx2.Response | None = None) -> Chunk:
-    """Return a whole reply in the form of `normal_chunk`. Raises openai.APIError for an error with status 200."""
+    """Return an unstreamed reply in the form of `normal_chunk`. Raises openai.APIError if its body is an error."""
     _raise_error(reply, response)
     return normal_chunk(reply) if isinstance(reply, dict) else {}
 
 
 def normal_chunk(reply: Chunk) -> Chunk:
-    """Return a reply whose `choices` are a list, with texts as strings where they came in parts."""
+    """Return a reply with `choices` as a list, and with content that came as a list of parts joined to a string."""
     choices = reply.get("choices")
     if choices is None and "choices" in reply:
         choices = []
@@ -114,7 +115,7 @@ def _has_ended(chunk: Chunk) -> bool:
 
 
 async def _drain(events: AsyncIterator[str]) -> None:
-    """Read to the end, so that the connection can be used again; a server that keeps it open is not waited for."""
+    """Read the remaining events for at most a second, so that the connection can be reused."""
     with suppress(TimeoutError):
         async with asyncio.timeout(DRAIN_SECONDS):
             async for _ in events:
@@ -122,7 +123,7 @@ async def _drain(events: AsyncIterator[str]) -> None:
 
 
 async def _lines(response: httpx2.Response) -> AsyncIterator[str]:
-    """Yield the lines of a body. Only LF, CR and CRLF end a line: text may hold other separators."""
+    """Yield the lines of a body, split at LF, CR and CRLF only, since text may contain other line separators."""
     decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
     rest = ""
     async for part in response.aiter_bytes():
@@ -141,14 +142,14 @@ async def _lines(response: httpx2.Response) -> AsyncIterator[str]:
 
 
 def _parsed(text: str, response: httpx2.Response) -> Chunk | None:
-    """Return the chunk of an event; None if it carries none."""
+    """Parse the data of an event into a chunk; None for pings, comments and the end marker."""
     text = text.strip()
     if not text or text == "[DONE]":
         return None
     if text[0] not in "{[":
         if text[:5].lower() == "error":
             raise _api_error(_json_or_text(text[5:].lstrip(": ")), response)
-        return None  # a ping, or a remark for people
+        return None  # a ping or a comment
     try:
         reply = json.loads(text)
     except RecursionError as error:
@@ -167,7 +168,7 @@ def _json_or_text(text: str) -> object:
 
 
 def _as_stream(reply: Chunk) -> Chunk:
-    """Return a whole completion as a single chunk of a stream."""
+    """Convert a whole completion to a chunk of a stream. Other chunks stay unchanged."""
     choices = reply.get("choices")
     if not isinstance(choices, list):
         return reply
@@ -191,7 +192,7 @@ def _raise_error(reply: object, response: httpx2.Response | None) -> None:
 
 
 def _api_error(error: object, response: httpx2.Response | None) -> openai.APIError:
-    """Return the failure as the library's error, with the status that it names."""
+    """Return a reported failure as an openai.APIStatusError if it names an HTTP status, otherwise as an APIError."""
     message = error.get("message") if isinstance(error, Mapping) else error
     request = response.request if response is not None else httpx2.Request("POST", "http://model/")
     failure = openai.APIError(message if isinstance(message, str) else _said(error), request, body=error)

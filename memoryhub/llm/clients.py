@@ -1,4 +1,4 @@
-"""HTTP clients of models: open connections per event loop, and limits on replies."""
+"""HTTP clients of models: a connection pool per event loop, and limits on the size and duration of replies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-import httpx2  # the transport openai itself brings and speaks
+import httpx2  # the transport that openai itself uses
 
 from memoryhub.llm.addresses import (
     AddressRange,
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     import openai
 
 CONNECT_TIMEOUT_SECONDS = 5.0
-# A conversation pauses between turns: a connection kept for two minutes spares its next turn the handshake.
+# Connections stay open for two minutes (keepalive_expiry), so that the next turn of a conversation needs no handshake.
 PINNED = (
     AddressRange.PUBLIC,
     AddressRange.INTERNAL,
-)  # past any proxy, which would resolve the name by itself
+)  # never through a proxy, which would resolve the name itself
 LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=120.0)
 
 
@@ -55,11 +55,13 @@ class Endpoint:
 
 
 EndpointSource = Callable[[], Endpoint | None]
-"""Asked before every attempt, so that a server that came back elsewhere is found; None: not there yet."""
+"""Called before every attempt, so that a server that restarted on another port is found; None if it is not ready."""
 
 
 class Clients:
-    """An asynchronous client per event loop (connections belong to one), and one for blocking calls."""
+    """A cache of OpenAI clients for one endpoint: one per event loop, because connections belong to a loop, and one
+    for blocking calls.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -67,7 +69,7 @@ class Clients:
         self._blocking: tuple[Endpoint, openai.OpenAI] | None = None
 
     def for_running_loop(self, endpoint: Endpoint) -> openai.AsyncOpenAI:
-        import openai  # slow, and not every command needs it
+        import openai  # slow to import, and not every command needs it
 
         loop = asyncio.get_running_loop()
         with self._lock:
@@ -86,7 +88,7 @@ class Clients:
             return client
 
     async def aclose(self) -> None:
-        """Close the running loop's client and the blocking one. The next call makes new ones."""
+        """Close the running loop's client and the blocking client. The next call creates new clients."""
         with self._lock:
             mine = self._by_loop.pop(asyncio.get_running_loop(), None)
             blocking, self._blocking = self._blocking, None
@@ -112,15 +114,16 @@ class Clients:
 
 
 def blocking_client(endpoint: Endpoint) -> httpx2.Client:
-    """Return a client with the address guard of the endpoint's range. Only the operator's own endpoints may redirect
-    and send without end.
+    """Return an HTTP client that enforces the endpoint's address range.
+
+    Redirects and replies of unlimited size are allowed only for endpoints that the operator configured.
     """
     hooks: dict[str, list[Any]] = {"request": [refuse_metadata], "response": [bound]}
     return httpx2.Client(**_guard(endpoint, hooks), **_way(endpoint, PinnedTransport))
 
 
 def ask_for_models(endpoint: Endpoint, *, seconds: float) -> httpx2.Response:
-    """Request the list of models, for ``seconds`` at most. Raises httpx2's errors."""
+    """Request the server's list of models, within ``seconds``. Raises httpx2's errors if the request fails."""
     headers = {"Authorization": f"Bearer {endpoint.api_key or 'none'}"}
 
     async def ask() -> httpx2.Response:
@@ -136,7 +139,7 @@ def ask_for_models(endpoint: Endpoint, *, seconds: float) -> httpx2.Response:
 
 
 def async_client(endpoint: Endpoint) -> httpx2.AsyncClient:
-    """As ``blocking_client``, for coroutines."""
+    """The asynchronous variant of ``blocking_client``."""
     hooks: dict[str, list[Any]] = {"request": [refuse_metadata_async], "response": [bound_stream]}
     return httpx2.AsyncClient(**_guard(endpoint, hooks), **_way(endpoint, AsyncPinnedTransport))
 
@@ -148,7 +151,7 @@ def _guard(endpoint: Endpoint, hooks: dict[str, list[Any]]) -> dict[str, Any]:
 
 
 def _way(endpoint: Endpoint, pinned: type[PinnedTransport] | type[AsyncPinnedTransport]) -> dict[str, Any]:
-    """Straight to addresses that were looked at; by the environment's proxies where it has any and they may be used."""
+    """Return the transport options: the environment's proxies if allowed and set, else a direct, checked connection."""
     by_proxy = endpoint.reach not in PINNED and not endpoint.is_on_this_machine
     if by_proxy and getproxies().keys() - {"no"}:
         return {"limits": LIMITS}
@@ -157,9 +160,10 @@ def _way(endpoint: Endpoint, pinned: type[PinnedTransport] | type[AsyncPinnedTra
 
 
 def _authorities(endpoint: Endpoint) -> ssl.SSLContext:
-    """Load them once per process (35 ms), and not for a plain server.
+    """Return the TLS context. Loading trusted authorities takes 35 ms, so it happens once per process and only if
+    needed.
 
-    Without authorities TLS to anywhere fails, so this opens nothing. A server that may redirect may do so to TLS.
+    A plain HTTP server without redirects gets a context without authorities, with which every TLS connection fails.
     """
     redirects = endpoint.reach is AddressRange.CONFIGURED and not endpoint.is_on_this_machine
     if endpoint.base_url.startswith("http://") and not redirects:
@@ -169,44 +173,43 @@ def _authorities(endpoint: Endpoint) -> ssl.SSLContext:
 
 @cache
 def _everybodys_authorities() -> ssl.SSLContext:
-    """Return the TLS context with trusted authorities that all connections share; each connection names its own
-    host.
-    """
+    """Return the TLS context with trusted authorities, which all connections share."""
     return httpx2.create_ssl_context()
 
 
 def _key(endpoint: Endpoint) -> str:
-    # Without a key the library would look for OPENAI_API_KEY and send somebody's real key to this endpoint.
+    # Without a key the library would read OPENAI_API_KEY and send that key to this endpoint.
     return endpoint.api_key or "none"
 
 
 def timeout_of(seconds: float) -> httpx2.Timeout:
-    """Return time-outs for the longest silence; connecting and waiting for a connection get less. With no seconds left
-    it is next to none, since 0 would be an error.
+    """Return httpx timeouts for ``seconds`` of silence; connecting gets 5 s at most.
+
+    The minimum is 0.05 s, as 0 fails.
     """
     seconds = max(seconds, 0.05)
     return httpx2.Timeout(seconds, connect=min(seconds, CONNECT_TIMEOUT_SECONDS))
 
 
-# How much of a reply is read, and for how long, from a server that nobody here answers for.
+# Limits on the size and duration of replies from servers that the operator did not configure.
 
 MOST_BYTES = 64 * 1024 * 1024  # of one reply; a streamed token takes some 300
-PLAIN = {"accept-encoding": "identity"}  # a packed reply may be a thousand times as long when it is unpacked
+PLAIN = {"accept-encoding": "identity"}  # a compressed reply can expand a thousandfold
 
 
 class ReplyWithoutEnd(httpx2.ReadError):
-    """More than any answer needs."""
+    """Raised when a reply exceeds MOST_BYTES."""
 
 
 def bound(response: httpx2.Response) -> None:
-    """Require a whole reply within the call's time-out. A hook of blocking clients."""
+    """Limit a reply's size, and its duration to the call's read timeout. A response hook of blocking clients."""
     _require_plain(response)
     limit = response.request.extensions.get("timeout", {}).get("read")
     response.stream = _Bounded(response.stream, None if limit is None else time.monotonic() + limit)
 
 
 async def bound_stream(response: httpx2.Response) -> None:
-    """For coroutines, which can be cancelled however long it takes."""
+    """Limit a reply's size. A response hook of asynchronous clients, whose calls can be cancelled after any time."""
     _require_plain(response)
     response.stream = _AsyncBounded(response.stream)
 
@@ -250,13 +253,13 @@ class _AsyncBounded(httpx2.AsyncByteStream):
         await self._inner.aclose()
 
 
-# Event loops for blocking code, so that a call can be cancelled at any moment.
+# An event loop for blocking code, so that a blocking call can be cancelled at any moment.
 
 T = TypeVar("T")
 
 
 class BackgroundLoop:
-    """An event loop in a thread of its own, begun with the first call in each process, forked ones too."""
+    """An event loop in its own thread. It starts with the first call in each process, forked processes included."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -272,11 +275,11 @@ class BackgroundLoop:
             return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def within(self, seconds: float, work: Coroutine[Any, Any, T]) -> T:
-        """Block for the result. Raises TimeoutError after ``seconds`` and cancels the work."""
+        """Run a coroutine and block for its result. Raises TimeoutError after ``seconds`` and cancels the coroutine."""
         return self.submit(asyncio.wait_for(work, max(seconds, 0.0))).result()
 
     def _forget(self) -> None:
-        """In a forked process: the thread is the parent's."""
+        """Discard the loop in a forked process, where its thread does not exist."""
         self._lock, self._loop = threading.Lock(), None
 
 
