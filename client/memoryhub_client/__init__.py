@@ -1,4 +1,4 @@
-"""A typed client for MemoryHub: ``MemoryHub`` for programs that wait, ``AsyncMemoryHub`` for asynchronous ones."""
+"""Typed clients for MemoryHub: ``MemoryHub`` is blocking, ``AsyncMemoryHub`` asynchronous."""
 
 from memoryhub_client.calls import Calls
 from memoryhub_client.errors import ApiError, ConnectionLost, MemoryHubError
@@ -8,8 +8,8 @@ __all__ = ["ApiError", "AsyncMemoryHub", "ConnectionLost", "MemoryHub", "MemoryH
 
 
 class MemoryHub(Calls, Blocking):
-    """``MemoryHub("http://127.0.0.1:8000", key="mh_…")``: every call waits for its answer."""
+    """Blocking client: ``MemoryHub("http://127.0.0.1:8000", key="mh_…")``."""
 
 
 class AsyncMemoryHub(Calls, Asynchronous):
-    """The same calls, awaited; lists and streams are ``async for``."""
+    """Asynchronous client with the same methods. Calls are awaited; lists and streams are read with ``async for``."""

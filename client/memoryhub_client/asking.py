@@ -1,7 +1,7 @@
-"""Requests and answers of a call: sending, retrying, reading.
+"""Sending the requests of calls, retrying them, and reading the responses.
 
-Every rule is written once, as a coroutine that waits by ``waiting.py`` alone: on an event loop, or blocking, when it is
-through at its first step.
+Each rule is written once, as a coroutine that waits only through ``waiting.py``. It runs on an event loop, or with
+``Blocks`` to its end in one step.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.25, 60.0  # seconds
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
-    """An operation of the schema, with its request.
+    """An operation of the OpenAPI schema, with its request.
 
-    ``once`` is the Idempotency-Key of what makes or edits something, ``seen`` the ETag of what is changed,
-    ``header`` the one of the answer that is wanted instead of its body.
+    ``once`` is the Idempotency-Key of a request that creates or edits something, ``seen`` the ETag for ``If-Match``.
+    ``header`` names a response header to return instead of the body.
     """
 
     operation: str
@@ -48,7 +48,11 @@ class Call(Generic[T]):
 
     @property
     def address(self) -> str:
-        """The path with its ids. Raises ValueError: one with a slash in it would lead to another route."""
+        """Return the path with its ids.
+
+        Raises ValueError if an id has characters other than letters, digits, ``_`` and ``-``: a slash could lead to
+        another route.
+        """
         for name, value in self.ids.items():
             if not ID.fullmatch(value):
                 raise ValueError(f"{name} is not an id: {value!r}")
@@ -61,26 +65,29 @@ class Call(Generic[T]):
 
     @property
     def may_be_done_twice(self) -> bool:
-        """Whether it may be sent again where nobody knows if it was done."""
+        """Return whether the request may be sent again when it is unknown whether the server processed it."""
         if self.method == "POST" or self.once:
             return bool(self.once) or self.only_reads
-        return not self.seen  # what it changed itself would look like somebody else's change
+        return not self.seen  # the ETag would be stale if the first request was processed
 
 
 def made_once(name: str | None) -> str:
-    """The name of one request that makes something: the caller's own, or a new one."""
+    """Return the caller's Idempotency-Key, or a new one."""
     return name or str(uuid4())
 
 
 @dataclass(frozen=True)
 class Asking:
-    """The rules, for one client. ``retries``: how often at most a call is sent again."""
+    """Sender of one client's calls. ``retries`` is the maximum number of retries of a call."""
 
     waiting: Blocks | Awaits
     retries: int
 
     async def answer(self, call: Call[Any], *, stream: bool = False) -> httpx2.Response:
-        """The answer to a call, or ApiError or ConnectionLost once it is no use to ask again."""
+        """Send a call and return its response, after retries if necessary.
+
+        Raises ApiError or ConnectionLost if the call may not be retried or no retry is left.
+        """
         may_be_done = False
         for left in range(self.retries, -1, -1):
             pause = FIRST_PAUSE * 2 ** (self.retries - left) * random.uniform(1, 1.5)  # noqa: S311  # no secret
@@ -103,17 +110,17 @@ class Asking:
         raise AssertionError("the last time returns or raises")
 
     async def read(self, call: Call[T]) -> T:
-        """Return the data of the answer."""
+        """Send a call and return the parsed body of the response, or the header that the call names."""
         answer = await self.answer(call)
         if call.header:
             return cast(T, answer.headers[call.header])
         try:
             return cast(T, answer.json() if answer.is_success and answer.content else None)
-        except ValueError:  # the address leads to something else
+        except ValueError:  # the URL is not MemoryHub's
             raise error_in(answer) from None
 
     async def all(self, call: Call[Page[T]]) -> AsyncGenerator[T, None]:
-        """Yield the items of every page; each is requested when the one before has been read."""
+        """Yield the items of all pages. Each page is requested when the one before has been consumed."""
         cursor: str | None = ""
         while cursor is not None:
             page = await self.read(replace(call, query={**call.query, "cursor": cursor}) if cursor else call)
@@ -143,7 +150,10 @@ class Asking:
         )
 
     async def typed(self, page: str, **form: str) -> httpx2.Response:
-        """A form of the pages, as a browser sends it."""
+        """Send a form of a page, as a browser does.
+
+        Raises ApiError for an error response other than 400, and ConnectionLost if no response was received.
+        """
         headers = self._of_the_session("POST")
         form["csrfmiddlewaretoken"] = headers.get("X-CSRFToken", "")
         request = self.waiting.http.build_request("POST", page, data=form, headers=headers)
@@ -151,12 +161,12 @@ class Asking:
             done = await self.waiting.send(request, stream=False)
         except httpx2.TransportError as error:
             raise lost(error) from error
-        if done.is_error and done.status_code != 400:  # the form again, with what is wrong
+        if done.is_error and done.status_code != 400:  # 400 is the form with its errors
             raise error_in(done)
         return done
 
     def _of_the_session(self, method: str) -> dict[str, str]:
-        """Return the headers that a write with a session needs."""
+        """Return the CSRF headers that a write in a session needs."""
         token = self.waiting.http.cookies.get("csrftoken")
         if method == "GET" or not token:
             return {}
@@ -170,19 +180,20 @@ def lost(error: httpx2.TransportError) -> ConnectionLost:
 def _is_worth_asking_again(call: Call[Any], error: ApiError) -> bool:
     if (error.retry_after or 0) > LONGEST_PAUSE:
         return False
-    if error.code == "idempotency_running" or error.status == 429:  # not done, or being done under this name
+    # 429: not processed; idempotency_running: the first request is still being processed
+    if error.code == "idempotency_running" or error.status == 429:
         return True
     return error.status in COME_AGAIN and call.may_be_done_twice
 
 
 class Events:
-    """Server-sent events, from the lines of an answer."""
+    """Parser of server-sent events."""
 
     def __init__(self) -> None:
         self._name = ""
 
     def of(self, line: str) -> Iterator[Event]:
-        """The event that this line completes, if it does. MemoryHub writes one line of data for each."""
+        """Yield the event that this line completes, if any. MemoryHub sends one line of data per event."""
         if line.startswith("event: "):
             self._name = line.removeprefix("event: ")
         elif line.startswith("data: "):

@@ -1,7 +1,8 @@
-"""Calls of both clients. Each method describes a request; ``running`` sends it.
+"""API calls of both clients. Each method describes a request, which ``running`` sends.
 
-``once`` is the Idempotency-Key of what is made or edited: give one of your own if your program may start again in
-between, and send the same with it. Else each call has a new one, so that sending again makes nothing twice.
+``once`` is the Idempotency-Key of a request that creates or edits something. By default each call gets a new key, so
+that a retry does nothing twice. If your program may restart between the attempts, pass a key of your own, the same each
+time.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ PAGE = {"limit": 100}
 
 
 class Calls:
-    """Lists are iterators over every page. What needs a person's session, not a key, says so."""
+    """Calls of both clients. Lists are iterators over all pages. Some calls need a session instead of an API key."""
 
     @pages
     def workspaces(self) -> Call[t.Page[t.Workspace]]:
-        """Yours. Needs a session."""
+        """List your workspaces. Needs a session."""
         return Call("workspaces_list", "GET", WORKSPACES, query=PAGE)
 
     @call
     def workspace(self, workspace_id: str) -> Call[t.Workspace]:
-        """Needs a session."""
+        """Return a workspace. Needs a session."""
         return Call("workspaces_get", "GET", WORKSPACE, {"workspace_id": workspace_id})
 
     @pages
     def memories(self, workspace_id: str) -> Call[t.Page[t.Memory]]:
-        """Newest first."""
+        """List the memories of a workspace, newest first."""
         return Call("memories_list", "GET", MEMORIES, {"workspace_id": workspace_id}, PAGE)
 
     @call
@@ -49,7 +50,7 @@ class Calls:
 
     @call
     def recall(self, workspace_id: str, query: str, **options: Unpack[t.RecallOptions]) -> Call[t.Recall]:
-        """The memories that matter to these words, best first."""
+        """Return the memories that are relevant to a query, best first."""
         path, body = WORKSPACE + "/recall", {"query": query, **options}
         return Call(
             "memories_recall", "POST", path, {"workspace_id": workspace_id}, body=body, only_reads=True
@@ -59,7 +60,7 @@ class Calls:
     def search(
         self, workspace_id: str, query: str, *, types: list[t.FoundType] | None = None, limit: int = 20
     ) -> Call[t.Results]:
-        """Memories, documents, artifacts and messages in one ranked list."""
+        """Search memories, documents, artifacts and messages, and return one ranked list."""
         path, body = WORKSPACE + "/search", {"query": query, "limit": limit}
         body |= {"types": types} if types is not None else {}
         return Call(
@@ -72,7 +73,7 @@ class Calls:
 
     @call
     def memory_version(self, workspace_id: str, memory_id: str) -> Call[str]:
-        """Its ETag as it is now, for ``seen``."""
+        """Return the current ETag of a memory, for ``seen``."""
         return Call("memories_get", "GET", MEMORY, _memory(workspace_id, memory_id), header="ETag")
 
     @call
@@ -85,13 +86,16 @@ class Calls:
         once: str | None = None,
         **changes: Unpack[t.MemoryChanges],
     ) -> Call[t.Memory]:
-        """``seen``: what ``memory_version`` said; ApiError ``stale`` if it was changed since."""
+        """Change a memory. ``seen`` is the result of ``memory_version``.
+
+        Raises ApiError ``stale`` if the memory has changed since that version.
+        """
         ids, name = _memory(workspace_id, memory_id), made_once(once)
         return Call("memories_update", "PATCH", MEMORY, ids, body={**changes}, seen=seen, once=name)
 
     @call
     def delete_memory(self, workspace_id: str, memory_id: str, *, seen: str = "") -> Call[None]:
-        """It can be restored. Needs a session."""
+        """Delete a memory, which can be restored. Needs a session."""
         return Call("memories_delete", "DELETE", MEMORY, _memory(workspace_id, memory_id), seen=seen)
 
     @call
@@ -100,12 +104,12 @@ class Calls:
 
     @call
     def forget_memory(self, workspace_id: str, memory_id: str) -> Call[t.Forgotten]:
-        """For good. Needs a session and ``confirm_password``."""
+        """Forget a memory permanently. Needs a session and ``confirm_password``."""
         return Call("memories_forget", "POST", MEMORY + "/forget", _memory(workspace_id, memory_id))
 
     @pages
     def chats(self, workspace_id: str | None = None) -> Call[t.Page[t.Chat]]:
-        """Needs a session, as all of chats."""
+        """List chats. All calls for chats need a session."""
         query = PAGE | ({"workspace_id": workspace_id} if workspace_id else {})
         return Call("chats_list", "GET", CHATS, query=query)
 
@@ -121,19 +125,19 @@ class Calls:
     def send_message(
         self, chat_id: str, content: str, *, once: str | None = None, **options: Unpack[t.MessageOptions]
     ) -> Call[t.Turn]:
-        """A turn: your message, and the answer once it is whole. A failed answer is one too: see its ``error``."""
+        """Send a message and return it with the complete answer. A failed answer is returned with its ``error``."""
         return _turn(chat_id, once, {"content": content, "stream": False, **options})
 
     @events
     def stream_message(
         self, chat_id: str, content: str, *, once: str | None = None, **options: Unpack[t.MessageOptions]
     ) -> Call[t.Event]:
-        """The answer while it is written: ``token`` events and others, ``done`` or ``error`` at last."""
+        """Send a message and stream the answer: ``token`` and other events, at last ``done`` or ``error``."""
         return _turn(chat_id, once, {"content": content, "stream": True, **options})
 
     @pages
     def documents(self, workspace_id: str) -> Call[t.Page[t.Document]]:
-        """Needs a session, as all of documents."""
+        """List documents. All calls for documents need a session."""
         return Call("documents_list", "GET", DOCUMENTS, {"workspace_id": workspace_id}, PAGE)
 
     @call
@@ -152,7 +156,7 @@ class Calls:
 
     @call
     def document(self, workspace_id: str, document_id: str) -> Call[t.Document]:
-        """``status`` says how far reading is."""
+        """Return a document. Its ``status`` tells whether it has been read and indexed."""
         ids = {"workspace_id": workspace_id, "document_id": document_id}
         return Call("documents_get", "GET", DOCUMENTS + "/{document_id}", ids)
 
@@ -163,12 +167,15 @@ class Calls:
 
     @pages
     def api_keys(self) -> Call[t.Page[t.Key]]:
-        """Needs a session, as all of keys."""
+        """List API keys. All calls for keys need a session."""
         return Call("keys_list", "GET", KEYS, query=PAGE)
 
     @call
     def create_key(self, **key: Unpack[t.NewKey]) -> Call[t.MadeKey]:
-        """Needs ``confirm_password``. The API takes no name for this request, so it is not sent again."""
+        """Create an API key. Needs ``confirm_password``.
+
+        The API accepts no Idempotency-Key here, so the call is retried only if the server cannot have processed it.
+        """
         return Call("keys_create", "POST", KEYS, body={**key})
 
     @call

@@ -8,17 +8,17 @@ import httpx2
 
 
 class MemoryHubError(Exception):
-    """Everything that this client raises by itself."""
+    """Base class of the exceptions that this client raises."""
 
 
 class ConnectionLost(MemoryHubError):
-    """No answer came. The request may have been done, unless it never connected."""
+    """No response was received. The server may have processed the request, unless connecting failed."""
 
 
 class ApiError(MemoryHubError):
-    """MemoryHub said no. ``code`` is for programs, ``message`` for people, ``fields`` says what is wrong with each.
+    """An error response: ``code`` for programs, ``message`` for people, ``fields`` with the error of each field.
 
-    ``retry_after`` is in seconds, where the answer names them.
+    ``retry_after`` is in seconds, or None if the response does not have it.
     """
 
     def __init__(
@@ -30,7 +30,10 @@ class ApiError(MemoryHubError):
 
 
 def error_in(answer: httpx2.Response) -> ApiError:
-    """An error answer. One that is not MemoryHub's (a proxy's page) has the code ``http_502``."""
+    """Convert an error response to ApiError.
+
+    A response that is not from MemoryHub, such as a proxy's page, gets its status as code: ``http_502``.
+    """
     try:
         said = answer.json()["error"]
         return ApiError(
@@ -42,6 +45,6 @@ def error_in(answer: httpx2.Response) -> ApiError:
 
 
 def seconds_in(answer: httpx2.Response) -> float | None:
-    """``Retry-After`` where it is a number of seconds, the only form that MemoryHub sends."""
+    """Return ``Retry-After`` in seconds, or None. MemoryHub never sends it as a date."""
     said = answer.headers.get("Retry-After", "")
     return float(said) if said.isascii() and said.isdigit() else None

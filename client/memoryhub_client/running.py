@@ -1,4 +1,4 @@
-"""The two clients, and how a call becomes a method of both."""
+"""The blocking and the asynchronous client, and the decorators that make a call a method of both."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ Transport = TypeVar("Transport", httpx2.BaseTransport, httpx2.AsyncBaseTransport
 
 
 class _Method(Generic[P, T]):
-    """Wrap a method that describes a request (``by`` names the rule) or makes several; the client's method sends it."""
+    """Base of the decorators. The decorated method describes a request; the client's method sends it.
+
+    ``by`` names the method of ``Asking`` that sends the request, ``gives`` the client's method that returns the result.
+    """
 
     by, gives = "read", "_one"
 
@@ -36,7 +39,7 @@ class _Method(Generic[P, T]):
 
 
 class call(_Method[P, T]):  # a decorator
-    """Send one request and return its answer; or run work that sends several."""
+    """Decorator for a method that describes one request, or for a coroutine that sends several."""
 
     def __init__(self, make: Callable[Concatenate[Any, P], Call[T] | Coroutine[Any, Any, T]]) -> None:
         super().__init__(make)
@@ -61,7 +64,7 @@ class _Many(_Method[P, T]):
 
 
 class pages(_Many[P, T]):
-    """A list, page after page."""
+    """Decorator for a method that lists items, requested page by page."""
 
     by = "all"
 
@@ -70,13 +73,16 @@ class pages(_Many[P, T]):
 
 
 class events(_Many[P, Event]):
-    """An answer that streams."""
+    """Decorator for a method that streams the events of an answer."""
 
     by = "stream"
 
 
 class _Client(Generic[Transport]):
-    """``timeout`` in seconds; ``retries``: how often at most a call is sent again. Without a key: ``sign_in``."""
+    """Base of both clients. ``timeout`` is in seconds, ``retries`` the maximum number of retries of a call.
+
+    Without an API key, call ``sign_in`` first.
+    """
 
     _waits: ClassVar[type[Blocks] | type[Awaits]]
 
@@ -95,9 +101,9 @@ class _Client(Generic[Transport]):
 
     @call
     async def sign_in(self, username: str, password: str) -> None:
-        """As in a browser, for what no key may do.
+        """Sign in with a password, as in a browser, for calls that an API key may not make.
 
-        Raises ApiError ``not_signed_in``: wrong, or a second factor is required.
+        Raises ApiError ``not_signed_in`` if the password is wrong or a second factor is required.
         """
         asking = self._asking
         asking.waiting.http.cookies.clear()
@@ -107,7 +113,10 @@ class _Client(Generic[Transport]):
 
     @call
     async def confirm_password(self, password: str) -> None:
-        """Before what wants the password once more: good for five minutes. Raises ApiError ``bad_password``."""
+        """Confirm the password, for five minutes, before a call that requires it.
+
+        Raises ApiError ``bad_password`` if the password is not accepted.
+        """
         done = await self._asking.typed("/accounts/reauthenticate/", password=password)
         if not done.is_redirect:
             raise ApiError(403, "bad_password", "The password was not accepted.", {}, seconds_in(done))
@@ -118,7 +127,7 @@ class _Client(Generic[Transport]):
 
 
 class Blocking(_Client[httpx2.BaseTransport]):
-    """Every call waits for its answer."""
+    """Base of the blocking client, whose calls return when the response has arrived."""
 
     _waits = Blocks
 
@@ -149,7 +158,7 @@ class Blocking(_Client[httpx2.BaseTransport]):
 
 
 class Asynchronous(_Client[httpx2.AsyncBaseTransport]):
-    """Every call is awaited; lists and streams are ``async for``."""
+    """Base of the asynchronous client, whose calls return awaitables or asynchronous iterators."""
 
     _waits = Awaits
 

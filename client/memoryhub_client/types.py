@@ -1,6 +1,6 @@
-"""Types of requests and answers, as the OpenAPI schema has them: tests/client/test_client.py holds the two together.
+"""Types of requests and responses, as in the OpenAPI schema. tests/client/test_schema.py compares them.
 
-Times are texts, ISO 8601 in UTC. Answers may have more fields than stand here, and gain some.
+Times are strings, ISO 8601 in UTC. Responses may have fields that these types lack, and may gain more.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Workspace(TypedDict):
 
 
 class MemoryFields(TypedDict, total=False):
-    """``confirm``: yes, although it holds a private number."""
+    """Fields of a new or changed memory. ``confirm`` stores it although it contains a private number."""
 
     category: str | None
     key: str | None
@@ -58,7 +58,7 @@ class MemoryChanges(MemoryFields, total=False):
 
 
 class NewMemory(MemoryFields, total=False):
-    """``key`` names a live memory that this one updates; ``dedupe="create"`` always makes a new one."""
+    """A memory to save. A live memory with the same ``key`` is updated, unless ``dedupe`` is ``"create"``."""
 
     content: Required[str]
     scope: Scope
@@ -103,13 +103,13 @@ class Memory(TypedDict):
 
 
 class SavedMemory(Memory):
-    """``duplicate``: it was known already, and this is the one that was there."""
+    """A saved memory. ``duplicate`` is true if it was already known, so that nothing was stored."""
 
     duplicate: bool
 
 
 class RestoredMemory(Memory):
-    """``lost_key``: the key that another memory has by now."""
+    """A restored memory. ``lost_key`` is its former key, if another memory has that key now."""
 
     lost_key: str | None
 
@@ -129,7 +129,7 @@ class RecallOptions(TypedDict, total=False):
 
 
 class Recall(TypedDict):
-    """``degraded``: something did not answer, and what was found was found without it."""
+    """Recalled memories. ``degraded`` is true if the search by meaning failed and only words were compared."""
 
     memories: list[RecalledMemory]
     ranking: Ranking
@@ -143,7 +143,7 @@ class RecallCheck(TypedDict):
 
 
 class Forgotten(TypedDict):
-    """Counts of what was removed for good, and whether anything of it can still be found."""
+    """Numbers of removed rows, and of memories that a recall of the same words still finds."""
 
     removed: dict[str, int]
     tombstones: int
@@ -169,7 +169,7 @@ class Results(TypedDict):
 
 
 class NewChat(TypedDict, total=False):
-    """Without ``workspace_id`` it belongs to your own workspace."""
+    """A chat to create. Without ``workspace_id`` it belongs to your own workspace."""
 
     title: str
     workspace_id: str
@@ -197,7 +197,7 @@ class Chat(TypedDict):
 
 
 class MessageOptions(TypedDict, total=False):
-    """``documents``: the ids of those that the answer may draw on, ``[]`` for none."""
+    """Options of a message. ``documents`` are the ids of the documents that the answer may use; ``[]`` means none."""
 
     memory_enabled: bool
     documents: list[str] | None
@@ -219,8 +219,10 @@ class AnswerSource(TypedDict):
 
 
 class Usage(TypedDict):
-    """Tokens, and what they cost. ``memory``, ``documents``, ``tools``: of those in, estimated; ``estimated``: calls
-    whose provider did not say what they took; ``unpriced``: calls that are not in ``cost``.
+    """Tokens of an answer and their cost.
+
+    ``memory``, ``documents`` and ``tools`` are estimated parts of ``tokens_in``. ``estimated`` is the number of calls
+    whose provider reported no usage, ``unpriced`` the number of calls that are not in ``cost``.
     """
 
     tokens_in: int
@@ -261,7 +263,7 @@ class Turn(TypedDict):
 
 
 class Event(TypedDict):
-    """An event of a streamed answer; ``data`` is read already. Ignore events you do not know."""
+    """An event of a streamed answer. ``data`` is parsed JSON. Ignore events with unknown names."""
 
     event: str
     data: Any
@@ -312,6 +314,6 @@ class Key(TypedDict):
 
 
 class MadeKey(Key):
-    """``key`` is shown this once."""
+    """A new API key. ``key`` is its secret, which is never shown again."""
 
     key: str

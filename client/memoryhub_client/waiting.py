@@ -1,4 +1,4 @@
-"""Waiting for a server: blocking, or on an event loop. Both have one interface, for ``asking.py``."""
+"""Sending and sleeping, either blocking or on an event loop, with one interface for ``asking.py``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import httpx2
 
 
 class Blocks:
-    """No step of it leaves the thread, so what waits by it never does."""
+    """Blocking HTTP. The coroutines never suspend, so that a caller can run them without an event loop."""
 
     def __init__(self, **options: Any) -> None:
         self.http = httpx2.Client(**options)
@@ -23,7 +23,7 @@ class Blocks:
         return answer
 
     async def pause(self, seconds: float) -> None:
-        time.sleep(seconds)  # noqa: ASYNC251  # no loop waits for it
+        time.sleep(seconds)  # noqa: ASYNC251  # no event loop runs it
 
     async def lines(self, answer: httpx2.Response) -> AsyncIterator[str]:
         for line in answer.iter_lines():
@@ -34,7 +34,7 @@ class Blocks:
 
 
 class Awaits:
-    """On the event loop."""
+    """Asynchronous HTTP on the event loop."""
 
     def __init__(self, **options: Any) -> None:
         self.http = httpx2.AsyncClient(**options)

@@ -1,4 +1,4 @@
-"""Clearing a scope of its memories, over REST."""
+"""REST endpoints for clearing all memories of a scope."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class ClearingList(KeyedView):
     def get(self, request: Request, workspace_id: str) -> Response:
         """Count the memories that a clearing would delete.
 
-        For owners of the workspace, or of your own personal ones.
+        Only owners may count a workspace's or an assistant's memories; everybody may count their own personal ones.
         """
         asked = self.query(ScopeQuery)
         workspace, agent = clear.scope_of(self.person, workspace_id, asked["scope"], asked.get("agent_id"))
@@ -83,10 +83,10 @@ class ClearingList(KeyedView):
     def post(self, request: Request, workspace_id: str) -> Response:
         """Clear a scope of its memories.
 
-        Owners clear a workspace's or an assistant's, anybody their own. It is done in the background; ask for its
-        progress by its id. It stops where it is if you lose the right meanwhile. Memories saved after it began stay.
-        `for_good` also removes deleted ones and proposals and cannot be undone; it needs your password again. 409 with
-        code `clearing` while one is at work there.
+        Only owners may clear a workspace's or an assistant's memories; everybody may clear their own. It runs in the
+        background; request its progress by its id. It stops if you lose the right to do it. Memories saved after it
+        began stay. `for_good` also removes deleted memories and proposals and cannot be undone; it needs your password
+        again. 409 with code `clearing` while another clearing of the scope is running.
         """
         body = self.body(ClearingBody)
         workspace, agent = clear.scope_of(self.person, workspace_id, body["scope"], body.get("agent_id"))
@@ -118,7 +118,7 @@ class ClearingUndo(ClearingView):
         """Undo a clearing.
 
         Restores in the background what it deleted, except what was restored, forgotten or refused since. 409 with code
-        `clearing` if it was for good or is at work.
+        `clearing` if it was for good or is still running.
         """
         return Response(
             clearing_json(clear.undo(self.clearing(workspace_id, clearing_id), by=self.person)), status=202

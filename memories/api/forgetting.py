@@ -1,4 +1,4 @@
-"""Forgetting a memory for good, over REST."""
+"""REST endpoints for forgetting memories permanently, and for copies of forgotten texts."""
 
 from __future__ import annotations
 
@@ -81,10 +81,11 @@ def _copies_json(memory: Memory) -> dict[str, Any]:
 class CopyList(KeyedView):
     @documented("copies_list", page_of(CopiesJson))
     def get(self, request: Request, workspace_id: str) -> Response:
-        """List copies of what was forgotten.
+        """List copies of forgotten texts.
 
         Memories you may forget that still quote a text somebody else forgot for good: in their `excerpt`, in a
-        `revision` of their history, or in an `item` of a receipt. `memory` means a deleted memory that says it itself.
+        `revision` of their history, or in an `item` of a receipt. `memory` means that a deleted memory has that text as
+        its content.
         """
         workspace = get_workspace(self.person, workspace_id)
         name = f"copies of {workspace.public_id}"
@@ -102,9 +103,9 @@ class CopyView(KeyedView):
 class CopyForget(CopyView):
     @documented("copies_forget", ReportJson, fresh=True)
     def post(self, request: Request, workspace_id: str, memory_id: str) -> Response:
-        """Forget those copies for good.
+        """Forget the copies in a memory for good.
 
-        The memory itself stays, unless it is a deleted one that says it itself. This cannot be undone.
+        The memory itself stays, unless it is deleted and its content is the forgotten text. This cannot be undone.
         """
         memory = self.memory(workspace_id, memory_id)
         self.require_fresh_password()
@@ -114,9 +115,9 @@ class CopyForget(CopyView):
 class CopyKeep(CopyView):
     @documented("copies_keep")
     def post(self, request: Request, workspace_id: str, memory_id: str) -> Response:
-        """Keep those copies.
+        """Keep the copies in a memory.
 
-        They stay and are no longer listed here.
+        They stay and are no longer listed.
         """
         keep_noted(self.memory(workspace_id, memory_id))
         return Response(status=status.HTTP_204_NO_CONTENT)

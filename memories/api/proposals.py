@@ -1,4 +1,4 @@
-"""What waits for review, over REST."""
+"""REST endpoints for proposed memories that wait for review."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ProposalBody(Confirmable):
 class ProposalList(KeyedView):
     @documented("proposals_list", page_of(MemoryJson))
     def get(self, request: Request, workspace_id: str) -> Response:
-        """List what waits for review.
+        """List the memories that wait for review.
 
         Oldest first. Proposals are not recalled, counted or listed anywhere else.
         """

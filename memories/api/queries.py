@@ -1,4 +1,4 @@
-"""Memories as the APIs show them, with everything a row needs in one query, and what they recall."""
+"""Querysets, recall and responses for memories in the REST APIs."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ _SHOWN = (
 
 
 def described(memories: MemoryQuerySet) -> MemoryQuerySet:
-    """With what ``MemoryJson`` asks for and no more, and whether its vector is there (``searchable``)."""
+    """Load only the columns that ``MemoryJson`` uses, and annotate whether a memory has its vector (``searchable``)."""
     return (
         memories.listed().select_related("replaced_by").annotate(searchable=searchable(MEMORY)).only(*_SHOWN)
     )
 
 
 def named_agent(workspace: Workspace, values: dict[str, Any], **options: bool) -> Agent | None:
-    """Return the assistant that is named in these values, and take the name out of them."""
+    """Remove ``agent_id`` from ``values`` and return that assistant, or None if it is not given."""
     agent_id = values.pop("agent_id", None)
     return choose_agent(workspace, agent_id, **options) if agent_id is not None else None
 
 
 def recalled(user: User, workspace: Workspace, values: dict[str, Any], **options: Any) -> Recall:
-    """Recall what a request's body asks for, as in a chat with the assistant it names."""
+    """Recall memories for a request body, including those of the assistant that it names."""
     agent = named_agent(workspace, values, or_archived=True)
     reach = Reach.here(workspace)
     return recall(
@@ -70,7 +70,10 @@ LIVE_IN = ReadyList(
 
 
 def memory_response(memory: Memory, *, status: int = 200, **more: Any) -> Response:
-    """One memory as it is now, with its ETag. ``more`` stands beside its fields."""
+    """Respond with the memory as it is now and its ETag; ``more`` adds fields. One query.
+
+    Raises NotFound if the memory has been forgotten.
+    """
     row = _ONE.first(pk=memory.pk, workspace=memory.workspace_id)
     if row is None:
         raise NotFound(_("This memory has since been forgotten."))

@@ -1,4 +1,4 @@
-"""A workspace's recall questions, over REST."""
+"""REST endpoints for a workspace's recall questions, which test whether recall finds the expected memories."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class RanJson(serializers.Serializer[Any]):
 class QuestionList(KeyedView):
     @documented("recall_questions_list", page_of(QuestionJson))
     def get(self, request: Request, workspace_id: str) -> Response:
-        """List the questions that a workspace keeps.
+        """List the recall questions of a workspace.
 
         Newest first, each with the memories that should be found and what the last run found.
         """
@@ -80,9 +80,9 @@ class QuestionList(KeyedView):
 
     @documented("recall_questions_create", {201: QuestionJson}, body=QuestionBody, headers=ONCE, errors=[409])
     def post(self, request: Request, workspace_id: str) -> Response:
-        """Keep a question.
+        """Save a recall question.
 
-        It is asked at once, and again whenever the embedding model, the threshold or the memories have changed.
+        It is run at once, and again whenever the embedding model, the threshold or the memories have changed.
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
         body = self.body(QuestionBody)
@@ -103,9 +103,9 @@ class QuestionList(KeyedView):
 class QuestionRun(KeyedView):
     @documented("recall_questions_run", RanJson)
     def post(self, request: Request, workspace_id: str) -> Response:
-        """Ask all questions now.
+        """Run all recall questions now.
 
-        Stops after 20 seconds; the rest is asked in the background if something has changed.
+        Stops after 20 seconds; the remaining questions run in the background if something has changed.
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
         questions = recall_test.questions_of(workspace, self.person).order_by("ran_at")
@@ -119,7 +119,7 @@ class QuestionRun(KeyedView):
 class QuestionDetail(KeyedView):
     @documented("recall_questions_delete")
     def delete(self, request: Request, workspace_id: str, ask_id: str) -> Response:
-        """Remove a question. Its memories stay."""
+        """Remove a recall question. Its memories stay."""
         workspace = get_workspace(self.person, workspace_id)
         recall_test.get_question(self.person, ask_id, workspace=workspace, need=Role.EDITOR).delete()
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -1,4 +1,4 @@
-"""Writes to a memory that several doors share."""
+"""Saving, changing and deleting memories, shared by both REST APIs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from workspaces.models import User, Workspace
 
 
 def save(view: ApiView, workspace: Workspace, values: dict[str, Any], *, default_category: str = "") -> Saved:
-    """Save what a request's body says, once under one ``Idempotency-Key``."""
+    """Save the memory that a request body describes, once per ``Idempotency-Key``."""
     named, dedupe = {*values}, values.pop("dedupe")
     agent = named_agent(workspace, values)
     if default_category:
@@ -33,9 +33,10 @@ def save(view: ApiView, workspace: Workspace, values: dict[str, Any], *, default
 
 
 def save_once(view: ApiView, save: Callable[[], Saved]) -> Saved:
-    """What ``save`` gives, or gave before under the same ``Idempotency-Key``: then the memory as it is now.
+    """Run ``save`` once per ``Idempotency-Key`` and return its result.
 
-    NotFound when that was deleted meanwhile or is no longer theirs to see.
+    For a repeated key, return the first result with the memory as it is now. Raises NotFound if that memory has since
+    been deleted or the person may no longer see it.
     """
     return view.once(
         save,
@@ -55,13 +56,16 @@ def save_once(view: ApiView, save: Callable[[], Saved]) -> Saved:
 
 
 def saved_response(saved: Saved, **more: Any) -> Response:
-    """201 for a new memory; 200 when it was updated by its key, or was known already (``duplicate``)."""
+    """Respond with 201 for a new memory, or 200 if it was updated by its key or already known (``duplicate``)."""
     code = status.HTTP_201_CREATED if saved.created else status.HTTP_200_OK
     return memory_response(saved.memory, status=code, duplicate=saved.duplicate, **more)
 
 
 def change(view: ApiView, memory: Memory, changes: dict[str, Any]) -> Memory:
-    """Make the changes of a PATCH, once; under If-Match only to the version that was seen."""
+    """Apply the changes of a PATCH, once per ``Idempotency-Key``.
+
+    Raises Stale if the request has ``If-Match`` and the memory has changed since that version.
+    """
     sources = changes.pop("sources", None)
     if newer := changes.get("replaced_by"):
         changes["replaced_by"] = get_memory(view.person, newer, workspace=memory.workspace)

@@ -1,4 +1,4 @@
-"""The JSON of memories, their history and what was recalled."""
+"""Serializers for memories, their history, recall, search and receipts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ REPLACED_BY = "The id of the newer memory that holds instead, or null."
 
 
 class AuthorJson(serializers.Serializer[Any]):
-    """Whose words something is, in the fields that both APIs name the same."""
+    """Author fields, which have the same names in both REST APIs."""
 
     author = PersonJson(
         source="written_by",
@@ -60,7 +60,7 @@ class WrittenJson(AuthorJson):
 
 
 class MemoryFields(AuthorJson):
-    """The fields of a memory that both APIs name the same."""
+    """Fields of a memory that have the same names in both REST APIs."""
 
     id = serializers.CharField(source="public_id")
     summary = serializers.CharField(max_length=CONTENT_LENGTH, allow_null=True)
@@ -130,7 +130,7 @@ class MemoryJson(MemoryFields, WrittenJson):
 
 
 class SavedMemoryJson(MemoryJson):
-    """For the schema: a memory and whether it was there already."""
+    """A saved memory, and whether it existed already. Only describes the response in the OpenAPI schema."""
 
     duplicate = serializers.BooleanField(
         help_text="True: nothing was stored, this is the one that said it already."
@@ -138,7 +138,7 @@ class SavedMemoryJson(MemoryJson):
 
 
 class RestoredMemoryJson(MemoryJson):
-    """For the schema: a memory, and the key that it came back without."""
+    """A restored memory, and the key that it lost. Only describes the response in the OpenAPI schema."""
 
     lost_key = serializers.CharField(
         allow_null=True, help_text="The key it had, which another memory has by now; null: it has its own."
@@ -146,7 +146,7 @@ class RestoredMemoryJson(MemoryJson):
 
 
 class RecalledJson(MemoryJson):
-    """For the schema: a memory with its score."""
+    """A recalled memory with its score. Only describes the response in the OpenAPI schema."""
 
     score = serializers.FloatField()
     score_parts = serializers.DictField(
@@ -279,7 +279,7 @@ class ReceiptJson(serializers.Serializer[Any]):
 
 
 class Confirmable(Body):
-    """Of a person's own save: they may have been asked about a number of their own that it holds."""
+    """Request body of a person's save, in which they can confirm that a sensitive number is stored."""
 
     confirm = Flag(
         source="confirmed",
@@ -298,7 +298,7 @@ REPLACED = (
 
 
 class SharedChanges(Confirmable):
-    """What a client may change under the same names in both APIs."""
+    """Writable fields of a memory that have the same names in both REST APIs."""
 
     tags = Words(word_length=TAG_LENGTH, max_length=TAGS, required=False)
     pinned = Flag(required=False)
@@ -306,7 +306,7 @@ class SharedChanges(Confirmable):
 
 
 class MemoryChanges(SharedChanges):
-    """What a client may change. Everything else about a memory is the system's to say."""
+    """Fields of a memory that a client may write. The server sets all others."""
 
     example = {"content": "The project deadline is April 1, 2026"}
     content = Text(max_length=CONTENT_LENGTH, required=False)
@@ -318,13 +318,13 @@ class MemoryChanges(SharedChanges):
 
 
 class MemoryUpdate(MemoryChanges):
-    """Changes of a stored memory."""
+    """Request body for changing a stored memory."""
 
     replaced_by = Text(max_length=32, allow_null=True, required=False, help_text=REPLACED)
 
 
 class Dedupe(Body):
-    """Of a new memory: what happens where one of this key or meaning is known."""
+    """Request body field for a new memory: how to handle an existing memory with the same key or meaning."""
 
     dedupe = Choice(
         ["key", "create"],

@@ -1,4 +1,4 @@
-"""What of a workspace's memories deserves a look, over REST."""
+"""REST endpoints for tidying up memories: stale, unused, duplicate and contradictory ones."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class TidyList(KeyedView):
     def get(self, request: Request, workspace_id: str) -> Response:
         """List memories that deserve a look.
 
-        Oldest first, without those that somebody said are still good.
+        Oldest first, without memories that somebody marked as still good.
         """
         workspace = get_workspace(self.person, workspace_id)
         show = self.query(TidyQuery)["show"]
@@ -75,8 +75,8 @@ class TidyPairs(KeyedView):
     def get(self, request: Request, workspace_id: str) -> Response:
         """List pairs of memories that say the same or contradict each other.
 
-        Without pairs that somebody said may both stay. To settle one, set `replaced_by` of the older,
-        delete the memory that goes, or keep both.
+        Without pairs that somebody marked as both valid. To resolve a pair, set `replaced_by` of the older memory,
+        delete one of the two, or keep both.
         """
         workspace = get_workspace(self.person, workspace_id)
         found = pairs_in(workspace, self.person, timezone.now())
@@ -103,9 +103,9 @@ class TidyPairs(KeyedView):
 class TidyKeep(KeyedView):
     @documented("tidy_keep", {201: KeptJson}, body=KeepBody)
     def post(self, request: Request, workspace_id: str) -> Response:
-        """Keep a memory as it is, or two beside each other.
+        """Keep a memory as it is, or keep both memories of a pair.
 
-        Neither is listed again for as long as it reads as it does now.
+        They are not listed again until their text changes.
         """
         workspace, body = get_workspace(self.person, workspace_id, need=Role.EDITOR), self.body(KeepBody)
         memory, *other = [
@@ -121,7 +121,7 @@ class TidyKeep(KeyedView):
 class TidyKept(KeyedView):
     @documented("tidy_undo_keep")
     def delete(self, request: Request, workspace_id: str, kept_id: int) -> Response:
-        """Undo keeping. It is listed again."""
+        """Undo keeping. The memory or pair is listed again."""
         workspace = get_workspace(self.person, workspace_id)
         deciding.take_back(deciding.get_kept(self.person, kept_id, workspace=workspace))
         return Response(status=status.HTTP_204_NO_CONTENT)

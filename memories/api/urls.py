@@ -1,4 +1,4 @@
-"""``/chat/api/workspaces/{ws}/memories…``, ``/recall`` and ``/search``"""
+"""Routes of memories, recall and search below ``/chat/api/workspaces/{ws}/``."""
 
 from __future__ import annotations
 

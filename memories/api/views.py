@@ -1,4 +1,4 @@
-"""The memories of a workspace, over REST."""
+"""REST endpoints for a workspace's memories, profile, recall and search."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class MemoryList(KeyedView):
 
 
 class WorkspaceMemoryView(KeyedView):
-    """One memory, found inside its workspace."""
+    """Base view for one memory of the workspace in the URL."""
 
     def memory(
         self, workspace_id: str, memory_id: str, need: Role = Role.VIEWER, *, include_deleted: bool = False
@@ -130,7 +130,7 @@ class MemoryRestore(WorkspaceMemoryView):
 class MemoryRevisions(WorkspaceMemoryView):
     @documented("memories_revisions", page_of(RevisionJson))
     def get(self, request: Request, workspace_id: str, memory_id: str) -> Response:
-        """The history of a memory.
+        """Show the history of a memory.
 
         Who changed it, when, and what it said before. Newest first.
         """
@@ -149,8 +149,8 @@ class Profile(KeyedView):
     def get(self, request: Request, workspace_id: str) -> Response:
         """Look at your profile in a workspace.
 
-        The main points of what is remembered, up to twelve memories each, by category. Turning it on in chats is up to
-        people, on the page.
+        Up to twelve memories about you and up to twelve about the workspace, by category. Its use in chats can only be
+        switched on the Profile page.
         """
         workspace, now = get_workspace(self.person, workspace_id), timezone.now()
         found = profile_of(workspace, self.person, reach=Reach.here(workspace), now=now)
@@ -180,7 +180,7 @@ class Recall(KeyedView):
 
     @documented("memories_recall", RecallJson, body=RecallBody)
     def post(self, request: Request, workspace_id: str) -> Response:
-        """Recall what matters to a query.
+        """Recall the memories that are relevant to a query.
 
         Ranked memories with their scores, including your personal ones. An assistant's memories are included only with
         its `agent_id`.

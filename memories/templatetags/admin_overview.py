@@ -1,4 +1,4 @@
-"""Puts the dashboard on the admin's first page without an admin site of our own."""
+"""Template tags that show the dashboard on the admin's index page, so that no custom AdminSite is needed."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ def admin_dashboard(context: dict[str, Any]) -> dict[str, Any]:
 
 @register.simple_tag(takes_context=True)
 def dashboard_media(context: dict[str, Any]) -> forms.Media | str:
-    """The files of the box that chooses a workspace."""
+    """Return the static files of the workspace picker, or an empty string if the user may not use it."""
     return picker_media() if may_choose(context["request"]) else ""

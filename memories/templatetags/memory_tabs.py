@@ -1,4 +1,4 @@
-"""The tabs of the pages about memory, with how much waits behind each."""
+"""Template tags for the tabs of the memory pages."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ register = template.Library()
 
 @register.filter
 def category_label(category: str | None) -> str:
-    """Return a usual category in the reader's language, and one that a person wrote as it is."""
+    """Return a built-in category translated, and any other category unchanged."""
     return gettext(category) if category in CATEGORIES else category or ""
 
 
 @register.inclusion_tag("memories/page/tabs.html", takes_context=True)
 def memory_tabs(context: dict[str, Any], workspace: Workspace, current: str) -> dict[str, Any]:
-    """``current`` is the tab that the page stands behind. Three queries."""
+    """Render the tabs with the number of memories to review on each. ``current`` is the active tab. Three queries."""
     user = context["request"].user
     undecided = live_in(workspace, user).filter(MAY_REPLACE)
     return {

@@ -1,4 +1,4 @@
-"""Files attached to memories, for programs with a key."""
+"""REST endpoints (/api/v1) for files attached to memories."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class AssetList(OrganisationView):
     parser_classes = [MultiPartParser]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """What says by itself that it is too long is not read: the check of the CSRF token would."""
+        """Reject a request by its Content-Length before the CSRF check, which would read the whole body."""
         require_fitting(request, settings.ASSET_MAX_BYTES)
         super().initial(request, *args, **kwargs)
 

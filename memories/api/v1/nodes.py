@@ -1,4 +1,4 @@
-"""Memory nodes: the graph of a workspace, for programs with a key."""
+"""REST endpoints (/api/v1) for memory nodes: the topics of a workspace and the relations between them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class RelationJson(serializers.Serializer[Any]):
 
 
 class NodeDetailJson(NodeJson):
-    """For the schema: a node with the first of what hangs on it."""
+    """A node with its first memories and relations. Only describes the response in the OpenAPI schema."""
 
     memories = OrganisationMemoryJson(
         many=True, help_text=f"The newest {FIRST_MEMORIES} that you may see; `…/memories` has all."
@@ -75,7 +75,7 @@ class NeighboursJson(serializers.Serializer[Any]):
 
 
 class NodeChanges(Body):
-    """What a client may change."""
+    """Fields of a node that a client may write."""
 
     example = {"description": "The launch in spring"}
     name = Text(
@@ -99,7 +99,7 @@ class MemoryLinkBody(Body):
 
 
 class RelationBody(Body):
-    """From the node in the address to another."""
+    """A relation from the node in the URL to another node."""
 
     example = {"relation": "works on"}
     nodeId = Text(max_length=ID_LENGTH, help_text="The other node, of the same workspace.")
@@ -138,7 +138,7 @@ class NodeView(OrganisationView):
         return nodes.get_node(self.person, node_id, workspace=self.workspace(need), need=need)
 
     def gathered(self, node: MemoryNode) -> QuerySet[Memory]:
-        """Its memories, as far as the asker may see them, newest first."""
+        """Return the node's memories that the caller may see, newest first."""
         found = nodes.gathered(node, self.person).listed().defer("search", "source_excerpt")
         return found.prefetch_related("sources")
 
@@ -169,7 +169,7 @@ class NodeList(NodeView):
 
     @documented("v1_nodes_create", {201: NodeJson}, body=NodeBody, headers=ONCE)
     def post(self, request: Request) -> Response:
-        """Make a memory node.
+        """Create a memory node.
 
         409 if the workspace already has a node of this name; find it with `?name=` in the list.
         """
@@ -224,7 +224,8 @@ class NodeMemories(NodeView):
     def get(self, request: Request, node_id: str) -> Response:
         """List the memories of a node.
 
-        Memories you may see, newest first. Personal memories stay their owner's alone, even in a node.
+        Memories you may see, newest first. A personal memory is visible only to its owner, even if it is linked to a
+        node.
         """
         node = self.node(node_id)
         return self.page(
@@ -292,9 +293,9 @@ class NodeRelations(NodeView):
 class NodeRelationUnlink(NodeView):
     @documented("v1_nodes_unrelate", NodeJson, body=RelationBody)
     def post(self, request: Request, node_id: str) -> Response:
-        """Take a relation away.
+        """Remove a relation of a node.
 
-        Removes the relation of exactly this type from this node to the other. Also 200 if there was none.
+        Only the relation of exactly this type from this node to the other is removed. Also 200 if there was none.
         """
         node = self.node(node_id, Role.EDITOR)
         body = self.body(RelationBody)
@@ -306,9 +307,9 @@ class NodeRelationUnlink(NodeView):
 class NodeNeighbours(NodeView):
     @documented("v1_nodes_neighbours", NeighboursJson, query=NeighboursQuery)
     def get(self, request: Request, node_id: str) -> Response:
-        """Look around a node.
+        """List the neighbours of a node.
 
-        Nodes up to `depth` relations away, whichever way the relations point, nearest first.
+        Nodes up to `depth` relations away, in either direction, nearest first.
         """
         node = self.node(node_id)
         query = self.query(NeighboursQuery)

@@ -1,4 +1,4 @@
-"""The JSON of organisation memory: the fields of a memory under the names that its callers know."""
+"""Serializers of the organisation memory API (/api/v1), whose fields have camelCase names."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ from workspaces.api.pagination import PageQuery
 from workspaces.api.schema import ID
 from workspaces.api.serializers import PersonJson
 
-LOWEST, HIGHEST = 1, 10  # of importance here; 0 and 1 inside
+LOWEST, HIGHEST = 1, 10  # of importance in this API; stored as 0 to 1
 SCOPES = {"global": Scope.USER, "project": Scope.WORKSPACE, "agent": Scope.AGENT}
 SCOPE_WORDS = list(SCOPES)
-SOURCES = {"manual": SourceType.USER, "auto": SourceType.AUTO_CHAT}  # other labels are kept as they are
+SOURCES = {"manual": SourceType.USER, "auto": SourceType.AUTO_CHAT}  # other labels are stored unchanged
 MOST_AT_ONCE = 100
-CATEGORY = "fact"  # unless the caller says another
+CATEGORY = "fact"  # default of a new memory
 
 
 def importance_inside(whole: int) -> float:
-    """1..10 as 0..1."""
+    """Convert an importance from 1 to 10 to the stored one from 0 to 1."""
     return (whole - LOWEST) / (HIGHEST - LOWEST)
 
 
 def importance_outside(fraction: float) -> int:
-    """0..1 as 1..10, to the nearest; halves go up."""
+    """Convert a stored importance from 0 to 1 to one from 1 to 10, rounding halves up."""
     return int(LOWEST + fraction * (HIGHEST - LOWEST) + 0.5)
 
 
@@ -111,7 +111,7 @@ class OrganisationMemoryJson(MemoryFields):
 
 
 class OrganisationSavedJson(OrganisationMemoryJson):
-    """For the schema: a memory and whether it was there already."""
+    """A saved memory, and whether it existed already. Only describes the response in the OpenAPI schema."""
 
     duplicate = serializers.BooleanField(
         help_text="True: nothing was stored, this is the one that said it already."
@@ -119,7 +119,7 @@ class OrganisationSavedJson(OrganisationMemoryJson):
 
 
 class OrganisationRecalledJson(OrganisationMemoryJson):
-    """For the schema: a memory with its score."""
+    """A recalled memory with its score. Only describes the response in the OpenAPI schema."""
 
     score = serializers.FloatField(help_text="`ts_rank_cd`; 0 where only a part of a word matched.")
 
@@ -137,7 +137,7 @@ class OrganisationDeletedJson(serializers.Serializer[Any]):
 
 
 class PlaceQuery(serializers.Serializer[Any]):
-    """``?workspace_id=`` of every route."""
+    """The query parameter ``workspace_id``, which every route accepts."""
 
     workspace_id = Text(
         required=False,
@@ -164,7 +164,7 @@ class MemoryQuery(PageQuery, PlaceQuery):
     }
 )
 class Source(serializers.Field[str, Any, Any, Any]):
-    """``{"id": "msg_…"}``, or with its type beside it as answers have it."""
+    """A source in a request: ``{"id": "msg_…"}``, optionally with the ``type`` that responses include."""
 
     default_error_messages = {
         "invalid": later('Must look like {{"id": "msg_…"}}, with the id of a chat or a message.')
@@ -182,7 +182,7 @@ class Source(serializers.Field[str, Any, Any, Any]):
 
 
 class OrganisationMemoryChanges(SharedChanges):
-    """What a client may change."""
+    """Fields of a memory that a client may write."""
 
     example: dict[str, Any] = {"value": "The project deadline is April 1, 2026"}
     key = Text(
@@ -216,7 +216,7 @@ class OrganisationMemoryChanges(SharedChanges):
 
 
 class OrganisationMemoryUpdate(OrganisationMemoryChanges):
-    """Changes of a stored memory."""
+    """Request body for changing a stored memory."""
 
     replacedBy = Text(
         source="replaced_by", max_length=32, allow_null=True, required=False, help_text=REPLACED
@@ -250,7 +250,7 @@ class OrganisationMemoryBody(OrganisationMemoryChanges, Dedupe):
         return SOURCES.get(label.lower(), label)
 
 
-# Of the fields in a request, by the names that the writer refuses them under.
+# Maps the field names in errors of the memory writer to the field names in requests.
 NAMES = {
     field.source: name
     for body in (OrganisationMemoryBody, OrganisationMemoryUpdate)
@@ -277,5 +277,5 @@ class OrganisationDeleteBody(Body):
     )
 
     def validate_ids(self, ids: list[str]) -> list[str]:
-        """Each once."""
+        """Remove repeated ids and keep the order."""
         return list(dict.fromkeys(ids))

@@ -1,4 +1,4 @@
-"""``/api/v1/memories…``"""
+"""Routes of organisation memory below ``/api/v1/``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ urlpatterns = [
     path(f"{NODE}/relations", nodes.NodeRelations.as_view(), name="node_relations"),
     path(f"{NODE}/relations/unlink", nodes.NodeRelationUnlink.as_view(), name="node_relation_unlink"),
     path(f"{NODE}/neighbours", nodes.NodeNeighbours.as_view(), name="node_neighbours"),
-    # Whatever none of the routes above took.
+    # Fallback for paths that no route above matches.
     re_path(
         r"",
         NoSuchRoute.as_view(

@@ -1,4 +1,4 @@
-"""Organisation memory: the memories of one workspace and its asker's own, for programs with a key."""
+"""REST endpoints of organisation memory (/api/v1): the memories of one workspace and the caller's own."""
 
 from __future__ import annotations
 
@@ -51,12 +51,16 @@ documented = documented_under("organisation memory")
 
 
 class OrganisationView(KeyedView):
-    """Reads the active workspace: its shared memories, those of its assistants, and the asker's own."""
+    """Base view for the active workspace: its shared memories, those of its assistants, and the caller's own."""
 
     always_takes = PlaceQuery
 
     def workspace(self, need: Role = Role.VIEWER) -> Workspace:
-        """The active one: the key's own, for a session the one asked for, else its person's default one."""
+        """Return the active workspace: that of the API key; in a session ``?workspace_id=`` or the person's default
+        one.
+
+        Raises NotFound if ``?workspace_id=`` is not the workspace of the API key.
+        """
         asked = self.query(PlaceQuery).get("workspace_id")
         if self.key is not None:
             if asked not in {None, self.key.workspace.public_id}:
@@ -67,7 +71,7 @@ class OrganisationView(KeyedView):
         return named_workspace(self.person, asked, need=need)
 
     def handle_exception(self, error: Exception) -> Response:
-        """Refusals name the fields as callers of this API know them."""
+        """Rename the fields in errors to the names that this API uses."""
         if isinstance(error, DomainError):
             for name in error.fields:
                 error.message = error.message.replace(f"{name}: ", f"{NAMES.get(name, name)}: ")
@@ -88,7 +92,7 @@ class OrganisationView(KeyedView):
 
 
 def shown(memory: Memory, *, code: int = status.HTTP_200_OK, **more: Any) -> Response:
-    """One memory with its ETag. ``more`` stands beside its fields."""
+    """Respond with a memory and its ETag; ``more`` adds fields."""
     return Response(
         {**OrganisationMemoryJson(memory).data, **more}, status=code, headers={"ETag": etag(memory)}
     )
@@ -158,7 +162,7 @@ class MemoryList(OrganisationView):
             there = {
                 memory.public_id: memory for memory in self.memories(workspace).filter(public_id__in=ids)
             }
-            for public_id in sorted(there):  # in one order, so that two of these never wait for each other
+            for public_id in sorted(there):  # a fixed order prevents deadlocks between two requests
                 gate.delete_memory(there[public_id], by=self.person, now=now)
         deleted = [public_id for public_id in ids if public_id in there]
         return Response({"deleted": deleted, "missing": [each for each in ids if each not in there]})
@@ -197,7 +201,7 @@ class Recall(OrganisationView):
 
     @documented("v1_memories_recall", OrganisationRecallJson, body=OrganisationRecallBody)
     def post(self, request: Request) -> Response:
-        r"""Recall what matters to a query.
+        r"""Recall the memories that are relevant to a query.
 
         Searches key, summary, value, category and tags by full text and, if that finds nothing, by parts of words (`%`,
         `_` and `\` are ordinary characters). Best first; ties go to pinned, then important, then recently changed
