@@ -1,4 +1,4 @@
-"""Telling open pages and webhooks what became of memories, in ids and numbers only."""
+"""Notifications of open pages and webhooks about changed memories, with ids and counts only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from memoryhub import events
 from workspaces.models import WebhookEvent, Workspace
 from workspaces.webhooks.hooks import emit
 
-# What a webhook hears of; the rest (a vector, a file, a proposal that waits) changes nothing that it could read.
+# The webhook event of each action. Other actions (a new vector, a file, a waiting proposal) send none, because they
+# change nothing that a webhook receiver can read.
 _TOLD = {
     "create": WebhookEvent.MEMORY_SAVED,
     "approve": WebhookEvent.MEMORY_SAVED,
@@ -26,12 +27,14 @@ _TOLD = {
 
 
 def announce(memory: Memory, action: str) -> None:
-    """Tell open pages after the commit. Personal memories concern their owner's pages alone."""
+    """Notify open pages and webhooks of a change, after the commit. A personal memory's event goes to its owner's pages
+    only.
+    """
     announce_many([memory], action)
 
 
 def announce_many(memories: Sequence[Memory], action: str) -> None:
-    """To pages one event a place, which look again; to webhooks one a memory."""
+    """Send open pages one event per scope, on which they reload, and webhooks one event per memory."""
     for memory in {memory.place: memory for memory in memories}.values():
         data = {"workspace_id": memory.workspace.public_id, "action": action, "memory_id": memory.public_id}
         events.publish(_channel(memory), "memory.changed", data)
@@ -39,7 +42,7 @@ def announce_many(memories: Sequence[Memory], action: str) -> None:
 
 
 def tell_webhooks(memories: Sequence[Memory], action: str) -> None:
-    """Queue webhook events for memories that all members may see: never personal ones or proposals."""
+    """Queue webhook events for memories that all members may see. Personal memories and proposals are left out."""
     if action not in _TOLD:
         return
     event, by_workspace = _TOLD[action], defaultdict[int, list[str]](list)
@@ -52,7 +55,9 @@ def tell_webhooks(memories: Sequence[Memory], action: str) -> None:
 
 
 def text_for_webhook(workspace: Workspace, public_id: str) -> Mapping[str, Any] | None:
-    """Return a live, shared memory's fields for a webhook; None if it is gone or today's rules refuse it."""
+    """Return the fields of a live, shared memory for a webhook, or None if it is gone or the current rules find a
+    secret in it.
+    """
     found = Memory.objects.live().filter(workspace=workspace, owner=None, public_id=public_id).first()
     if found is None or (found.secret_rules != RULES and kind_in(found)):
         return None
@@ -60,7 +65,7 @@ def text_for_webhook(workspace: Workspace, public_id: str) -> Mapping[str, Any] 
 
 
 def announce_auto_saved(memories: Sequence[Memory], *, chat_id: str) -> None:
-    """``x_memory.auto_saved`` to the open pages that may see them, when a background save landed."""
+    """Publish ``x_memory.auto_saved`` after a background save, to the open pages of people who may see the memories."""
     if not memories:
         return
     first = memories[0]
@@ -75,5 +80,5 @@ def announce_auto_saved(memories: Sequence[Memory], *, chat_id: str) -> None:
 
 
 def _channel(memory: Memory) -> str:
-    """Personal memories concern their owner's pages alone."""
+    """Return the event channel of a memory. A personal memory's events go to its owner only."""
     return f"user:{memory.owner.public_id}" if memory.owner else f"workspace:{memory.workspace.public_id}"

@@ -1,4 +1,4 @@
-"""Storing many drafts at once, by the same rules as ``save_memory``, in a few statements a batch."""
+"""Bulk storage of drafts by the same rules as ``save_memory``, in a few SQL statements per batch."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _INSERT = sql.SQL(
 
 
 def number_rows(memories: Sequence[Memory]) -> None:
-    """Take keys for rows that are yet to be inserted, so that they can point at one another."""
+    """Assign primary keys to rows before they are inserted, so that the rows can refer to each other."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT nextval(pg_get_serial_sequence('memories_memory', 'id')) FROM generate_series(1, %s)",
@@ -67,12 +67,15 @@ def number_rows(memories: Sequence[Memory]) -> None:
 
 
 def _for_copy(column: Field[Any, Any], value: Any) -> Any:
-    """psycopg takes all values of a row as they are, but for JSON."""
+    """Return a value as COPY needs it. psycopg adapts every type except JSON."""
     return column.get_db_prep_save(value, connection) if isinstance(column, JSONField) else value
 
 
 def insert_rows(memories: Iterable[Memory]) -> None:
-    """By COPY and one INSERT that makes ``search`` on the way: ten times as quick as saving one by one."""
+    """Insert rows by COPY into a temporary table and one INSERT, which also computes ``search``.
+
+    Ten times as fast as saving them one by one.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_STAGE)
         with cursor.copy(sql.SQL("COPY staged_memories ({}) FROM STDIN").format(_NAMES)) as copy:
@@ -86,12 +89,12 @@ def insert_rows(memories: Iterable[Memory]) -> None:
 
 @dataclass
 class _There:
-    """Stored and new memories of a place, loaded once for all drafts of a batch."""
+    """The stored and new memories of a scope, loaded once for all drafts of a batch."""
 
     neighbours: dict[int, list[tuple[int, float]]]
     known: dict[int, Memory]
     up_to: int | None
-    equals: dict[str, list[Memory]] = field(default_factory=dict)  # the oldest first
+    equals: dict[str, list[Memory]] = field(default_factory=dict)  # oldest first
     key_owners: dict[str | None, Memory] = field(default_factory=dict)
 
     def beside(self, memory: Memory, now: datetime) -> _Beside:
@@ -109,7 +112,7 @@ class _There:
 
 @dataclass(frozen=True)
 class _Beside:
-    """``decide.Beside`` one of a batch."""
+    """An implementation of ``decide.Beside`` for one draft of a batch, without queries."""
 
     there: _There
     memory: Memory
@@ -136,7 +139,7 @@ class _Beside:
 
 
 class Batch:
-    """Drafts of one scope, sorted into new ones, known ones, and ones that the gate must handle one by one."""
+    """Drafts of one scope, sorted into new memories, duplicates, and drafts that the gate must save one by one."""
 
     def __init__(
         self,
@@ -153,15 +156,16 @@ class Batch:
         self.past_of: dict[int, Past] = {}
         self.saved: dict[int, Saved] = {}
         self.new: list[tuple[Memory, Embedded | None]] = []
-        self.one_by_one: dict[int, Saved] = {}  # what the gate will say of each of these
-        self.moved_keys: list[tuple[Memory, Memory]] = []  # a key goes from the one to the other
+        self.one_by_one: dict[int, Saved] = {}  # the result expected from the gate for each of these drafts
+        self.moved_keys: list[tuple[Memory, Memory]] = []  # (previous owner of the key, new owner)
         self.wordings: list[tuple[Memory, str]] = []
 
     def sort_out(self, dedupe: str, *, by: User | None, near: bool, kept_up_to: int | None = None) -> None:
-        """Decide about each in turn, beside what is stored and the ones before it.
+        """Decide about each draft in turn, comparing it with the stored memories and with the earlier drafts.
 
-        ``kept_up_to``: rows as they were elsewhere. Only equal texts and keys of up to that one are looked at, and a
-        key that is taken there changes nothing.
+        ``kept_up_to`` is for a restore of rows as they were elsewhere: drafts are compared only with memories whose
+        primary key is at most ``kept_up_to``, by equal text and by key, and a draft whose key is taken there changes
+        nothing.
         """
         own = dedupe == "create" or not near
         memories = [
@@ -197,7 +201,7 @@ class Batch:
                 case Update(known):
                     self.one_by_one[number] = Saved(known, created=False)
                     there.key_owners[draft.key] = (
-                        known  # what follows under this key comes after it, singly too
+                        known  # later drafts with this key are saved one by one, too, after this one
                     )
                 case Proposal():
                     self.one_by_one[number] = Saved(memory, created=False, pending=True)
@@ -223,7 +227,10 @@ class Batch:
         return there
 
     def _neighbours(self, memories: list[Memory]) -> dict[int, list[tuple[int, float]]]:
-        """For each new key the nearest stored ones and earlier ones of the batch (negative), best first."""
+        """Return for each new primary key its nearest memories with their cosines, best first.
+
+        Stored memories have positive keys. Earlier drafts of the batch have negated keys.
+        """
         with_vector = [
             (memory, embedded)
             for memory, (_, _, embedded) in zip(memories, self.rows, strict=True)
@@ -235,7 +242,7 @@ class Batch:
         ids = [memory.pk for memory, _ in with_vector]
         made = np.stack([embedded.statement for _, embedded in with_vector])
         found: dict[int, list[tuple[int, float]]] = {}
-        within = np.tril(likeness(made, made), k=-1)  # with earlier ones only
+        within = np.tril(likeness(made, made), k=-1)  # compare with earlier drafts only
         for row, other in np.argwhere(within >= least).tolist():
             found.setdefault(ids[row], []).append((-ids[other], float(within[row, other])))
         for pks, stored in stored_vectors(MEMORY, memories[0].place, with_vector[0][1].model, made.shape[1]):
@@ -244,7 +251,7 @@ class Batch:
                 found.setdefault(ids[row], []).append((int(pks[other]), float(cosines[row, other])))
         for pairs in found.values():
             pairs.sort(key=lambda pair: -pair[1])
-            del pairs[5 * NEAREST :]  # some of them turn out to be duplicates themselves, or expired
+            del pairs[5 * NEAREST :]  # spare ones, because some prove to be duplicates themselves, or expired
         return found
 
     def store(self, by: User | None) -> None:
@@ -278,8 +285,9 @@ class Batch:
             keep_to_cap(memories[0].workspace_id, memories[0].owner_id, memories[0].agent_id)
 
     def _move_keys(self, by: User | None) -> list[Revision]:
-        """Move keys to the new memories before they are inserted, since a key belongs to one memory at every moment.
-        Return the history entries of those that are new themselves.
+        """Move keys to the new memories before these are inserted, since at any time only one memory may have a key.
+
+        Return the revisions of previous key owners that are themselves new in this batch.
         """
         moved = []
         for previous_key_owner, memory in self.moved_keys:
@@ -296,7 +304,7 @@ class Batch:
         return moved
 
     def _link(self, memories: Sequence[Memory]) -> None:
-        """To the older memory that each may replace: one of these, or one of the workspace."""
+        """Link each memory to the older memory that it may replace, from this batch or from the workspace."""
         wanted = {link for memory in memories if (link := self.past_of[memory.pk].may_replace)}
         if not wanted:
             return
@@ -309,7 +317,9 @@ class Batch:
                 memory.may_replace = older_one
 
     def _note_replaced(self, memories: Sequence[Memory]) -> None:
-        """Link ended memories of the place, where nothing is linked, to the one of these that replaced them."""
+        """Set ``replaced_by`` on ended memories of the scope that were replaced by a memory of this batch and have no
+        link yet.
+        """
         for memory in memories:
             if replaced := self.past_of[memory.pk].replaces:
                 ended = Memory.objects.filter(
@@ -368,12 +378,12 @@ def _with_past(memory: Memory, past: Past) -> Memory:
     return memory
 
 
-BATCH = 500  # rows of one transaction: other writers of the workspace wait for no more
+BATCH = 500  # rows per transaction, which bounds how long other writers of the workspace wait
 
 
 @dataclass(frozen=True)
 class _Place:
-    """The scope in which drafts may have duplicates: one workspace, owner and assistant."""
+    """The scope within which drafts may be duplicates of each other: one workspace, owner and assistant."""
 
     workspace_id: int
     scope: str
@@ -391,15 +401,15 @@ def save_memories(
     near: bool = True,
     pasts: Sequence[Past] | None = None,
 ) -> list[Saved]:
-    """``gate.save_memory`` for many: the same cleaning, refusals, comparisons, words, vectors, revisions and events.
+    """Save many drafts as ``gate.save_memory`` does each. Return one result per draft, in order.
 
-    One result a draft, in order; what was forgotten for good is not stored (``forgotten``), since nobody reads a file
-    line by line before bringing it in. Raises Invalid or SecretRefused before anything is stored. ``vectors`` are
-    those of the cleaned texts by the active model, made here otherwise; None for one that is to be made in the
-    background.
-    ``near=False`` leaves near-duplicates out: only equal texts are found. ``pasts`` are the ids, dates and revisions
-    that the memories had elsewhere. Each batch is a transaction of its own: after a crash the same call stores what
-    is missing.
+    A text that was forgotten for good is not stored, even if a person imports it, because nobody reads a file line by
+    line before importing it; its result has ``forgotten``. ``vectors`` are those of the cleaned texts by the active
+    model; if left out they are computed here, and each None among them is computed in the background.
+
+    ``near=False`` finds only equal texts as duplicates, no near-duplicates. ``pasts`` are the ids, dates and revisions
+    that the memories had elsewhere. Each batch is its own transaction, so after a crash the same call stores the rest.
+    Raises Invalid or SecretRefused before anything is stored.
     """
     cleaned = _at_home([draft.cleaned() for draft in drafts])
     saved: list[Saved] = []
@@ -427,9 +437,10 @@ def foresee(
     near: bool = True,
     kept_up_to: int | None = None,
 ) -> list[Saved]:
-    """Return what ``save_memories`` would answer for these cleaned drafts, without storing anything.
+    """Return the results that ``save_memories`` would have for these cleaned drafts, without storing anything.
 
-    A memory without a row is one of the drafts'. A known key would change its memory in place.
+    A result whose memory has no row is a draft that would be new. A draft whose key is known would update that memory
+    in place.
     """
     drafts = _at_home(drafts)
     results: dict[int, Saved] = {}
@@ -441,7 +452,7 @@ def foresee(
 
 
 def _at_home(drafts: Sequence[Draft]) -> list[Draft]:
-    """Personal ones lie in their owner's default workspace."""
+    """Move personal drafts to their owner's default workspace."""
     owners = {draft.owner.pk: draft.owner for draft in drafts if draft.owner}
     homes = {pk: default_workspace(owner) for pk, owner in owners.items()}
     return [replace(draft, workspace=homes[draft.owner.pk]) if draft.owner else draft for draft in drafts]
@@ -465,9 +476,9 @@ def save_cleaned(
     near: bool = True,
     kept_up_to: int | None = None,
 ) -> list[Saved]:
-    """``save_memories`` for a batch of cleaned drafts at home whose vectors are known.
+    """Save a batch of cleaned drafts, in their own workspaces and with known vectors, as ``save_memories`` does.
 
-    Asks no model, so it may be part of a transaction. ``kept_up_to``: see ``Batch.sort_out``.
+    Calls no model, so it may run inside a transaction. ``kept_up_to``: see ``Batch.sort_out``.
     """
     results: dict[int, Saved] = {}
     with changing.one_owner_per_key():

@@ -1,6 +1,7 @@
 """The limit of automatic memories: ``MEMORYHUB_MAX_MEMORIES`` for each workspace, owner and assistant.
 
-Counted after every automatic save on a small index, up to the limit; ``memories.writing.eviction`` makes room.
+After every automatic save, an index-only query counts up to the limit. ``memories.writing.eviction`` deletes the
+excess.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from django.db import connection, transaction
 from django.utils import timezone
 from django_q.tasks import async_task
 
-# What the model or a conversation made, in use. The words of the index memory_automatic, or it would not be used.
+# Live memories that a model or a conversation made. The condition must repeat that of the partial index
+# memory_automatic, or Postgres would not use it.
 COUNTED = """
     workspace_id = %(workspace)s AND owner_id IS NOT DISTINCT FROM %(owner)s AND deleted_at IS NULL
     AND agent_id IS NOT DISTINCT FROM %(agent)s
@@ -28,7 +30,7 @@ _COUNT = f"SELECT count(*) FROM (SELECT 1 FROM memories_memory WHERE {COUNTED} L
 def excess(
     workspace_id: int, owner_id: int | None, agent_id: int | None = None, *, now: datetime, most: int
 ) -> int:
-    """By how many this place is above the cap, counted up to ``most``; 0 without a cap."""
+    """Return by how many memories this scope exceeds the limit, counting at most ``most``; 0 without a limit."""
     if not settings.MAX_MEMORIES:
         return 0
     params = {
@@ -45,7 +47,7 @@ def excess(
 
 @dataclass(frozen=True)
 class _KeepToCap:
-    """Run after the commit: queue making room, if there is need."""
+    """A job to run after the commit, which queues an eviction if the scope is above the limit."""
 
     workspace_id: int
     owner_id: int | None
@@ -58,9 +60,9 @@ class _KeepToCap:
 
 
 def keep_to_cap(workspace_id: int, owner_id: int | None, agent_id: int | None = None) -> None:
-    """Once the running transaction has committed, queue making room if this place is above the cap then.
+    """Check the limit after the commit, and queue an eviction if this scope exceeds it.
 
-    However many memories a transaction saves there, it is looked at once.
+    The check runs once per scope and transaction, however many memories the transaction saves.
     """
     if not settings.MAX_MEMORIES:
         return

@@ -1,4 +1,4 @@
-"""Changes to stored memories, with their history, and keys that move from one memory to another."""
+"""Changes to stored memories with their history, including keys that move from one memory to another."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ from workspaces.audit import Verb, record
 from workspaces.index.embedding import Embedded, active_model
 from workspaces.models import User
 
-OTHER_WORDS = frozenset({"category", "summary"})  # stand beside the content as its author's
-LINKS = frozenset({"may_replace", "replaced_by"})  # to other memories: a history holds values alone
-MOST_WORDINGS = 50  # of one memory: what says the same a hundred times in other words says nothing more
+OTHER_WORDS = frozenset({"category", "summary"})  # shown with the content as the author's words
+LINKS = frozenset(
+    {"may_replace", "replaced_by"}
+)  # to other memories; the history records only values, so links are left out of it
+MOST_WORDINGS = 50  # recorded per memory; further ones add no information
 
 
 def _rows_to_lock(pk: int, workspace: int, *, deleted: bool | None) -> QuerySet[Memory]:
@@ -51,7 +53,10 @@ _LOCKED = {
 
 
 def locked_row(memory: Memory, *, deleted: bool | None = None) -> Memory:
-    """Return the current row, locked until commit. NotFound if it has been deleted or no longer matches ``deleted``."""
+    """Return the current row, locked until commit.
+
+    Raises NotFound if the row is gone, or if ``deleted`` is given and does not match the row's state.
+    """
     locked = _LOCKED[deleted].first(pk=memory.pk, workspace=memory.workspace_id)
     if locked is None:
         raise NotFound(_("This memory has since been forgotten."))
@@ -59,7 +64,10 @@ def locked_row(memory: Memory, *, deleted: bool | None = None) -> Memory:
 
 
 def locked_pair(older: Memory, newer: Memory) -> tuple[Memory, Memory]:
-    """Lock two rows, the later one first, so that two such writers never wait for each other. Raises NotFound."""
+    """Lock two live rows, always the one with the higher key first, which prevents deadlocks.
+
+    Raises NotFound if one is deleted.
+    """
     rows = {row.pk: locked_row(row, deleted=False) for row in sorted((older, newer), key=lambda row: -row.pk)}
     return rows[older.pk], rows[newer.pk]
 
@@ -77,8 +85,11 @@ def change(
     action: str = RevisionAction.EDIT,
     note: Mapping[str, Any] | None = None,
 ) -> None:
-    """Apply checked changes to a locked row, with a revision. New content takes with it what came from the old;
-    ``embedded`` is its vector, ``writer`` the person who wrote it, or in whose name ``imported_by`` imported it.
+    """Apply validated changes to a locked row, and record a revision.
+
+    New content clears the summary, the excerpt and the possible replacement, which belong to the old content, unless
+    the changes set them. ``embedded`` is the vector of the new content. ``writer`` is the person who wrote the new
+    words, or in whose name ``imported_by`` imported them.
     """
     if "content" in changes:
         changes = {"summary": None, **changes, "source_excerpt": "", "may_replace": None}
@@ -106,7 +117,7 @@ def change(
 
 
 def _validity_after(memory: Memory, changes: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """Return the validity that a new text states, unless the old validity was set by hand or by a replacement."""
+    """Return the validity stated by a new text, or nothing if the old validity was set by hand or by a replacement."""
     if not {"valid_from", "valid_to"}.isdisjoint(changes):
         return {}
     if (memory.valid_from, memory.valid_to) != read_validity(memory.content, memory.created_at):
@@ -115,20 +126,21 @@ def _validity_after(memory: Memory, changes: Mapping[str, Any], now: datetime) -
 
 
 def _is_of_another(memory: Memory, writer: User | None) -> bool:
-    """Whether a change by this person stands under somebody else's name. The mark of an import stays as it is."""
+    """Return whether this person changes words that another person wrote. Imported memories keep their import mark
+    instead.
+    """
     return writer is not None and writer != memory.written_by and not memory.is_imported
 
 
 def _replacement(older: Memory, newer: Memory | None, *, now: datetime) -> dict[str, Any]:
-    """Return the changes that let ``newer`` replace a memory, from when the newer one holds, or from now.
+    """Return the changes that make ``newer`` replace a memory, from the start of the newer one's validity or from now.
 
-    None for ``newer`` lets the memory hold again, until its earlier end if it had one.
-
-    Raises Invalid where these two do not lie in the same place, or the newer one is replaced by this one.
+    With None for ``newer``, return the changes that undo a replacement; an end set before the replacement is restored.
+    Raises Invalid if the two memories are the same, lie in different scopes, or already replace each other.
     """
     if newer is None:
         past = older.revisions.filter(action=RevisionAction.REPLACE).first() if older.replaced_by_id else None
-        if past is None or "valid_to" not in past.before:  # the replacement left its end as it was
+        if past is None or "valid_to" not in past.before:  # the replacement did not change its end
             return {"replaced_by": None}
         until = past.before["valid_to"]
         return {"replaced_by": None, "valid_to": datetime.fromisoformat(until) if until else None}
@@ -142,9 +154,10 @@ def _replacement(older: Memory, newer: Memory | None, *, now: datetime) -> dict[
 
 
 def replace(older: Memory, *, newer: Memory | None, by: User | None, now: datetime) -> None:
-    """Have a locked row replaced by ``newer``, or hold again without it: the only place where that is written.
+    """Mark a locked row as replaced by ``newer``, or undo its replacement if ``newer`` is None.
 
-    The newer one is linked to the older if to none yet, so that its card shows it, with Undo. Part of a transaction.
+    No other function writes this. If ``newer`` links to no older memory yet, link it to this one, so that its card
+    shows the replacement with Undo. Call this in a transaction.
     """
     changes = _replacement(older, newer, now=now)
     changes = {name: value for name, value in changes.items() if getattr(older, name) != value}
@@ -167,7 +180,7 @@ def update_in_place(
     words: Draft | Memory,
     now: datetime,
 ) -> Memory:
-    """Same id, with these changes: the content and key of ``words``, and what else its caller named."""
+    """Apply changes to a memory, which keeps its id. ``words`` names who wrote or imported the new content."""
     locked = locked_row(memory, deleted=False)
     if previous_key_owner is not None:
         move_key(previous_key_owner, to=locked, by=by, now=now)
@@ -188,7 +201,7 @@ def update_in_place(
 
 
 def move_key(key_owner: Memory, *, to: Memory, by: User | None, now: datetime) -> None:
-    """Move a memory's key to another memory and record this in its history. Nothing else of the row changes."""
+    """Take a memory's key away for another memory, and record this in its history. Nothing else of the row changes."""
     locked = locked_row(key_owner)
     if locked.key is not None:
         note = gone_to(to, locked)
@@ -197,12 +210,12 @@ def move_key(key_owner: Memory, *, to: Memory, by: User | None, now: datetime) -
 
 
 def gone_to(other: Memory, memory: Memory) -> dict[str, Any]:
-    """For the history of ``memory``: that its key is the other's."""
+    """Return the entry for the history of ``memory`` that its key moved to ``other``."""
     return {"key": memory.key, "key_went_to": other.public_id}
 
 
 def note_wordings(said: Iterable[tuple[Memory, str]], *, by: User | None, now: datetime) -> None:
-    """Add other wordings of a memory to its history, each once."""
+    """Add other wordings of memories to their history, each wording once."""
     new = {(memory.pk, text): memory for memory, text in said if content_hash(text) != memory.content_hash}
     if not new:
         return
@@ -220,9 +233,9 @@ def note_wordings(said: Iterable[tuple[Memory, str]], *, by: User | None, now: d
 
 @contextmanager
 def one_owner_per_key() -> Iterator[None]:
-    """A transaction in which a key that somebody else took at this very moment is a Conflict.
+    """Run a transaction, and raise Conflict if another writer took the same key at the same time.
 
-    Writers queue up before they ask, so it takes one that passed by the queue.
+    Writers of a workspace wait for each other, so this happens only if a writer did not take that lock.
     """
     try:
         with transaction.atomic():
@@ -238,7 +251,9 @@ def key_is_taken() -> Conflict:
 
 
 def audit(verb: Verb, memory: Memory, by: User | None, **details: Any) -> None:
-    """Record a person's act in the audit log, unless the memory is personal: other members must not learn of it."""
+    """Record a person's action in the audit log, without the workspace if the memory is personal, which other members
+    must not learn of.
+    """
     if by is not None:
         workspace = memory.workspace if memory.owner_id is None else None
         record(verb, by=by, workspace=workspace, target=memory.public_id, details=details)
@@ -249,7 +264,11 @@ def _plain(value: Any) -> Any:
 
 
 def restore_memory(memory: Memory, *, by: User | None, now: datetime) -> Memory:
-    """Undo a soft delete. Twice does nothing more. It comes back without its key where another has that by now."""
+    """Undo a soft delete. A second call does nothing.
+
+    The memory is restored without its key if another memory has the key by now. Raises Conflict if the memory is a
+    proposal, WasForgotten, or SecretRefused if the current rules refuse the text.
+    """
     with one_owner_per_key():
         one_writer_at_a_time(memory.workspace)
         locked = locked_row(memory)
@@ -272,7 +291,7 @@ def restore_memory(memory: Memory, *, by: User | None, now: datetime) -> Memory:
 
 
 def _bring_back(memory: Memory, *, by: User | None, now: datetime) -> dict[str, Any]:
-    """Ready a locked row to be live again as it is; what of it had to change, for its history."""
+    """Prepare a locked, deleted row for its restore, and return what had to change, for its history."""
     forgotten = tombstones.stand_against_row(memory, by=by)
     verdict = decide(memory, Stored(memory, None, now), now=now, forgotten=forgotten, forced=True)
     match verdict:
@@ -290,7 +309,7 @@ def _bring_back(memory: Memory, *, by: User | None, now: datetime) -> dict[str, 
 
 
 def replace_older(memory: Memory, *, by: User | None, now: datetime) -> Memory:
-    """Yes, this one replaces the older it is linked to, which no longer holds. Undo: ``hold_again``."""
+    """Confirm that this memory replaces the older memory it is linked to. ``hold_again`` undoes it."""
     with transaction.atomic():
         locked = locked_row(memory, deleted=False)
         if (older := locked.possibly_replaced) is not None:
@@ -299,7 +318,7 @@ def replace_older(memory: Memory, *, by: User | None, now: datetime) -> Memory:
 
 
 def hold_again(memory: Memory, *, by: User | None, now: datetime) -> Memory:
-    """The older one that this one replaced holds again; whether it was replaced is open once more."""
+    """Undo the replacement of the older memory by this one. The two stay linked as a possible replacement."""
     with transaction.atomic():
         locked = locked_row(memory, deleted=False)
         if (older := locked.replaced) is not None:
@@ -308,13 +327,13 @@ def hold_again(memory: Memory, *, by: User | None, now: datetime) -> Memory:
 
 
 def keep_both(memory: Memory, *, by: User | None, now: datetime) -> Memory:
-    """No, both are true: the link goes, nothing else changes."""
+    """Remove the link to the older memory, because both are true. Nothing else changes."""
     with transaction.atomic():
         return _unlink(locked_row(memory, deleted=False))
 
 
 def link(memory: Memory, *, to: Memory) -> Memory:
-    """It may replace an older one: the undo of ``keep_both``."""
+    """Link a memory to an older one that it may replace. This undoes ``keep_both``."""
     with transaction.atomic():
         locked = locked_row(memory, deleted=False)
         if locked.may_replace is None:

@@ -1,8 +1,8 @@
-"""The one decision: what becomes of a text, or of a row that comes back, beside what is live in its place.
+"""The decision whether a draft, or a row to be restored, is new, a duplicate, an update, a proposal or refused.
 
-Every way into the table asks ``decide`` and does what it says: the gate, many at once, review, late vectors, exchange
-and restore. It stores nothing. What it asks about is behind ``Beside``, so that one text looks it up in the database
-and many look at what was loaded for all of them.
+The gate, bulk saves, review, late vectors, imports and restores all call ``decide`` and apply its verdict; ``decide``
+itself stores nothing. It reads stored memories through ``Beside``, so that a single save can query the database and a
+bulk save can use rows loaded for the whole batch.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ KEY_TAKEN = later("Another memory now has this key. Reject this one, or edit the
 
 @dataclass(frozen=True)
 class Known:
-    """Verdict: ``memory`` says the same. Nothing is stored but the other wording."""
+    """Verdict: ``memory`` says the same. Only the other wording is recorded, in the history of ``memory``."""
 
     memory: Memory
 
 
 @dataclass(frozen=True)
 class Update:
-    """Verdict: ``memory`` changes in place, because the draft has its key, or says the same and brings a key.
+    """Verdict: update ``memory`` in place, because the draft has its key, or says the same and adds a key.
 
-    ``previous_key_owner`` is an expired or ended memory that still has the key and loses it first.
+    ``previous_key_owner`` is an expired or ended memory that still has the key and must lose it first.
     """
 
     memory: Memory
@@ -43,7 +43,11 @@ class Update:
 
 @dataclass(frozen=True)
 class New:
-    """A row of its own, without its key where that is ``taken_by`` another, which a row that comes back respects."""
+    """Verdict: store a new row, or bring a deleted one back.
+
+    The row gets the key of ``previous_key_owner``. A restored row loses its key if the key is ``taken_by`` another
+    memory.
+    """
 
     may_replace: Memory | None = None
     previous_key_owner: Memory | None = None
@@ -52,14 +56,14 @@ class New:
 
 @dataclass(frozen=True)
 class Proposal:
-    """It waits for review: a row that changes nothing of what is in use, and takes no key."""
+    """Verdict: store the draft as a proposal for review, which changes no live memory and takes no key."""
 
     may_replace: Memory | None = None
 
 
 @dataclass(frozen=True)
 class Forgotten:
-    """It was forgotten for good, and no person asks for it."""
+    """Verdict: the text was forgotten for good, and no person saves it, so it is not stored."""
 
 
 @dataclass(frozen=True)
@@ -74,18 +78,20 @@ class Beside(Protocol):
     """Interface to the stored memories of a draft's scope."""
 
     def key_owner(self) -> Memory | None:
-        """Return the memory with the draft's key, expired or not. A key belongs to one memory at most."""
+        """Return the memory that has the draft's key, expired or not. At most one has it."""
 
     def same(self) -> Similar[Memory]:
-        """The live one that says it already, or says nearly the same with another value.
+        """Return the live duplicate of the draft, or the memory that says nearly the same with another value.
 
-        To a text with a key those of other keys are no duplicates, or its key would be lost to them.
+        For a draft with a key, memories with other keys are no duplicates, because the draft's key would be lost.
         """
 
 
 @dataclass(frozen=True)
 class Stored:
-    """``Beside`` for one draft, read from the database when needed; only rows with keys below ``before``, if given."""
+    """An implementation of ``Beside`` for one draft that queries the database, limited to primary keys below
+    ``before``.
+    """
 
     said: Draft | Memory
     embedded: Embedded | None
@@ -116,8 +122,9 @@ class Stored:
 def decide(
     said: Draft | Memory, beside: Beside, *, now: datetime, forgotten: bool, forced: bool = False
 ) -> Verdict:
-    """Decide what becomes of a draft. ``forced`` stores a row of its own and moves the key to it. Costs the reads of
-    ``beside``.
+    """Return the verdict on a draft or a deleted row.
+
+    ``forced`` stores a new row even if it is a duplicate, and moves the key to it. Costs the queries of ``beside``.
     """
     if forgotten:
         return Forgotten()
@@ -147,12 +154,14 @@ def decide(
 
 
 def _gave_up(key_owner: Memory, said: Draft | Memory, now: datetime) -> bool:
-    """Whether its key is free for this: it has expired, or holds no more where this does."""
+    """Return whether the key may be taken from its owner: the owner has expired, or has ended while the new text still
+    holds.
+    """
     return key_owner.has_expired(now) or (key_owner.is_over(now) and not said.is_over(now))
 
 
 def _secret_in(said: Draft | Memory) -> SecretRefused | None:
-    """Return the refusal if today's rules find a secret in a text that was stored under older rules."""
+    """Return the refusal if the current rules find a secret in a text that was stored under older rules."""
     try:
         refuse_delicate({name: getattr(said, name) for name in TEXTS}, personal=False)
     except SecretRefused as error:

@@ -1,6 +1,6 @@
-"""Drafts of memories: the fields, the rules for each (docs/api.md), and the check for secrets in all of them.
+"""Drafts of memories: their fields, the rules for each field (docs/api.md), and the check for secrets.
 
-Fields are checked alone and in pairs, so that a secret cannot be split between two of them.
+Fields are checked alone and in pairs, so that a secret cannot be split between two fields.
 """
 
 from __future__ import annotations
@@ -118,13 +118,13 @@ CLEANERS: dict[str, Any] = {
 
 
 def check_validity(valid_from: datetime | None, valid_to: datetime | None) -> None:
-    """Raises Invalid where something would end before it begins."""
+    """Raise Invalid if the validity would end before it begins."""
     if valid_from is not None and valid_to is not None and valid_to < valid_from:
         raise Invalid(fields={"valid_to": _("must not be before it begins to hold")})
 
 
 TEXTS = ("content", "summary", "key", "category", "tags")
-PIECE_LENGTH = 120  # characters of a field that are looked at together with another's
+PIECE_LENGTH = 120  # characters of a field that are checked together with another field
 _DIGIT = re.compile("[0-9]")
 
 
@@ -142,7 +142,10 @@ def texts_of(values: Mapping[str, Any], beside: Mapping[str, Any]) -> list[tuple
             (label, value)
             for (other, label), (own, value) in permutations(pieces, 2)
             if own == name and (own in values or other in values)
-            if own != other or _DIGIT.search(label + value)  # words of a list make no statement
+            if own != other
+            or _DIGIT.search(
+                label + value
+            )  # tags without digits are not checked against each other, because words of a list form no statement
         ]
         if pairs:
             joined = (each for label, value in pairs for each in _joined(label, value, name))
@@ -155,8 +158,10 @@ def _pieces(name: str, given: Any) -> list[str]:
 
 
 def _joined(label: str, value: str, name: str) -> Iterator[str]:
-    """Two fields as one statement, for what is cut in two by their boundary: "hunter2" beside "is the wifi password",
-    "password" beside "hunter2". Where the second is a sentence, or a label itself, a plain word is no value.
+    """Yield two fields joined as one statement, to find a secret that is split between them.
+
+    For example "hunter2" beside "is the wifi password", or "password" beside "hunter2". If the second field is a
+    sentence or a label, its first plain word is not taken as a value.
     """
     label, value = label[-PIECE_LENGTH:], value[:PIECE_LENGTH]
     yield f"{label} {value}"
@@ -171,7 +176,7 @@ def _joined(label: str, value: str, name: str) -> Iterator[str]:
 
 
 EXCERPT_LENGTH = 6000
-# What a number of somebody's own looks like, by the kind that the filter says.
+# The name of each kind of personal number that the filter finds.
 PERSONAL = {
     "card": later("a card number"),
     "cvv": later("a card's security code"),
@@ -187,11 +192,11 @@ PERSONAL = {
 
 @dataclass(frozen=True)
 class Draft:
-    """A memory that is not one yet. ``author`` is the person behind it; personal scope makes it theirs alone, or
-    ``owned_by``'s, who keeps another's words. ``edited_by`` changed these words at ``edited_at``; ``imported_by``
-    imported them under another person's name at ``imported_at``.
+    """The fields of a memory before it is stored.
 
-    ``agent`` is the assistant in whose chats it is recalled, and comes with the scope of that name.
+    ``author`` is the person who said it. A memory of personal scope belongs to ``owned_by``, or to the author if that
+    is None. ``edited_by`` changed the text at ``edited_at``; ``imported_by`` imported it under another person's name at
+    ``imported_at``. ``agent`` is the assistant in whose chats the memory is recalled; it requires the scope ``agent``.
     """
 
     content: str
@@ -213,16 +218,18 @@ class Draft:
     source_message_id: str = ""
     source_excerpt: str = ""
     source_details: Mapping[str, Any] = field(default_factory=dict)
-    sources: Sequence[str] = ()  # more chats and messages that it comes from, by public id
-    for_review: bool = False  # it waits for a person with the right to write
-    was_in_use: bool = False  # elsewhere: it comes as it was, and waits for nobody
-    confirmed: bool = False  # the person confirmed a number of their own
+    sources: Sequence[str] = ()  # public ids of further source chats and messages
+    for_review: bool = False  # stored as a proposal, for an editor to approve
+    was_in_use: bool = False  # imported from another installation where it was live, so it needs no review
+    confirmed: bool = False  # the person confirmed that a personal number may be stored
     owned_by: User | None = None
     edited_by: User | None = None
     edited_at: datetime | None = None
     imported_by: User | None = None
     imported_at: datetime | None = None
-    named: Collection[str] | None = None  # the fields its caller gave; None: those unlike a new memory's
+    named: Collection[str] | None = (
+        None  # the fields that the caller gave; None: those that differ from the defaults
+    )
 
     @property
     def workspace_id(self) -> int:
@@ -230,7 +237,7 @@ class Draft:
 
     @property
     def changes(self) -> dict[str, Any]:
-        """Return the fields of a cleaned draft that change a stored memory; fields left out are kept."""
+        """Return the fields of a cleaned draft that change a stored memory. Fields the caller left out are kept."""
         values = {name: getattr(self, name) for name in CLEANERS}
         unlike = {name for name, value in values.items() if value != _UNSAID.get(name)}
         named = {*(unlike if self.named is None else self.named), "content", "key"}
@@ -238,7 +245,7 @@ class Draft:
 
     @cached_property
     def place(self) -> int:
-        """Return the scope number of the memory to be made; see ``Memory.place``."""
+        """Return the scope number of the future memory; see ``Memory.place``."""
         owner, agent = self.owner, self.agent
         return place_of(
             self.workspace.pk, owner_id=owner.pk if owner else None, agent_id=agent.pk if agent else None
@@ -250,7 +257,7 @@ class Draft:
 
     @property
     def owner(self) -> User | None:
-        """Return the person to whom the memory will belong, None if it will be shared."""
+        """Return the person to whom the memory will belong, or None if it will be shared."""
         return (self.owned_by or self.author) if self.scope == Scope.USER else None
 
     @property
@@ -259,14 +266,14 @@ class Draft:
         return self.author if self.edited_at is None else self.edited_by
 
     def dated(self, said_at: datetime) -> Draft:
-        """The draft, from when and until when it holds as its text says, unless its caller says so."""
+        """Return the draft with the validity that its text states, unless the caller gave the validity."""
         if self.valid_from is not None or self.valid_to is not None or self._says_when:
             return self
         return replace(self, **read_validity(self.content, said_at)._asdict())
 
     @property
     def _says_when(self) -> bool:
-        """Whether its caller named a bound, if only to say that there is none."""
+        """Return whether the caller named a bound of the validity, even as None."""
         return self.named is not None and not {"valid_from", "valid_to"}.isdisjoint(self.named)
 
     def is_over(self, at: datetime) -> bool:
@@ -276,7 +283,9 @@ class Draft:
         return replace(self, for_review=True)
 
     def resting_on(self, source: Source) -> Draft:
-        """The draft as it is where these are a person's own words; else for review, naming the source."""
+        """Return the draft unchanged if its source is a person's own words; otherwise mark it for review and name the
+        source.
+        """
         if source.speaker is Speaker.PERSON:
             return self
         named = {"rests_on": {"speaker": str(source.speaker), "id": source.id}}
@@ -284,24 +293,29 @@ class Draft:
 
     @property
     def is_automatic(self) -> bool:
-        """Proposed by a model or noticed in a conversation; see ``Memory.is_automatic``."""
+        """Return whether a model proposed it or it was extracted from a conversation; see ``Memory.is_automatic``."""
         return is_automatic(self.source_type)
 
     @property
     def may_be_sensitive(self) -> bool:
-        """Whether it may hold a number of somebody's own: if a person said so of this very text."""
+        """Return whether the draft may contain a personal number, because a person confirmed exactly this text."""
         return self.confirmed and not self.is_automatic and self.source_type != SourceType.IMPORT
 
     @cached_property
     def waits_for_review(self) -> bool:
-        """``for_review``, or made by a model where the workspace reviews that; one's own is never its business."""
+        """Return whether the draft becomes a proposal: it is marked so, or a model made it and the workspace reviews
+        these.
+
+        A workspace never reviews personal memories of its own accord.
+        """
         reviewed = self.workspace.reviews_proposals and self.scope != Scope.USER
         return not self.was_in_use and (self.for_review or (self.is_automatic and reviewed))
 
     def cleaned(self) -> Draft:
-        """The draft, every field stripped and checked.
+        """Return the draft with every field stripped and validated.
 
-        Raises Invalid, naming each wrong field, SecretRefused, or Sensitive unless its person confirmed it.
+        Raises Invalid naming each wrong field, SecretRefused if a field holds a credential, or Sensitive if a field
+        holds a personal number that the person has not confirmed.
         """
         source_type = _origin(clean_text("source_type", self.source_type, LABEL_LENGTH)) or SourceType.USER
         personal = not replace(self, source_type=source_type).may_be_sensitive
@@ -325,8 +339,9 @@ class Draft:
 
 
 def clean_fields(values: Mapping[str, Any], *, personal: bool) -> dict[str, Any]:
-    """The given fields of a memory, stripped and checked. Raises Invalid with every wrong field, or as
-    ``refuse_delicate`` does.
+    """Return the given fields of a memory, stripped and validated.
+
+    Raises Invalid naming every wrong field, or the errors of ``refuse_delicate``.
     """
     cleaned, wrong = {}, {}
     for name, value in values.items():
@@ -343,10 +358,11 @@ def clean_fields(values: Mapping[str, Any], *, personal: bool) -> dict[str, Any]
 def refuse_delicate(
     values: Mapping[str, Any], beside: Mapping[str, Any] | None = None, *, personal: bool
 ) -> None:
-    """Raises SecretRefused naming the field; the text itself goes nowhere. ``personal``: then, for a number of
-    somebody's own, Sensitive naming what it looks like, never the number.
+    """Raise SecretRefused if a field holds a credential, or, with ``personal``, Sensitive if one holds a personal
+    number.
 
-    ``beside``: other fields of the same memory, looked at for what they make together with these alone.
+    The errors name the field and the kind, and never contain the text. ``beside`` are other fields of the same memory;
+    they are checked only in combination with these.
     """
     texts = texts_of(values, beside or {})
     for name, text in texts:
@@ -362,9 +378,9 @@ def _looks_like(name: str, thing: str | Promise) -> str:
 
 
 def kind_in(memory: Memory) -> str:
-    """The kind of credential that one of its fields holds by today's rules, or nothing.
+    """Return the kind of credential that the current rules find in a memory, or "".
 
-    Or the kind of a number of somebody's own, where no person wrote, edited or restored the memory.
+    If no person wrote, edited or restored the memory, kinds of personal numbers count too. At most one query.
     """
     values = {name: getattr(memory, name) for name in TEXTS}
     try:
@@ -379,20 +395,22 @@ def kind_in(memory: Memory) -> str:
 
 
 def without_secrets(excerpt: str) -> str:
-    """The lines of a source excerpt that hold no credential and no number of somebody's own; nothing at all if one
-    spans lines.
+    """Return the lines of a source excerpt that hold no credential or personal number, or "" if one spans several
+    lines.
     """
     kept = "\n".join(line for line in excerpt.splitlines() if not is_delicate(line))
     return "" if kept and is_delicate(kept) else kept
 
 
 def is_delicate(text: str) -> bool:
-    """Whether it holds a credential or a number of somebody's own: nothing keeps or shows it unasked."""
+    """Return whether a text holds a credential or a personal number, and so must not be stored or shown without
+    consent.
+    """
     return bool(find_secret(text) or find_personal(text))
 
 
 def cut_at_word(text: str, limit: int = CONTENT_LENGTH) -> str:
-    """Text taken from a message, cut at a word to ``limit`` characters."""
+    """Return the text of a message, cut at a word boundary to at most ``limit`` characters."""
     text = UNSTORABLE.sub("", text).strip()
     if len(text) <= limit:
         return text
@@ -402,12 +420,14 @@ def cut_at_word(text: str, limit: int = CONTENT_LENGTH) -> str:
 
 
 def content_hash(content: str) -> str:
-    """Equal for texts that differ in case, width, white space or closing punctuation only."""
+    """Return a hash that is equal for texts that differ only in case, character width, white space or closing
+    punctuation.
+    """
     return hashlib.sha256(normalise(content).encode()).hexdigest()
 
 
 def _origin(label: str) -> str:
-    """Normalize a source label, so that an automatic one counts as automatic in any letter case."""
+    """Normalize a source label, so that an automatic source is recognized in any letter case."""
     small = label.lower()
     return small if small in SourceType.values or small.startswith("auto_") else label
 

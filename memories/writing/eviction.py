@@ -1,4 +1,4 @@
-"""Removal of automatic memories above the limit, and of memories past their retention (``workspaces.retention``)."""
+"""Deletion of automatic memories above the limit, and of memories past their retention (``workspaces.retention``)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from memories.writing.cap import COUNTED, excess
 from memories.writing.gate import delete_memory
 from workspaces.retention import BY_RULE, SHARED, Kept
 
-BATCH = 50  # rows locked at a time: nobody waits for more than these few deletes
+BATCH = 50  # rows locked at a time, which bounds how long other writers wait
 
-# Two jobs of one place at once would each remove the same excess: the second waits, and counts what is left.
+# Two concurrent jobs for one scope would remove the same excess twice, so the second waits and counts again.
 _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext('memories.writing.eviction'), %s)"
 # Value = 0.2 * max(recency of created, of accessed) + 0.1 * importance; recency = 0.5^(age / 30 days).
-# What a person saved or imported, and what is pinned, is not among them. Locked rows are in use: they stay this time.
+# Memories that a person saved, imported or pinned are never evicted. Rows locked by other transactions are skipped.
 _LEAST = f"""
 SELECT id FROM memories_memory
 WHERE {COUNTED} AND NOT pinned
@@ -32,7 +32,9 @@ FOR UPDATE SKIP LOCKED
 
 
 def evict(workspace_id: int, owner_id: int | None, agent_id: int | None = None, *, now: datetime) -> int:
-    """Softly delete what exceeds ``MEMORYHUB_MAX_MEMORIES`` in this workspace, owner and assistant; how many went."""
+    """Soft-delete the excess above ``MEMORYHUB_MAX_MEMORIES`` in this workspace, owner and assistant. Return the number
+    deleted.
+    """
     gone = 0
     while batch := _evict_batch(workspace_id, owner_id, agent_id, now):
         gone += batch
@@ -63,7 +65,7 @@ def _delete(memory: Memory, *, now: datetime) -> None:
     delete_memory(memory, by=None, now=now)
 
 
-# Used or changed: Postgres's GREATEST leaves out what is null.
+# The last use or change. Postgres's GREATEST ignores NULL.
 MEMORIES = Kept(
     name="memories",
     rows=lambda: Memory.objects.filter(deleted_at=None, pinned=False).defer("search"),

@@ -1,7 +1,7 @@
-"""Extraction of memories from turns in the background, and what the new ones replace.
+"""Background extraction of memories from chat turns, and the replacement of older memories that they correct.
 
-An older memory that a new one corrects (a job left for another, a wrong date) no longer holds from then on, says so in
-its history, and one click on the newer one's card brings it back. What "scratch that" takes back is forgotten softly.
+An older memory that a new one corrects (a job left for another, a wrong date) ends at that moment, and its history
+records this; Undo on the card of the newer memory restores it. A message like "scratch that" soft-deletes a memory.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ from workspaces.models import Role, User, Workspace
 from workspaces.policy import Reach
 from workspaces.quotas import QuotaReached
 
-RECENT = 5  # of the same chat are looked at beside the nearest
-MINED_WITHIN = timedelta(minutes=10)  # older messages have been extracted by then
-FAR = 0.2  # cosine: "We moved to Leipzig" and "I live in Hamburg" are not near
+RECENT = 5  # latest memories of the chat that are compared in addition to the nearest ones
+MINED_WITHIN = timedelta(minutes=10)  # by this time after a message, its memories have been extracted
+FAR = 0.2  # minimum cosine; low, because "We moved to Leipzig" is not near to "I live in Hamburg"
 
 
 def replaced_by(
@@ -69,11 +69,11 @@ def replaced_by(
     said_at: datetime,
     now: datetime,
 ) -> dict[int, Memory]:
-    """Return which older memory each of these cleaned drafts replaces, by the draft's number.
+    """Return the older memory that each cleaned draft replaces, by the number of the draft.
 
-    Only a memory of the same person and scope, from before the messages ``said``, is replaced: extracting an old
-    message again corrects nothing newer. If several drafts of a sentence match, the last one does. Embeds some fifteen
-    texts a draft.
+    Only memories of the same person and scope that are older than the messages ``said`` are replaced, so extracting an
+    old message again never replaces something newer. If several drafts come from the same sentence, the last one
+    replaces. Costs about fifteen embeddings per draft.
     """
     encoder = get_reader()
     found: dict[int, tuple[int, Memory]] = {}
@@ -89,11 +89,11 @@ def replaced_by(
 
 
 def taken_back(turn: TurnText, extraction: Extraction, *, now: datetime) -> Memory | None:
-    """Return the memory that a message like "Scratch that." takes back: the last one extracted from the same turn, or
-    from the message before if the same person wrote it, unless someone else changed, pinned or gave it a key.
+    """Return the memory that a message like "Scratch that." takes back, or None.
 
-    Uses the encoder. Raises Conflict while an earlier turn of the chat is still being extracted, since its memory may
-    not be stored yet.
+    This is the last memory extracted from the same turn, or from the previous message if the same person wrote it. A
+    memory that is pinned, has a key or was changed by someone else is never taken back. Uses the encoder. Raises
+    Conflict while an earlier turn of the chat is still being extracted, since its memories may not be stored yet.
     """
     encoder, person = get_reader(), turn.said_by
     said = [text for role, text in turn.messages if role == "user"]
@@ -111,8 +111,10 @@ def taken_back(turn: TurnText, extraction: Extraction, *, now: datetime) -> Memo
 
 
 def take_back(memory: Memory, *, said_by: User, now: datetime) -> None:
-    """Forget what ``taken_back`` found, unless since then somebody changed, pinned, keyed or forgot it, or the person
-    may not write here any more. Part of a transaction.
+    """Soft-delete the memory that ``taken_back`` returned, inside a transaction.
+
+    Nothing happens if the memory was changed, pinned, given a key or deleted since then, or if the person may no longer
+    write here.
     """
     try:
         locked = locked_row(memory, deleted=False)
@@ -124,19 +126,21 @@ def take_back(memory: Memory, *, said_by: User, now: datetime) -> None:
 
 
 def _nobody_elses(memories: MemoryQuerySet, person: User, now: datetime) -> MemoryQuerySet:
-    """Filter to memories that this person wrote and may see, and that nobody else changed, pinned or gave a key."""
+    """Filter to memories that this person wrote and may see, without a pin or key, and that nobody else has changed."""
     others = Revision.objects.filter(memory=OuterRef("pk"), by__isnull=False).exclude(by=person)
     own = memories.live(now).visible_to(person).filter(author=person, pinned=False, key=None)
     return own.exclude(Exists(others))
 
 
 def supersede(older: Memory, *, by: Memory, now: datetime) -> None:
-    """``by`` is linked to the older one, which no longer holds: but for one that is pinned or has a key, which
-    somebody put there, and asks. It takes the place of one only, which its Undo brings back. Part of a transaction.
+    """Link the memory ``by`` to an older memory, and end the older one. Call this in a transaction.
+
+    An older memory that is pinned or has a key is only linked, and a person decides about it. A memory replaces at most
+    one other, because its Undo restores only one.
     """
     try:
         locked = locked_row(older, deleted=False)
-    except NotFound:  # forgotten at this very moment: nothing is left to replace
+    except NotFound:  # deleted in the meantime, so nothing is left to replace
         return
     if locked.pk == by.pk or by.replaces.exclude(pk=locked.pk).exists():
         return
@@ -156,8 +160,9 @@ def _may_write_at(person: User, workspace: Workspace, scope: str) -> bool:
 
 
 def _beside(draft: Draft, embedded: Embedded | None, *, said_at: datetime, now: datetime) -> list[Memory]:
-    """Return the memories that a correction may be about: the latest of the chat, then the nearest. They are the same
-    person's, unchanged by others, and not from this turn.
+    """Return the memories that a correction may refer to: the latest ones of the chat, then the nearest ones.
+
+    Only memories of the same person, unchanged by others, and from other turns.
     """
     others = Revision.objects.filter(memory=OuterRef("pk"), by__isnull=False).exclude(by=draft.author)
     own = (
@@ -183,13 +188,13 @@ logger = logging.getLogger(__name__)
 MAX_ATTEMPTS = 5
 BACKOFF = timedelta(seconds=30)  # doubled with every attempt
 SWEEP = 50
-LEAST_OUTPUT = 200  # characters of an output that is worth mining
+LEAST_OUTPUT = 200  # minimum characters of an output worth extracting from
 
 
 def queue_extraction(
     *, workspace: Workspace, user: User, chat_id: str, message_id: str, source_type: str, now: datetime
 ) -> Extraction:
-    """Record that this turn is to be extracted, and enqueue it. A second call for the same turn does nothing."""
+    """Record that this turn is to be extracted, and enqueue the job. A second call for the same turn does nothing."""
     extraction, made = Extraction.objects.get_or_create(
         message_id=message_id,
         source_type=source_type,
@@ -210,9 +215,10 @@ def queue_distillation(
     text: str,
     now: datetime,
 ) -> Extraction | None:
-    """``queue_extraction`` for an output: of a tool call, a summary, long thinking. Short ones hold nothing: None.
+    """Queue the extraction of an output: a tool result, a summary or long thinking.
 
-    ``message_id`` is the public id under which the output is loaded later.
+    Return None for an output under ``LEAST_OUTPUT`` characters, which is not extracted. ``message_id`` is the public id
+    by which the output is loaded later.
     """
     if len(text.strip()) < LEAST_OUTPUT:
         return None
@@ -232,7 +238,7 @@ def hurry(extraction: Extraction) -> None:
 
 
 def retry(extraction: Extraction, *, now: datetime) -> None:
-    """Start a failed extraction again, with all its attempts."""
+    """Restart a failed extraction with its full number of attempts."""
     Extraction.objects.filter(pk=extraction.pk).update(
         status=ExtractionStatus.PENDING, attempts=0, next_attempt_at=now, error="", finished_at=None
     )
@@ -240,7 +246,7 @@ def retry(extraction: Extraction, *, now: datetime) -> None:
 
 
 def sweep(*, now: datetime) -> int:
-    """Run what is due and no job took up (a lost job, a retry whose time has come); how many."""
+    """Run due extractions that no job has started, because a job was lost or a retry is due. Return their number."""
     due = list(Extraction.objects.due(now).order_by("next_attempt_at").values_list("pk", flat=True)[:SWEEP])
     for pk in due:
         extract(pk, now=now)
@@ -249,7 +255,10 @@ def sweep(*, now: datetime) -> int:
 
 @tracing.span("memoryhub.extraction")
 def extract(extraction_id: int, *, now: datetime) -> str:
-    """Mine one turn. Killed in the middle it runs again: the saves and "done" are one transaction."""
+    """Extract memories from one turn, and return the outcome for the job log.
+
+    The memories and the state "done" are stored in one transaction, so an interrupted job can run again.
+    """
     extraction = _claim(extraction_id, now)
     if extraction is None:
         return "nothing to do"
@@ -264,13 +273,17 @@ def extract(extraction_id: int, *, now: datetime) -> str:
         name, candidates = candidates_of(turn, complete, faint=True, unread=unread)
         drafts = [draft_of(extraction, turn, name, candidate) for candidate in candidates]
         return _store(extraction, name, [each for each in drafts if each is not None], turn, now=now)
-    except Exception as error:  # any failure is shown in the admin and tried again
+    except Exception as error:  # every failure is shown in the admin and retried
         _failed(extraction, error, now)
         return f"failed: {type(error).__name__}"
 
 
 def _claim(extraction_id: int, now: datetime) -> Extraction | None:
-    """Count the attempt before making it, so that a turn that kills its worker is given up in the end."""
+    """Lock the extraction and count the attempt before making it, so that a turn that crashes its worker is eventually
+    given up.
+
+    Return None if there is nothing to do.
+    """
     with transaction.atomic():
         extraction = (
             Extraction.objects.select_for_update(of=("self",))
@@ -291,9 +304,9 @@ def _claim(extraction_id: int, now: datetime) -> Extraction | None:
 
 @dataclass(frozen=True)
 class _Read:
-    """The drafts to store and everything that needed a model, so that the transaction waits for none."""
+    """The drafts to store and all results of models, computed beforehand so that the transaction waits for no model."""
 
-    said: list[tuple[Draft, Embedded | None, Memory | None]]  # with what it takes the place of
+    said: list[tuple[Draft, Embedded | None, Memory | None]]  # each with the memory it replaces
     by_tool: list[tuple[Memory, Embedded | None]]
     refused: int
     taken_back: Memory | None
@@ -368,7 +381,7 @@ def _saved(read: _Read, now: datetime) -> list[gate.Saved]:
 
 
 def _cleaned(drafts: list[Draft], now: datetime) -> list[Draft]:
-    """Without those that are refused, which are counted."""
+    """Return the cleaned drafts. Refused ones are counted and left out."""
     cleaned = []
     for draft in drafts:
         with (
@@ -383,7 +396,7 @@ def _failed(extraction: Extraction, error: Exception, now: datetime) -> None:
     logger.warning(
         "Extraction %s failed (attempt %s): %s", extraction.pk, extraction.attempts, type(error).__name__
     )
-    # Errors of models are sentences of ours; others may quote stored text and are named by their kind only.
+    # Messages of ModelError are written here. Other errors may quote stored text, so only their type is shown.
     reason = str(error) if isinstance(error, ModelError) else f"{type(error).__name__} while extracting"
     if extraction.attempts >= MAX_ATTEMPTS:
         _give_up(extraction, reason, now)
@@ -401,9 +414,10 @@ def _give_up(extraction: Extraction, reason: str, now: datetime) -> None:
 
 
 def rerun(memory: Memory, *, by: User | None, now: datetime) -> None:
-    """Queue making a memory's summary, and its content if that was synthesized, again from its source message.
+    """Queue recomputing a memory's summary from its source message, and its content if that was synthesized.
 
-    Nothing happens if somebody edits the memory before that. Conflict if it has no source message.
+    The job does nothing if somebody edits the memory before it runs. Raises Conflict if the memory has no source
+    message.
     """
     if not memory.source_message_id:
         raise Conflict(_("This memory has no source message to extract from."), code="no_source")
@@ -414,9 +428,10 @@ def rerun(memory: Memory, *, by: User | None, now: datetime) -> None:
 
 
 def refresh(memory: Memory, *, by: User | None, now: datetime, version: str = "") -> str:
-    """The work of ``rerun``: may wait for a model. Says what it did. Reads only what the person who asks may see.
+    """Recompute a memory's summary and synthesized content, as queued by ``rerun``. Return the outcome for the job log.
 
-    Nothing to a memory that is no more in this ``version`` (left out: as it is given here).
+    Reads only what the person ``by`` may see, and may wait for a model. The memory stays unchanged if it no longer has
+    this ``version``; the default is its current version.
     """
     turn = load_message(memory.source_message_id, by)
     if turn is None:

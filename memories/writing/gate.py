@@ -1,4 +1,4 @@
-"""The one writer of memories. Pages, API, tools and jobs store and edit through it, and nothing else does."""
+"""The single writer of memories, through which pages, API, tools and jobs store and edit them."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ from workspaces.quotas import take_room
 
 @dataclass(frozen=True)
 class Saved:
-    """The result of saving a draft. ``duplicate``: nothing was stored, because ``memory`` says the same.
+    """The result of saving a draft.
 
-    ``forgotten``: nothing was stored, because the text was forgotten for good; ``memory`` has no row. Only when many
-    are saved at once: a single save raises WasForgotten. ``pending``: it waits for review (``memories.writing.review``)
-    and is in no list yet.
+    ``duplicate``: nothing was stored, because ``memory`` says the same. ``forgotten``: nothing was stored, because the
+    text was forgotten for good, and ``memory`` has no row; only bulk saves return this, a single save raises
+    WasForgotten. ``pending``: the draft waits for review (``memories.writing.review``) and appears in no list yet.
     """
 
     memory: Memory
@@ -63,12 +63,14 @@ class Saved:
 
 
 def save_memory(draft: Draft, *, by: User | None, now: datetime, dedupe: str = "key") -> Saved:
-    """Store a draft unless its workspace and scope know it already.
+    """Store a draft unless its scope already has a memory that says the same.
 
-    ``dedupe="key"``: a live memory of the same key is updated in place; a text that is equal or a near-duplicate
-    returns the existing one. ``dedupe="create"`` always makes a row, and its key moves to it. Raises Invalid,
-    SecretRefused, Sensitive, or WasForgotten where no person says it. The text is stored even when it cannot be
-    embedded; that follows in the background. Costs one embedding.
+    ``dedupe="key"``: a live memory with the same key is updated in place, and for an equal or near-duplicate text the
+    existing memory is returned. ``dedupe="create"`` always creates a row, and moves the key to it. If embedding fails,
+    the text is stored anyway and embedded in the background. Costs one embedding.
+
+    Raises Invalid, SecretRefused or Sensitive as ``Draft.cleaned`` does, or WasForgotten if the text was forgotten for
+    good and no person saves it.
     """
     with refusal_counts.counted(draft.workspace.pk, draft.source_type, now):
         draft = draft.cleaned()
@@ -81,7 +83,11 @@ def save_memory(draft: Draft, *, by: User | None, now: datetime, dedupe: str = "
 
 
 def read_ahead(draft: Draft, embedded: Embedded | None, *, now: datetime) -> None:
-    """Have the guard's encoder read what is near before the transaction, which finds it read: others wait for that."""
+    """Compare the draft with its nearest memories before the transaction, so that the encoder's results are already
+    cached.
+
+    Other writers wait for the transaction, so it must not wait for the encoder.
+    """
     Stored(draft, embedded, now).same()
 
 
@@ -95,9 +101,10 @@ def save_embedded(
     near: bool = True,
     before: int = MOST_KEYS,
 ) -> Saved:
-    """``save_memory`` for a cleaned draft whose vector is known; asks no model, so it may be part of a transaction.
+    """Save a cleaned draft whose vector is known, as ``save_memory`` does.
 
-    ``near=False``: only equal texts are known, those of keys below ``before``.
+    Calls no embedding model, so it may run inside a transaction. ``near=False``: only equal texts are duplicates, among
+    memories whose primary key is below ``before``.
     """
     draft = draft.dated(now)
     with one_owner_per_key():
@@ -129,7 +136,7 @@ def save_embedded(
                         words=draft,
                         now=now,
                     )
-                except NotFound:  # deleted at this very moment: without it there is another answer
+                except NotFound:  # deleted in the meantime, so decide again
                     return save_embedded(
                         draft, embedded, by=by, now=now, dedupe=dedupe, near=near, before=before
                     )
@@ -155,14 +162,16 @@ def edit_memory(
     confirmed: bool = False,
     **changes: Any,
 ) -> Memory:
-    """Change the given fields (of ``CLEANERS``). New content is embedded again, and recall finds the old text no
-    longer.
+    """Change the given fields (of ``CLEANERS``). New content is embedded again.
 
-    ``made_from`` is the message from which a program made the new text: the edit applies only while that is the
-    memory's source, and never brings back a forgotten text. ``replaced_by`` among the changes is the memory that holds
-    instead, None if this one holds again. ``seen`` are the versions that the editor may have loaded. ``confirmed``: the
-    person confirmed a number of their own in the new text. Raises Invalid, SecretRefused, Sensitive, WasForgotten,
-    Stale if the memory has another version, or NotFound if the memory or the source of its new text has been deleted.
+    ``made_from`` is the message from which a program made the new text: the edit applies only if that message is still
+    the memory's source, and never restores a forgotten text. ``replaced_by`` among the changes is the memory that
+    replaces this one, or None to undo a replacement. ``seen`` are the versions that the editor may have loaded.
+    ``confirmed``: the person confirmed a personal number in the new text.
+
+    Raises Invalid, SecretRefused or Sensitive for refused fields, Conflict if the key is taken, WasForgotten for a
+    forgotten text, Stale if the memory has another version, and NotFound if the memory or the source of its new text
+    was deleted.
     """
     unknown = set(changes) - {*CLEANERS, "replaced_by"}
     if unknown:
@@ -183,7 +192,7 @@ def edit_memory(
             require_version(locked, seen)
             if is_link:
                 replace_memory(locked, newer=newer, by=by, now=now)
-            if changes.get("valid_to", now) is None:  # it holds: nothing has replaced it
+            if changes.get("valid_to", now) is None:  # a memory without an end is not replaced
                 if newer is not None:
                     raise Invalid(
                         fields={"valid_to": _("must not be empty where another memory replaces it")}
@@ -215,9 +224,9 @@ def delete_memory(
     action: str = RevisionAction.DELETE,
     seen: Collection[str] | None = None,
 ) -> Memory:
-    """Soft: gone from every list, count, recall and dedupe at once, and can be restored. Twice does nothing more.
+    """Soft-delete a memory: it leaves every list, count, recall and duplicate check at once, and can be restored.
 
-    Raises Stale if it is live in none of the versions ``seen``.
+    A second call does nothing. Raises Stale if the live memory has none of the versions ``seen``.
     """
     with transaction.atomic():
         locked = locked_row(memory)
@@ -236,7 +245,7 @@ def delete_memory(
 def new_row(
     draft: Draft, may_replace: Memory | None, *, brought_by: int | None, now: datetime, own_row: bool = False
 ) -> Memory:
-    """Return the unsaved row of a cleaned draft. ``brought_by``: see ``quotas``."""
+    """Return an unsaved row for a cleaned draft. ``brought_by``: see ``quotas``."""
     return Memory(
         workspace=draft.workspace,
         scope=draft.scope,
@@ -295,7 +304,10 @@ def _insert(
 
 
 def _propose(draft: Draft, may_replace: Memory | None, *, by: User | None, now: datetime) -> Saved:
-    """A row that nothing knows of until somebody approves it. What waits already, or was rejected, waits once."""
+    """Store a draft as a proposal, which nothing uses until somebody approves it.
+
+    If an equal proposal is waiting or was rejected, return that one instead.
+    """
     payer = take_room("memories", by, draft.author)
     proposed = new_row(draft, may_replace, brought_by=payer, now=now)
     equals = Memory.objects.exclude(review=Review.NONE).filter(
@@ -312,7 +324,10 @@ def _propose(draft: Draft, may_replace: Memory | None, *, by: User | None, now: 
 
 
 def _check_change(memory: Memory, changes: dict[str, Any], *, confirmed: bool) -> None:
-    """Look again at what a change makes together with the rest; what a memory holds already is not asked about."""
+    """Check changed fields for secrets, also in combination with the memory's other fields.
+
+    Fields that do not change, or already hold a secret, are not checked again.
+    """
     new = {name: value for name, value in changes.items() if getattr(memory, name) != value}
     rest = {name: getattr(memory, name) or "" for name in TEXTS if name not in new}
     rest = {name: text for name, text in rest.items() if not is_delicate(_as_text(text))}

@@ -1,4 +1,4 @@
-"""Vectors that come later than their memories: made in the background, and compared then."""
+"""Vectors computed in the background after their memories were saved, and the comparison that follows."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def reembed(memories: QuerySet[Memory], *, by: User | None) -> int:
 
 
 def store_late_vector(memory: Memory, embedded: Embedded, *, now: datetime) -> None:
-    """Store a vector made in the background, unless the memory was edited or deleted while it was being made.
+    """Store a vector computed in the background, unless the memory was edited or deleted in the meantime.
 
-    A memory that was saved without one is compared now, unless it was to be a row of its own: a duplicate is merged,
-    that is the newer goes (softly).
+    A memory that was saved without a vector is now compared with the older ones, unless it was saved as a row of its
+    own. If it is a duplicate, the newer memory is soft-deleted.
     """
     with transaction.atomic():
         one_writer_at_a_time(memory.workspace)
@@ -50,7 +50,9 @@ def store_late_vector(memory: Memory, embedded: Embedded, *, now: datetime) -> N
 
 
 def _compare_late(memory: Memory, embedded: Embedded, *, now: datetime) -> None:
-    """With what is older. What somebody pinned stays, and what has a key, by which it is known already."""
+    """Compare a memory with older ones: delete it if it is a duplicate and not pinned, or link it to the one it may
+    replace.
+    """
     verdict = decide(memory, Stored(memory, embedded, now, before=memory.pk), now=now, forgotten=False)
     match verdict:
         case Known(older) if not memory.pinned:

@@ -1,6 +1,6 @@
-"""Drafts made of the statements extracted from a turn, without what a tool already saved in it.
+"""Drafts of the statements extracted from a turn, without those that a tool already saved in it.
 
-The chat app registers how the text of a turn is loaded: memories know nothing of chats.
+The chat app registers how a turn's text is loaded, because this app does not import chats.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from workspaces.models.connections import Connection
 from workspaces.spending.bill import Account, counted, rate_of
 from workspaces.spending.budgets import has_budget
 
-SAME = 0.5  # cosine, by the encoder, of a memory and what its message is mined for again
-CLOSE = 0.75  # cosine: of two wordings of one message in 16 pairs all but two, where the guard decides
+SAME = 0.5  # minimum cosine, by the encoder, of a memory and a statement extracted again from its message
+CLOSE = 0.75  # minimum cosine of two wordings from one message: 14 of 16 measured pairs exceed it
 
 
 def saved_in_turn(message_id: str) -> list[Memory]:
-    """Return the memories that tools saved for this message, including those that wait for review or were undone."""
+    """Return the memories that tools saved for this message, including proposals and deleted ones."""
     rows = Memory.objects.filter(source_message_id=message_id, source_type=SourceType.MODEL)
     return list(rows.select_related("workspace")) if message_id else []
 
@@ -46,10 +46,10 @@ def saved_in_turn(message_id: str) -> list[Memory]:
 def says_the_same(
     draft: Draft, embedded: Embedded | None, saved: Sequence[tuple[Memory, Embedded | None]], *, now: datetime
 ) -> Memory | None:
-    """Return the one of ``saved`` that says the same as the candidate, and add the other wording to its history.
+    """Return the memory of ``saved`` that says the same as the draft, and add the draft's wording to its history.
 
-    Both come from one message, so a lower similarity is enough than between any two memories; a different number or
-    name makes it another fact.
+    Both come from the same message, so a lower similarity suffices than between other memories. A number or name that
+    the memory lacks makes the draft another fact.
     """
     for memory, theirs in saved:
         if memory.place != draft.place or not may_merge(memory.content, draft.content, get_reader()):
@@ -64,7 +64,10 @@ def says_the_same(
 
 
 def candidate_of(memory: Memory, candidates: Sequence[Candidate], message: str) -> Candidate | None:
-    """The one that says what the memory says; of a memory of the whole message the nearest. Asks the encoder."""
+    """Return the candidate that says what the memory says, or None.
+
+    For a memory of a whole message this is the nearest candidate. Uses the encoder.
+    """
     if not candidates:
         return None
     at, cosine = nearest_of(memory.content, [each.text for each in candidates], get_reader())
@@ -83,19 +86,25 @@ class TurnText:
     messages: tuple[tuple[str, str], ...]
     user_message_id: str
     excerpt: str  # the messages around the user's: two before, one after
-    is_private: bool = False  # of a chat that only its creator sees: so is what is noticed in it
-    is_personal: bool = False  # its answer may rest on something of somebody's own, as what rests on it does
-    said_by: User | None = None  # the author of the question, also if someone else had it answered again
-    is_output: bool = False  # not said by anybody: what a tool, a summary or long thinking came to
+    is_private: bool = False  # from a chat that only its creator sees, which makes its memories personal
+    is_personal: bool = (
+        False  # the answer may be based on personal data; memories based on the answer are personal, too
+    )
+    said_by: User | None = None  # the author of the question, even if someone else regenerated the answer
+    is_output: bool = False  # the result of a tool, a summary or long thinking, which no person said
     earlier: tuple[
         tuple[str, str], ...
     ] = ()  # (role, text) of earlier messages: context only, never extracted from
     said_at: datetime | None = None
-    said_before: str = ""  # the message before, if the same person said it
-    provenance: Provenance = NOTHING  # all that the model had before it: never mined, only compared with
-    stays_here: bool = False  # it rests on text that never leaves this machine: no model elsewhere reads it
-    connection: Connection | None = None  # the one chosen for its chat
-    workspace: Workspace | None = None  # of its chat; None: the extraction's own
+    said_before: str = ""  # id of the previous message, if the same person wrote it
+    provenance: Provenance = (
+        NOTHING  # all texts that the model had in its context; only compared with, never extracted from
+    )
+    stays_here: bool = (
+        False  # based on text that must not leave this machine, so only a local model may read it
+    )
+    connection: Connection | None = None  # the connection selected in the chat
+    workspace: Workspace | None = None  # the workspace of the chat; None: that of the extraction
 
 
 TurnLoader = Callable[[str, str, User | None], TurnText | None]
@@ -105,8 +114,11 @@ _message_loader: list[MessageLoader] = []
 
 
 def register_loaders(*, turn: TurnLoader, message: MessageLoader) -> None:
-    """``turn`` loads what an extraction of some source type mines, by the public id it is noted under and whose turn
-    it was; ``message`` any message by its own, for a person who may see it. None where it is gone or off limits.
+    """Register the functions that load messages for extraction. Both return None for a message that is gone or not
+    visible.
+
+    ``turn`` loads the text to extract from, by the public id of the extraction, its source type and its user.
+    ``message`` loads any message by its id, for a person who may see it.
     """
     _turn_loader[:], _message_loader[:] = [turn], [message]
 
@@ -120,7 +132,7 @@ def load_message(message_id: str, reader: User | None) -> TurnText | None:
 
 
 _USER = re.compile(r"^(?:The user|User)(?=\b)")
-MOST_REPLY = 2000  # tokens: eight statements, and what a reasoning model thinks before them
+MOST_REPLY = 2000  # tokens, enough for eight statements and the reasoning before them
 
 
 def completer(
@@ -131,11 +143,11 @@ def completer(
     json: bool = False,
     stays_here: bool = False,
 ) -> Complete | None:
-    """Return the chosen model as a function, or None if it is too small to extract, may not be used here, or the
-    month's budget is used up. Its cost is charged to this person in this workspace.
+    """Return the chosen model as a function that completes messages, and charges its cost to this person and workspace.
 
-    ``json``: require JSON output where the connection supports it; if such a request returns nothing, repeat it
-    without. ``stays_here``: the text must not leave this machine.
+    Return None if the model is too small to extract, may not be used here, or the month's budget is used up. ``json``:
+    request JSON output if the connection supports it, and repeat a request with a bad reply without JSON.
+    ``stays_here``: the text must not leave this machine.
     """
     model = chosen.model
     if stays_here and not model.capabilities.local:
@@ -162,7 +174,9 @@ def completer(
 def completer_for(
     turn: TurnText, workspace: Workspace, user: User | None, *, json: bool = False
 ) -> Complete | None:
-    """Return the model that answers this person in the turn's chat: its messages go to no other model."""
+    """Return ``completer`` for the model that answers this person in the turn's chat. No other model receives its
+    messages.
+    """
     said_in = turn.workspace or workspace
     chosen = chosen_for(said_in, user, first=turn.connection)
     return completer(chosen, said_in, user, json=json, stays_here=turn.stays_here)
@@ -175,10 +189,11 @@ def candidates_of(
     faint: bool = False,
     unread: Callable[[], None] | None = None,
 ) -> tuple[str, list[Candidate]]:
-    """Return the extractor's name and the candidates; ``faint`` as in ``extract_with_rules``, ``unread`` as in
-    ``parse_candidates``.
+    """Return the name of the extractor and the candidates of a turn.
+
+    ``faint``: see ``extract_with_rules``. ``unread``: see ``parse_candidates``.
     """
-    if turn.is_output:  # rules read what people say of themselves, which an output is not
+    if turn.is_output:  # rules recognize what people say about themselves, and an output has no speaker
         text = turn.messages[0][1]
         return ("model", distil_with_model(complete, text, unread)) if complete else ("none", [])
     if complete is None:
@@ -197,9 +212,10 @@ def _name_of(user: User | None) -> str:
 
 
 def place_for(extraction: Extraction, turn: TurnText, *, own_words: bool = True) -> Workspace | None:
-    """Return the scope for extracted memories; None if they would leave this machine, which the workspace forbids.
+    """Return the workspace for extracted memories, or None if storing them would break the rule that they stay on this
+    machine.
 
-    ``own_words``: a person said it plainly, so it rests on nothing that the answer was shown.
+    ``own_words``: a person said the text plainly, so it depends on nothing that the answer was based on.
     """
     if not _is_alone(turn, own_words):
         return extraction.workspace
@@ -212,22 +228,23 @@ def place_for(extraction: Extraction, turn: TurnText, *, own_words: bool = True)
 
 
 def _is_alone(turn: TurnText, own_words: bool) -> bool:
-    """Return whether only the person whose turn it was may read what comes of it."""
+    """Return whether only the person whose turn it was may read the resulting memories."""
     return turn.is_private or (not own_words and (turn.is_personal or turn.stays_here))
 
 
 def draft_of(extraction: Extraction, turn: TurnText, extractor: str, candidate: Candidate) -> Draft | None:
-    """Return the draft of a candidate, or None if it may be stored nowhere.
+    """Return the draft of a candidate, or None if no workspace may store it.
 
-    A message in a private chat becomes a personal memory, which only the chat's creator sees. So does text that rests
-    on an answer that was given something personal. Text that rests on anything but a person's own words waits for
-    review.
+    A message in a private chat becomes a personal memory of the chat's creator; so does a text based on an answer that
+    used personal data. A text that is not based on a person's own words is marked for review.
     """
     today = turn.said_at.date() if turn.said_at else None
     asker = extraction.user if turn.is_output else turn.said_by
     by = asker.pk if asker else 0
     provenance = turn.provenance
-    if candidate.details.get("rule") == "reply" and asker is not None:  # the assistant asked, they answered
+    if (
+        candidate.details.get("rule") == "reply" and asker is not None
+    ):  # the person answered a question of the assistant
         answer = Source(Speaker.PERSON, candidate.text, turn.user_message_id, is_confirmed=True, author=by)
         provenance = provenance.plus(answer)
     source = provenance.rests_on(candidate.text, get_reader(), today=today, names=_name_of(asker), by=by)
@@ -257,14 +274,18 @@ def draft_of(extraction: Extraction, turn: TurnText, extractor: str, candidate: 
 
 
 def named_for_team(text: str, said_by: User | None, workspace: Workspace) -> str:
-    """The statement with its speaker's name in place of "User", where others read it: "Maria's dog is called Rex"."""
+    """Replace "User" at the start of a statement by the speaker's name if other members read it ("Maria's dog is called
+    Rex").
+    """
     if said_by is None or not _USER.match(text) or workspace.memberships.count() < 2:
         return text
     return _USER.sub(lambda _user: said_by.shown_name, text, count=1)
 
 
 def _author(extraction: Extraction, turn: TurnText, source: Source, *, is_alone: bool) -> User | None:
-    """Return the author of the source if they are a member, else None. For an output, the person who requested it."""
+    """Return the author of the source if they are a member, else None. For an output, return the person who requested
+    it.
+    """
     said_by = extraction.user if is_alone or turn.is_output else turn.said_by
     if source.author and source.author != (said_by.pk if said_by else 0):
         said_by = User.objects.filter(pk=source.author).first()

@@ -1,4 +1,4 @@
-"""A memory as a line of an export, and back: every field but what is derived from them (docs/exchange.md)."""
+"""Conversion of a memory to a line of an export and back, with every field that is not derived (docs/exchange.md)."""
 
 from __future__ import annotations
 
@@ -41,14 +41,20 @@ DERIVED = (
     "brought_by",
     "own_row",
     "embedding_failed_at",
-)  # made again by the import
-_MOMENTS = ("expires_at", "valid_from", "valid_to", "edited_at", "imported_at")  # of a draft
+)  # computed again by the import
+_MOMENTS = (
+    "expires_at",
+    "valid_from",
+    "valid_to",
+    "edited_at",
+    "imported_at",
+)  # those that are fields of a draft
 ID_LENGTH = 32
 DETAILS_LENGTH = 10_000  # characters of source details, as JSON
 REVISIONS = 5_000
 SOURCES = 100
 
-Find = Callable[[str], User | None]  # a person by the name they have in the file
+Find = Callable[[str], User | None]  # look up a person by the user name in the file
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,7 @@ class PastRevision:
 
 @dataclass(frozen=True)
 class Past:
-    """The history that an imported memory brings along with its draft. Missing parts are as for a new memory."""
+    """The history of an imported memory beside its draft. Missing parts default to those of a new memory."""
 
     public_id: str = ""
     created_at: datetime | None = None
@@ -77,7 +83,10 @@ class Past:
 
 
 def memory_line(memory: Memory) -> dict[str, Any]:
-    """Return a memory as a line of an export. Its workspace, people, assistant, sources, revisions must be loaded."""
+    """Return a memory as a line of an export.
+
+    Its workspace, people, assistant, sources and revisions must be prefetched.
+    """
     line: dict[str, Any] = {"type": "memory", "id": memory.public_id, "workspace": memory.workspace.public_id}
     line |= {name: getattr(memory, name) for name in (*PLAIN, *SOURCE)}
     line |= {name: _written(getattr(memory, name)) for name in DATES}
@@ -105,7 +114,9 @@ def memory_line(memory: Memory) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ReadMemory:
-    """A line that was understood: names and ids as they stand in the file, the draft cleaned but in no place yet."""
+    """A parsed and cleaned line of an export, with names and ids as in the file and a draft without a real
+    workspace.
+    """
 
     draft: Draft
     past: Past
@@ -118,7 +129,9 @@ class ReadMemory:
 
 
 def read_memory(line: Mapping[str, Any]) -> ReadMemory:
-    """Understand and clean a line. Raises Invalid naming what is wrong, or SecretRefused."""
+    """Parse and clean a line of an export. Raises Invalid naming the wrong field, or SecretRefused if a field holds a
+    secret.
+    """
     given = {name: line[name] for name in CLEANERS if name in line and name not in _MOMENTS}
     named = frozenset(name for name in CLEANERS if name in line)
     given |= {name: read_moment(name, line.get(name)) for name in _MOMENTS}
@@ -170,8 +183,10 @@ def settle(
     agent: Agent | None,
     now: datetime,
 ) -> tuple[Draft, Past]:
-    """The draft and past in this place. A personal memory is always the importer's; an author who is not here is
-    kept in the source details. Words of anybody but the importer are marked.
+    """Return the draft and history of a parsed memory for this workspace.
+
+    A personal memory always goes to the importer. An author without an account here is named in the source details.
+    Words of anyone but the importer get an import mark.
     """
     draft = read.draft
     author = person(read.author) if read.author else None
@@ -198,7 +213,9 @@ def settle(
 
 
 def _by(revision: PastRevision, who: User | None, importer: User) -> PastRevision:
-    """Marked unless it is the importer's own act and the file has no mark for it."""
+    """Return the revision with its person here, marked as imported unless it is the importer's own and has no mark in
+    the file.
+    """
     return replace(revision, by=who, imported=revision.imported or who != importer)
 
 
@@ -210,9 +227,11 @@ def import_marks(
     *,
     now: datetime,
 ) -> dict[str, Any]:
-    """Return ``imported_by`` and ``imported_at`` of a row: none for the importer's own words, unless the file has them.
+    """Return ``imported_by`` and ``imported_at`` of an imported row; both None for the importer's own words without a
+    mark.
 
-    The importer answers for what their file says, so they are named; an administrator's file is believed about it.
+    The importer is named because they are responsible for the contents of the file. Only an administrator's file is
+    trusted to name another importer.
     """
     if imported_at is None and written_by == importer:
         return {"imported_by": None, "imported_at": None}
@@ -246,10 +265,13 @@ def _revision(given: Any) -> PastRevision:
 
 
 def read_moment(name: str, value: Any) -> datetime | None:
-    """ISO 8601 with its zone; None stays None. Raises Invalid."""
+    """Parse an ISO 8601 date and time with a time zone. None stays None.
+
+    Raises Invalid for any other value.
+    """
     if value is None:
         return None
-    # No day of the calendar, or none once it is moved to UTC: refused below, like every other wrong one.
+    # A date that does not exist, or overflows in UTC, is refused below like every invalid value.
     with suppress(ValueError, OverflowError):
         moment = parse_datetime(value) if isinstance(value, str) else None
         if moment is not None and moment.tzinfo is not None:
@@ -258,7 +280,7 @@ def read_moment(name: str, value: Any) -> datetime | None:
 
 
 def storable(name: str, value: Any) -> Any:
-    """A JSON value as it is, if the database can store it. Raises Invalid."""
+    """Return a JSON value unchanged. Raises Invalid if the database cannot store it."""
     try:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)
     except (ValueError, RecursionError):
@@ -269,8 +291,9 @@ def storable(name: str, value: Any) -> Any:
 
 
 def refuse_hidden_secrets(name: str, value: Any) -> None:
-    """Raises SecretRefused when any text in a JSON value, alone or with its label, looks like a credential, Sensitive
-    when it looks like a private number.
+    """Check every text in a JSON value, alone and with its label.
+
+    Raises SecretRefused if one looks like a credential, or Sensitive if one looks like a private number.
     """
     waiting: list[tuple[str, Any]] = [("", value)]
     while waiting:

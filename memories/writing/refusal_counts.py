@@ -27,7 +27,7 @@ ON CONFLICT (workspace_id, day, source_type, kind) DO UPDATE SET number = memori
 
 @contextmanager
 def counted(workspace_id: int, source_type: str, now: datetime) -> Iterator[None]:
-    """Count what the gate refuses within, and let it rise."""
+    """Count a refusal raised in this context, and reraise it."""
     try:
         yield
     except (Invalid, WasForgotten) as refusal:
@@ -40,23 +40,26 @@ def note(refusal: DomainError, workspace_id: int, source_type: str, now: datetim
 
 
 def note_all(refusals: Iterable[DomainError], workspace_id: int, source_type: str, now: datetime) -> None:
-    """Count refusals. Never raises and hardly waits: a count may be lost, the caller's work may not.
+    """Count refusals. Never raises and waits at most 250 ms for a lock, because a count may be lost but not the
+    caller's work.
 
-    Within a transaction they are counted after the commit, so that no lock is held until then; without one at once, so
-    that the count stays if the request fails.
+    In a transaction the counting waits for the commit, so that no lock is held until then. Outside one it happens at
+    once, so that the count survives a failing request.
     """
     kinds: Counter[str] = Counter()
     for refusal in refusals:
         metrics.count_refusal(refusal)
         kinds[kind_of(refusal)] += 1
-    source = source_type if source_type in SourceType.values else OTHER_SOURCE  # a caller's label is text
+    source = (
+        source_type if source_type in SourceType.values else OTHER_SOURCE
+    )  # a label given by a caller may be any text
     day = now.astimezone(UTC).date()
     for kind, number in kinds.items():
         transaction.on_commit(partial(_count, day, workspace_id, source, kind, number), robust=True)
 
 
 def kind_of(refusal: DomainError) -> str:
-    """The sort of credential, else the error's code: "forgotten", "invalid", "sensitive"."""
+    """Return the kind of credential, or else the code of the error: "forgotten", "invalid" or "sensitive"."""
     if isinstance(refusal, SecretRefused) and not isinstance(refusal, Sensitive):
         return refusal.kind or refusal.code
     return refusal.code

@@ -1,7 +1,7 @@
-"""Proposals: what nobody with the right to write has said themselves waits here for one who has.
+"""Proposals: memories that wait until a person with the right to write approves or rejects them.
 
-A proposal is a row that lies as if it were deleted, so no list, count, recall or dedupe knows it. Approving brings it
-into use; a rejected one stays, so that the same is not proposed again, until it is purged like everything deleted.
+A proposal is a row marked as deleted, so no list, count, recall or duplicate check uses it. Approving it makes it live.
+A rejected proposal is kept, so that the same is not proposed again, until it is purged like other deleted rows.
 """
 
 from __future__ import annotations
@@ -31,19 +31,23 @@ from workspaces.policy import Reach
 
 
 def may_propose(workspace: Workspace, role: str) -> bool:
-    """Return whether a role that may not write may propose: where the workspace reviews proposals."""
+    """Return whether this role may propose but not write, which needs a workspace that reviews proposals."""
     return not Role(role).allows(Role.EDITOR) and workspace.reviews_proposals
 
 
 def require_to_save(workspace: Workspace) -> None:
-    """Forbidden for who may neither write nor propose here. ``workspace`` carries the person's ``role``."""
+    """Raise Forbidden if the person may neither write nor propose. ``workspace`` must carry the person's ``role``."""
     role = workspace.role
     if not may_propose(workspace, role):
         require(role, Role.EDITOR)
 
 
 def save_or_propose(draft: Draft, *, by: User, now: datetime, dedupe: str = "key") -> Saved:
-    """``gate.save_memory`` for a person: what a viewer says waits. ``draft.workspace`` carries their ``role``."""
+    """Save a person's draft by ``gate.save_memory``, or propose it if they are a viewer.
+
+    ``draft.workspace`` must carry their ``role``. Raises Forbidden if they may neither write nor propose, or propose a
+    personal memory.
+    """
     require_to_save(draft.workspace)
     if may_propose(draft.workspace, draft.workspace.role):
         if draft.scope == Scope.USER:
@@ -53,7 +57,9 @@ def save_or_propose(draft: Draft, *, by: User, now: datetime, dedupe: str = "key
 
 
 def proposals(workspace: Workspace, user: User) -> MemoryQuerySet:
-    """Return the waiting proposals, oldest first; personal ones to their owner only."""
+    """Return the waiting proposals that the user may see, oldest first. Personal ones are visible to their owner
+    only.
+    """
     waiting = Memory.objects.visible_to(user).filter(workspace=workspace, review=Review.PENDING)
     return waiting.select_related(
         "author", "edited_by", "imported_by", "workspace", "agent", "may_replace"
@@ -61,8 +67,9 @@ def proposals(workspace: Workspace, user: User) -> MemoryQuerySet:
 
 
 def get_proposal(user: User, public_id: str, *, workspace: Workspace, need: Role = Role.EDITOR) -> Memory:
-    """Return a waiting or rejected proposal. NotFound if this person may not see it, Forbidden if their role is below
-    ``need``.
+    """Return a waiting or rejected proposal.
+
+    Raises NotFound if this person may not see it, or Forbidden if their role is below ``need``.
     """
     rows = Memory.objects.visible_to(user).exclude(review=Review.NONE).filter(workspace=workspace)
     rows = rows.select_related("author", "edited_by", "imported_by", "workspace", "agent", "owner")
@@ -74,10 +81,11 @@ def get_proposal(user: User, public_id: str, *, workspace: Workspace, need: Role
 
 
 def approve(memory: Memory, *, by: User, now: datetime, replacing: bool = False) -> Saved:
-    """Bring a proposal, also a rejected one, into use. If a memory says the same by now, return that one and delete the
-    proposal; its key moves there if that one has none. ``replacing``: the older memory it is linked to no longer holds.
+    """Make a proposal live, even if it was rejected. Costs one embedding.
 
-    Costs one embedding. NotFound if somebody else has decided in between.
+    If a live memory says the same by now, reject the proposal and return that memory, which gets the proposal's key if
+    it has none. ``replacing``: also end the older memory that the proposal is linked to. Raises NotFound if somebody
+    else has decided in the meantime.
     """
     embedded = embed_one(memory.content, memory.source_excerpt, Reach.here(memory.workspace))
     with changing.one_owner_per_key():
@@ -124,7 +132,7 @@ def approve(memory: Memory, *, by: User, now: datetime, replacing: bool = False)
 
 
 def reject(memory: Memory, *, by: User, now: datetime) -> Memory:
-    """It is not stored, and the same is not proposed again. Twice does nothing more."""
+    """Reject a proposal, so that the same is not proposed again. A second call does nothing."""
     with transaction.atomic():
         locked = _locked(memory)
         if locked.review != Review.REJECTED:
@@ -133,10 +141,9 @@ def reject(memory: Memory, *, by: User, now: datetime) -> Memory:
 
 
 def reconsider(memory: Memory, *, by: User, now: datetime) -> Memory:
-    """Undo either decision: the proposal waits again, out of use, and what it replaced holds again. A second call does
-    nothing.
+    """Undo an approval or rejection: the proposal waits again, and the memory that it replaced holds again.
 
-    Raises NotFound if it has been forgotten, Conflict if nobody ever decided about it.
+    A second call does nothing. Raises NotFound if the memory was forgotten, or Conflict if nobody has decided about it.
     """
     with transaction.atomic():
         locked = _locked(memory, proposals_only=False)
@@ -155,7 +162,7 @@ def reconsider(memory: Memory, *, by: User, now: datetime) -> Memory:
 
 
 def decided(rows: QuerySet[Memory]) -> QuerySet[Memory]:
-    """Filter to memories that somebody rejected, or approved and that are in use."""
+    """Filter to memories that were rejected, or approved and are still live."""
     approved = Revision.objects.filter(memory=OuterRef("pk"), action=RevisionAction.APPROVE)
     return rows.filter(Q(review=Review.REJECTED) | Q(Exists(approved), review=Review.NONE, deleted_at=None))
 
@@ -164,10 +171,12 @@ def _decide(memory: Memory, action: str, outcome: str, by: User, now: datetime) 
     memory.review, memory.updated_at = outcome, next_update(memory, now)
     memory.deleted_at = (
         memory.deleted_at if outcome == Review.NONE else now
-    )  # kept from here on like what is deleted
+    )  # the retention of deleted rows starts now
     memory.save(update_fields=["review", "deleted_at", "updated_at", "may_replace"])
     Revision.objects.create(memory=memory, action=action, by=by, at=now)
-    place = memory.workspace if memory.owner_id is None else None  # a personal one concerns nobody else
+    place = (
+        memory.workspace if memory.owner_id is None else None
+    )  # other members must not learn of a personal proposal
     record(Verb.MODERATED, by=by, workspace=place, target=memory.public_id, details={"action": action})
     announce(memory, action)
 

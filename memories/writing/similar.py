@@ -1,4 +1,4 @@
-"""The nearest live memories of a text: its duplicate, or the older statement it may replace.
+"""Search for the nearest live memories of a text, to find its duplicate or the older statement that it may replace.
 
 Only memories of the same workspace, scope, owner and assistant are compared.
 """
@@ -22,13 +22,14 @@ from memoryhub.llm.two_encoders import ENGLISH, TwoEncoders
 from workspaces.index.embedding import Embedded
 from workspaces.models import Workspace
 
-CANDIDATES = 50  # by the vector that recall compares; the statement's own decides among them
+CANDIDATES = 50  # selected by the recall vector, then ranked by the statement vector
 NEAREST = 10
 MOST_KEYS = 2**63 - 1
 POSSIBLE_UPDATE = 0.85  # cosine from which two statements are about the same thing (docs/recall.md)
-LEAST = 0.78  # cosine from which a rewording is looked for: one embedder sees what another does not
-MOST_READ = 3  # of the nearest are read word by word, some milliseconds each
-# As ``likeness`` has it; NULL, which greatest passes over, for another embedder's and where nothing is English.
+LEAST = 0.78  # minimum cosine to check for a rewording; low, because embedders differ
+MOST_READ = 3  # number of nearest memories compared word by word, a few milliseconds each
+# The English part of the similarity, as in ``likeness``. It is NULL, which GREATEST ignores, for other embedders and
+# for texts without English.
 _PART = f"subvector({{}}, 1, {ENGLISH.stop})"
 _PARTS = f"{_PART.format('coalesce(statement, embedding)')} <=> {_PART.format('%(vector)s::halfvec')}"
 _ENGLISH = f"CASE WHEN %(dimension)s::int = {TwoEncoders.dimension} THEN nullif(1 - ({_PARTS}), 'NaN') END"
@@ -77,11 +78,11 @@ def find_similar(
     before: int = MOST_KEYS,
     key: str | None = None,
 ) -> Similar[Memory]:
-    """Look among the live memories of its place that hold as it does, of keys below ``before``, at the nearest by
-    cosine of the statements.
+    """Find the duplicate or the possible update of a text among the live memories of its scope with keys below
+    ``before``.
 
-    At or above ``threshold``, by these vectors or by the encoder that reads both, and merged by the guard: a
-    duplicate. Near, but with another number, date, name or negation: a possible update, however close the vectors are.
+    A memory is a duplicate if its similarity reaches ``threshold``, by these vectors or by the encoder, and the guard
+    allows merging. A near memory with another number, date, name or negation is a possible update, however near.
     """
     near = nearest(embedded, said, now=now, least=min(threshold, LEAST), before=before)
     found = judge(content, near, threshold=threshold, key=key)
@@ -91,7 +92,7 @@ def find_similar(
 def nearest(
     embedded: Embedded, said: Draft | Memory, *, now: datetime, least: float, before: int = MOST_KEYS
 ) -> list[tuple[Stored, float]]:
-    """The ``NEAREST`` live memories of its place, best first, with their cosines, which are ``least`` or more."""
+    """Return up to ``NEAREST`` live memories of the scope with a cosine of at least ``least``, best first."""
     given = {
         "place": said.place,
         "workspace": said.workspace_id,
@@ -108,7 +109,7 @@ def nearest(
 
 
 def fits(memory: Stored | Memory, key: str | None) -> bool:
-    """Return whether a text with this key may be merged into the memory: one with another key is another memory."""
+    """Return whether a text with this key may be merged into the memory. Memories with different keys never merge."""
     return key is None or memory.key in (None, key)
 
 
@@ -136,8 +137,8 @@ def judge(
     return Similar(possible_update=possible_update)
 
 
-# A place says workspace, scope, owner and assistant; the workspace is there for the index. To a text with a key those
-# of other keys are none. What is over is no double of what holds.
+# A place identifies workspace, scope, owner and assistant; the workspace is repeated for the index. Memories with
+# different keys are no duplicates, nor are an ended memory and one that still holds.
 _EQUAL = f"""
 SELECT id FROM memories_memory
 WHERE workspace_id = %(workspace)s::bigint AND content_hash = %(hash)s::text AND {PLACE} = %(place)s::bigint
@@ -156,24 +157,27 @@ _LOCK = "SELECT 1 FROM pg_advisory_xact_lock(hashtext('memories'), %(workspace)s
 
 
 def one_writer_at_a_time(workspace: Workspace) -> None:
-    """Two equal saves at the same instant store one row: writers of one workspace queue up until commit."""
+    """Lock the workspace for writers until commit, so that two equal concurrent saves store only one row."""
     queries.rows(_LOCK, {"workspace": workspace.pk % 2**31})
 
 
 def one_import_at_a_time() -> None:
-    """Imports bring public ids along. Two at once would both find one free, and one would fail."""
+    """Lock so that only one import runs at a time.
+
+    Imports keep the public ids of their source, and two concurrent imports could both find the same id unused.
+    """
     queries.rows(_LOCK_IDS, {})
 
 
 def rows_beside(draft: Draft, now: datetime) -> MemoryQuerySet:
-    """The live memories among which a draft may find its double: same workspace, scope, owner and assistant."""
+    """Return the live memories that may be duplicates of a draft: same workspace, scope, owner and assistant."""
     return Memory.objects.live(now).filter(
         workspace=draft.workspace, scope=draft.scope, owner=draft.owner, agent=draft.agent
     )
 
 
 def key_owners_beside(draft: Draft, keys: Collection[str]) -> QuerySet[Memory]:
-    """Return the memories with these keys in the draft's place, expired ones too."""
+    """Return the memories with these keys in the draft's scope, including expired ones."""
     owner, agent = draft.owner, draft.agent
     return Memory.objects.filter(
         workspace=draft.workspace, owner=owner, agent=agent, key__in=keys, deleted_at=None
@@ -183,7 +187,7 @@ def key_owners_beside(draft: Draft, keys: Collection[str]) -> QuerySet[Memory]:
 def find_key_owner(said: Draft | Memory, *, key: str | None = None) -> Memory | None:
     """Return the memory with this key (default: its own) in its scope, expired or not.
 
-    Locked until commit, so that nobody deletes it in between.
+    The row is locked until commit, so that nobody deletes it in the meantime.
     """
     found = queries.rows(
         _HOLDER, {"workspace": said.workspace_id, "place": said.place, "key": key or said.key}
@@ -192,7 +196,7 @@ def find_key_owner(said: Draft | Memory, *, key: str | None = None) -> Memory | 
 
 
 def find_equal(said: Draft | Memory, now: datetime, *, before: int) -> Memory | None:
-    """The newest in its place that says the same, word for word but for case and spacing; of keys below ``before``."""
+    """Return the newest live memory of the scope with the same ``content_hash`` and a primary key below ``before``."""
     given = {
         "workspace": said.workspace_id,
         "place": said.place,
@@ -206,5 +210,5 @@ def find_equal(said: Draft | Memory, now: datetime, *, before: int) -> Memory | 
 
 
 def _first(found: list[Any], said: Draft | Memory) -> Memory | None:
-    # None as well where it was forgotten for good just now.
+    # The row may have been forgotten since the first query, which also gives None.
     return Memory.objects.filter(pk=found[0][0], workspace=said.workspace_id).first() if found else None

@@ -1,7 +1,7 @@
-"""Sources of memories: the public ids of chats and messages. This module knows nothing of chats.
+"""Sources of memories: the public ids of chats and messages. This module does not import chats.
 
-Readers of a memory see its sources, so an id alone must reveal nothing: an id is never looked up, returned or filtered
-by for the person who sends it, and it opens a chat only to those who may open it anyway.
+Readers of a memory see its source ids, so an id must reveal nothing. Callers' ids are never looked up, and an id opens
+a chat only for people who may open it anyway.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ FORM = re.compile(rf"({'|'.join(TYPES)})_[A-Za-z0-9]{{{LENGTH}}}")
 
 
 def clean_sources(ids: Sequence[str]) -> list[str]:
-    """Each once, in their order. Invalid unless all are ids of chats or messages, MOST_SOURCES at most."""
+    """Return the ids in order, without repetitions.
+
+    Raises Invalid unless all are ids of chats or messages, at most MOST_SOURCES.
+    """
     if len(ids) > MOST_SOURCES:
         raise Invalid(fields={"sources": _("may have at most %s entries") % MOST_SOURCES})
     for each in ids:
@@ -36,12 +39,15 @@ def clean_sources(ids: Sequence[str]) -> list[str]:
 
 
 def add_sources(memory: Memory, ids: Iterable[str]) -> None:
-    """To a new memory. Cleaned ids; part of the transaction that makes it."""
+    """Add cleaned source ids to a new memory, in the transaction that creates it."""
     MemorySource.objects.bulk_create(MemorySource(memory=memory, source_id=each) for each in ids)
 
 
 def set_sources(memory: Memory, ids: Sequence[str], *, now: datetime) -> Memory:
-    """Have these in place of those that callers gave before. What the memory was noticed in stays what it is."""
+    """Replace the sources that callers gave. The chat and message from which the memory was extracted stay.
+
+    Raises Invalid for wrong ids, or NotFound if the memory was deleted.
+    """
     ids = clean_sources(ids)
     with transaction.atomic():
         locked = Memory.objects.select_for_update(of=("self",)).filter(pk=memory.pk, deleted_at=None).first()
@@ -57,7 +63,7 @@ def set_sources(memory: Memory, ids: Sequence[str], *, now: datetime) -> Memory:
 
 
 def sources_of(memory: Memory) -> list[dict[str, str]]:
-    """``{type, id}`` of each: what it was noticed in first, then what callers gave."""
+    """Return ``{type, id}`` of each source: the extraction's chat and message first, then those that callers gave."""
     own = [memory.source_chat_id, memory.source_message_id]
     given = [source.source_id for source in memory.sources.all()]
     ids = dict.fromkeys(each for each in [*own, *given] if each)

@@ -1,8 +1,9 @@
-"""Tombstones: how the gate knows what was forgotten for good, although nothing of it is kept (docs/decisions/0012).
+"""Tombstones, by which the gate recognizes texts that were forgotten for good without storing them
+(docs/decisions/0012).
 
-A tombstone is the HMAC of a text in the form that ``essence`` gives, for one place. Its key lies in the data folder,
-not in the database: who reads the database alone cannot try out guesses. The key is none of those that sign
-sessions, so that a new ``MEMORYHUB_SECRET_KEY`` raises nothing from the dead.
+A tombstone is the HMAC of a text, normalized by ``essence``, for one scope. Its key is stored in the data folder and
+not in the database, so that someone who can read only the database cannot test guesses. It is also not the key that
+signs sessions, so a new ``MEMORYHUB_SECRET_KEY`` leaves tombstones valid.
 """
 
 from __future__ import annotations
@@ -29,16 +30,17 @@ MEANT = frozenset("%#")  # punctuation that changes the meaning: 5 %, C#
 
 
 class WasForgotten(Conflict):
-    """Forgotten for good here, and no person is asking for it: nothing is stored. A model hears "not stored"."""
+    """The error that a text was forgotten for good here and no person saves it, so nothing is stored."""
 
     code = "forgotten"
     default_message = later("Not saved: this was forgotten for good here.")
 
 
 def essence(text: str) -> str:
-    """The text without case, width, spacing, punctuation and unseen signs; a sign inside a number stays.
+    """Return the text without case, width, spacing, punctuation and invisible characters, so that rewritten copies
+    match.
 
-    Two texts of one essence are one sentence to everybody who reads them. ``3.5`` is not ``35``.
+    Punctuation inside a number is kept: ``3.5`` is not ``35``.
     """
     folded = normalise(text)
     kept = []
@@ -55,9 +57,9 @@ def digest(text: str) -> str:
 
 
 def put_up(texts: Iterable[tuple[int, str]], *, now: datetime) -> int:
-    """Note that these (place, text) were forgotten for good; how many tombstones stand for them.
+    """Store tombstones for these (scope, text) pairs. Return their number.
 
-    Those that stood before count as well: who guesses must not learn what others forgot.
+    Tombstones that already existed count as well, so that nobody learns what others forgot.
     """
     wanted = {(place, digest(text)) for place, text in texts if text}
     Tombstone.objects.bulk_create(
@@ -68,28 +70,29 @@ def put_up(texts: Iterable[tuple[int, str]], *, now: datetime) -> int:
 
 
 def forgotten(drafts: Sequence[Draft], *, by: User | None) -> list[bool]:
-    """Return which of these drafts the gate must not store automatically. ``by`` saves them; None: a job for their
-    author. One query.
+    """Return for each draft whether a tombstone forbids storing it. One query.
+
+    ``by`` is the person who saves the drafts, or None for a job on behalf of their author.
     """
     return forgotten_texts([(draft, draft.content) for draft in drafts], by=by)
 
 
 def forgotten_texts(said: Sequence[tuple[Draft, str]], *, by: User | None) -> list[bool]:
-    """The same of texts that drafts say beside their content. One query."""
+    """Return for each pair whether a tombstone forbids storing this text beside the draft's content. One query."""
     asked = [{(place, digest(text)) for place in _places(draft, by)} for draft, text in said]
     there = _there(set().union(*asked))
     return [bool(pairs & there) for pairs in asked]
 
 
 def is_said_by_a_person(draft: Draft, by: User | None) -> bool:
-    """Whether a person saves this, just now: a model, a conversation and an import are none."""
+    """Return whether a person saves this draft directly, not a model, an extraction or an import."""
     return by is not None and not draft.is_automatic and draft.source_type != SourceType.IMPORT
 
 
 def stands_against(draft: Draft, *, by: User | None) -> bool:
-    """The gate's question. What a person saves themselves lifts the tombstone instead.
+    """Return whether a tombstone forbids storing the draft. If a person saves it, delete the tombstone instead.
 
-    Part of the transaction that stores the draft, under the lock of the workspace's writers. One query.
+    Call this in the transaction that stores the draft, under the workspace's writer lock. One query.
     """
     if not is_said_by_a_person(draft, by):
         return forgotten([draft], by=by)[0]
@@ -99,7 +102,7 @@ def stands_against(draft: Draft, *, by: User | None) -> bool:
 
 
 def stand_against_row(memory: Memory, *, by: User | None) -> bool:
-    """The same for a row that comes back: a person who decides that lifts what stands against it."""
+    """Return whether a tombstone forbids restoring a row. If a person restores it, delete the tombstone instead."""
     if by is None:
         return bool(_there({(memory.place, digest(memory.content))}))
     _lift([memory.place], memory.content)
@@ -107,7 +110,10 @@ def stand_against_row(memory: Memory, *, by: User | None) -> bool:
 
 
 def check_edit(memory: Memory, changes: Mapping[str, Any], *, by: User | None) -> None:
-    """The same for new text of a memory that is there. Raises WasForgotten."""
+    """Check new text of a stored memory. If a person edits it, delete the tombstones of the text instead.
+
+    Raises WasForgotten if a program edits it and a tombstone forbids the text.
+    """
     for text in filter(None, (changes.get("content"), changes.get("summary"))):
         if by is not None:
             _lift([memory.place], text)
@@ -120,9 +126,10 @@ def _lift(places: Iterable[int], text: str) -> None:
 
 
 def _places(draft: Draft, by: User | None) -> set[int]:
-    """Return the scopes whose tombstones keep this draft out: its own, its workspace's, and its author's personal one.
+    """Return the scopes whose tombstones forbid this draft: its own, its workspace's and its author's personal one.
 
-    The last counts only if the author saves it: others must not learn what the author has forgotten.
+    The personal scope counts only if the author saves the draft, because others must not learn what the author has
+    forgotten.
     """
     author = draft.author if by in (None, draft.author) else None
     return {draft.place, draft.workspace.pk} | ({-author.pk} if author else set())

@@ -1,4 +1,4 @@
-"""Versions of memories, so that two editors cannot overwrite each other unseen."""
+"""Versions of memories, which prevent two editors from overwriting each other's changes unnoticed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TICK = timedelta(microseconds=1)
 
 
 class Stale(Conflict):
-    """The memory is not as its editor has seen it; ``memory`` is as it stands now."""
+    """The error that the memory has changed since its editor loaded it. ``memory`` is its current state."""
 
     code = "stale"
     default_message = later(
@@ -31,18 +31,19 @@ class Stale(Conflict):
 
 
 def version_of(memory: Memory) -> str:
-    """Another one after every edit, delete and restore. Being recalled, embedded or linked changes none."""
+    """Return the version, which changes with every edit, delete and restore, but not by recall, embedding or links."""
     return f"{memory.public_id}-{(memory.updated_at - EPOCH) // TICK:x}"
 
 
 def etag(memory: Memory) -> str:
-    """Return the version as the ``ETag`` header has it, the same in every API."""
+    """Return the version as the ``ETag`` header, the same in every API."""
     return f'"{version_of(memory)}"'
 
 
 def next_update(memory: Memory, now: datetime) -> datetime:
-    """Return a locked memory's next ``updated_at``: always later than the last, even if the clock went back, so that no
-    version returns.
+    """Return a locked memory's next ``updated_at``.
+
+    It is always later than the last one, even if the clock was set back, so that no version repeats.
     """
     return max(now, memory.updated_at + TICK)
 
