@@ -1,4 +1,4 @@
-"""What a person does about what they find while tidying up. All of it can be undone."""
+"""Decisions about memories while tidying up. Each can be undone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from workspaces.models import Role, User, Workspace
 
 
 def merge(memory: Memory, *, into: Memory, by: User, now: datetime) -> Memory:
-    """Forget it (softly); its words stay in the history of the one that says the same. Undo: restore it."""
+    """Delete a memory and add its text to the history of ``into``, which says the same. Restoring it is the undo.
+
+    Raises Invalid if the two are the same memory or of different places.
+    """
     if memory.pk == into.pk or memory.place != into.place:
         raise Invalid(_("Only two memories of the same place can be merged."))
     with transaction.atomic():
@@ -26,9 +29,10 @@ def merge(memory: Memory, *, into: Memory, by: User, now: datetime) -> Memory:
 
 
 def keep(memory: Memory, *, beside: Memory | None = None, by: User, now: datetime) -> KeptAsIs:
-    """It is still good, or both may stand beside each other: neither is brought up again as it reads now.
+    """Record that a memory is still good, or that it and ``beside`` are both valid, until their texts change.
 
-    Of two the newer is kept beside the older, and a link between them goes. Undo: ``take_back``.
+    Of two memories the newer is stored as kept beside the older, and a ``may_replace`` link between them is removed.
+    Undo with ``take_back``. Raises Invalid if the two are of different places.
     """
     if beside is not None and memory.place != beside.place:
         raise Invalid(_("Only two memories of the same place can be kept beside each other."))
@@ -45,7 +49,10 @@ def keep(memory: Memory, *, beside: Memory | None = None, by: User, now: datetim
 
 
 def get_kept(user: User, number: int, *, workspace: Workspace) -> KeptAsIs:
-    """NotFound outside what this person may see, Forbidden for who may not write."""
+    """Return a record made by ``keep``.
+
+    Raises NotFound if there is none whose memory the user may see, and Forbidden if the user may not write.
+    """
     rows = KeptAsIs.objects.filter(
         pk=number, memory__in=Memory.objects.visible_to(user), memory__workspace=workspace
     )
@@ -57,7 +64,7 @@ def get_kept(user: User, number: int, *, workspace: Workspace) -> KeptAsIs:
 
 
 def take_back(kept: KeptAsIs) -> None:
-    """Undo of ``keep``: it is brought up again, and two that were linked are."""
+    """Undo ``keep``, and restore the link between two memories if it was removed."""
     with transaction.atomic():
         if kept.was_linked and kept.other is not None:
             changing.link(kept.memory, to=kept.other)

@@ -1,4 +1,4 @@
-"""What of a workspace's memories deserves a look, one list a reason."""
+"""Lists of memories to review, one per reason."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from workspaces.models.index import has_vector, place_of
 
 STALE_AFTER = timedelta(days=180)
 UNUSED_AFTER = timedelta(days=30)
-SHOWN = 50  # of a list
+SHOWN = 50  # memories of a list
 
 
 def stale(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
-    """Recalled or used once, but neither changed nor recalled for half a year; longest ago first."""
+    """Return memories that were recalled once, but neither recalled nor changed for STALE_AFTER, oldest use first."""
     before = now - STALE_AFTER
     rows = (
         live_in(workspace, user, now)
@@ -32,7 +32,7 @@ def stale(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
 
 
 def never_used(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
-    """A month old at least, and in no answer of a chat; oldest first."""
+    """Return memories older than UNUSED_AFTER that no answer has used, oldest first."""
     before = now - UNUSED_AFTER
     used = ReceiptItem.objects.filter(memory=OuterRef("pk"), used=True)
     rows = (
@@ -42,7 +42,7 @@ def never_used(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySe
 
 
 def without_vector(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
-    """Found by words only, though an embedder is there for them; oldest first."""
+    """Return memories that an embedder is configured for, but that have no vector yet, oldest first."""
     rows, model = live_in(workspace, user, now), active_model()
     if model is None:
         return rows.none()
@@ -57,7 +57,7 @@ def without_vector(workspace: Workspace, user: User, now: datetime) -> MemoryQue
 
 
 def waiting(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
-    """Proposals; oldest first."""
+    """Return the proposals that wait for review, oldest first."""
     return review.proposals(workspace, user)
 
 
@@ -70,6 +70,6 @@ LISTS: Mapping[str, Callable[[Workspace, User, datetime], MemoryQuerySet]] = {
 
 
 def _undecided(rows: MemoryQuerySet, *, since: datetime) -> MemoryQuerySet:
-    """Without those that somebody said are still good, as they read now."""
+    """Exclude memories that somebody marked as still good after ``since``, unless their text has changed."""
     kept = KeptAsIs.objects.filter(memory=OuterRef("pk"), other=None, at__gte=since)
     return rows.filter(~Exists(kept.filter(texts=OuterRef("content_hash"))))

@@ -1,6 +1,6 @@
-"""Memories that stand close to each other: the same said twice, and what cannot both be true.
+"""Pairs of memories that say the same or contradict each other.
 
-Found by comparing vectors of the newest ``COMPARED`` memories that a person sees, each with those of its own place.
+Compares the vectors of the newest ``COMPARED`` memories that a person may see, only within the same place.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from memoryhub.llm.registry import get_reader
 from workspaces.index.embedding import active_model
 from workspaces.models import User, Workspace
 
-COMPARED = 3_000  # memories of a workspace: their products take half a second, and grow with the square
-NEAR = 0.75  # cosine from which two statements are looked at; the judges decide
-JUDGED = 100  # pairs, the nearest first: each costs up to some milliseconds
+COMPARED = 3_000  # memories; comparing them takes half a second, and grows with the square of the number
+NEAR = 0.75  # minimum cosine of two memories to be judged
+JUDGED = 100  # pairs, the nearest first; judging one takes up to some milliseconds
 MOST_LINKED = 200
 KEPT_SECONDS = 600
 CHUNK = 512
@@ -48,7 +48,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Pairs:
-    """``partly``: there are more memories than were compared."""
+    """Pairs to review. ``partly`` is true if there are more memories than were compared."""
 
     duplicates: list[Pair]
     contradictions: list[Pair]
@@ -56,7 +56,10 @@ class Pairs:
 
 
 def pairs_in(workspace: Workspace, user: User, now: datetime) -> Pairs:
-    """Without those that somebody said may both stay. The comparing is kept for as long as nothing changes."""
+    """Return the pairs to review, without those that somebody marked as both valid.
+
+    The comparison is cached for KEPT_SECONDS, or until the workspace's memories change.
+    """
     cache = caches["process"]
     key = f"tidying.{workspace.pk}.{user.pk}.{hash(state_of(workspace))}"
     same, differing, partly = cache.get(key) or ([], [], None)
@@ -72,19 +75,19 @@ def pairs_in(workspace: Workspace, user: User, now: datetime) -> Pairs:
 
     found = Pairs(pairs(same), pairs(differing), partly)
     if kept and not found.duplicates and not found.contradictions:
-        cache.delete(key)  # all are decided: the next look judges what is less near
+        cache.delete(key)  # all are decided, so the next call judges pairs that are less near
     return found
 
 
 def texts_of(memory: Memory, other: Memory | None) -> str:
-    """What was said by them when somebody decided, as hashes."""
+    """Return the hashes of the memories' texts, which show later whether a text has changed."""
     return f"{memory.content_hash} {other.content_hash}" if other else memory.content_hash
 
 
 def _compared(
     workspace: Workspace, user: User, now: datetime
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]], bool]:
-    """The keys (older, newer) of duplicates and of contradictions, and whether there are more than were compared."""
+    """Return the keys (older, newer) of duplicates and of contradictions, and whether memories were left uncompared."""
     holding = _holding(workspace, user, now)
     found = holding.order_by("-pk")
     rows = list(found.only("content", "content_hash", "workspace", "owner", "agent")[: COMPARED + 1])
@@ -113,7 +116,7 @@ def _compared(
 
 
 def _nearest(memories: Sequence[Memory]) -> Iterator[tuple[int, int]]:
-    """Pairs of keys (older, newer) of one place whose cosine is at least ``NEAR``, the nearest first."""
+    """Yield the keys (older, newer) of pairs of one place whose cosine is at least ``NEAR``, the nearest first."""
     model = active_model()
     if model is None or len(memories) < 2:
         return
@@ -134,12 +137,12 @@ def _nearest(memories: Sequence[Memory]) -> Iterator[tuple[int, int]]:
 
 
 def _halves(raw: bytes | memoryview) -> Vectors:
-    """What ``halfvec_send`` gives: the dimension and a blank in two bytes each, then the numbers."""
+    """Decode the result of ``halfvec_send``: a header of two 2-byte integers, then the numbers as 2-byte floats."""
     return np.frombuffer(bytes(raw), dtype=">f2", offset=4).astype(np.float32)
 
 
 def _holding(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
-    """Return what may contradict anything: what is live and not over."""
+    """Return the live memories whose validity has not ended. Only these can contradict each other."""
     return live_in(workspace, user, now).not_over(now)
 
 

@@ -1,4 +1,4 @@
-"""Files on a memory's card: attach, download, remove."""
+"""Views for the files on a memory's card: attach, download, remove."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _show(request: PageRequest, memory: Memory) -> HttpResponse:
     return render(request, "memories/assets.html", context)
 
 
-@csrf_exempt  # not before the length is looked at: checking the token reads the whole form
+@csrf_exempt  # _attach checks the token, after the length: the check reads the whole body
 def attach(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     require_fitting(request, settings.ASSET_MAX_BYTES)
     return _attach(request, ws_id, mem_id)
@@ -70,7 +70,7 @@ def get(request: PageRequest, ws_id: str, mem_id: str, asset_id: str) -> Streami
 
 @require_http_methods(["GET", "POST"])
 def remove(request: PageRequest, ws_id: str, mem_id: str, asset_id: str) -> HttpResponse:
-    """GET asks, POST does it: it is for good, and wants the password once more."""
+    """Ask for confirmation on GET, delete the file permanently on POST. Both require the password."""
     memory = _memory(request, ws_id, mem_id)
     asset = _asset(memory, asset_id)
     ask_for_password(request)

@@ -1,7 +1,7 @@
-"""Pages that forget memories for good, clear a scope of them, and decide about copies of what others forgot.
+"""Pages that forget memories permanently, clear a scope, and decide about copies of forgotten texts.
 
-Each counts or shows first what will go; forgetting for good asks for the password. Clearing shows its progress and can
-be undone.
+Each page first shows or counts what will be removed. Removing it permanently requires the password. Clearing shows its
+progress and can be undone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from workspaces.views import PageRequest
 
 @require_http_methods(["GET", "POST"])
 def forget(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
-    """GET asks, POST does it. Of a deleted memory, too: that is where “Undo” ends."""
+    """Ask for confirmation on GET, forget the memory permanently on POST. The memory may be a deleted one."""
     workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)
     memory = get_memory(request.user, mem_id, workspace=workspace, need=Role.EDITOR, include_deleted=True)
     require_right(memory, request.user)
@@ -41,7 +41,7 @@ Asked = tuple[Workspace, str, Agent | None]
 
 
 def _asked(request: PageRequest, ws_id: str) -> Asked:
-    """The scope that the address names. Raises Invalid, Forbidden or NotFound."""
+    """Return the scope that the query string names. Raises the errors of ``clear.scope_of``."""
     scope, agent_id = request.GET.get("scope", ""), request.GET.get("agent") or None
     workspace, agent = clear.scope_of(request.user, ws_id, scope, agent_id)
     return workspace, scope, agent
@@ -55,7 +55,9 @@ def _begin(request: PageRequest, asked: Asked, *, for_good: bool) -> HttpRespons
 
 @require_http_methods(["GET", "POST"])
 def page(request: PageRequest, ws_id: str) -> HttpResponse:
-    """GET lists the scopes, with ``part=list`` without the page around them. POST clears one softly."""
+    """List the scopes that can be cleared, with ``part=list`` without the rest of the page. A POST clears one with
+    Undo.
+    """
     if request.method == "POST":
         return _begin(request, _asked(request, ws_id), for_good=False)
     workspace = get_workspace(request.user, ws_id)
@@ -68,7 +70,7 @@ def page(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def for_good(request: PageRequest, ws_id: str) -> HttpResponse:
-    """GET asks, POST does it; both want the password once more."""
+    """Ask for confirmation on GET, clear the scope permanently on POST. Both require the password."""
     asked = _asked(request, ws_id)
     ask_for_password(request)
     if request.method == "POST":
@@ -89,7 +91,7 @@ def undo(request: PageRequest, ws_id: str, clearing_id: str) -> HttpResponse:
 
 @require_POST
 def forget_copies(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
-    """For good, so the password is asked for first; a page says what went."""
+    """Forget the copies permanently, after asking for the password, and show what was removed."""
     workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)
     memory = get_noted(request.user, mem_id, workspace=workspace)
     ask_for_password(request)

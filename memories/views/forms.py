@@ -1,4 +1,4 @@
-"""The panel's form for one memory. The rules of the fields are the gate's; here is only how they are asked for."""
+"""Forms for one memory. The rules of the fields are in ``gate``, not here."""
 
 from __future__ import annotations
 
@@ -29,15 +29,19 @@ class MemoryForm(forms.Form):
         widget=forms.TextInput(attrs={"list": "usual-categories", "autocomplete": "off"}),
     )
 
-    asks: str | None = None  # what a number looks like that is stored only if its person says so once more
+    asks: str | None = None  # the error of a sensitive number that is stored only after confirmation
 
     @property
     def confirmed(self) -> bool:
-        """The person was asked, and pressed “Save anyway”. The answer goes with the button alone, so the next asks."""
+        """Return whether the person pressed “Save anyway”. Only that button sends ``confirm``, so the next save asks
+        again.
+        """
         return self.data.get("confirm") == "true"
 
     def add_domain_errors(self, error: Invalid) -> None:
-        """What the gate refused, at the field it is about; a number of somebody's own is a question of the form's."""
+        """Add the gate's errors to the fields. A sensitive number is no error: ``asks`` makes the form ask for
+        confirmation.
+        """
         if isinstance(error, Sensitive):
             self.asks = next(iter(error.fields.values()), "")
             return
@@ -50,14 +54,14 @@ class MemoryForm(forms.Form):
 
 
 class WhoseField(forms.ChoiceField):
-    """Whose a memory is to be: everyone's in the workspace, unless it is said."""
+    """Choice of who sees a memory. Without a choice, everyone in the workspace does."""
 
     def clean(self, value: Any) -> Any:
         return super().clean(value or Scope.WORKSPACE)
 
 
 class AddForm(MemoryForm):
-    """Of a new one: it also asks whose it is to be."""
+    """Form for a new memory, with a choice of who sees it."""
 
     whose = WhoseField(label=_("Visible to"))
 
@@ -71,7 +75,7 @@ class AddForm(MemoryForm):
 
     @property
     def draft_fields(self) -> dict[str, Any]:
-        """What the form says, by the names of a draft, except for ``agent_id``."""
+        """Return the fields of a draft, but with ``agent_id`` instead of ``agent``."""
         whose = self.cleaned_data["whose"]
         of_agent = whose not in Scope.values
         return {
@@ -89,7 +93,7 @@ def _day(label: Any) -> forms.DateField:
 
 
 class EditForm(MemoryForm):
-    """Of a memory that is there: it knows which version its person was shown. Days are in UTC."""
+    """Form for a stored memory. ``version`` is the version that the person saw. Days are in UTC."""
 
     valid_from = _day(_("Holds from"))
     valid_to = _day(_("Until"))
@@ -114,7 +118,7 @@ class EditForm(MemoryForm):
 
     @property
     def changes(self) -> dict[str, Any]:
-        """What the gate is to change. A day that was left as it is keeps its time."""
+        """Return the changes for ``gate.edit_memory``. An unchanged day is left out, so that its time of day stays."""
         found = {"content": self.cleaned_data["content"], "category": self.cleaned_data["category"] or None}
         for name, at in (("valid_from", time.min), ("valid_to", time.max)):
             if name in self.changed_data and self.add_prefix(name) in self.data:
@@ -128,7 +132,7 @@ class EditForm(MemoryForm):
         return {version} if version else None
 
     def over(self, newer: Memory) -> EditForm:
-        """What was typed, to be saved over the memory as it is now."""
+        """Return a form with the typed values that is saved over the ``newer`` version."""
         return type(self).of(
             newer, data={**dict(self.data.items()), self.add_prefix("version"): version_of(newer)}
         )

@@ -1,4 +1,4 @@
-"""The page of all memories that a person may see here: a table with filters, and what is done to many at once."""
+"""Page of all memories that a person may see in a workspace: a table with filters and bulk actions."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from workspaces.views import PageRequest
 
 PAGE_SIZE = 50
 MOST_AT_ONCE = 100
-WHOSE = ("", "user", "workspace", "agent")  # all, one's own, everyone's here, those of assistants
+WHOSE = ("", "user", "workspace", "agent")  # all, personal, shared, those of assistants
 
 
 @require_GET
 def page(request: PageRequest, ws_id: str) -> HttpResponse:
-    """The table; with ``part=list`` only its rows and the way to the next ones."""
+    """Show the table; with ``part=list`` only its rows and the link to the next ones."""
     workspace, asked = get_workspace(request.user, ws_id), request.GET
     filters = PanelFilters(
         q=asked.get("q", "").strip()[:400],
@@ -65,8 +65,9 @@ def page(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_POST
 def change(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Do one thing to each memory that is named, as far as this person may. What was forgotten can be taken back, by
-    the same door: an Undo says what it restores in its address.
+    """Apply one action to the named memories, at most MOST_AT_ONCE, and skip those that the user may not change.
+
+    The parameters are in the form, or in the query string of an Undo.
     """
     workspace, asked = (
         get_workspace(request.user, ws_id),
@@ -77,7 +78,7 @@ def change(request: PageRequest, ws_id: str) -> HttpResponse:
         raise Invalid(fields={"act": _("Must be one of %s.") % ", ".join(_CHANGES)})
     done = []
     for public_id in ids:
-        with suppress(NotFound, Conflict):  # somebody else was quicker
+        with suppress(NotFound, Conflict):  # changed or deleted by somebody else since
             found = get_memory(request.user, public_id, need=Role.EDITOR, include_deleted=act == "restore")
             _CHANGES[act](found, asked.get("category", "").strip() or None, request.user)
             done.append(public_id)

@@ -1,4 +1,4 @@
-"""Pages of memory nodes: the list with its drawing, and one node with its memories, relations and neighbours."""
+"""Pages of memory nodes: the list with its graph, and one node with its memories, relations and neighbours."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from workspaces.views.forms import DomainForm
 
 
 def _offering(names: str) -> forms.TextInput:
-    """A field of one line with suggestions: those of the page's ``<datalist>`` of this id."""
+    """Return a text input with suggestions from the page's ``<datalist>`` with this id."""
     return forms.TextInput(attrs={"list": names, "autocomplete": "off"})
 
 
@@ -65,7 +65,7 @@ class NodeForm(DomainForm):
 
 
 class RelationForm(DomainForm):
-    """ "… works on Apollo": the other node is asked for by its name."""
+    """Form for a relation such as “works on Apollo”, in which the other node is given by its name."""
 
     relation = forms.CharField(
         label=later("Relation"), max_length=RELATION_LENGTH, widget=_offering("usual-relations")
@@ -85,12 +85,15 @@ MOST_OFFERED = 50
 
 
 def has_nodes(workspace: Workspace, user: User) -> bool:
-    """Whether there is a topic to go to. One query."""
+    """Return whether the workspace has memory nodes. One query."""
     return nodes.nodes_in(workspace, user).exists()
 
 
 def search_nodes(workspace: Workspace, user: User, query: str = "", *, after: str = "") -> MemoryNodeQuerySet:
-    """By name, with counts: those whose name or kind holds the query, that follow the one with the id ``after``."""
+    """Return the nodes whose name or kind contains the query, ordered by name, with counts.
+
+    ``after`` is the id of the last node of the previous page.
+    """
     found = nodes.nodes_in(workspace, user).order_by("folded", "pk")
     if query:
         found = found.filter(Q(folded__contains=fold(" ".join(query.split()))) | Q(kind__icontains=query))
@@ -103,7 +106,7 @@ def search_nodes(workspace: Workspace, user: User, query: str = "", *, after: st
 
 
 def best_related(workspace: Workspace, user: User) -> tuple[list[MemoryNode], list[NodeRelation]]:
-    """The nodes with most relations, at most MOST_DRAWN, with counts, and the relations among them."""
+    """Return the nodes with the most relations, at most MOST_DRAWN, with counts, and the relations among them."""
     most = nodes.nodes_in(workspace, user).annotate(relation_count=nodes.number_of_relations(workspace, user))
     keys = list(most.order_by("-relation_count", "folded").values_list("pk", flat=True)[:MOST_DRAWN])
     drawn = list(with_counts(MemoryNode.objects.filter(pk__in=keys), workspace, user))
@@ -111,13 +114,13 @@ def best_related(workspace: Workspace, user: User) -> tuple[list[MemoryNode], li
 
 
 def kinds(workspace: Workspace, user: User) -> list[str]:
-    """Those in use, to choose from."""
+    """Return the kinds in use, at most MOST_OFFERED, as suggestions."""
     used = nodes.nodes_in(workspace, user).exclude(kind="").order_by("kind")
     return list(used.values_list("kind", flat=True).distinct()[:MOST_OFFERED])
 
 
 def relation_types(workspace: Workspace, user: User) -> list[str]:
-    """Those in use, to choose from."""
+    """Return the relation types in use, at most MOST_OFFERED, as suggestions."""
     seen = nodes.nodes_in(workspace, user)
     used = NodeRelation.objects.filter(source__in=seen, target__in=seen).order_by("relation")
     return list(used.values_list("relation", flat=True).distinct()[:MOST_OFFERED])
@@ -152,7 +155,7 @@ def _to(node: MemoryNode, part: str = "") -> HttpResponse:
 
 
 def _drawing(drawn: Sequence[MemoryNode], relations: Sequence[NodeRelation], ws_id: str) -> str:
-    """What static/js/node-map.js draws. The page says the same in words."""
+    """Return the graph as JSON for static/js/node-map.js. The page also lists its content as text."""
     return json.dumps(
         {
             "nodes": [
@@ -174,7 +177,7 @@ def _drawing(drawn: Sequence[MemoryNode], relations: Sequence[NodeRelation], ws_
 
 @require_http_methods(["GET", "POST"])
 def node_list(request: PageRequest, ws_id: str) -> HttpResponse:
-    """The drawing of those with most relations, and all by name, in pages that ``?after=`` goes through."""
+    """Show the graph of the most related nodes and a list of all, paged with ``?after=``; create a node on POST."""
     workspace, context = _workspace(request, ws_id, Role.EDITOR if request.method == "POST" else Role.VIEWER)
     form = NodeForm(request.POST if request.method == "POST" else None)
     who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
@@ -235,7 +238,7 @@ def _gathered(request: PageRequest, node: MemoryNode) -> QuerySet[Memory]:
 
 @require_http_methods(["GET", "POST"])
 def node(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
-    """GET: the page. POST: another name, kind or description."""
+    """Show a node, or change its fields on POST."""
     found, context = _node(request, ws_id, node_id, Role.EDITOR if request.method == "POST" else Role.VIEWER)
     if request.method == "GET":
         return _page(request, found, context)
@@ -243,13 +246,13 @@ def node(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     if form.done(lambda: nodes.update_node(found, **form.cleaned_data, now=timezone.now())):
         notices.success(request, _("Saved."))
         return _to(found)
-    found, context = _node(request, ws_id, node_id)  # as it is, not as it was asked to be
+    found, context = _node(request, ws_id, node_id)  # reload: update_node has changed the object
     return _page(request, found, context, form=form)
 
 
 @require_GET
 def find_memories(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
-    """Memories that could be linked, as somebody types: a fragment."""
+    """Return a fragment with memories that match the typed text and are not linked to the node."""
     found, context = _node(request, ws_id, node_id, Role.EDITOR)
     filters = PanelFilters(q=request.GET.get("q", ""))
     free = nodes.memories_in_sight(found.workspace, request.user).exclude(nodes=found)
@@ -277,7 +280,7 @@ def unlink_memory(request: PageRequest, ws_id: str, node_id: str) -> HttpRespons
 
 @require_POST
 def relate(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
-    """To a node of the workspace, by its name."""
+    """Relate the node to another node of the workspace, given by its name."""
     found, context = _node(request, ws_id, node_id, Role.EDITOR)
     form = RelationForm(request.POST)
 
@@ -292,7 +295,7 @@ def relate(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
 
 @require_POST
 def unrelate(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
-    """One of the relations on the page, from this node or to it: ``source``, ``target``, ``relation``."""
+    """Remove a relation, given by ``source``, ``target`` and ``relation``, and return to the node's page."""
     found, _context = _node(request, ws_id, node_id, Role.EDITOR)
     ends = (request.POST.get("source", ""), request.POST.get("target", ""))
     source, target = (nodes.get_node(request.user, end, workspace=found.workspace) for end in ends)
@@ -302,7 +305,7 @@ def unrelate(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
 
 @require_POST
 def merge(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
-    """Merge the topic into another of the workspace: ``into``."""
+    """Merge the node into another node of the workspace, given by ``into``."""
     found, _context = _node(request, ws_id, node_id, Role.EDITOR)
     into = nodes.get_node(request.user, request.POST.get("into", ""), workspace=found.workspace)
     suggestions.merge_topics(found, into, now=timezone.now())
@@ -314,7 +317,7 @@ def merge(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
 
 @require_POST
 def differ(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
-    """The topic is another than ``other``: merging them is not suggested again."""
+    """Record that the node differs from ``other``, so that merging the two is not suggested again."""
     found, _context = _node(request, ws_id, node_id, Role.EDITOR)
     found.differs_from.add(
         nodes.get_node(request.user, request.POST.get("other", ""), workspace=found.workspace)
@@ -324,7 +327,7 @@ def differ(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def delete(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
-    """GET: where somebody lands whose password came too late."""
+    """Delete the node on POST. GET, to which a re-authentication returns, only shows the node's page."""
     found, _context = _node(request, ws_id, node_id, Role.EDITOR)
     return _to(found, "#danger") if request.method == "GET" else _delete(request, found)
 

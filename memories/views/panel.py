@@ -1,4 +1,4 @@
-"""The memory panel, its cards, and the receipt under an answer. Fragments only: the pages around them are chat's."""
+"""Fragments of the memory panel, its cards, and the receipt under an answer. Chat renders the pages around them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from workspaces.access import get_workspace
 from workspaces.models import Agent, Role, Workspace
 from workspaces.views import PageRequest
 
-# Where a memory is shown decides what it looks like after an edit, a delete or an undo.
+# The template that shows a memory after an edit, a delete or an undo, by the place on the page.
 PLACES = {
     "panel": "memories/cards.html",
     "receipt": "memories/receipt_memory.html",
@@ -75,7 +75,7 @@ def _place(request: PageRequest) -> str:
 def _show(
     request: PageRequest, memory: Memory, context: dict[str, Any], *, changed: bool = False
 ) -> HttpResponse:
-    """The memory as it stands in its place; ``changed`` has badge and panel look again."""
+    """Render a memory for its place on the page. With ``changed``, the badge and the panel are updated too."""
     workspace = context["workspace"]
     [shown] = on_cards([for_cards(Memory.objects.all()).get(pk=memory.pk)])
     context = context | {"memory": shown, "page": PanelPage([shown]), "is_shared": is_shared(workspace)}
@@ -84,8 +84,11 @@ def _show(
 
 
 def _changed(request: PageRequest, response: HttpResponse, workspace: Workspace) -> HttpResponse:
-    """Adds the badge at once; what else shows memories listens for ``memories:changed``. So does the badge of another
-    workspace's page, which a personal memory is seen on. The page of a run has none."""
+    """Add the updated badge to the response, and trigger ``memories:changed``, on which other fragments reload.
+
+    The badge is not added on the page of a run, which has none, or of another workspace, whose badge reloads on the
+    trigger.
+    """
     if (
         _place(request) != "run"
         and request.session.get("workspace", workspace.public_id) == workspace.public_id
@@ -102,7 +105,7 @@ def _changed(request: PageRequest, response: HttpResponse, workspace: Workspace)
 
 @require_GET
 def panel(request: PageRequest, ws_id: str) -> HttpResponse:
-    """The whole panel; with ``part=list`` what is below its filters; with ``before`` the next cards."""
+    """Render the panel; with ``part=list`` only what is below its filters; with ``before`` only the next cards."""
     found, context = _workspace(request, ws_id)
     asked = request.GET
     filters = PanelFilters(
@@ -148,7 +151,7 @@ def count(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_POST
 def create(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Who may not write may propose, where the workspace reviews proposals."""
+    """Save a memory, or propose it if the user may only propose."""
     found, context = _workspace(request, ws_id)
     review.require_to_save(found)
     agents = _in_use(assistants(found))
@@ -175,7 +178,7 @@ def _in_use(agents: list[Agent]) -> list[Agent]:
 
 
 def _refused(response: HttpResponse, *, status: int = 422) -> HttpResponse:
-    """A form with its errors goes back to where it was, not among the notices like other refusals."""
+    """Make a form with errors replace itself on the page. Other error responses are shown as notices."""
     response.status_code = status
     response["HX-Retarget"], response["HX-Reswap"] = "this", "outerHTML"
     return response
@@ -215,7 +218,7 @@ def edit(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 
 @require_POST
 def delete(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
-    """“Forgotten. Undo”. Under a message the Remember button comes back instead: that was an undo."""
+    """Delete a memory and show “Forgotten. Undo”, or under a message the Remember button."""
     memory, context = _memory(request, ws_id, mem_id)
     context |= {"memory": gate.delete_memory(memory, by=request.user, now=context["now"])}
     template = PLACES["message"] if context["place"] == "message" else "memories/forgotten.html"
@@ -246,7 +249,10 @@ def pin(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 
 @require_POST
 def replace(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
-    """“May replace”: the older one no longer holds; ``keep=older`` undoes that, ``keep=both`` drops the question."""
+    """Decide whether the memory replaces an older one.
+
+    By default the older one is replaced; ``keep=older`` undoes that, and ``keep=both`` keeps both.
+    """
     memory, context = _memory(request, ws_id, mem_id)
     ways = {"both": changing.keep_both, "older": changing.hold_again}
     act = ways.get(request.POST.get("keep", ""), changing.replace_older)
@@ -263,7 +269,7 @@ def history(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 
 @require_GET
 def receipt(request: PageRequest, msg_id: str) -> HttpResponse:
-    """What an answer recalled: used first, what was left out folded below."""
+    """Show the memories that an answer recalled: first the used ones, then those that were left out."""
     found = receipt_for(msg_id, request.user)
     if found is None:
         raise NotFound(_("No memories are noted for this answer."))

@@ -1,4 +1,4 @@
-"""A page of the memory panel: filtered, newest first; searched as they are typed, by meaning and by words."""
+"""Queries of the memory panel: filtered memories in pages, newest first, and search by meaning and by words."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from workspaces.index.embedding import searchable
 from workspaces.models import Agent, Artifact, Document, User, Workspace
 from workspaces.policy import Reach
 
-PAGE_SIZE = 8  # what a window shows; more come as somebody gets there
+PAGE_SIZE = 8  # more are loaded on scrolling
 PROPOSALS_SHOWN = 20
-MOST_WORDS = 8  # of a search; each is a scan of the workspace's rows
-MOST_ASSISTANTS = 200  # to choose from: all in use, and so many archived ones
-# All that a card shows: each column more is work for every row, and four tables have ninety of them.
+MOST_WORDS = 8  # of a search; each word scans the workspace's rows
+MOST_ASSISTANTS = 200  # in the filter, archived ones included
+# The columns that a card shows. The joined tables have ninety, and each one takes time for every row.
 ON_CARD = (
     "public_id",
     "workspace__public_id",
@@ -67,7 +67,7 @@ ON_CARD = (
 
 @dataclass(frozen=True)
 class PanelFilters:
-    """What the panel's form says. ``pinned`` and ``review`` (may replace an older one) narrow when true."""
+    """Filters of the panel. ``pinned`` and ``review`` select pinned memories and those that may replace an older."""
 
     q: str = ""
     category: str = ""
@@ -82,22 +82,23 @@ class PanelFilters:
 
 @dataclass(frozen=True)
 class PanelPage:
-    """``next``: the memory after which more follow, empty at the end."""
+    """A page of memories. ``next`` is the id of its last memory if more follow, else empty."""
 
     memories: list[Memory]
     next: str = ""
 
 
 def for_cards(memories: MemoryQuerySet) -> MemoryQuerySet:
-    """Newest first, with what a card shows and no more; the rest of it is from ``on_cards``."""
+    """Order memories newest first and load only the columns that cards show."""
     beside = ("workspace", "author", "edited_by", "imported_by", "agent", "may_replace")
     shown = memories.select_related(*beside).only(*ON_CARD)
     return shown.annotate(has_vector=searchable(MEMORY)).order_by("-created_at", "-id")
 
 
 def on_cards(memories: list[Memory]) -> list[Memory]:
-    """These with their ``files`` and ``origins``, and ``is_searchable``: whether the current embedder's vector is
-    there, or none is wanted. Two queries.
+    """Add ``files``, ``origins`` and ``is_searchable`` to memories of ``for_cards``. Two queries.
+
+    ``is_searchable`` is true if the memory has a vector of the current embedder, or if it cannot be embedded.
     """
     no_embedder, is_local = get_embedder() is None, embedder_is_local()
     for memory in memories:
@@ -117,10 +118,10 @@ def search_panel(
     size: int = PAGE_SIZE,
     by_meaning: bool = True,
 ) -> PanelPage:
-    """Live memories of the workspace, and this person's own from elsewhere, as ``on_cards`` gives them, newest first.
+    """Return a page of the workspace's live memories and the user's own from elsewhere, newest first.
 
-    With a search, what recall finds comes first, best first, as on the page that searches everything; then what holds
-    every word of it somewhere. Five queries at most, and one recall.
+    With a search, the results of recall come first, best first, and then memories that contain every word. At most five
+    queries and one recall.
     """
     best = _by_meaning(workspace, user, filters) if by_meaning else []
 
@@ -143,7 +144,9 @@ def search_panel(
 
 
 def _by_meaning(workspace: Workspace, user: User, filters: PanelFilters) -> list[int]:
-    """Return the keys of what recall finds, best first. A single letter is not searched."""
+    """Return the keys of the memories that recall finds, best first; none if the query has fewer than two letters or
+    digits.
+    """
     if sum(map(str.isalnum, filters.q)) < 2:
         return []
     reach, now = Reach.here(workspace), timezone.now()
@@ -152,14 +155,14 @@ def _by_meaning(workspace: Workspace, user: User, filters: PanelFilters) -> list
 
 
 def _ranked(best: list[int], filters: PanelFilters, user: User) -> list[Memory]:
-    """Those of them that pass the other filters, in this order."""
+    """Return the memories with the keys ``best``, in that order, that pass the filters other than the search."""
     named = Memory.objects.visible_to(user).live().filter(pk__in=best)
     by_id = {memory.pk: memory for memory in for_cards(filtered(named, replace(filters, q="")))}
     return [by_id[pk] for pk in best if pk in by_id]
 
 
 def _last(before: str, workspace: Workspace, user: User) -> tuple[datetime, int] | None:
-    """Return where the previous page ended; None if there is no such memory."""
+    """Return the creation time and key of the memory with the id ``before``, or None if there is none."""
     if not before:
         return None
     named = Memory.objects.visible_to(user).filter(public_id=before)
@@ -174,19 +177,19 @@ def _after(last: tuple[datetime, int] | None, memories: MemoryQuerySet) -> Memor
 
 
 def choices(workspace: Workspace, user: User) -> tuple[list[str], list[str]]:
-    """The categories and source types in use, for the filters. One query."""
+    """Return the categories and source types in use, for the filters. One query."""
     pairs = set(live_in(workspace, user).order_by().values_list("category", "source_type").distinct())
     return sorted({category for category, _ in pairs if category}), sorted({source for _, source in pairs})
 
 
 def assistants(workspace: Workspace) -> list[Agent]:
-    """Those for which something may be remembered or is, by name."""
+    """Return the assistants that are in use or have memories, by name."""
     kept = Exists(Memory.objects.filter(agent=OuterRef("pk"), deleted_at=None))
     found = workspace.agents.filter(Q(archived_at=None) | kept).order_by(Lower("name"), "pk")
     return list(found.defer("instructions")[:MOST_ASSISTANTS])
 
 
-# Whose words a proposal rests on (``Draft.resting_on``). A person's do not wait.
+# Labels of the sources of proposals (``Draft.resting_on``). A person's own words need no review.
 SPEAKER_LABELS = {
     Speaker.IMPORT: later("Imported"),
     Speaker.MODEL: later("Model"),
@@ -204,14 +207,17 @@ SPEAKER_LABELS = {
 
 @dataclass(frozen=True)
 class Proposal:
-    """``source``: whose words it rests on, with the title of a document or artifact that this person may read."""
+    """A memory that waits for review.
+
+    ``source`` labels the origin of its words, with the title of a document or artifact that this user may read.
+    """
 
     memory: Memory
     source: str
 
 
 def proposals(workspace: Workspace, user: User) -> list[Proposal]:
-    """The oldest of those that wait for review. Three queries at most."""
+    """Return the oldest proposals, at most PROPOSALS_SHOWN. At most three queries."""
     waiting = list(review.proposals(workspace, user)[:PROPOSALS_SHOWN])
     named = [memory.rests_on or {} for memory in waiting]
     titles: dict[str, str] = {}
@@ -230,12 +236,12 @@ def _source_of(named: dict[str, str], titles: dict[str, str]) -> str:
 
 
 def is_shared(workspace: Workspace) -> bool:
-    """Whether an author is worth naming: more than one person is in."""
+    """Return whether the workspace has more than one member, so that authors are worth showing."""
     return workspace.memberships.count() > 1
 
 
 def filtered(memories: MemoryQuerySet, filters: PanelFilters) -> MemoryQuerySet:
-    """Those that hold every word of the search somewhere, an id too, and pass the other filters."""
+    """Filter memories by the panel's filters. Every word of the search must occur in a text field or be the id."""
     for word in filters.q.split()[:MOST_WORDS]:
         memories = memories.filter(
             Q(content__icontains=word)

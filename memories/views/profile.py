@@ -1,4 +1,4 @@
-"""The tab of the Memory page with the profile: what is remembered about its reader and about the workspace."""
+"""The profile tab of the Memory page: what is remembered about the user and about the workspace."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ from workspaces.views import PageRequest
 
 @require_http_methods(["GET", "POST"])
 def page(request: PageRequest, ws_id: str) -> HttpResponse:
-    """The page; with ``part=lines`` only the lines. A POST adds a personal memory, pinned so that it stays in the
-    profile.
+    """Show the profile; with ``part=lines`` only its lines.
+
+    A POST adds a personal memory, pinned so that it stays in the profile.
     """
     workspace, now = get_workspace(request.user, ws_id), timezone.now()
     form = MemoryForm(request.POST or None)
@@ -67,7 +68,7 @@ def page(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_POST
 def hide(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Hide a line from the reader's profile; ``hidden=off``, from the Undo of a notice, shows it again."""
+    """Hide a memory from the user's profile. ``hidden=off``, sent by Undo, shows it again."""
     asked = request.GET if "memory" in request.GET else request.POST
     workspace = get_workspace(request.user, ws_id)
     hidden = asked.get("hidden") != "off"
@@ -86,7 +87,7 @@ def hide(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_POST
 def use(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Turn the profile in the reader's chats on or off."""
+    """Turn the use of the profile in the user's chats on or off."""
     get_workspace(request.user, ws_id)
     set_profile_in_chats(request.user, request.POST.get("profile") == "on")
     notices.success(request, _("Saved."))

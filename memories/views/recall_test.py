@@ -1,4 +1,4 @@
-"""The page of a workspace's recall questions: what should be found for each, and what was."""
+"""Page of a workspace's recall questions, with the memories that each should find and whether it did."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from workspaces.access import get_workspace
 from workspaces.models import Role, Workspace
 from workspaces.views import PageRequest
 
-RUN_SECONDS = 10.0  # for what a page waits; what is left runs in the background
+RUN_SECONDS = 10.0  # of one request; the remaining questions run in the background
 
 
 def _workspace(
@@ -33,7 +33,7 @@ def _workspace(
 
 @require_http_methods(["GET", "POST"])
 def page(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Misses first; a POST keeps one more question."""
+    """Show the questions, those with missed memories first; save a new question on POST."""
     workspace, context = _workspace(request, ws_id, Role.EDITOR if request.method == "POST" else Role.VIEWER)
     error = ""
     if request.method == "POST":
@@ -67,7 +67,7 @@ def page(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_GET
 def offered(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Memories to choose from for the question that is being written."""
+    """Return a fragment with memories to choose as expected for the question being written."""
     workspace, context = _workspace(request, ws_id, Role.EDITOR)
     text, words = request.GET.get("text", "").strip(), request.GET.get("words", "")
     memories = []

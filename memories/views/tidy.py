@@ -1,4 +1,4 @@
-"""The page for tidying up: what of the memories deserves a look, each with one click and an Undo."""
+"""Page for tidying up: lists of memories to review, with actions that can be undone."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _memory(request: PageRequest, workspace: Workspace, name: str = "memory") ->
 
 
 def _said(request: PageRequest, workspace: Workspace, text: str, undo_url: str = "") -> HttpResponse:
-    """A notice with its Undo; whatever shows memories looks again."""
+    """Return a notice with Undo, and trigger ``memories:changed``, on which fragments with memories reload."""
     context = {"workspace": workspace, "text": text, "undo_url": undo_url, "memory": True}
     response = render(request, "partials/toast_oob.html", context)
     response["HX-Trigger"] = "memories:changed"
@@ -42,7 +42,7 @@ def _said(request: PageRequest, workspace: Workspace, text: str, undo_url: str =
 
 @require_GET
 def page(request: PageRequest, ws_id: str) -> HttpResponse:
-    """All lists with their numbers, one of them shown; with ``part=list`` without the page around it."""
+    """Show one list of memories to review and the counts of all; with ``part=list`` without the page around it."""
     workspace, now = _workspace(request, ws_id, Role.VIEWER), timezone.now()
     pairs = pairs_in(workspace, request.user, now)
     lists = {name: rows(workspace, request.user, now) for name, rows in LISTS.items()}
@@ -72,7 +72,7 @@ def page(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_POST
 def forget(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Softly. With ``into`` its words stay in the history of the one that says the same."""
+    """Delete a memory, with Undo. Its text is added to the history of the memory ``into``, if given."""
     workspace, now = _workspace(request, ws_id, Role.EDITOR), timezone.now()
     memory = _memory(request, workspace)
     if request.POST.get("into"):
@@ -85,7 +85,7 @@ def forget(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_POST
 def replace(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Keep the newer of two that differ: the older no longer holds, and stays for questions about the past."""
+    """Mark the older of two memories as replaced by the newer. The older one is kept for questions about the past."""
     workspace = _workspace(request, ws_id, Role.EDITOR)
     older, newer = _memory(request, workspace), _memory(request, workspace, "into")
     gate.edit_memory(older, by=request.user, now=timezone.now(), replaced_by=newer)
@@ -122,7 +122,7 @@ def undo_keep(request: PageRequest, ws_id: str, kept_id: int) -> HttpResponse:
 
 @require_POST
 def index(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Have what is found by words only embedded now, in the background."""
+    """Embed the memories without a vector, in the background."""
     workspace = _workspace(request, ws_id, Role.EDITOR)
     late_vectors.reembed(without_vector(workspace, request.user, timezone.now()), by=request.user)
     return _said(request, workspace, _("They are being indexed in the background."))
@@ -130,7 +130,7 @@ def index(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_POST
 def approve(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
-    """With ``replacing`` the older memory that the proposal shows no longer holds."""
+    """Approve a proposal. With ``replacing``, the older memory that it may replace no longer holds."""
     proposal, replacing = _proposal(request, ws_id, mem_id), request.POST.get("replacing") == "on"
     saved = review.approve(proposal, by=request.user, now=timezone.now(), replacing=replacing)
     outcome = "replaced" if replacing and saved.memory.replaced else "approved"
@@ -145,7 +145,7 @@ def reject(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 
 @require_POST
 def reconsider(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
-    """The Undo of either decision."""
+    """Undo the approval or rejection of a proposal."""
     workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)
     memory = get_memory(request.user, mem_id, workspace=workspace, need=Role.EDITOR, include_deleted=True)
     return _decided(request, review.reconsider(memory, by=request.user, now=timezone.now()), "waiting")

@@ -26,7 +26,7 @@ from workspaces.access import default_workspace
 from workspaces.models import Membership, Role, User, Workspace
 
 BASELINES = ("bm25", "vector")
-EXCERPT = "excerpt"  # not a weight: the memories are stored once more without theirs
+EXCERPT = "excerpt"  # not a weight: the memories are stored again without their excerpts
 SWITCHES = (*SIGNALS, EXCERPT)
 
 
@@ -89,7 +89,7 @@ class Command(BaseCommand):
     def _measure(
         self, conversations: list[Conversation], depth: int, scores: dict[Line, Score]
     ) -> list[float]:
-        # A person and workspaces of their own, which are deleted afterwards in any case.
+        # A temporary user with workspaces, deleted afterwards even if the benchmark fails.
         user = User.objects.create_user(f"bench-{secrets.token_hex(6)}")
         embedding = []
         try:

@@ -1,4 +1,4 @@
-"""Ask the questions that workspaces keep: ``manage.py recall_test [WORKSPACE …]``."""
+"""Run the recall questions of workspaces: ``manage.py recall_test [WORKSPACE …]``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Build the vectors of a newly configured embedding model and watch it: ``manage.py reembed``."""
+"""Build the vectors of a newly configured embedding model and show the progress: ``manage.py reembed``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workspaces.index.reembedding import Outcome
 from workspaces.models import EmbeddingModel
 
 FOR_AS_LONG_AS_IT_TAKES = float("inf")
-LOOK_EVERY_SECONDS = 1.0  # at what another process builds
+LOOK_EVERY_SECONDS = 1.0  # while another process builds
 
 
 class Command(BaseCommand):
@@ -66,7 +66,7 @@ class Command(BaseCommand):
             raise CommandError("The model does not answer. Run this again, or let the background try again.")
 
     def _follow(self) -> Outcome:
-        """Build here, or show what another process builds, until it is done, stopped or failing."""
+        """Build vectors here, or show the progress of another process, until building is done, stopped or failing."""
         while True:
             outcome = reembedding.advance(seconds=FOR_AS_LONG_AS_IT_TAKES, progressed=self._show)
             if outcome != Outcome.ELSEWHERE:
@@ -90,7 +90,10 @@ class Command(BaseCommand):
 
 
 def _changed_size() -> bool:
-    """Whether the active model's endpoint gives vectors of another size than it did. Raises EmbedderError."""
+    """Return whether the active model's endpoint now returns vectors of another size. One embedding.
+
+    Raises EmbedderError if the endpoint cannot embed.
+    """
     configured, active = get_embedder(), EmbeddingModel.objects.active()
     if configured is None or active is None or configured.name != active.name:
         return False

@@ -1,4 +1,4 @@
-"""Check stored memories by today's rules for credentials: ``manage.py scan_secrets``."""
+"""Check stored memories against the current rules for credentials: ``manage.py scan_secrets``."""
 
 from __future__ import annotations
 
