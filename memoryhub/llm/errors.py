@@ -1,10 +1,10 @@
-"""Errors of models and embedders, each with a sentence for people.
+"""Errors of models and embedders, each with a message for people.
 
-`str(error)` is for the page. `detail` is the start of the server's reply; servers quote the request, so
-only `for_log` of it may be logged. `code` is stable for clients and tests. `retryable` says whether the same call
-may succeed later without anyone changing anything.
+`str(error)` is shown on pages. `detail` is the start of the server's reply; since servers quote the request, only
+`for_log` may be logged. `code` is stable for API clients and tests. `retryable` means that the same call may succeed
+later without any change.
 
-What a chat model's errors say is kept with the answer, in English, and translated where it is shown.
+The message of a chat model's error is stored with the answer, in English, and translated when it is shown.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class _ServiceError(Exception):
     retryable: bool = False
     sentence: str = "Something went wrong."
     about_the_text: bool = True
-    """Whether the server's words may quote what it was asked; false where it did not look at it."""
+    """Whether the server's message may quote the request; False if the server did not process the text."""
 
     def __init__(
         self, sentence: str | None = None, *, detail: str = "", retry_after: float | None = None
@@ -29,11 +29,11 @@ class _ServiceError(Exception):
         super().__init__(sentence or self.sentence)
         self.detail = detail[:MAX_DETAIL_CHARS]
         self.retry_after = retry_after
-        """Seconds the server asked to wait, where it said so."""
+        """Seconds that the server asked to wait, if it did."""
 
     @property
     def for_log(self) -> str:
-        """Return the error's code, and the server's message if it cannot contain a person's text."""
+        """Return the error's code, with the server's message only if that cannot contain a person's text."""
         return self.code if self.about_the_text or not self.detail else f"{self.code}: {self.detail}"
 
 
@@ -45,7 +45,7 @@ class ModelError(_ServiceError):
 
 
 class ModelUnavailable(ModelError):
-    """The server does not answer, or says it cannot work now (starting, overloaded, broken)."""
+    """The server does not respond, or reports that it cannot work now (starting, overloaded, broken)."""
 
     code = "model_unavailable"
     retryable = True
@@ -53,7 +53,7 @@ class ModelUnavailable(ModelError):
 
 
 class ModelMissing(ModelUnavailable):
-    """No model is connected, and the settings name none."""
+    """No model is configured, neither as a connection nor in the settings."""
 
     code = "no_model"
     retryable = False
@@ -67,7 +67,7 @@ class ModelTimeout(ModelError):
 
 
 class ModelRefused(ModelError):
-    """The endpoint does not let us in: key missing, wrong, without rights or without credit."""
+    """The endpoint denies access: the API key is missing or wrong, or lacks permission or credit."""
 
     code = "model_refused"
     about_the_text = False
@@ -81,7 +81,7 @@ class ModelNotFound(ModelError):
 
 
 class ModelMoved(ModelError):
-    """The endpoint redirects to another address, which nobody allowed to receive texts and the key."""
+    """The endpoint redirects to another address, which is not followed: texts and the API key would go there."""
 
     code = "model_moved"
     about_the_text = False
@@ -89,7 +89,7 @@ class ModelMoved(ModelError):
 
 
 class ModelAddressRefused(ModelError):
-    """The connection names an address that it may not reach: an internal one, or for a local one a public one."""
+    """The endpoint's address is not permitted, for example an internal address, or a public one for a local model."""
 
     code = "model_address_refused"
     about_the_text = False
@@ -97,7 +97,7 @@ class ModelAddressRefused(ModelError):
 
 
 class ModelNotLocal(ModelError):
-    """The text may not leave this machine, and the model is elsewhere. Nothing was sent."""
+    """The text may not leave this machine, and the model runs elsewhere. Nothing was sent."""
 
     code = "model_not_local"
     about_the_text = False
@@ -114,14 +114,14 @@ class ModelRateLimited(ModelError):
 
 
 class ModelContextOverflow(ModelError):
-    """Prompt and answer do not fit in the model's context; the caller may retry with less."""
+    """Prompt and answer exceed the model's context. The caller may retry with a shorter prompt."""
 
     code = "model_context_overflow"
     sentence = kept("This conversation is too long for the model.")
 
 
 class ModelCut(ModelError):
-    """The stream ended early. What was streamed so far is valid."""
+    """The stream ended early. The text streamed so far is valid."""
 
     code = "model_cut"
     retryable = True
@@ -129,7 +129,7 @@ class ModelCut(ModelError):
 
 
 class ModelBadReply(ModelError):
-    """The server answered something that is no chat completion, or an empty one."""
+    """The server's reply is not a chat completion, or is empty."""
 
     code = "model_bad_reply"
     retryable = True
@@ -137,14 +137,14 @@ class ModelBadReply(ModelError):
 
 
 class ModelBadRequest(ModelError):
-    """The server rejected the request itself; sending it again changes nothing."""
+    """The server rejected the request itself, so sending the same request again fails too."""
 
     code = "model_bad_request"
     sentence = kept("The model's endpoint rejected the request.")
     param: str | None = None
-    """The parameter that the server names, where its words may be told."""
+    """The parameter that the server names, if its messages may be passed on."""
     server_code: str | None = None
-    """The server's own code, likewise."""
+    """The server's error code, if its messages may be passed on."""
 
 
 class ContentFiltered(ModelError):
@@ -160,7 +160,7 @@ class EmbedderError(_ServiceError):
 
 
 class EmbedderUnavailable(EmbedderError):
-    """The embedder cannot be reached, is not ready, too slow or rate-limited. A retry may work."""
+    """The embedder is unreachable, not ready, too slow or rate-limited. A retry may succeed."""
 
     code = "embedder_unavailable"
     retryable = True
@@ -168,7 +168,7 @@ class EmbedderUnavailable(EmbedderError):
 
 
 class EmbedderRefused(EmbedderError):
-    """The endpoint will go on saying no until someone changes the settings."""
+    """The endpoint rejects the API key or the model, and will until the settings change."""
 
     code = "embedder_refused"
     about_the_text = False
@@ -176,14 +176,14 @@ class EmbedderRefused(EmbedderError):
 
 
 class EmbedderBadRequest(EmbedderError):
-    """Some texts were rejected (too long, filtered); others may pass."""
+    """The endpoint rejected some of the texts (too long, filtered); other texts may be accepted."""
 
     code = "embedder_bad_request"
     sentence = "The embedding endpoint rejected the text."
 
 
 class EmbedderBadReply(EmbedderError):
-    """The reply was no usable set of vectors."""
+    """The reply is not a usable set of vectors."""
 
     code = "embedder_bad_reply"
     retryable = True

