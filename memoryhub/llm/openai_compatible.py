@@ -1,4 +1,4 @@
-"""Chat models and embedders behind any server that speaks the OpenAI API."""
+"""Clients for chat models and embedders on any server with the OpenAI API."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import openai
-import openai.resources.chat.completions  # the library would import these during the first answer
+import openai.resources.chat.completions  # otherwise imported lazily, during the first answer
 import openai.resources.embeddings
 
 from memoryhub.kept import kept
@@ -54,13 +54,13 @@ from memoryhub.llm.passthrough import RawChat
 from memoryhub.monitoring.tracing import Span, failed
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
-# How Ollama, vLLM, llama.cpp and others say that this model was not made for tools.
+# Error messages of Ollama, vLLM, llama.cpp and others for a model without tool support.
 NO_TOOLS = re.compile(
     r"not support\w*\b.{0,30}\b(tool|function)s?\b|\btools?\b.{0,40}\bnot (?:be )?(?:support|allow)"
     r"|tool.choice|requires? .{0,10}jinja|tools? param",
     re.IGNORECASE,
 )
-OPTIONAL = ("temperature", "response_format", "stream_options")  # parameters that a call can leave out
+OPTIONAL = ("temperature", "response_format", "stream_options")  # parameters that a call can omit
 REFUSALS = {
     400,
     404,
@@ -69,7 +69,7 @@ REFUSALS = {
     422,
     500,
     501,
-}  # statuses with which servers refuse a parameter; llama.cpp says 500
+}  # statuses of a reply that rejects a parameter; llama.cpp sends 500
 NOT_READY = kept("The model is not ready yet.", "Try again in a few seconds.")
 
 
@@ -82,14 +82,16 @@ class OpenAIChatModel:
         timeout: float = DEFAULT_TIMEOUT_SECONDS,
         not_ready: Callable[[], ModelUnavailable] = lambda: ModelUnavailable(NOT_READY),
     ) -> None:
-        """`not_ready` makes what is raised while `endpoint` knows no address."""
+        """Create the client. While `endpoint` returns None, calls raise the error that `not_ready` returns."""
         self.capabilities = capabilities
         self._endpoint = endpoint
         self._timeout = timeout
         self._not_ready = not_ready
         self._clients = Clients()
         self._refused_parameters: set[str] = set()
-        self._is_strict = self._takes_no_system = False  # its chat template; see memoryhub.llm.messages
+        self._is_strict = self._takes_no_system = (
+            False  # limits of the chat template; see memoryhub.llm.messages
+        )
         self.sees = capabilities.sees
         self._asked_list = False
         self.raw = RawChat(self._ready_endpoint, self._clients, timeout)
@@ -126,7 +128,7 @@ class OpenAIChatModel:
                     yield _last(answer)
                     return
                 except (ModelCut, *VENDOR_ERRORS) as error:
-                    if answer.finish_reason:  # only the closing words of the protocol are missing
+                    if answer.finish_reason:  # the answer is complete, only the end of the stream is missing
                         yield _last(answer)
                         return
                     if self._learn_from(error, accepted):
@@ -209,7 +211,7 @@ class OpenAIChatModel:
         )
 
     async def aclose(self) -> None:
-        """Let go of its connections, where it was made for a moment only."""
+        """Close the connections of a client that is no longer needed."""
         await self._clients.aclose()
 
     def _ready_endpoint(self) -> Endpoint:
@@ -219,7 +221,7 @@ class OpenAIChatModel:
         return endpoint
 
     def _accepted(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the request without parameters that this model refused earlier."""
+        """Adapt a request to what this model has rejected so far: parameters, pictures, and the order of roles."""
         accepted = {key: value for key, value in request.items() if key not in self._refused_parameters}
         if "max_tokens" in request and "max_tokens" not in accepted:
             accepted["max_completion_tokens"] = request["max_tokens"]
@@ -230,11 +232,11 @@ class OpenAIChatModel:
         return accepted
 
     def _learn_from(self, error: Exception, sent: dict[str, Any]) -> bool:
-        """Return True if the model rejected an optional parameter that can be left out, or the order of roles.
+        """Return True if the request can be sent again without what the model rejected, and remember the rejection.
 
-        Newer OpenAI models take max_completion_tokens in place of max_tokens and no temperature; LM Studio takes no
-        `json_object` format; older servers do not say what a stream took; many models take no tools. Nothing announces
-        this but the refusal, so it is remembered.
+        That is an optional parameter, pictures, or the order of roles. Newer OpenAI models take max_completion_tokens
+        instead of max_tokens, and no temperature; LM Studio has no `json_object` format; older servers report no usage
+        of a stream; many models have no tools. Only the error shows this.
         """
         if not isinstance(error, openai.APIError) or isinstance(error, openai.APIConnectionError):
             return False
@@ -269,7 +271,7 @@ class OpenAIChatModel:
             self.sees = True
 
     def _learn_roles(self, message: str, sent: dict[str, Any]) -> bool:
-        """True where its chat template is stricter than was known, and the messages can be sent in another order."""
+        """Return True if the error shows a strict chat template and the messages can be merged to fit it."""
         none = bool(NO_SYSTEM.search(message))
         if not none and not STRICT.search(message):
             return False
@@ -281,7 +283,10 @@ class OpenAIChatModel:
 
 
 def _failure(error: Exception, endpoint: Endpoint, *, streaming: bool = False) -> ModelError:
-    """In our words. Of a server's only the operator's own come into the log, without the key that some quote."""
+    """Convert an error to a ModelError that is safe to log.
+
+    A server's message is logged only if the operator configured the server, and without the API key, which some quote.
+    """
     failure = model_error(error, streaming=streaming)
     if endpoint.reach is not AddressRange.CONFIGURED:
         failure.about_the_text = True
@@ -309,7 +314,7 @@ def _offer(tools: Sequence[Tool], choice: ToolChoice) -> dict[str, Any]:
         for tool in tools
     ]
     offer: dict[str, Any] = {"tools": [{"type": "function", "function": function} for function in functions]}
-    return offer if choice == "auto" else {**offer, "tool_choice": choice}  # auto is every server's default
+    return offer if choice == "auto" else {**offer, "tool_choice": choice}  # every server's default is "auto"
 
 
 def _delta(piece: Piece) -> Delta | None:
@@ -343,7 +348,7 @@ def _message(message: Message) -> dict[str, Any]:
 
 
 EMBEDDING_BATCH = 64
-# Of a whole call, retries included: a server may send its vectors byte by byte.
+# Timeout of a whole call, retries included, since a server may send its vectors byte by byte.
 EMBEDDING_TIMEOUT_SECONDS = 10.0
 EMBEDDING_TIMEOUT_PER_TEXT_SECONDS = 0.5
 
@@ -355,7 +360,7 @@ class OpenAIEmbedder:
         self._clients = Clients()
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """See Embedder. The dimension is the one the server returns."""
+        """See Embedder. The dimension is that of the server's vectors."""
         if not texts:
             return np.empty((0, 0), dtype=np.float32)
         rows: list[list[float]] = []
@@ -364,7 +369,7 @@ class OpenAIEmbedder:
         return normalised(rows, count=len(texts))
 
     def _embed_batch(self, batch: list[str], **more: str) -> list[list[float]]:
-        """``more``: what this server takes beyond OpenAI's own fields."""
+        """Embed one batch, with retries. ``more`` holds fields that are not part of OpenAI's API."""
         attempt = 0
         limit = EMBEDDING_TIMEOUT_SECONDS + EMBEDDING_TIMEOUT_PER_TEXT_SECONDS * len(batch)
         ends = time.monotonic() + limit
@@ -389,17 +394,18 @@ class OpenAIEmbedder:
         return await self._clients.for_running_loop(self._endpoint).embeddings.create(
             model=self._endpoint.model,
             input=batch,
-            encoding_format="float",  # every server has it; base64, the library's own choice, not
+            encoding_format="float",  # not every server supports base64, the library's default
             timeout=timeout_of(seconds),
             extra_body=more,
         )
 
 
 class BundledElsewhere(OpenAIEmbedder):
-    """The bundled embedder as a part of its own (``memoryhub.llm.embedder_server``): as in this process, it embeds
-    questions differently from stored texts.
+    """The bundled embedder in another process (``memoryhub.llm.embedder_server``).
+
+    As in this process, it embeds questions differently from stored texts.
     """
 
     def embed_question(self, texts: Sequence[str]) -> Vectors:
-        """The first as asked, the others as its gists."""
+        """Embed a question, the first text, and its shorter variants, the other texts."""
         return normalised(self._embed_batch(list(texts), input_type="question"), count=len(texts))

@@ -1,4 +1,4 @@
-"""Errors of OpenAI-compatible servers as errors of ours: each server words the same failure differently."""
+"""Conversion of errors of OpenAI-compatible servers to ModelError: each server words the same failure differently."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from memoryhub.llm.metering import call_of
 from memoryhub.monitoring.tracing import failed
 
 VENDOR_ERRORS: Final = (openai.OpenAIError, httpx2.HTTPError, ValueError)
-"""All that a call may raise: ValueError is a body that is no JSON (JSONDecodeError, UnicodeDecodeError)."""
+"""All errors that a call may raise. ValueError stands for invalid JSON (JSONDecodeError, UnicodeDecodeError)."""
 
 MAX_WAIT_SECONDS = 5.0
 RETRY_DELAYS_SECONDS = (0.25, 1.0)
 
-# OpenAI, Azure, vLLM, llama.cpp, Ollama, LM Studio, Anthropic's and Mistral's compatible endpoints.
+# Messages of OpenAI, Azure, vLLM, llama.cpp, Ollama, LM Studio, and Anthropic's and Mistral's compatible endpoints.
 OVERFLOW = re.compile(
     r"context_length_exceeded|exceed_context_size|maximum context|context (length|size|window)"
     r"|prompt is too long|too many tokens|exceeds? the (available|model'?s) context",
@@ -43,7 +43,10 @@ NO_CREDIT = re.compile(r"insufficient_quota|billing|credit", re.IGNORECASE)
 
 
 def model_error(error: Exception, *, streaming: bool = False) -> errors.ModelError:
-    """`streaming` says that the answer had begun: what breaks then has cut it."""
+    """Convert an error to a ModelError.
+
+    `streaming` means that the answer had begun, so a lost connection is a ModelCut.
+    """
     if isinstance(error, errors.ModelError):
         return error
     if isinstance(error, openai.APIStatusError):
@@ -103,7 +106,7 @@ def _stream_error(error: openai.APIError, streaming: bool) -> errors.ModelError:
 
 
 def _retry_after(headers: httpx2.Headers) -> float | None:
-    """Return the seconds of a Retry-After header, which holds seconds or a date."""
+    """Return the seconds to wait from a Retry-After header, which holds seconds or a date; None if it is invalid."""
     value = headers.get("retry-after", "")
     with suppress(ValueError):
         seconds = float(value)
@@ -117,11 +120,11 @@ def _retry_after(headers: httpx2.Headers) -> float | None:
 def delay_before_retry(
     error: errors.ModelError, attempt: int, *, left: float = math.inf, after_silence: bool = False
 ) -> float | None:
-    """Return the seconds before the next attempt; None if it is no use or a person would wait too long.
+    """Return the seconds before the next attempt; None if a retry is pointless or would take too long.
 
-    `attempt` counts from 0. Only for calls of which nothing was passed on yet. `left`: seconds of silence that all
-    attempts together still have. `after_silence`: a call that its server gave up is made once more; not for workers,
-    whose own time would be over.
+    Only for calls of which no output was passed on yet. `attempt` counts from 0. `left` is the rest of the timeout that
+    all attempts share. `after_silence` allows one retry after a timeout; workers do not use it, because their own time
+    limit would be exceeded.
     """
     if isinstance(error, errors.ModelTimeout):
         delay = RETRY_DELAYS_SECONDS[0]
@@ -135,7 +138,7 @@ def delay_before_retry(
 
 
 def embedder_error(error: errors.ModelError) -> errors.EmbedderError:
-    """Return the same failure as an EmbedderError."""
+    """Convert a ModelError to the matching EmbedderError."""
     kind: type[errors.EmbedderError]
     if isinstance(
         error, errors.ModelUnavailable | errors.ModelTimeout | errors.ModelRateLimited | errors.ModelCut
@@ -150,19 +153,19 @@ def embedder_error(error: errors.ModelError) -> errors.EmbedderError:
     return kind(detail=error.detail, retry_after=error.retry_after)
 
 
-# A call of a model, made again where that is of use.
+# Retries of a model call.
 
 T = TypeVar("T")
 
 
 class Patience:
-    """The seconds of silence that the attempts of one call have together."""
+    """A timeout shared by all attempts of a call: the total seconds they may wait without receiving data."""
 
     def __init__(self, limit: float) -> None:
         self._limit, self._heard_at = limit, time.monotonic()
 
     def hear(self) -> None:
-        """Restart the silence: something arrived."""
+        """Restart the timeout, because data arrived."""
         self._heard_at = time.monotonic()
 
     @property
@@ -178,9 +181,11 @@ def tried(
     *,
     limit: float,
 ) -> T:
-    """Return the result of ``ask``: retried at once if the error ``learns`` another form, later if it may pass. Blocks.
+    """Call ``ask`` with an endpoint, the trace span and the seconds left, and return its result. Blocks.
 
-    ``limit``: seconds of silence of all attempts together. Each is given those that are left.
+    If ``learns`` returns True for an error, the call is retried at once; after a temporary failure, it is retried with
+    a delay. Raises the error of ``failure_of`` if no retry is left. ``limit`` is the timeout in seconds that all
+    attempts share.
     """
     attempt, patience = 0, Patience(limit)
     while True:

@@ -1,4 +1,4 @@
-"""Replies of OpenAI-compatible servers, checked: the library builds its objects from any JSON."""
+"""Validation of replies of OpenAI-compatible servers, because the OpenAI library builds its objects from any JSON."""
 
 from __future__ import annotations
 
@@ -21,27 +21,30 @@ from memoryhub.llm.metering import BYTES_PER_TOKEN, Usage, usage_said
 if TYPE_CHECKING:
     from memoryhub.llm.chat_chunks import Chunk  # its module loads openai, which takes a second
 
-MOST_CALLS = 64  # of one reply
-MOST_ARGUMENTS = 200_000  # characters of one call
-MOST_TEXT = 1_000_000  # characters of one answer
+MOST_CALLS = 64  # per reply
+MOST_ARGUMENTS = 200_000  # limit of one call's arguments, in characters
+MOST_TEXT = 1_000_000  # limit of one answer, in characters
 FENCED = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)
 THOUGHT_FIELDS = ("reasoning_content", "reasoning")  # DeepSeek, vLLM, llama.cpp; OpenRouter, Ollama
 
 
 class StreamedAnswer:
-    """The part of a streamed answer that has been read."""
+    """A streamed answer as far as it has been read."""
 
     def __init__(self) -> None:
         self.has_begun = False
         self.has_text = self.has_thought = False
-        self.thought = ""  # of the last chunk, where the server tells it from the text by itself
+        self.thought = ""  # reasoning in the last chunk, if the server sends it separately from the text
         self.finish_reason: str | None = None
-        self.usage: Usage | None = None  # as the server says it, in the end or with each chunk so far
+        self.usage: Usage | None = None  # as the server reports it, at the end or with each chunk
         self._calls: list[_CallSoFar] = []
         self._length = 0
 
     def read(self, chunk: Chunk) -> str:
-        """Return the text of a chunk. One without choices has usage, a cost, a filter's results or nothing."""
+        """Read a chunk and return its text; empty for a chunk without choices, such as one with the usage.
+
+        Raises ModelBadReply if the chunk is invalid or the answer too long, ContentFiltered if the model refuses.
+        """
         self.thought = ""
         self.usage = usage_said(chunk.get("usage")) or self.usage
         choices = chunk.get("choices")
@@ -70,7 +73,7 @@ class StreamedAnswer:
 
     @property
     def written(self) -> int:
-        """Return the estimated tokens of text, thoughts and calls so far."""
+        """Return the estimated tokens of the text, reasoning and tool calls so far."""
         return int((self._length + sum(len(call.arguments) for call in self._calls)) / BYTES_PER_TOKEN)
 
     @property
@@ -82,15 +85,15 @@ class StreamedAnswer:
         )
 
     def take_call(self, call: ToolCall) -> None:
-        """Take what was read as text for this call."""
+        """Add a tool call that the model wrote as text."""
         self._calls.append(_CallSoFar(None, call.id, call.name, call.arguments))
         self.finish_reason = "tool_calls"
 
     def _read_call(self, fragment: Any) -> None:
-        """Read a fragment of a call: an id, an index, the name or a piece of it, a part of the arguments, in any order.
+        """Add a fragment of a tool call: its id, index, (part of) its name, or part of its arguments, in any order.
 
-        Servers that send calls whole number them all 0, or not at all; others number the fragments of one call. So an
-        id decides first, then the index, then what is still incomplete.
+        Servers that send complete calls give all of them index 0, or none; others number the fragments of one call. So
+        fragments are matched first by id, then by index, then to the last incomplete call.
         """
         function = fragment.get("function") if isinstance(fragment, dict) else None
         function = function if isinstance(function, dict) else {}
@@ -107,7 +110,7 @@ class StreamedAnswer:
             raise ModelBadReply(detail="a tool call with arguments without end")
 
     def _call_of(self, fragment: dict[str, Any], name: str) -> _CallSoFar:
-        """Return the call that a fragment belongs to, creating it for a new one."""
+        """Return the call that a fragment belongs to, or a new one. Raises ModelBadReply above MOST_CALLS calls."""
         index, call_id = fragment.get("index"), str(fragment.get("id") or "")[:200]
         same = [call for call in self._calls if call_id and call.id == call_id]
         same = same or [call for call in self._calls if index is not None and call.index == index]
@@ -126,7 +129,11 @@ class StreamedAnswer:
         return call
 
     def finish(self) -> str:
-        """Return the reason why the answer ended, once the stream has."""
+        """Return the finish reason after the end of the stream.
+
+        Raises ModelCut if the stream ended without one, ContentFiltered if the answer was filtered, and ModelBadReply
+        if it is empty or consists only of reasoning.
+        """
         if not self.has_begun:
             raise ModelBadReply(detail="the reply was no stream of events")
         if self.finish_reason is None:
@@ -150,7 +157,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _plain_arguments(text: str) -> str:
-    """Return arguments without the fence or second encoding that some models add."""
+    """Return arguments without the code fence or second JSON encoding that some models add."""
     plain = FENCED.sub(r"\1", text.strip())
     for _ in range(2):
         try:
@@ -179,7 +186,10 @@ def _check_end(finish_reason: str | None, has_text: bool) -> None:
 
 
 def whole_text(reply: Chunk) -> str:
-    """Return the text of a completion that was not streamed. Raises ModelBadReply and ContentFiltered."""
+    """Return the text of an unstreamed completion.
+
+    Raises ContentFiltered if it was filtered or refused, ModelBadReply if it is invalid, empty or only reasoning.
+    """
     choices = reply.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
     message = choice.get("message")
@@ -197,7 +207,10 @@ def whole_text(reply: Chunk) -> str:
 
 
 def vectors_in_order(reply: Any, count: int) -> list[list[float]]:
-    """Return vectors in the order of the texts, which servers may not keep."""
+    """Return a reply's vectors in the order of the texts, because servers may reorder them.
+
+    Raises EmbedderBadReply unless there is exactly one vector for each of the ``count`` texts.
+    """
     try:
         by_index = {item.index: item.embedding for item in reply.data}
         returned = len(reply.data)

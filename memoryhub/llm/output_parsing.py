@@ -1,4 +1,4 @@
-"""Parsing of model output beside the answer: thoughts, calls of tools, and JSON that is nearly right."""
+"""Parsing of model output other than the answer: reasoning, tool calls written as text, and slightly invalid JSON."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _OPENS = re.compile(rf"\s*<(?:{_TAG_NAMES})>\s*", re.IGNORECASE)
 _CLOSES = re.compile(rf"\s*</(?:{_TAG_NAMES})>\s*", re.IGNORECASE)
 _CLOSES_ALONE = re.compile(rf"^[ \t]*</(?:{_TAG_NAMES})>[ \t]*(?:\n\s*|\Z)", re.IGNORECASE | re.MULTILINE)
 _LONGEST_TAG = max(map(len, TAGS)) + len("</>")
-_LINE = 200  # characters of a line that are looked at: one with a tag alone is shorter
+_LINE = 200  # characters of a line that are examined; a line with only a tag is shorter
 
 
 def without_thoughts(text: str) -> str:
-    """Return the answer without thoughts; empty if a thought never ended."""
+    """Return the answer without reasoning; empty if the reasoning never ends."""
     if opened := _OPENS.match(text):
         closed = _CLOSES.search(text, opened.end())
         return text[closed.end() :] if closed else ""
@@ -34,7 +34,7 @@ def without_thoughts(text: str) -> str:
 
 @dataclass(frozen=True)
 class Piece:
-    """A piece of a parsed reply. ``retracts``: the answer given out so far is this ``thought``."""
+    """A piece of a parsed reply. ``retracts`` means that the answer so far was reasoning, which ``thought`` repeats."""
 
     thought: str = ""
     answer: str = ""
@@ -42,16 +42,16 @@ class Piece:
 
 
 class ThoughtSplitter:
-    """A parser that splits thoughts from a streamed reply. It holds back only text that may become a tag."""
+    """A parser that separates reasoning from the answer in a stream. It holds back only text that may become a tag."""
 
     def __init__(self) -> None:
         self._held = ""
-        self._state = "start"  # then "thought", "gap" after one, and "plain"; "open" where nothing opened it
-        self._said: list[str] = []  # while "open"
-        self._tail = ""  # of that, from the break before its last line on
+        self._state = "start"  # then "thought", "gap" after it, and "plain"; "open" if no opening tag came
+        self._said: list[str] = []  # text while "open"
+        self._tail = ""  # its last line, with the line break before it
 
     def feed(self, text: str) -> Piece:
-        """Return the text that is certain by now."""
+        """Add text and return the part whose kind is certain by now."""
         text, self._held = self._held + text, ""
         if self._state == "start":
             if opened := _OPENS.match(text):
@@ -69,7 +69,7 @@ class ThoughtSplitter:
         return self._open(text) if self._state == "open" else Piece(answer=text)
 
     def end(self) -> Piece:
-        """Return the text that was held back, at the end of the stream."""
+        """Return the text that is still held back when the stream ends."""
         held, self._held = self._held, ""
         if self._state == "thought":
             return Piece(thought=held)
@@ -82,7 +82,7 @@ class ThoughtSplitter:
             return Piece(text[: closed.start()], rest)
         at = text.rfind("<", max(0, len(text) - _LONGEST_TAG))
         at = at if at >= 0 and _may_be(text[at:], "</") else len(text)
-        at = len(text[:at].rstrip())  # blanks before an end belong to it
+        at = len(text[:at].rstrip())  # whitespace before a closing tag belongs to the tag
         self._held = text[at:]
         return Piece(text[:at])
 
@@ -98,23 +98,23 @@ class ThoughtSplitter:
             self._state = "plain" if rest else "gap"
             return Piece(said[: len(said) - len(self._tail) + closed.start()].rstrip(), rest, retracts=True)
         last = self._tail.rfind("\n") + 1
-        tail = self._tail[max(0, last - 1) :]  # from the break on, so that ^ holds
+        tail = self._tail[max(0, last - 1) :]  # with the line break, so that ^ matches
         self._tail = tail if len(tail) <= _LINE else "." + tail[-_LINE:]
         return Piece(answer=text)
 
 
 def _may_be(text: str, opening: str) -> bool:
-    """Return whether this may be the beginning of a tag. Blanks alone may be."""
+    """Return whether a text may be the beginning of a tag, which is also true for whitespace alone."""
     small = text.lstrip().lower()
     return any(f"{opening}{tag}>".startswith(small) for tag in TAGS)
 
 
-# Calls of tools that a model wrote as text, in the forms that common model families are trained on.
+# Tool calls that a model wrote as text, in the formats that common model families are trained on.
 #
-# A whole answer that is one such call of an offered tool is a call. Anything else stays text.
+# Only an answer that consists of one call of an offered tool is treated as a call. Anything else stays text.
 
-MOST_HELD = 20_000  # characters of an answer that are held back because they may be a call
-# What stands before and behind the JSON of a call: Qwen and Hermes, Mistral, Llama 3, fenced blocks, nothing at all.
+MOST_HELD = 20_000  # limit of characters held back because they may be a tool call
+# Text before and after a call's JSON, by model family: Qwen and Hermes, Mistral, Llama 3, fenced blocks, none.
 _FORMS = {
     "<tool_call>": ("</tool_call>",),
     "[TOOL_CALLS]": (),
@@ -147,7 +147,7 @@ def may_be_call(text: str) -> bool:
 
 
 def call_in(text: str, names: Collection[str]) -> ToolCall | None:
-    """Return the call if the whole text is one, of a tool with one of these names."""
+    """Return the tool call if the whole text is a call of a tool with one of these names; otherwise None."""
     text = text.strip()
     opening = next(filter(text.startswith, _FORMS), None)
     if opening is None:
@@ -159,7 +159,7 @@ def call_in(text: str, names: Collection[str]) -> ToolCall | None:
 
 
 def _may_name(text: str) -> bool:
-    """Return whether JSON begins like a call: with its name or arguments."""
+    """Return whether JSON begins like a tool call, with its name or arguments."""
     inner = re.sub(r"[\s{\[]", "", text[:200])
     keys = (f'"{key}"' for key in (*_NAMES, *_ARGUMENTS, "type", "id"))
     return any(key.startswith(inner) or inner.startswith(key) for key in keys)
@@ -203,7 +203,7 @@ class HeldCall:
         self._is_open = bool(names)
 
     def feed(self, delta: Delta | None) -> Delta | None:
-        """Return what may be passed on by now. Thoughts pass; they are no part of the answer."""
+        """Return what can be passed on by now. Reasoning passes at once, since it is not part of the answer."""
         if delta is None or not self._is_open or not (delta.text or delta.retracts):
             return delta
         if delta.retracts:  # all text before was a thought, including held-back text
@@ -216,7 +216,10 @@ class HeldCall:
         return self._all_held()
 
     def end(self, delta: Delta | None, answer: StreamedAnswer) -> Delta | None:
-        """The rest of the answer; none of it where it was a call, which the answer then has."""
+        """Return the rest of the answer.
+
+        If the held text is a tool call, add the call to ``answer`` and return None.
+        """
         rest = self.feed(delta)
         if not self._held:
             return rest
@@ -232,13 +235,13 @@ class HeldCall:
         return Delta(text) if text else None
 
 
-# JSON that a model wrote nearly right: a trailing comma, single quotes, a list that was cut.
+# Repair of slightly invalid JSON: a trailing comma, single quotes, a truncated list.
 #
-# Only what has its own end is read. Of a list that was cut that is its whole entries; half a statement could say
-# something else.
+# Only complete values are read. A truncated list yields its complete entries, because half a statement could have
+# another meaning.
 
-MOST_REPAIRED = 20  # lists and objects of one reply
-_LONGEST_JSON = 4_000  # characters of an object that is repaired
+MOST_REPAIRED = 20  # lists and objects per reply
+_LONGEST_JSON = 4_000  # limit of a repaired object, in characters
 _MOST_ENTRIES = 50
 _DEEPEST = 6
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{},"]', re.DOTALL)
@@ -248,7 +251,10 @@ _NAME = re.compile(r"\w{1,40}")
 def repaired_object(
     text: str, start: int, *, longest: int = _LONGEST_JSON, deepest: int = _DEEPEST
 ) -> tuple[dict[str, Any], int] | None:
-    """Return the object that begins here and its end; None if it has no end or is no object."""
+    """Return the object that starts at ``start``, and its end; None if it is not an object or never ends.
+
+    ``longest`` limits its characters, ``deepest`` its nesting.
+    """
     depth = 0
     for token in _TOKEN.finditer(text, start, start + longest):
         sign = token[0]
@@ -262,9 +268,9 @@ def repaired_object(
 
 
 def whole_entries(text: str, start: int) -> tuple[list[Any], int | None]:
-    """Return the complete objects or strings of the list that begins here, and the list's end if it has one."""
+    """Return the complete objects or strings of the list that starts at ``start``, and the list's end or None."""
     entries: list[Any] = []
-    waiting: str | None = None  # a string is whole once something follows it
+    waiting: str | None = None  # a string is complete once a comma or bracket follows
     position = start + 1
     while len(entries) < _MOST_ENTRIES and (token := _TOKEN.search(text, position, position + _LONGEST_JSON)):
         sign, position = token[0], token.end()
@@ -296,7 +302,7 @@ def _repaired(text: str) -> Any:
     except (ValueError, RecursionError):
         return None
     if not isinstance(value, dict) or not all(map(_NAME.fullmatch, value)):
-        return None  # a name that is none is a piece of a text whose quotes were misread
+        return None  # an invalid name is part of a text whose quotes were misread
     last = next(reversed(value.values()), None)
     is_open = isinstance(last, str) and " " in last and text[:-1].rstrip(" \r\n\t,")[-1] not in "\"'”"
     return None if is_open else value

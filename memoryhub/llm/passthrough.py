@@ -1,5 +1,7 @@
-"""Pass-through of chat completions for programs that speak the OpenAI API themselves. The body is sent as it came; the
-reply is only checked to be an answer.
+"""Pass-through of chat completions for API clients that speak the OpenAI API themselves.
+
+The request body is forwarded with few changes (model, inserted system messages, a request for usage). The reply is only
+checked to be a chat completion.
 """
 
 from __future__ import annotations
@@ -22,18 +24,18 @@ from memoryhub.llm.openai_errors import VENDOR_ERRORS, Patience, delay_before_re
 from memoryhub.monitoring.tracing import Span, failed
 
 Reply = dict[str, Any]
-# Servers whose error texts may be passed on: not those inside, which only we may call.
+# Servers whose error messages may be passed on. Internal servers are excluded, since only we may call them.
 TELLABLE = (AddressRange.CONFIGURED, AddressRange.PUBLIC)
 CLOSED = "The text has a character that cannot be sent."
 
 
 @dataclass
 class RawChat:
-    """A client for raw chat completions. ``endpoint`` is called before every attempt; it raises ModelUnavailable if
-    there is none.
+    """A client for raw chat completions.
 
-    ``is_strict``: learned from a refusal, that INSERTED cannot be a message of its own. ``is_silent``: likewise, that
-    the server does not report the usage of a stream.
+    ``endpoint`` is called before every attempt and raises ModelUnavailable if there is no endpoint. The flags are
+    learned from errors: ``is_strict`` means that INSERTED messages must be merged into the next message, ``is_silent``
+    that the server rejects the request for a stream's usage.
     """
 
     endpoint: Callable[[], Endpoint]
@@ -43,7 +45,7 @@ class RawChat:
     is_silent: bool = False
 
     def whole(self, body: Reply) -> Reply:
-        """Return the answer to a request without streaming. Blocks. Raises a ModelError."""
+        """Return the answer to a request without streaming. Blocks. Raises a ModelError if the call fails."""
 
         def ask(endpoint: Endpoint, call: Span, seconds: float) -> Reply:
             client, sent = self.clients.blocking(endpoint), self._sent(body, endpoint)
@@ -58,7 +60,10 @@ class RawChat:
         )
 
     async def stream(self, body: Reply) -> AsyncGenerator[Reply, None]:
-        """Yield the chunks of a streamed answer. Raises a ModelError, also midway. Close it to stop the model."""
+        """Yield the chunks of a streamed answer.
+
+        Raises a ModelError if the call fails, possibly in the middle. Close the generator to stop the model.
+        """
         attempt, has_begun, patience = 0, False, Patience(self.timeout)
         while True:
             endpoint = self.endpoint()
@@ -96,7 +101,7 @@ class RawChat:
             await asyncio.sleep(delay)
 
     def _options(self, sent: Reply, seconds: float) -> dict[str, Any]:
-        """Return the library's arguments: it knows two fields, and passes the others on unchanged."""
+        """Return the library's arguments. Fields other than model and messages go unchanged into ``extra_body``."""
         known = {"model": sent["model"], "messages": sent["messages"], "timeout": timeout_of(seconds)}
         return known | {"extra_body": {name: value for name, value in sent.items() if name not in known}}
 
@@ -104,8 +109,8 @@ class RawChat:
         return {**body, "model": endpoint.model, "messages": _placed(body["messages"], merge=self.is_strict)}
 
     def _learns_from(self, error: Exception, body: Reply) -> bool:
-        """Return True if the chat template refused a message of ours, or the server the request for usage, and the
-        same can be sent without it.
+        """Return True if the server rejected an inserted message or the request for usage, and a retry without it is
+        possible.
         """
         said = error_text(error)
         if isinstance(error, openai.APIError) and "stream_options" in said:
@@ -121,20 +126,20 @@ class RawChat:
 
 @dataclass
 class _Read:
-    """The part of a stream that was read, for counting."""
+    """The usage and text of a stream as far as it has been read."""
 
     usage: Usage | None = None
     pieces: list[str] = field(default_factory=list)
 
     def chunk(self, chunk: Reply) -> bool:
-        """Add a chunk, and return False if it holds nothing but usage."""
+        """Add a chunk. Return False if it contains only usage."""
         self.usage = usage_said(chunk.get("usage")) or self.usage
         self.pieces.append(_text_in(chunk, "delta"))
         return bool(chunk["choices"]) or not chunk.get("usage")
 
 
 def _text_in(reply: Reply, part: str) -> str:
-    """Return the text of the choices."""
+    """Return the text of all choices of a reply. ``part`` is "message" or "delta"."""
     said = (choice.get(part) for choice in reply["choices"] if isinstance(choice, dict))
     texts = (each.get("content") for each in said if isinstance(each, dict))
     return "".join(text for text in texts if isinstance(text, str))
@@ -155,7 +160,7 @@ def _placed(messages: list[Reply], *, merge: bool) -> list[Reply]:
 
 
 def _with(message: Reply, texts: list[str]) -> Reply:
-    """Return a message with these texts before its own text or parts."""
+    """Return a message with these texts inserted before its content."""
     before, content = "\n\n".join(texts), message.get("content")
     if isinstance(content, list):
         return {**message, "content": [{"type": "text", "text": before}, *content]}
@@ -169,7 +174,10 @@ def _checked(reply: object) -> Reply:
 
 
 def _failure(error: Exception, endpoint: Endpoint, *, streaming: bool = False) -> ModelError:
-    """Return the error in our words; for a bad request with the server's message, so that its sender can fix it."""
+    """Convert an error to a ModelError.
+
+    A bad request includes the server's message, so that the API client can fix it.
+    """
     if isinstance(error, UnicodeError):
         return ModelBadRequest(CLOSED)
     failure = model_error(error, streaming=streaming)

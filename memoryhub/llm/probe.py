@@ -1,4 +1,4 @@
-"""Tests of models: whether a server answers, and what a model can do."""
+"""Checks of models: whether a server responds, and what a model can do."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from memoryhub.llm.openai_compatible import OpenAIChatModel
 
 SECONDS = 2.0
-MOST_LISTED = 1024 * 1024  # bytes of a list of models
+MOST_LISTED = 1024 * 1024  # limit of a list of models, in bytes
 
 
 def chat_model_trouble() -> str:
-    """Return why the chat model cannot be used; empty if it can. Two seconds at most."""
+    """Return why the chat model cannot be used; empty if it can. Takes two seconds at most."""
     if settings.LLM_BASE_URL:
         return _trouble_at(Endpoint(settings.LLM_BASE_URL, settings.LLM_API_KEY, settings.LLM_MODEL))
     if not settings.EMBEDDED_MODEL:
@@ -50,7 +50,10 @@ def chat_model_trouble() -> str:
 
 
 def embedder_trouble() -> str:
-    """Return why the embedder cannot be used; empty if it can, or if none is wanted. The bundled one embeds a word."""
+    """Return why the embedder cannot be used; empty if it can, or if none is configured.
+
+    The bundled embedder is tested by embedding one word.
+    """
     if settings.EMBEDDING_BASE_URL:
         name = settings.EMBEDDING_MODEL
         return _trouble_at(Endpoint(settings.EMBEDDING_BASE_URL, settings.EMBEDDING_API_KEY, name))
@@ -64,7 +67,7 @@ def embedder_trouble() -> str:
 
 
 def _trouble_at(endpoint: Endpoint) -> str:
-    """Every server of this API lists its models; one that does not know the address is there all the same."""
+    """Return why a server cannot be used; empty if it can. Requests its list of models; status 404 counts as usable."""
     try:
         status = ask_for_models(endpoint, seconds=SECONDS).status_code
     except httpx2.TimeoutException:
@@ -77,24 +80,24 @@ def _trouble_at(endpoint: Endpoint) -> str:
 
 
 def list_models(endpoint: Endpoint, *, seconds: float) -> list[str] | None:
-    """Return a server's model names; None if it does not answer, or not as this API does."""
+    """Return the names of a server's models; None if it does not respond or sends no valid list."""
     try:
         asked = ask_for_models(endpoint, seconds=seconds)
         if asked.status_code != 200 or len(asked.content) > MOST_LISTED:
             return None
-        rows = asked.json()["data"] or []  # Ollama without a model says null
+        rows = asked.json()["data"] or []  # Ollama without a model returns null
         return [row["id"] for row in rows if isinstance(row["id"], str)]
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
-# Trying a model out: a few small requests that show what works, of what an administrator says that it can.
+# Trial of a model: a few small requests that show which of its configured capabilities work.
 
 Outcome = Literal["works", "fails", "untried"]
 STEPS = ("reachable", "key", "model", "streams", "tools", "json")
-TRIAL_SECONDS = 30.0  # for all of it
-SILENCE = 15.0  # until the next piece of one answer
-ANSWER_TOKENS = 400  # room for a model that thinks before it says a word
+TRIAL_SECONDS = 30.0  # limit of the whole trial
+SILENCE = 15.0  # timeout until the next piece of an answer
+ANSWER_TOKENS = 400  # enough for a model that reasons before it answers
 HELLO = [Message("user", "Reply with the word ready and nothing else.")]
 CALL = [Message("user", "What time is it in Paris? Call the tool get_time to find out.")]
 CLOCK = Tool(
@@ -110,7 +113,7 @@ EXTRACT = [
 
 @dataclass
 class Trial:
-    """Outcome of each step, the first failure of each, and the duration in seconds."""
+    """Result of a trial: outcome and first error of each step, and durations in seconds."""
 
     outcomes: dict[str, Outcome] = field(default_factory=lambda: dict.fromkeys(STEPS, "untried"))
     errors: dict[str, ModelError] = field(default_factory=dict)
@@ -119,7 +122,7 @@ class Trial:
 
     @property
     def answers(self) -> bool:
-        """Return whether the model can chat, apart from tools and JSON."""
+        """Return whether the model can chat, regardless of tools and JSON."""
         return self.outcomes["streams"] == "works"
 
     def fails(self, step: str, error: ModelError) -> None:
@@ -127,7 +130,10 @@ class Trial:
 
 
 def try_model(endpoint: Endpoint, capabilities: Capabilities) -> Trial:
-    """Ask it for a word, a tool call and a JSON object. Blocks for half a minute at the most; raises nothing."""
+    """Test a model with requests for a word, a tool call and a JSON object.
+
+    Blocks for up to 30 seconds; raises nothing.
+    """
     return asyncio.run(_try(endpoint, capabilities))
 
 
@@ -143,7 +149,7 @@ async def _try(endpoint: Endpoint, capabilities: Capabilities) -> Trial:
                 await _step(trial, "tools", _calls_a_tool(model))
                 await _step(trial, "json", _writes_json(model))
     except TimeoutError:  # the steps that were not reached stay untried
-        if trial.first_piece is not None:  # slow, but a chat can be held with it
+        if trial.first_piece is not None:  # slow, but usable for a chat
             trial.outcomes |= dict.fromkeys(STEPS[: STEPS.index("streams") + 1], "works")
         trial.fails(next(step for step in STEPS if trial.outcomes[step] == "untried"), ModelTimeout())
     finally:
@@ -153,7 +159,7 @@ async def _try(endpoint: Endpoint, capabilities: Capabilities) -> Trial:
 
 
 async def _hello(trial: Trial, model: OpenAIChatModel, began: float) -> None:
-    """Send the first request, whose reply tells the most about how far a call comes."""
+    """Send the first request, and derive the outcome of the first four steps from its reply or error."""
     try:
         async with aclosing(model.stream(HELLO, max_tokens=ANSWER_TOKENS)) as deltas:
             async for delta in deltas:
@@ -176,7 +182,7 @@ def _stopped_at(error: ModelError, has_begun: bool) -> str:
         return "model"
     if isinstance(error, ModelAddressRefused):
         return "reachable"
-    # What was reached and let in says something about the request; what was not says nothing at all.
+    # Any error that only a reached server can return means that the steps before "streams" work.
     return "streams" if has_begun or not error.retryable or isinstance(error, ModelBadReply) else "reachable"
 
 

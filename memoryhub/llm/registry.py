@@ -1,4 +1,4 @@
-"""The models the settings ask for, made once per process."""
+"""The models of the settings and of connections, created once per process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.e5 import MultilingualEncoder, States
 from memoryhub.llm.errors import EmbedderError, ModelMissing, ModelUnavailable
 
-# By dotted path, as this package and memoryhub.local stand side by side and do not import one another.
+# Loaded by dotted path, because this package and memoryhub.local may not import each other.
 EMBEDDED_TROUBLE_READER = "memoryhub.local.model_server.read_trouble"
 EMBEDDED_ENDPOINT_READER = "memoryhub.local.model_server.read_endpoint"
 EMBEDDED_CAPABILITIES = Capabilities(
@@ -31,7 +31,8 @@ EMBEDDED_CAPABILITIES = Capabilities(
     needs_help=True,
     writes_on=True,
 )
-# The larger built-in model. Of forty requests with tools it did 24 right, and rules extract better (docs/figures.md).
+# The larger built-in model. It has no tools, since it got only 24 of 40 requests with tools right, and no extraction,
+# since rules extract better (docs/figures.md).
 LARGE_CAPABILITIES = Capabilities(
     has_tools=False,
     can_extract=False,
@@ -67,13 +68,13 @@ _embedder: tuple[tuple[Any, ...], Embedder | None] | None = None
 _earlier: dict[Endpoint, Embedder] = {}
 _connected: OrderedDict[str, tuple[Endpoint, Capabilities, ChatModel]] = OrderedDict()
 _of_the_parent: list[object] = []
-MOST_CONNECTED = 200  # clients kept; the one used longest ago goes
+MOST_CONNECTED = 200  # limit of cached clients; the least recently used is dropped
 
 
 def get_chat_model() -> ChatModel:
-    """Return the configured chat model. There always is one; its calls raise ModelUnavailable if none can be reached.
+    """Return the configured chat model. Its calls raise ModelUnavailable if no model can be reached.
 
-    The first call in a process takes half a second (importing the client): make it before the first turn.
+    The first call in a process takes half a second to import the client, so make it before the first turn.
     """
     global _chat
     wanted = (*_values(CHAT_SETTINGS), _large_answers())
@@ -84,10 +85,10 @@ def get_chat_model() -> ChatModel:
 
 
 def chat_model_at(key: str, endpoint: Endpoint, capabilities: Capabilities) -> ChatModel:
-    """Return the model at this endpoint, made once per ``key`` and again as soon as anything of it differs.
+    """Return the model at this endpoint, cached by ``key`` and created again when endpoint or capabilities change.
 
-    The caller reads the connection from the database each time, so a change takes effect in every process at once;
-    an answer that is being written goes on with the client it began with.
+    The caller reads the connection from the database each time, so a change takes effect in every process at once. An
+    answer that is being streamed continues with its old client.
     """
     from memoryhub.llm.openai_compatible import OpenAIChatModel
 
@@ -104,7 +105,7 @@ def chat_model_at(key: str, endpoint: Endpoint, capabilities: Capabilities) -> C
 
 
 def get_embedder() -> Embedder | None:
-    """Return the configured embedder; None if EMBEDDING_MODEL is "none", and search is by words."""
+    """Return the configured embedder; None if EMBEDDING_MODEL is "none", so that search uses words only."""
     global _embedder
     wanted = _values(EMBEDDING_SETTINGS)
     with _lock:
@@ -114,7 +115,7 @@ def get_embedder() -> Embedder | None:
 
 
 def embedder_is_local(base_url: str | None = None) -> bool:
-    """Return whether embedded texts stay on this machine; for an earlier model by the address it had."""
+    """Return whether texts to embed stay on this machine. ``base_url`` is given for a model of earlier settings."""
     address = settings.EMBEDDING_BASE_URL if base_url is None else base_url
     if not address:  # the bundled one
         return True
@@ -124,9 +125,9 @@ def embedder_is_local(base_url: str | None = None) -> bool:
 
 
 def get_earlier_embedder(name: str, base_url: str) -> Embedder | None:
-    """Return the embedder of a model that the settings named earlier; None if it can no longer be used.
+    """Return the embedder of earlier settings; None if it can no longer be used.
 
-    The configured key goes to no other host than the configured one: elsewhere EMBEDDING_PREVIOUS_API_KEY is used.
+    The configured API key is sent only to the configured host. Other hosts get EMBEDDING_PREVIOUS_API_KEY.
     """
     from memoryhub.llm.onnx_embedder import OnnxEmbedder
     from memoryhub.llm.two_encoders import TwoEncoders
@@ -147,7 +148,7 @@ def get_earlier_embedder(name: str, base_url: str) -> Embedder | None:
 
 
 def reset() -> None:
-    """Forget them, so that the next call makes new ones. Changed settings are noticed without this."""
+    """Discard all cached models. Changed settings take effect without this."""
     global _chat, _embedder
     with _lock:
         _chat = _embedder = None
@@ -156,10 +157,10 @@ def reset() -> None:
 
 
 def _forget_after_fork() -> None:
-    """Reset the models in a forked worker: the parent's sockets and embedder threads do not exist there.
+    """Reset the models in a forked worker, where the parent's sockets and embedder threads do not exist.
 
-    The parent's objects are kept, unused: destroying an inference session here would wait for threads that
-    exist in the parent only.
+    References to the parent's objects are kept, because destroying an inference session would wait for threads that
+    exist only in the parent.
     """
     global _lock, _chat, _embedder, _earlier, _connected
     _lock = threading.Lock()
@@ -199,7 +200,7 @@ def _make_chat_model() -> ChatModel:
 
 
 def _large_answers() -> bool:
-    """Return whether the larger built-in model answers."""
+    """Return whether the larger built-in model is running."""
     if not settings.EMBEDDED_MODEL:
         return False
     endpoint = embedded_endpoint()
@@ -207,12 +208,12 @@ def _large_answers() -> bool:
 
 
 def embedded_trouble() -> str:
-    """Return a sentence why the built-in model cannot run here; empty if nothing is known."""
+    """Return a sentence that says why the built-in model cannot run here; empty if no problem is known."""
     return str(import_string(EMBEDDED_TROUBLE_READER)(settings.DATA_DIR))
 
 
 def embedded_endpoint() -> Endpoint | None:
-    """Return the address of the embedded server, read for every call, as a restart may have moved it."""
+    """Return the address of the embedded server. It is read for every call, because a restart may change it."""
     found = import_string(EMBEDDED_ENDPOINT_READER)(settings.DATA_DIR)
     return Endpoint(found.base_url, found.api_key, found.model) if found else None
 
@@ -236,7 +237,7 @@ def _embedder_at(endpoint: Endpoint) -> Embedder:
     return (BundledElsewhere if endpoint.model == TwoEncoders.name else OpenAIEmbedder)(endpoint)
 
 
-KEPT = 256  # texts of some 20 kB each: one compared with several others is encoded once
+KEPT = 256  # cached texts of some 20 kB each, so that a text compared with several others is encoded once
 
 logger = logging.getLogger(__name__)
 _reader_lock = threading.Lock()
@@ -251,7 +252,10 @@ class Reader:
         self._recent: OrderedDict[str, States] = OrderedDict()
 
     def states(self, texts: Sequence[str]) -> list[States]:
-        """See MultilingualEncoder. Raises EmbedderError."""
+        """Return the hidden states of each text's pieces, from a cache of recent texts.
+
+        Raises EmbedderError on failure.
+        """
         with self._lock:
             known = {text: self._recent[text] for text in texts if text in self._recent}
         missing = [text for text in dict.fromkeys(texts) if text not in known]
@@ -266,10 +270,10 @@ class Reader:
 
 
 def get_reader() -> Reader | None:
-    """Return the encoder for token-by-token comparison, loaded on first use: a second and 100 MB if another model
-    embeds.
+    """Return the encoder for token-by-token comparison, loaded on first use.
 
-    None where its weights are missing or altered, until the process is started again: nothing is judged without it.
+    Loading takes a second and 100 MB if another model embeds. Returns None, until the process restarts, if the weights
+    are missing or altered; no comparison happens then.
     """
     global _reader, _is_missing
     with _reader_lock:

@@ -1,8 +1,9 @@
-"""The default embedder: MiniLM, strong in English, and e5, for a hundred languages, side by side in one vector.
+"""The default embedder: MiniLM, strong in English, and e5, for a hundred languages, combined in one vector.
 
-Their vectors are laid end to end, so that the cosine of two texts is a fixed mean of both cosines (docs/recall.md).
-MiniLM is given as much of a text as is English: of another language it says nothing but noise. What that takes from a
-stored text's length stands in one number more, which a question leaves at 0: so no language is nearer than another.
+Their vectors are concatenated, so that the cosine of two texts is a fixed weighted mean of both cosines
+(docs/recall.md). MiniLM's part is scaled by how much of a text is English, because its vectors of other languages are
+noise. A stored text has one more component that restores its length to 1; in questions it is 0. So no language is
+preferred.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from memoryhub.llm.base import Vectors, normalised
 from memoryhub.llm.e5 import MultilingualEncoder, english_of, meaning_of
 from memoryhub.llm.onnx_embedder import CACHED_TEXTS, DIMENSION, OnnxEmbedder, RecentTexts
 
-E5_WEIGHS = 2.5  # times what MiniLM's cosine does
+E5_WEIGHS = 2.5  # weight of e5's cosine relative to MiniLM's
 LENGTH = DIMENSION  # of each part
-ENGLISH, MULTILINGUAL = slice(0, DIMENSION), slice(DIMENSION, 2 * DIMENSION)  # where each lies
+ENGLISH, MULTILINGUAL = slice(0, DIMENSION), slice(DIMENSION, 2 * DIMENSION)  # position of each part
 
 
 class TwoEncoders:
     name = "minilm-e5-small"
-    keeps_recent = True  # so that embedding a text ahead of its use pays
+    keeps_recent = True  # recent vectors are cached, so embedding a text in advance saves time
     dimension = 2 * DIMENSION + 1
 
     def __init__(self, *, threads: int = 1) -> None:
@@ -33,18 +34,21 @@ class TwoEncoders:
         self._asked = RecentTexts(self._infer_asked, self.dimension)
         self._beside = ThreadPoolExecutor(
             max_workers=1, thread_name_prefix="minilm"
-        )  # begun with the first text
+        )  # its thread starts with the first text
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """See Embedder: vectors of what is stored."""
+        """See Embedder. Return vectors for texts to store."""
         return self._stored.embed(texts)
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Return vectors of questions; compared with those of stored texts, never with one another."""
+        """Return vectors of questions. Compare them only with vectors of stored texts, not with each other."""
         return self._asked.embed(texts)
 
     def embed_question(self, texts: Sequence[str]) -> Vectors:
-        """Embed the question by both encoders. Its gists mean the same to e5, so only MiniLM embeds them."""
+        """Embed a question, the first text, and its shorter variants, the other texts.
+
+        Only MiniLM embeds the variants, since e5 gives them nearly the same vector as the question.
+        """
         self._begin_english(texts)
         whole = self._asked.embed(texts[:1])
         if len(texts) < 2 or not _is_latin(texts[0]):
@@ -66,7 +70,7 @@ class TwoEncoders:
         return self._laid(texts, vectors, _english(texts, vectors), np.zeros(len(texts), dtype=np.float32))
 
     def _begin_english(self, texts: Sequence[str]) -> None:
-        """Start MiniLM on another core while e5 works. The caller that needs the result meets any error again."""
+        """Start MiniLM on another core while e5 works. Errors are raised again when the caller requests the result."""
         if latin := [text for text in texts if _is_latin(text)][:CACHED_TEXTS]:
             self._beside.submit(self.english.embed, latin)
 
@@ -79,20 +83,20 @@ class TwoEncoders:
 
 
 def _english(texts: Sequence[str], vectors: Vectors) -> Vectors:
-    """Return how much of each text is English."""
+    """Return the English share of each text, 0 to 1; 0 for texts in another script."""
     return english_of(vectors) * np.array([_is_latin(text) for text in texts], dtype=np.float32)
 
 
 def _is_latin(text: str) -> bool:
-    """Return whether a text may be English: not if most letters are of another script."""
+    """Return whether at least half of a text is ASCII, so that it may be English."""
     return 2 * sum(map(str.isascii, text)) >= len(text)
 
 
 def likeness(some: Vectors, others: Vectors) -> Vectors:
-    """Return the pairwise similarity of these stored vectors: their cosine, or MiniLM's if it is higher.
+    """Return the pairwise similarity of stored vectors: their cosine, or MiniLM's cosine if it is higher.
 
-    e5 tells two dates or names well apart, MiniLM hardly: that a statement may replace another is seen by the second.
-    Vectors of another embedder have nothing but their cosine.
+    e5 separates texts with different dates or names well, MiniLM hardly, so MiniLM's cosine shows which statement may
+    replace another. For vectors of other embedders only the cosine is used.
     """
     whole: Vectors = some @ others.T
     if some.shape[1] != TwoEncoders.dimension:
@@ -102,5 +106,5 @@ def likeness(some: Vectors, others: Vectors) -> Vectors:
 
 
 def _of_length_one(vectors: Vectors) -> Vectors:
-    """As they are where there is next to nothing: a text that is not English."""
+    """Normalize vectors. Vectors that are almost zero, of texts that are not English, stay almost zero."""
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-2)
