@@ -1,1 +1,1 @@
-"""The embedded default: Postgres, a small language model and the supervisor that runs all. No Django here."""
+"""The built-in services: Postgres, language models and the supervisor that runs them. Django is not imported here."""

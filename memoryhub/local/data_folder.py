@@ -1,4 +1,4 @@
-"""The data folder, and the lock that one supervisor holds on it."""
+"""The data folder, and the lock that a supervisor holds on it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from typing import IO
 
 
 class DataFolderError(Exception):
-    """The data folder cannot be used; the text names the setting."""
+    """Raised when the data folder cannot be used. The message names the setting to change."""
 
 
 def make_data_folders(data_dir: Path, *, passable: bool = False) -> None:
-    """Make the data folder, `run/` and `logs/`, for this user only.
+    """Create the data folder, `run/` and `logs/`, accessible to this user only. Raises DataFolderError if not writable.
 
-    `passable` adds the permission to pass through (not to look around) for the ordinary user that Postgres is
-    run as when we are root.
+    `passable` lets other users enter the folder and `run/`, but not list them: as root, Postgres runs as another user.
     """
     try:
         for folder in (data_dir, data_dir / "run", data_dir / "logs"):
@@ -37,11 +36,14 @@ def make_data_folders(data_dir: Path, *, passable: bool = False) -> None:
 
 
 class AlreadyRunning(Exception):
-    """Another supervisor works on this data folder; the text says which."""
+    """Raised when another supervisor uses this data folder. The message says which process."""
 
 
 class RunLock:
-    """Held as long as this object lives and is not released. The lock's file says who holds it."""
+    """The lock on a data folder, held from `acquire()` until `release()` or the end of the process.
+
+    The lock file contains the process id and address of its holder.
+    """
 
     def __init__(self, data_dir: Path, address: str) -> None:
         self.data_dir = data_dir
@@ -50,7 +52,7 @@ class RunLock:
         self._file: IO[str] | None = None
 
     def acquire(self) -> None:
-        """Take the lock, or raise AlreadyRunning."""
+        """Acquire the lock. Raises AlreadyRunning if another process holds it."""
         file = self.path.open("a+", encoding="utf-8")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -67,12 +69,14 @@ class RunLock:
         try:
             holder = json.loads(text)
             who, stop = f"process {holder['pid']}, {holder['address']}", f"kill {holder['pid']}"
-        except (ValueError, KeyError):  # it has the lock and is about to write who it is
+        except (
+            ValueError,
+            KeyError,
+        ):  # the other process has just acquired the lock and not written its id yet
             who, stop = "starting this moment", "Ctrl-C in its window"
         return f"MemoryHub is already running on {self.data_dir} ({who}). Stop it with: {stop}"
 
     def release(self) -> None:
-        """Let the next one start."""
         if self._file is not None:
             self._file.truncate(0)
             self._file.close()
@@ -80,7 +84,7 @@ class RunLock:
 
 
 def wait_for_cleaner(data_dir: Path, seconds: float) -> bool:
-    """Wait until the watchdog of a killed supervisor has cleaned up after it. False if it takes longer."""
+    """Wait until the watchdog of a killed supervisor has finished its cleanup. Return False after ``seconds``."""
     end = time.monotonic() + seconds
     with cleaner_lock_file(data_dir).open("a") as file:
         while True:
@@ -94,5 +98,5 @@ def wait_for_cleaner(data_dir: Path, seconds: float) -> bool:
 
 
 def cleaner_lock_file(data_dir: Path) -> Path:
-    """Return the file that the watchdog locks while it lives."""
+    """Return the file that the watchdog locks while it runs."""
     return data_dir / "run" / "watchdog.lock"

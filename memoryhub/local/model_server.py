@@ -1,9 +1,9 @@
-"""The built-in language models: llama.cpp's OpenAI-compatible server, one process a model.
+"""The server of the built-in language models: llama.cpp with the OpenAI API, one process per model.
 
 `python -m memoryhub.local.model_server --data-dir D --port N` serves SmolLM2-135M-Instruct, on the loopback address
-unless `--host` names another. With `--large` it first fetches the larger model (see large_model), then serves that.
-The API key comes in the environment (KEY_VARIABLE), never on the command line, where every user could read it. Any
-other process finds the running server with `read_endpoint(data_dir)`: the larger model as soon as it answers.
+unless `--host` names another. With `--large` it downloads the larger model (see large_model) and serves that. The API
+key is in the environment (KEY_VARIABLE), never on the command line, where every user could read it. Other processes
+find the running server with `read_endpoint(data_dir)`, which prefers the larger model once it is ready.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LOOPBACK = "127.0.0.1"
 MODEL_NAME = "smollm2-135m-instruct"
 PROMPT_CACHE_MB = 256
 QUIET = 2  # llama.cpp's verbosity: warnings and errors
-# Seconds: how often the requests of people are looked at, and when a failed fetch is tried again.
+# Interval of checks for the administrator's choice, and pause before a failed download is retried.
 WATCH_SECONDS = 1.0
 RETRY_SECONDS = 3600.0
 
@@ -38,21 +38,21 @@ RETRY_SECONDS = 3600.0
 class Profile:
     """Settings with which a model is served.
 
-    As many people are answered at once as there are slots, each at a share of the speed; more wait. A slot holds a
-    little more than the prompt and answer of the model's capabilities (memoryhub.llm.registry).
+    Each slot answers one request at a time, and all slots share the speed; further requests wait. A slot's context is
+    slightly larger than that of the model's capabilities (memoryhub.llm.registry).
     """
 
     name: str
     slots: int
     context_tokens: int
-    temperature: float  # unless a request names one
+    temperature: float  # default for requests without a temperature
     top_p: float = 0.95
     repeat_penalty: float = 1.0
 
 
-# So small a model soon talks past the question at the usual 0.8, and repeats itself. 23 KB of memory a token.
+# At the usual temperature of 0.8 so small a model drifts off topic and repeats itself. Takes 23 KB of memory per token.
 SMALL = Profile(MODEL_NAME, slots=4, context_tokens=2304, temperature=0.2, repeat_penalty=1.15)
-# The publisher's own settings, but for a lower temperature. 28 KB of memory a token.
+# The publisher's settings with a lower temperature. Takes 28 KB of memory per token.
 LARGE = Profile(
     large_model.NAME, slots=2, context_tokens=8448, temperature=0.3, top_p=0.8, repeat_penalty=1.1
 )
@@ -60,7 +60,7 @@ LARGE = Profile(
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Address of an OpenAI-compatible server."""
+    """Address, API key and model of an OpenAI-compatible server."""
 
     base_url: str
     api_key: str
@@ -68,13 +68,13 @@ class Endpoint:
 
 
 def endpoint_file(data_dir: Path, profile: Profile = SMALL) -> Path:
-    """Return the file with a running server's address."""
+    """Return the file that holds a running server's address."""
     name = "model-server-large.json" if profile is LARGE else "model-server.json"
     return data_dir / "run" / name
 
 
 def write_endpoint(data_dir: Path, endpoint: Endpoint, profile: Profile = SMALL) -> None:
-    """Publish a server's address to every process of this data folder. Atomic; readable by its owner only."""
+    """Publish a server's address to other processes. The file is written atomically and readable only by its owner."""
     path = endpoint_file(data_dir, profile)
     draft = path.with_suffix(f".{os.getpid()}")
     draft.unlink(missing_ok=True)
@@ -84,7 +84,7 @@ def write_endpoint(data_dir: Path, endpoint: Endpoint, profile: Profile = SMALL)
 
 
 def read_endpoint(data_dir: Path) -> Endpoint | None:
-    """Return the address of the better running model; None without a supervisor on this data folder."""
+    """Return the address of the larger running model, else of the small one; None if neither runs."""
     for profile in (LARGE, SMALL):
         try:
             values = json.loads(endpoint_file(data_dir, profile).read_text(encoding="utf-8"))
@@ -95,18 +95,18 @@ def read_endpoint(data_dir: Path) -> Endpoint | None:
 
 
 def remove_endpoint(data_dir: Path, profile: Profile | None = None) -> None:
-    """Remove the address of this model, or of both, once it no longer answers."""
+    """Remove the published address of one model, or of both if ``profile`` is None."""
     for each in (LARGE, SMALL) if profile is None else (profile,):
         endpoint_file(data_dir, each).unlink(missing_ok=True)
 
 
 def trouble_file(data_dir: Path) -> Path:
-    """Return the file that says why the small model cannot run; it is missing while it can."""
+    """Return the file that says why the small model cannot run. It does not exist while the model can run."""
     return data_dir / "run" / "model-server-trouble"
 
 
 def read_trouble(data_dir: Path) -> str:
-    """Return a sentence why the small model cannot run; empty if nothing is known."""
+    """Return a sentence that says why the small model cannot run; empty if no problem is known."""
     try:
         return trouble_file(data_dir).read_text(encoding="utf-8")
     except OSError:
@@ -114,14 +114,14 @@ def read_trouble(data_dir: Path) -> str:
 
 
 def free_port() -> int:
-    """Return a port of the loopback address that is free at this moment."""
+    """Return a port of the loopback address that is currently free."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])
 
 
 def is_ready(port: int, host: str = LOOPBACK) -> bool:
-    """Return whether the model is loaded and answers within a second."""
+    """Return whether the server answers within a second and its model is loaded."""
     try:
         with urllib.request.urlopen(f"http://{host}:{port}/health", timeout=1) as answer:
             return bool(answer.status == 200)
@@ -130,7 +130,7 @@ def is_ready(port: int, host: str = LOOPBACK) -> bool:
 
 
 def model_path() -> Path:
-    """Return the path of the released weights; else end the process with a sentence."""
+    """Return the path of the small model's weights. Exits with a message if they are missing or altered."""
     try:
         return CHAT_MODEL.checked_path()
     except ModelFileMissing:
@@ -146,7 +146,7 @@ def model_path() -> Path:
 
 
 def threads() -> int:
-    """Return all cores but one, which answers pages at the same time."""
+    """Return the number of available cores minus one, which is left for the web server."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, cores - 1)
 
@@ -160,10 +160,10 @@ def serve(
     profile: Profile = SMALL,
     until: Callable[[], None] | None = None,
 ) -> None:
-    """Load the model and serve it until `until` returns; without it, until the process is ended."""
+    """Load the model and serve it until `until` returns or, without `until`, until the process is terminated."""
     weights = weights or model_path()
     try:
-        import xllamacpp  # 30 ms and a shared library: only the server process pays for it
+        import xllamacpp  # takes 30 ms and loads a shared library, so only the server process imports it
     except ImportError as error:
         raise SystemExit(
             f"The embedded model cannot be loaded: {error}. On Debian and Ubuntu: apt-get install libgomp1"
@@ -190,13 +190,13 @@ def serve(
     server = xllamacpp.Server(parameters)
     sys.stdout.write(f"{profile.name} answers at {server.listening_address} with {threads()} thread(s)\n")
     sys.stdout.flush()
-    (until or threading.Event().wait)()  # the server works in threads of its own; a signal ends the process
+    (until or threading.Event().wait)()  # the server runs in its own threads until a signal ends the process
 
 
 def fetch_and_serve(data_dir: Path, port: int, api_key: str, *, anyway: bool = False) -> None:
-    """Fetch the larger model and serve it until a person asks for its removal, which happens at the next start.
+    """Download and serve the larger model, until an administrator removes it. The supervisor then restarts the process.
 
-    `anyway`: on a machine without the room for it, too.
+    `anyway` skips the check of memory and disk space.
     """
     weights = _fetched(data_dir, anyway=anyway)
 
@@ -212,7 +212,7 @@ def fetch_and_serve(data_dir: Path, port: int, api_key: str, *, anyway: bool = F
 
 
 def _fetched(data_dir: Path, *, anyway: bool) -> Path:
-    """Wait until the file is here and return its path, through pauses, removals and failures."""
+    """Return the file's path once it is downloaded. Waits through pauses, removals and failures."""
 
     def tell(status: Status) -> None:
         large_model.write_status(data_dir, status)
@@ -244,7 +244,7 @@ def _fetched(data_dir: Path, *, anyway: bool) -> Path:
 
 
 def _wait_for_a_change(data_dir: Path, since: Wanted, seconds: float = float("inf")) -> None:
-    """Wait until a person's request changes or is repeated ("Try again"), or until the time is over."""
+    """Wait until the administrator's choice changes or is repeated ("Try again"), or until ``seconds`` have passed."""
     asked_at = large_model.wanted_at(data_dir)
     end = time.monotonic() + seconds
     while time.monotonic() < end:

