@@ -1,9 +1,9 @@
 """Removal of deleted data from the files of the embedded database.
 
-PostgreSQL leaves what is deleted lying: in pages until they are used again, in the statistics of columns, and in its
-log (WAL), whose old segments it keeps to write over them later. ``scrub`` rewrites every table and the statistics,
-and goes on to segments that were never written before, deleting the others. It works beside a running
-MemoryHub; each table is locked while it is written, and so much space is needed as the largest takes.
+PostgreSQL keeps deleted data on disk: in pages until they are reused, in column statistics, and in its write-ahead log
+(WAL), whose old segments it recycles later. ``scrub`` rewrites every table and the statistics, moves on to new WAL
+segments and deletes the old ones. It can run beside a running MemoryHub. It locks each table while rewriting it, and
+needs as much free space as the largest table takes.
 """
 
 from __future__ import annotations
@@ -15,33 +15,35 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg import sql
 
-PATIENCE = 60.0  # seconds for transactions that began before, and for each table's lock
-RELOAD_SECONDS = 1.0  # until every process of the server has read its settings
-MOST_SEGMENTS = 1_000  # 16 MB each; a server that keeps more of its log than that is not ours
+PATIENCE = 60.0  # seconds to wait for older transactions, and for each table's lock
+RELOAD_SECONDS = 1.0  # until every server process has reloaded its settings
+MOST_SEGMENTS = 1_000  # of 16 MB each; the embedded server never keeps more
 
 _TABLES: LiteralString = """
 SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'm') AND c.relpersistence <> 't' AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
 ORDER BY pg_total_relation_size(c.oid)
 """
-# An old transaction may still see what is deleted, and the new table would hold it.
+# Older transactions may still see deleted rows, which VACUUM would then copy to the new table.
 _OLDER: LiteralString = """
 SELECT pid FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start < %s AND backend_type = 'client backend'
 """
-# Of a table that has become empty, ANALYZE would leave the old ones.
+# Statistics are deleted first, because ANALYZE keeps the old statistics of a table that is now empty.
 _NO_STATISTICS: LiteralString = "DELETE FROM pg_statistic WHERE starelid >= 16384"
 _STATISTICS = ("pg_catalog", "pg_statistic")
 _SEGMENTS: LiteralString = "SELECT name FROM pg_ls_waldir() WHERE name ~ '^[0-9A-F]{24}$' ORDER BY name"
 
 
 class ScrubError(Exception):
-    """Scrubbing could not be finished. Nothing is lost, and the text says what to do."""
+    """Raised when scrubbing cannot be finished. No data is lost, and the message says what to do."""
 
 
 def scrub(settings: dict[str, Any], say: Callable[[str], None]) -> None:
-    """Remove deleted data from the database's files. ``settings``: psycopg's, of a superuser. ``say`` receives
-    progress. Raises ScrubError. Idempotent.
+    """Remove deleted data from the database's files. Idempotent.
+
+    ``settings`` are psycopg's connection settings of a superuser; ``say`` receives progress messages. Raises ScrubError
+    if a transaction or lock lasts more than 60 seconds, or the log grows too fast.
     """
     with psycopg.connect(**settings, autocommit=True) as connection:
         connection.execute(sql.SQL("SET lock_timeout = {}").format(sql.Literal(int(PATIENCE * 1000))))
@@ -51,7 +53,7 @@ def scrub(settings: dict[str, Any], say: Callable[[str], None]) -> None:
 
 
 def _outwait(connection: psycopg.Connection[Any]) -> None:
-    """Wait until every transaction that began before now is over."""
+    """Wait until all transactions that are older than this call have ended. Raises ScrubError after 60 seconds."""
     row = connection.execute("SELECT clock_timestamp()").fetchone()
     deadline = time.monotonic() + PATIENCE
     while older := connection.execute(_OLDER, row).fetchall():
@@ -82,7 +84,10 @@ def _rewrite(connection: psycopg.Connection[Any], say: Callable[[str], None]) ->
 
 
 def _renew_log(connection: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
-    """Write new log segments until none of the old ones is left, and delete those that a checkpoint frees."""
+    """Switch to new WAL segments until all old ones are deleted by checkpoints.
+
+    Raises ScrubError if that never happens.
+    """
     connection.execute("ALTER SYSTEM SET wal_recycle = off")
     try:
         _reload(connection)
@@ -93,7 +98,7 @@ def _renew_log(connection: psycopg.Connection[Any], say: Callable[[str], None]) 
             if not left:
                 return
             say(f"log: {left} old segments left")
-            for _ in range(min(left, 8)):  # an unwritten segment may be an old one under a new name
+            for _ in range(min(left, 8)):  # an unused segment may be an old one that was renamed
                 connection.execute("SELECT pg_logical_emit_message(false, 'scrub', %s)", [str(number)])
                 connection.execute("SELECT pg_switch_wal()")
             connection.execute("CHECKPOINT")

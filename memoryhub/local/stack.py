@@ -1,4 +1,4 @@
-"""The parts that `make run` starts: database, model, background worker, web server; `up` also an embedder."""
+"""The services that `make run` starts: database, model, background worker and web server; `up` can add an embedder."""
 
 from __future__ import annotations
 
@@ -35,35 +35,35 @@ from memoryhub.local.postgres import EmbeddedPostgres, PostgresError, remove_soc
 from memoryhub.local.supervisor import NAME, Service, StartFailed, Stopping, Supervisor, say
 from memoryhub.local.worker_health import WorkerHealth, oldest_waiting_seconds
 
-WORKER_STOP_SECONDS = 5.0  # a job that takes longer is run again at the next start
+WORKER_STOP_SECONDS = 5.0  # an unfinished job runs again at the next start
 HTTP_SERVER = (
     *("-m", "uvicorn"),
-    # Longer than browsers' pauses, proxies and clients of programs keep a connection: who asks on one as it is closed
-    # cannot know whether the request was read.
+    # Longer than browsers, proxies and API clients reuse an idle connection. If the server closed it first, a client
+    # could not know whether its request was read.
     *("--timeout-keep-alive", "75"),
-    # Whose X-Forwarded-For is believed is MEMORYHUB_TRUSTED_PROXIES's to say; uvicorn would believe this machine's.
+    # MEMORYHUB_TRUSTED_PROXIES decides whose X-Forwarded-For is trusted; uvicorn would trust any on this machine.
     "--no-proxy-headers",
     *("--no-access-log", "--no-server-header", "--lifespan", "off", "--log-level", "warning"),
 )
 WEB_SERVER = (*HTTP_SERVER, "memoryhub.asgi:application")
 PROBES_SERVER = (*HTTP_SERVER, "memoryhub.probes:application")
-WEB_STOP_SECONDS = 6.0  # uvicorn gives open streams three
+WEB_STOP_SECONDS = 6.0  # uvicorn waits three seconds for open streams
 DATABASE_STOP_SECONDS = 20.0
 CLEANER_SECONDS = 25.0
-METRICS_BYTES = 2**20  # that the counters of all processes may take
+METRICS_BYTES = 2**20  # space for the counters of all processes
 TOGETHER = ("model", "worker", "web")
-PARTS = (*TOGETHER, "embedder")  # the last has a host, or a data folder, of its own
+PARTS = (*TOGETHER, "embedder")  # the embedder needs a host or data folder of its own
 EMBEDDER_KEY_VARIABLE = "MEMORYHUB_EMBEDDER_KEY"  # of memoryhub.llm.embedder_server
 PRIVATE = re.compile(r"^(MEMORYHUB_|DATABASE_URL$|PG|OTEL_)|KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL")
 
 
 @dataclass(frozen=True)
 class Stack:
-    """The parts to start, and their addresses.
+    """The services to start, and their settings.
 
-    `database` holds psycopg's connection settings. A part that is not `embedded_…`, or not among `parts`, runs
-    elsewhere. With `model_key` the model listens at `host` and `port` for other hosts, who have the same key; so does
-    the embedder with `embedder_key`.
+    `database` holds psycopg's connection settings. A service that is not in `parts`, or not `embedded_…`, runs
+    elsewhere. With `model_key` the model listens at `host` and `port` for other hosts that have the same key;
+    `embedder_key` does the same for the embedder.
     """
 
     base_dir: Path
@@ -72,19 +72,19 @@ class Stack:
     port: int
     database: Mapping[str, object]
     web_processes: int = 1
-    connections: int = 3_000  # that each of them has at once, streams among them; more is 503
+    connections: int = 3_000  # limit per web process, streams included; more get status 503
     embedded_database: bool = True
     embedded_model: bool = True
-    # The larger built-in model is fetched in the background, then answers in place of the small one: "auto" where
-    # the machine has room for it, "large" in any case, "" never.
+    # Whether the larger built-in model is downloaded in the background and then replaces the small one: "auto" if the
+    # machine has room for it, "large" always, "" never.
     large_model: str = ""
     sign_up_open: bool = True
     first_is_administrator: bool = False
-    has_administrator: Callable[[], bool] = lambda: False  # once it is ready
+    has_administrator: Callable[[], bool] = lambda: False  # called when everything is ready
     parts: frozenset[str] = frozenset(TOGETHER)
     model_key: str = ""
     embedder_key: str = ""
-    metrics_folder: Path | None = None  # where processes count together
+    metrics_folder: Path | None = None  # shared counters of all processes
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
     @property
@@ -94,7 +94,7 @@ class Stack:
 
 
 def run(stack: Stack) -> int:
-    """Start everything and keep it running until Ctrl-C or SIGTERM. The exit status; errors are printed."""
+    """Start all services and run them until Ctrl-C or SIGTERM. Return the exit status; errors are printed."""
     try:
         make_data_folders(stack.data_dir)
         lock = RunLock(stack.data_dir, stack.address)
@@ -148,17 +148,17 @@ def _start_and_run(stack: Stack) -> None:
                     supervisor.add_and_wait(web_service(stack, listener, name))
             starting.close()
             if "model" in stack.parts and stack.large_model and not stack.model_key:
-                supervisor.add(large_model_service(stack))  # now that nothing waits for the machine
+                supervisor.add(large_model_service(stack))  # last, so that it does not slow down the start
             _welcome(stack)
             supervisor.run()
 
 
 @contextmanager
 def metrics_folder(data_dir: Path) -> Iterator[Path | None]:
-    """Return the folder for the counters of the web processes and the worker; `/metrics` adds them up.
+    """Provide a folder for the counters of the web processes and the worker, which `/metrics` adds up.
 
-    It lies in memory, or among temporary files: the data disk may be full. None where neither has room: each process
-    then counts for itself. Counting starts from zero with every start.
+    The folder is in memory or among temporary files, because the data disk may be full. None if neither has space; each
+    process then counts for itself. Counters start from zero with every start.
     """
     folder = _make_metrics_folder(data_dir)
     try:
@@ -169,10 +169,10 @@ def metrics_folder(data_dir: Path) -> Iterator[Path | None]:
 
 
 def _make_metrics_folder(data_dir: Path) -> Path | None:
-    found = data_dir.stat()  # its number tells apart two containers that share /dev/shm
+    found = data_dir.stat()  # the inode distinguishes two containers that share /dev/shm
     name = f"memoryhub-metrics-{os.getuid()}-{found.st_dev:x}-{found.st_ino:x}"
     for place in (lambda: "/dev/shm", tempfile.gettempdir):  # noqa: S108  (a folder of our own in it, mode 0700)
-        with suppress(OSError):  # there is no such place, it is full, or the name is somebody else's
+        with suppress(OSError):  # the folder does not exist, is full, or the name belongs to another user
             folder = Path(place()) / name
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(mode=0o700)
@@ -216,8 +216,10 @@ def _welcome(stack: Stack) -> None:
 
 
 def _python(*arguments: str, death_signal: signal.Signals = signal.SIGKILL) -> Callable[[], Sequence[str]]:
-    """The death signal comes once for every thread that the supervisor had: only a program that bears being
-    told several times may get another one than SIGKILL.
+    """Return a function that returns the command of a Python program which receives a signal when the supervisor dies.
+
+    The signal is sent once per thread of the supervisor, so only programs that tolerate repeated signals may use
+    another one than SIGKILL.
     """
     return lambda: launch_command([sys.executable, *arguments], death_signal=death_signal)
 
@@ -239,7 +241,7 @@ def _manage(stack: Stack, name: str, *arguments: str) -> Service:
 
 
 def database_service(stack: Stack) -> Service:
-    """Return the service of the embedded Postgres. Creates the cluster if there is none."""
+    """Return the service of the embedded Postgres. Creates the cluster if it does not exist."""
     postgres = EmbeddedPostgres(stack.data_dir)
     postgres.initialise()
 
@@ -262,7 +264,7 @@ def database_service(stack: Stack) -> Service:
 
 
 def model_service(stack: Stack) -> Service:
-    """Return the service of the embedded model. Address and key stay for the supervisor's lifetime."""
+    """Return the service of the small built-in model. Address and key stay the same for the supervisor's lifetime."""
     host, port, key = model_server.LOOPBACK, model_server.free_port(), secrets.token_urlsafe(32)
     if stack.model_key:
         host, port, key = stack.host, stack.port, stack.model_key
@@ -281,7 +283,7 @@ def model_service(stack: Stack) -> Service:
 
 
 def large_model_service(stack: Stack) -> Service:
-    """Return the service that fetches and serves the larger built-in model; others find it once it answers."""
+    """Return the service that downloads and serves the larger model. Its address is published once it is ready."""
     port, key = model_server.free_port(), secrets.token_urlsafe(32)
     endpoint = model_server.Endpoint(
         f"http://{model_server.LOOPBACK}:{port}/v1", key, model_server.LARGE.name
@@ -312,16 +314,18 @@ def embedder_service(stack: Stack, listener: socket.socket) -> Service:
 
 
 def _public_environment(stack: Stack) -> dict[str, str]:
-    """Return an environment without our keys and passwords, for compiled code of others (docs/security.md)."""
+    """Return the environment without our keys and passwords, for third-party compiled code (docs/security.md)."""
     found = {name: value for name, value in stack.environment.items() if not PRIVATE.search(name)}
     return {**found, "PYTHONUNBUFFERED": "1"}
 
 
 def worker_service(stack: Stack) -> Service:
-    """Return the service of the django-q2 cluster, restarted when it freezes."""
+    """Return the service of the django-q2 cluster, which is restarted if it hangs."""
     return Service(
         "worker",
-        _python(str(stack.base_dir / "manage.py"), "qcluster", "--skip-checks"),  # prepare has run them
+        _python(
+            str(stack.base_dir / "manage.py"), "qcluster", "--skip-checks"
+        ),  # `prepare` has run the checks
         environment=_environment(stack),
         folder=stack.base_dir,
         ailment=WorkerHealth(partial(oldest_waiting_seconds, stack.database)),
@@ -330,7 +334,10 @@ def worker_service(stack: Stack) -> Service:
 
 
 def web_service(stack: Stack, listener: socket.socket, name: str) -> Service:
-    """Return one web process, or one that answers `probes` where there is none. All accept on the same socket."""
+    """Return a web process, or a `probes` process for installations without one.
+
+    All of them accept on the same socket.
+    """
     server, asked = (PROBES_SERVER, "/healthz") if name == "probes" else (WEB_SERVER, "/accounts/login/")
     arguments = [*server, "--fd", str(listener.fileno()), "--timeout-graceful-shutdown", "3"]
     arguments += ["--limit-concurrency", str(stack.connections)]
@@ -345,7 +352,7 @@ def web_service(stack: Stack, listener: socket.socket, name: str) -> Service:
     )
 
 
-# The socket that a host listens on, and whether somebody answers there.
+# The web server's socket, and a check whether a server answers.
 
 LONGEST_PROBE_SECONDS = 1.0
 STARTING_PAGE = b"""<!doctype html>
@@ -363,18 +370,21 @@ _STARTING = (
 
 
 class AddressInUse(Exception):
-    """The web server's address cannot be had; the text names the setting."""
+    """Raised when the web server's address is not available. The message names the setting to change."""
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open the web server's socket here, so that a restart of the web server refuses no connection."""
+    """Open the web server's socket in this process, so that no connection is refused while the web server restarts.
+
+    Raises AddressInUse if the address is not available.
+    """
     try:
         found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, where = min(found, key=lambda entry: entry[0] != socket.AF_INET)
         listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Connections inherit it: uvicorn takes a given socket for a local one and would not set it, and a
-        # streamed token would wait for the browser's acknowledgement of the one before.
+        # Inherited by connections. uvicorn does not set it on a socket that it did not open, and without it each
+        # streamed token would wait for the browser's acknowledgement of the previous one.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listener.bind(where)
         listener.listen(2048)
@@ -390,7 +400,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def answers(host: str, port: int, path: str) -> bool:
-    """Return whether the server answers with any page within a second."""
+    """Return whether the server answers within a second with a status below 500."""
     local = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
     connection = http.client.HTTPConnection(local, port, timeout=LONGEST_PROBE_SECONDS)
     try:
@@ -406,7 +416,7 @@ def answers(host: str, port: int, path: str) -> bool:
 def starting_page(listener: socket.socket) -> Iterator[None]:
     """Answer requests during the start with a page that says so and reloads itself."""
     over = threading.Event()
-    listener.setblocking(False)  # the web server may take what select saw here
+    listener.setblocking(False)  # the web server may accept the connection first
     thread = threading.Thread(target=_answer_all, args=(listener, over), daemon=True)
     thread.start()
     try:
@@ -420,7 +430,7 @@ def _answer_all(listener: socket.socket, over: threading.Event) -> None:
     while not over.is_set():
         if not select.select([listener], [], [], 0.2)[0]:
             continue
-        with suppress(OSError):  # somebody left, or the web server was quicker
+        with suppress(OSError):  # the client disconnected, or the web server accepted first
             connection = listener.accept()[0]
             with connection:
                 connection.settimeout(0.5)

@@ -1,7 +1,7 @@
-"""Supervisor of services: keeps them running until it is stopped, and leaves nothing behind.
+"""A supervisor of services, which restarts them and stops all of them when it ends.
 
-A service that ends is started again after a growing pause. At the end they all stop together, and those that
-`stops_last` (the database) after the others. If the supervisor itself is killed, the watchdog ends them.
+A service that exits is restarted after a growing pause. At the end all services stop together; those with `stops_last`
+(the database) stop after the others. If the supervisor itself is killed, the watchdog ends the services.
 """
 
 from __future__ import annotations
@@ -28,22 +28,25 @@ TICK_SECONDS = 0.05
 HEALTH_SECONDS = 1.0
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 30.0
-GOOD_RUN_SECONDS = 30.0  # after a run of this length earlier failures are forgotten
-START_ATTEMPTS = 4  # a service that fails this often before it was ready stops the start
+GOOD_RUN_SECONDS = 30.0  # a run of this length resets the count of failures
+START_ATTEMPTS = 4  # if a service fails this often before it is ready, the start fails
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StartFailed(Exception):
-    """A service that the rest needs could not be started; the text says which."""
+    """Raised when a required service cannot be started. The message says which."""
 
 
 class Stopping(Exception):
-    """A stop was requested while a process was starting."""
+    """Raised when a stop is requested while a service starts."""
 
 
 class Supervisor:
-    """Use as a context: leaving it stops everything. All its methods belong to the main thread, since a death
-    signal follows the thread that forked."""
+    """A context manager that runs services and stops all of them on exit.
+
+    Call its methods only from the main thread, because Linux sends the parent death signal when the forking thread
+    ends.
+    """
 
     def __init__(self, data_dir: Path, *, remove_when_killed: Sequence[Path] = ()) -> None:
         self.data_dir = data_dir
@@ -78,14 +81,17 @@ class Supervisor:
     # Starting and running
 
     def add(self, service: Service) -> Child:
-        """Start a service and keep it running, without waiting for it."""
+        """Start a service and keep it running, without waiting until it is ready."""
         child = Child(service, self.data_dir / "logs")
         self.children.append(child)
         self._start(child)
         return child
 
     def add_and_wait(self, service: Service) -> None:
-        """Start a service that the next ones need. Raises StartFailed when it keeps failing."""
+        """Start a service and wait until it is ready.
+
+        Raises StartFailed if it fails repeatedly, Stopping on a stop request.
+        """
         child = self.add(service)
 
         def ready() -> bool:
@@ -98,7 +104,7 @@ class Supervisor:
         self._wait_for(ready)
 
     def run_once(self, service: Service) -> None:
-        """Run a service to its end. Raises StartFailed when it fails."""
+        """Run a program until it exits. Raises StartFailed if it fails, Stopping on a stop request."""
         child = Child(service, self.data_dir / "logs")
         self._start(child, restart=False)
         statuses: list[int] = []
@@ -120,7 +126,7 @@ class Supervisor:
             raise StartFailed(f"{service.name} {describe_exit(statuses[0])}, so the start ends here")
 
     def run(self) -> None:
-        """Keep everything running until somebody asks for the end."""
+        """Keep all services running until a stop is requested."""
         with contextlib.suppress(Stopping):
             self._wait_for(lambda: False)
 
@@ -186,7 +192,7 @@ class Supervisor:
     # The watchdog
 
     def _guard(self) -> None:
-        """Have a watchdog that knows every child, also after somebody killed the last one."""
+        """Start a watchdog and register all children with it, if none is running."""
         if self._watchdog is not None and self._watchdog.poll() is None:
             return
         self._watchdog = start_watchdog(cleaner_lock_file(self.data_dir), *self._remove_when_killed)
@@ -198,7 +204,9 @@ class Supervisor:
 
     def _tell_watchdog(self, line: str) -> None:
         if self._watchdog is not None and self._watchdog.stdin is not None:
-            with contextlib.suppress(OSError):  # it was killed: the next one gets everything
+            with contextlib.suppress(
+                OSError
+            ):  # the watchdog was killed; the next one is told about all children
                 self._watchdog.stdin.write(line)
                 self._watchdog.stdin.flush()
 
@@ -226,7 +234,7 @@ class Supervisor:
             time.sleep(TICK_SECONDS / 2)
 
 
-# One child of the supervisor: how it is started, watched, logged and stopped.
+# A child process of the supervisor: start, health, log and stop.
 
 LOG_BYTES = 5_000_000
 LOG_COPIES = 2
@@ -236,13 +244,13 @@ _console = threading.Lock()
 
 
 def say(name: str, text: str) -> None:
-    """Print a line on the console, after the name of the child it comes from, if any. Ignore a closed console."""
+    """Print a line on the console, prefixed with the service's name, if any. Errors of a closed console are ignored."""
     with _console, contextlib.suppress(OSError, ValueError):
         print(f"{name:<{NAME_WIDTH}} | {text}" if name else text, flush=True)  # noqa: T201
 
 
 class LogFile(logging.handlers.RotatingFileHandler):
-    """A service's log, in a file of limited size. Failures to write it are reported once a minute."""
+    """A service's log file with limited size. Write errors are reported on the console at most once a minute."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(
@@ -264,50 +272,50 @@ class LogFile(logging.handlers.RotatingFileHandler):
         if self.stream is not None:
             with contextlib.suppress(OSError):
                 self.stream.close()
-            self.stream = None  # opened again for the next line
+            self.stream = None  # reopened for the next line
 
     def close(self) -> None:
-        with contextlib.suppress(OSError):  # what it still holds finds no room either
+        with contextlib.suppress(OSError):  # its buffer cannot be written to a full disk either
             super().close()
 
 
 @dataclass(frozen=True)
 class Service:
-    """A program to run. Everything that can change between two starts is a function."""
+    """A program to run. Attributes that can change between two starts are functions."""
 
     name: str
-    command: Callable[[], Sequence[str]]  # called in the supervisor's process just before each start
+    command: Callable[[], Sequence[str]]  # called in the supervisor's process before each start
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     folder: Path = Path("/")
-    is_ready: Callable[[], bool] = lambda: True  # quick; asked again and again until it is true
+    is_ready: Callable[[], bool] = lambda: True  # must be fast; called repeatedly until it returns True
     before_start: Callable[[], None] = lambda: None
     when_ready: Callable[[], None] = lambda: None
     ailment: Callable[[int], str | None] = lambda pid: (
         None
-    )  # quick; why the running process must be restarted
+    )  # must be fast; returns why the process must be restarted, or None
     stop_signal: signal.Signals = signal.SIGTERM
     stop_seconds: float = 5.0
     stops_last: bool = False
-    keep_open: Sequence[int] = ()  # file descriptors it inherits
+    keep_open: Sequence[int] = ()  # file descriptors that the process inherits
 
 
 class Child:
-    """A service's process, in a process group of its own. Used from the supervisor's main thread only."""
+    """A service's process, in its own process group. Use it only from the supervisor's main thread."""
 
     def __init__(self, service: Service, logs: Path) -> None:
         self.service = service
         self.process: subprocess.Popen[bytes] | None = None
         self.ready = False
         self.failures = 0
-        # On the monotonic clock:
+        # Times of the monotonic clock
         self.started = 0.0
         self.next_start = 0.0
-        self.kill_at: float | None = None  # it got the signal to stop, and has until then
+        self.kill_at: float | None = None  # set when the stop signal is sent: when the process is killed
         self._log = LogFile(logs / f"{service.name}.log")
         self._pump: threading.Thread | None = None
 
     def start(self) -> int:
-        """Start the process and return its id, which is its group's too."""
+        """Start the process and return its id, which is also its group's id. Raises OSError if it cannot be started."""
         self.service.before_start()
         self.ready = False
         self.kill_at = None
@@ -327,18 +335,18 @@ class Child:
         return self.process.pid
 
     def _copy_output(self, process: subprocess.Popen[bytes]) -> None:
-        """Copy each line to the console and the log file until all writers are gone."""
+        """Copy each output line to the console and the log file until all writers have closed the pipe."""
         with contextlib.closing(self._log), process.stdout or contextlib.nullcontext() as output:
             for raw in output or ():
                 line = raw.decode("utf-8", "replace").rstrip()
-                is_json = line.startswith('{"')  # says for itself when and where; a program reads it
+                is_json = line.startswith('{"')  # already has time and source, and must stay valid JSON
                 say("" if is_json else self.service.name, line)
                 self._log.write(line, is_json=is_json)
 
     def exit_status(self) -> int | None:
-        """Return the status of an ended process, and kill the rest of its group; None while it runs.
+        """Return the exit status, after killing the rest of the process group; None while the process runs.
 
-        The group dies before its leader is reaped, since only then can the group's number not be reused.
+        The group is killed before its leader is reaped, because afterwards the group's id may be reused.
         """
         process = self.process
         if process is None:
@@ -350,16 +358,16 @@ class Child:
         return process.wait()
 
     def forget(self) -> None:
-        """Release everything held of a process that has ended."""
+        """Discard the process after its end."""
         self.process = None
         self.ready = False
         if self._pump is not None:
             self._pump.join(1)
 
     def ask_to_stop(self) -> None:
-        """Send the stop signal, once, to the process alone: it ends its own children better than we could.
+        """Send the stop signal once, and only to the process itself, which ends its own children.
 
-        Once, because django-q2's handler of SIGTERM locks up when a second one interrupts it.
+        A second SIGTERM that interrupts the first would block django-q2's signal handler.
         """
         if self.process is not None and self.kill_at is None:
             with contextlib.suppress(ProcessLookupError):
@@ -367,14 +375,14 @@ class Child:
             self.kill_at = time.monotonic() + self.service.stop_seconds
 
     def kill(self) -> None:
-        """Kill the whole process group, if there still is one."""
+        """Kill the whole process group, if it still exists."""
         if self.process is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
 
 
 def describe_exit(status: int) -> str:
-    """Return an exit status in words; a negative one is a signal."""
+    """Describe an exit status in words. A negative status is a signal."""
     if status >= 0:
         return f"ended with status {status}"
     with contextlib.suppress(ValueError):
@@ -383,7 +391,7 @@ def describe_exit(status: int) -> str:
 
 
 def start_watchdog(lock_file: Path, *remove: Path) -> subprocess.Popen[str]:
-    """Start the process that cleans up if this one is killed. It reads from its `stdin` (see watchdog.py)."""
+    """Start the process that cleans up if this process is killed. It reads commands from `stdin` (see watchdog.py)."""
     script = Path(__file__).with_name("watchdog.py")
     return subprocess.Popen(  # noqa: S603  (our own script and arguments)
         [sys.executable, "-I", "-S", str(script), str(lock_file), *map(str, remove)],

@@ -1,9 +1,9 @@
-"""Watchdog of the supervisor: a small process that ends all others if the supervisor is killed.
+"""The supervisor's watchdog: a small process that ends all services if the supervisor is killed.
 
-The supervisor starts it by path (`python -I -S watchdog.py …`, nothing of the project is imported, 9 MB) and
-writes one line for each child it starts or reaps. When the pipe closes without a farewell the supervisor is
-dead, and the children's process groups are ended: the rest first, the database last. A death signal alone
-would not do: it reaches children only, and a background worker is a grandchild.
+The supervisor starts it by path (`python -I -S watchdog.py …`, which imports nothing of the project and takes 9 MB) and
+writes a line for each child that starts or ends. If the pipe closes without the farewell line, the supervisor is dead.
+The watchdog then ends the children's process groups, the database last. A parent death signal would not be enough: it
+reaches only children, and a background worker is a grandchild.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ FAREWELL = "farewell"
 
 
 def read_children(lines: list[str]) -> tuple[dict[int, tuple[int, bool]], bool]:
-    """Parse the supervisor's lines into process groups with (stop signal, goes last), and whether it said farewell.
+    """Parse the supervisor's lines. Return the process groups with (stop signal, stops last), and whether it said
+    farewell.
 
-    A line is `+ GROUP SIGNAL LAST` (LAST is 0 or 1), `- GROUP`, or the farewell. A line cut off is ignored.
+    A line is `+ GROUP SIGNAL LAST .` (LAST is 0 or 1), `- GROUP .`, or the farewell. An incomplete line is ignored.
     """
     children: dict[int, tuple[int, bool]] = {}
     for line in lines:
@@ -42,17 +43,17 @@ def read_children(lines: list[str]) -> tuple[dict[int, tuple[int, bool]], bool]:
 
 
 def started(group: int, stop_signal: int, last: bool) -> str:
-    """Return the line that reports a new child. The dot proves that the line is complete."""
+    """Return the line that reports a new child. The final dot shows that the line is complete."""
     return f"+ {group} {int(stop_signal)} {int(last)} .\n"
 
 
 def ended(group: int) -> str:
-    """Return the line that reports that a child has gone."""
+    """Return the line that reports a child's end."""
     return f"- {group} .\n"
 
 
 def _states(groups: Iterable[int]) -> dict[int, bool]:
-    """Return the process groups that still run, and whether their leader does. Zombies do not count."""
+    """Return the running process groups, and whether the leader of each is running. Zombies do not count."""
     found: dict[int, bool] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -64,7 +65,7 @@ def _states(groups: Iterable[int]) -> dict[int, bool]:
 
 
 def _states_elsewhere(groups: Iterable[int]) -> dict[int, bool]:
-    """As ``_states``, without /proc."""
+    """The variant of ``_states`` for systems without /proc."""
     found: dict[int, bool] = {}
     for group in groups:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -74,9 +75,9 @@ def _states_elsewhere(groups: Iterable[int]) -> dict[int, bool]:
 
 
 def end_groups(groups: Mapping[int, int], seconds: float) -> None:
-    """Send the leader of each group its signal (0 for none), wait, and kill what is left of the groups.
+    """Send each group's leader its signal (0 for none), wait up to ``seconds``, and kill the remaining processes.
 
-    A group whose leader is gone has nobody left to end it in order: it is killed at once.
+    A group without a leader is killed at once, because only the leader could end it in order.
     """
     states = _states if sys.platform.startswith("linux") else _states_elsewhere
     end = time.monotonic() + seconds
@@ -107,7 +108,7 @@ def main() -> None:
         children, farewell = read_children(list(sys.stdin))
         if farewell:
             return
-        # On Linux they have received their death signal already.
+        # On Linux the children have already received their parent death signal.
         already_signalled = sys.platform.startswith("linux")
         end_groups(
             {group: 0 if already_signalled else sig for group, (sig, last) in children.items() if not last},

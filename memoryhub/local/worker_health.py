@@ -1,9 +1,9 @@
-"""Detection of a django-q2 cluster that looks alive but does no work.
+"""Detection of a django-q2 cluster that is running but processes no jobs.
 
-A worker that is killed while it waits for a job dies with the lock of the queue that all workers share: the
-cluster replaces it, yet nobody ever gets a job again. The same goes for the processes that fill and empty the
-queues. So their loss is reason enough for a restart, and so are jobs that wait although a worker says that it
-is idle. A worker that is lost in the middle of a job holds no lock: the cluster replaces it, which is enough.
+A worker that is killed while it waits for a job never releases the lock of the queue that all workers share. The
+cluster replaces the worker, but no worker receives a job again. The same happens if a process that fills or empties the
+queues is lost. So the loss of such a process is a reason for a restart, and so are jobs that wait while a worker is
+idle. A worker that is lost in the middle of a job holds no lock, so the cluster only needs to replace it.
 """
 
 from __future__ import annotations
@@ -16,23 +16,24 @@ import psycopg
 
 STUCK_SECONDS = 30.0
 QUEUE_CHECK_SECONDS = 5.0
-# Jobs whose time has come and that nobody has taken; a taken job's lock lies in the future until its retry.
+# Jobs that are due and not taken. The lock of a taken job lies in the future until its retry.
 OLDEST_WAITING = "SELECT extract(epoch FROM now() - min(lock)) FROM django_q_ormq WHERE lock <= now()"
 
 
 def oldest_waiting_seconds(database: Mapping[str, object]) -> float:
-    """Return how long the oldest job has waited; 0 if none waits or the database is away."""
+    """Return how many seconds the oldest due job has waited; 0 if none waits or the database is unavailable."""
     try:
         with psycopg.connect(**{**database, "connect_timeout": 3}) as connection:  # type: ignore[arg-type]
             row = connection.execute(OLDEST_WAITING).fetchone()
     except psycopg.Error:
-        return 0.0  # a missing database is somebody else's illness
+        return 0.0  # an unavailable database is no fault of the worker
     return float(row[0]) if row and row[0] is not None else 0.0
 
 
 class WorkerHealth:
-    """A check of the cluster. Call it every second with the cluster's process id; it returns a reason to restart, or
-    None.
+    """A health check of the cluster.
+
+    Call it every second with the cluster's process id. It returns the reason for a restart, or None.
     """
 
     def __init__(self, oldest_waiting: Callable[[], float]) -> None:
@@ -70,9 +71,10 @@ class WorkerHealth:
 
 
 def cluster_members(cluster: int) -> dict[int, str]:
-    """Return the cluster's workers, pusher and monitor with their titles: the grandchildren of its main process.
+    """Return the titles of the cluster's workers, pusher and monitor by process id: the grandchildren of its main
+    process.
 
-    What a job starts lies deeper, and may come and go.
+    Processes that jobs start are deeper in the tree and not included.
     """
     members: dict[int, str] = {}
     try:
