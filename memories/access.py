@@ -1,4 +1,4 @@
-"""Load a memory a person may see, or say that it is not there."""
+"""Access to a single memory that a person may see."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ def get_memory(
     need: Role = Role.VIEWER,
     include_deleted: bool = False,
 ) -> Memory:
-    """NotFound outside what this person may see (or outside ``workspace``), Forbidden below ``need``."""
+    """Return a memory by its public id. One query.
+
+    Raises NotFound if this person may not see it or it is outside ``workspace``, and Forbidden if their role is below
+    ``need``.
+    """
     asked: dict[str, Any] = {"user": user.pk, "public_id": public_id}
     if not include_deleted:
         asked["now"] = timezone.now()
@@ -47,7 +51,7 @@ def _ready(kinds: tuple[tuple[str, type], ...]) -> Ready[Memory]:
 def _found(
     user: int, public_id: str, now: datetime | None = None, workspace: int | None = None
 ) -> QuerySet[Memory]:
-    """With ``now`` only if it is live then."""
+    """Return the memory as a queryset; with ``now``, only if it is live at that time."""
     memories = Memory.objects.visible_to(User(pk=user)).listed().filter(public_id=public_id)
     if now is not None:
         memories = memories.live(now)

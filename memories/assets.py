@@ -26,9 +26,9 @@ from workspaces.models import Role, User
 from workspaces.quotas import require_room, spend
 
 ASSET_FILES = StoredFiles("assets", {Asset: "memory__workspace"})
-MOST_ASSETS = 20  # of one memory
+MOST_ASSETS = 20  # per memory
 TEXT, UNKNOWN = "text/plain", "application/octet-stream"
-# What the first bytes say. What the sender says is not believed: HTML and SVG are text here.
+# Content types by first bytes. The type that the client declares is ignored, so HTML and SVG count as text.
 SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -40,7 +40,10 @@ SIGNATURES = (
 
 
 def get_asset(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Asset:
-    """The asset of a live memory that this person may see, with that. NotFound, or Forbidden below ``need``."""
+    """Return a file of a live memory that this person may see, with the memory loaded.
+
+    Raises NotFound if they may not see it, and Forbidden if their role is below ``need``.
+    """
     asset = Asset.objects.select_related("memory").filter(public_id=public_id).first()
     nowhere = _("This file does not exist, or you do not have access to it.")
     if asset is None:
@@ -53,18 +56,19 @@ def get_asset(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Asset:
 
 
 def attach(memory: Memory, *, name: str, content: Iterable[bytes], by: User | None, now: datetime) -> Asset:
-    """Store a file with a memory. Reads ``content`` once, never all of it into memory.
+    """Store a file with a memory. Reads ``content`` once, in chunks.
 
-    Raises TooManyRequests, TooLarge over MEMORYHUB_ASSET_MAX_BYTES, Invalid if it is empty, SecretRefused for its name,
-    Conflict if the memory has MOST_ASSETS, QuotaReached, NotFound if the memory has been deleted, Forbidden if it must
-    stay on this machine and files do not, Unavailable if the store takes nothing more.
+    Raises TooManyRequests for too many uploads, TooLarge above MEMORYHUB_ASSET_MAX_BYTES, Invalid if the file is empty,
+    SecretRefused if its name looks like a credential, Conflict if the memory has MOST_ASSETS files, QuotaReached,
+    NotFound if the memory has been deleted, Forbidden if the workspace must stay on this machine and the storage is
+    elsewhere, and Unavailable if the storage fails.
     """
     name = clean_name(name)
     if find_secret(name):
         raise SecretRefused(fields={"file": _("has a name that looks like a credential")})
     if by is not None:
         spend("uploads", by, now=now)
-    require_room("bytes", by)  # before anything is written; with its size once that is known
+    require_room("bytes", by)  # checked before writing; again with the size once it is known
     require_it_may_lie_there(memory.workspace)
     text = _TextProbe()
     stored = ASSET_FILES.store(text.looking_at(content), settings.ASSET_MAX_BYTES)
@@ -85,13 +89,13 @@ def attach(memory: Memory, *, name: str, content: Iterable[bytes], by: User | No
             _audit(Verb.DOCUMENT_ADDED, made, by)
             announce(locked, "attach")
     except (NotFound, Conflict, Forbidden):
-        ASSET_FILES.remove(stored.file_name)  # after anything else the row may be there all the same
+        ASSET_FILES.remove(stored.file_name)  # after other errors the row may have been committed
         raise
     return made
 
 
 def remove(asset: Asset, *, by: User | None) -> None:
-    """The row, and with its commit the file. Twice does nothing more."""
+    """Delete the row, and after the commit its file. A second call does nothing."""
     with transaction.atomic():
         if asset.delete()[0]:
             _audit(Verb.DOCUMENT_DELETED, asset, by)
@@ -99,14 +103,16 @@ def remove(asset: Asset, *, by: User | None) -> None:
 
 
 def _audit(verb: Verb, asset: Asset, by: User | None) -> None:
-    """A file of a personal memory concerns nobody else."""
+    """Record the event in the audit log, without the workspace if the memory is personal, which other members must not
+    see.
+    """
     if by is not None:
         workspace = asset.memory.workspace if asset.memory.owner_id is None else None
         record(verb, by=by, workspace=workspace, target=asset.public_id)
 
 
 def open_file(asset: Asset) -> IO[Any]:
-    """As ``StoredFiles.open``."""
+    """Open the file as ``StoredFiles.open`` does."""
     return ASSET_FILES.open(asset.file_name)
 
 
@@ -117,9 +123,9 @@ def download(asset: Asset) -> StreamingHttpResponse:
 
 
 def clean_name(name: str) -> str:
-    """A name for people: its last part, without signs that steer a terminal, a path or the reading direction.
+    """Return a file name for display: its last path component without control or reserved characters.
 
-    At most ASSET_NAME_LENGTH characters, of which its ending stays. It never names a file on the server.
+    At most ASSET_NAME_LENGTH characters, keeping the extension. It is never used as a path on the server.
     """
     last = unicodedata.normalize("NFC", name.replace("\\", "/")).rsplit("/", 1)[-1]
     seen = "".join(sign if unicodedata.category(sign)[0] != "C" else " " for sign in last)
@@ -138,7 +144,7 @@ def _kind_of(head: bytes, *, is_text: bool) -> str:
 
 
 class _TextProbe:
-    """Whether all that it is fed is UTF-8 without NUL."""
+    """A check of streamed bytes for being UTF-8 text without NUL."""
 
     def __init__(self) -> None:
         self.decoder = codecs.getincrementaldecoder("utf-8")()

@@ -1,4 +1,4 @@
-"""Whether automatic memory (injection and extraction) may run. Explicit acts never ask here."""
+"""Rules for whether automatic memory (injection and extraction) may run. Explicit actions are always allowed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from workspaces.models import User
 
 
 def vetoed() -> bool:
-    """The operator said no for everyone."""
+    """Return whether the operator has switched automatic memory off for everyone."""
     return settings.MEMORY_ENABLED is False
 
 
 def memory_on(user: User, chat_value: bool | None) -> bool:
-    """The veto first, then the chat's own chip, then the person's default, then the operator's; else off."""
+    """Return whether automatic memory is on in a chat.
+
+    The operator's veto comes first, then the chat's setting, the person's default and the operator's default; otherwise
+    it is off.
+    """
     if vetoed():
         return False
     for choice in (chat_value, user.memory_default, settings.MEMORY_ENABLED):
@@ -23,5 +27,7 @@ def memory_on(user: User, chat_value: bool | None) -> bool:
 
 
 def must_ask(user: User) -> bool:
-    """True until the person has answered the first-run question, unless the operator answered for them."""
+    """Return whether the person still has to answer the first-run question, which the operator may answer for
+    everyone.
+    """
     return user.memory_default is None and settings.MEMORY_ENABLED is None

@@ -1,4 +1,4 @@
-"""How good recall is on questions whose answers are known: hit@k, recall@k, MRR and the time it takes."""
+"""Evaluation of recall on questions with known answers: hit@k, recall@k, MRR and latency."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from workspaces.index.words import bm25
 from workspaces.models import User, Workspace
 from workspaces.policy import Reach
 
-BEFORE, AFTER = 2, 1  # the neighbours a remembered message is stored with
+BEFORE, AFTER = 2, 1  # number of neighbouring messages stored with a message
 BATCH = 64  # memories embedded and stored at a time
 
 
 @dataclass(frozen=True)
 class Conversation:
-    """One line of the file: what was said, and questions with the ids of the memories that answer them."""
+    """One line of the file: the memories, and questions with the ids of the memories that answer them."""
 
     name: str
     memories: list[dict[str, Any]]
@@ -47,22 +47,25 @@ class Conversation:
 
 
 class Malformed(Exception):
-    """The file is not what it should be; the message names the line and what is wrong with it."""
+    """The error that the file is invalid. The message names the line and the fault."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the table: a ranking, or a baseline, and what of it is switched off."""
+    """One row of the result table: a ranking or a baseline, with its weights."""
 
     name: str
     ranking: str
     weights: Weights = WEIGHTS
-    excerpts: bool = True  # whether the memories it is asked of were stored with theirs
+    excerpts: bool = True  # whether the memories were stored with their excerpts
 
 
 @dataclass
 class Score:
-    """What one ranking found. ``ranks``: for each query the 1-based places of its relevant memories that were found."""
+    """The results of one ranking.
+
+    ``ranks`` holds for each query the 1-based ranks of the relevant memories that were found.
+    """
 
     seconds: list[float] = field(default_factory=list)
     ranks: list[list[int]] = field(default_factory=list)
@@ -83,14 +86,17 @@ class Score:
 
 
 def milliseconds(seconds: Sequence[float], share: float) -> float:
-    """The time that this share of the calls stayed within; 0 where there were none."""
+    """Return the given quantile of the durations in milliseconds, or 0 if there are none."""
     ordered = sorted(seconds)
     return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
 
 def read_conversations(path: Path) -> Iterator[Conversation]:
-    """One conversation a line: ``{"name", "memories": [{"id", "text", "at", "source"?}], "queries": [{"text",
-    "relevant"}]}``. Blank lines are passed over. Raises Malformed, naming the line."""
+    """Yield the conversations of a JSON Lines file, skipping blank lines.
+
+    Each line is ``{"name", "memories": [{"id", "text", "at", "source"?}], "queries": [{"text", "relevant"}]}``. Raises
+    Malformed, naming the line, if a line is invalid.
+    """
     with path.open(encoding="utf-8") as lines:
         number = 0
         try:
@@ -108,7 +114,7 @@ def read_conversations(path: Path) -> Iterator[Conversation]:
 
 
 def _conversation(data: Any, number: int) -> Conversation:
-    """A checked line of the file. Raises ValueError, saying what is wrong with it."""
+    """Return a validated line of the file. Raises ValueError saying what is wrong."""
     memories, queries = _objects(data, "memories"), _objects(data, "queries")
     known: set[str] = set()
     for memory in memories:
@@ -154,10 +160,10 @@ def load_conversation(
     *,
     excerpts: bool = True,
 ) -> dict[int, str]:
-    """Store every memory through the gate, near-duplicates too; the file's id by database key.
+    """Store every memory through the gate, including near-duplicates. Return the file's id by primary key.
 
-    A memory's ``source`` is its excerpt, as capture stores it. One without is a message, remembered as it was said:
-    its excerpt is its neighbours, two before and one after. What the gate refuses is left out, and cannot be found.
+    A memory's ``source`` is stored as its excerpt. Without one it is a message, whose excerpt is its neighbours, two
+    before and one after. Memories that the gate refuses are left out and cannot be found.
     """
     ids: dict[int, str] = {}
     drafts = cleaned_drafts(conversation, workspace, user, excerpts=excerpts)
@@ -165,7 +171,9 @@ def load_conversation(
         texts = [(draft.content, draft.source_excerpt) for _, _, draft in batch]
         vectors = embed_texts(texts, [Reach.here(workspace)] * len(batch))
         numbered = list(enumerate(batch))
-        for said_at, part in groupby(numbered, key=lambda numbered: numbered[1][1]):  # a save has one moment
+        for said_at, part in groupby(
+            numbered, key=lambda numbered: numbered[1][1]
+        ):  # one call of save_memories has one time
             numbers, parts = zip(*part, strict=True)
             given = [vectors[number] for number in numbers] if vectors else None
             drafts_of_moment = [draft for _, _, draft in parts]
@@ -179,7 +187,7 @@ def load_conversation(
 def cleaned_drafts(
     conversation: Conversation, workspace: Workspace, user: User, *, excerpts: bool = True
 ) -> Iterator[tuple[str, datetime, Draft]]:
-    """Each memory's id, when it was said, and its cleaned draft."""
+    """Yield each memory's id, when it was said, and its cleaned draft."""
     texts = [memory["text"] for memory in conversation.memories]
     for number, memory in enumerate(conversation.memories):
         neighbours = "\n".join(texts[max(0, number - BEFORE) : number + AFTER + 1])
@@ -190,7 +198,7 @@ def cleaned_drafts(
             source_excerpt=memory.get("source", neighbours) if excerpts else "",
             source_type="import",
         )
-        with suppress(Invalid):  # refused, as it would be from any other door
+        with suppress(Invalid):  # refused, as in every other way of saving
             yield memory["id"], datetime.fromisoformat(memory["at"]), draft.cleaned()
 
 
@@ -203,9 +211,10 @@ def evaluate(
     depth: int,
     progress: Callable[[], None],
 ) -> list[float]:
-    """Ask every question once on every line; the seconds that embedding each question took, which no line counts.
+    """Run every question once for every line of the table, and add the results to ``scores``.
 
-    The question's moment is the day after the last thing that was said.
+    Return the seconds that embedding each question took, which no line counts. The time of each question is one day
+    after the last memory.
     """
     now = max(datetime.fromisoformat(memory["at"]) for memory in conversation.memories) + timedelta(days=1)
     embedding = []
@@ -225,10 +234,10 @@ def evaluate(
 
 
 def _embed_ahead(text: str, now: datetime) -> None:
-    """The embedder keeps its last texts: the first line that asks must not pay for all of them."""
+    """Embed the question so that the embedder has it cached, and the first line of the table is not charged for it."""
     embedder = get_embedder()
     if embedder is not None:
-        with suppress(EmbedderError):  # recall says itself that it went without
+        with suppress(EmbedderError):  # recall itself reports that it had no embedder
             embed_question(embedder, [text, read_question(text, now).gist])
 
 
@@ -238,8 +247,8 @@ def _ask(text: str, workspace: Workspace, user: User, line: Line, depth: int, no
         return list(bm25(MEMORIES, text, where.params, depth)) if where else []
     if line.ranking == "vector":
         return _by_vector(text, workspace, user, depth)
-    # No threshold: the question is what order a ranking gives, not where it stops. Nothing of it stays: what one
-    # line recalled must not count as accessed for the next.
+    # No threshold, because the order of a ranking is measured, not its cut-off. The transaction is rolled back,
+    # so that a recall for one line does not count as an access for the next.
     with transaction.atomic():
         found = recall(
             text,
@@ -257,7 +266,7 @@ def _ask(text: str, workspace: Workspace, user: User, line: Line, depth: int, no
 
 
 def _by_vector(text: str, workspace: Workspace, user: User, depth: int) -> list[int]:
-    """The baseline others ship: the statement's own vector, nearest first, nothing else."""
+    """Return the results of a plain vector search by the statement vector, as a baseline."""
     where = search_area(workspace.pk, user.pk)
     embedded = embed_query([text], where.active, local_only=where.local_only) if where else None
     if embedded is None:

@@ -1,9 +1,9 @@
-"""Memories as passages of the index, and the search of their words.
+"""Memories as passages of the search index, and full-text search of their words.
 
 ``Memory.search`` is a tsvector of the memory's own text with its scope as a lexeme, for full-text search (the
-``lexical`` ranking, panel, admin): a GIN index over the text alone would grow with the whole table. No text can forge
-that lexeme: the parser splits at the colon. The index holds a row for each lexeme of a memory, its excerpt and its
-date, with its BM25 weight (docs/decisions/0003).
+``lexical`` ranking, panel, admin). The scope is included because a query on a GIN index over the text alone would slow
+down as the whole table grows. No text can forge that lexeme, because the parser splits at the colon. The BM25 index
+holds a row for each lexeme of a memory, its excerpt and its date, with its weight (docs/decisions/0003).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ WHERE id = ANY(%(ids)s::bigint[]) AND workspace_id = ANY(%(within)s::bigint[])
 
 
 def put_in_index(memory: Memory, embedded: Embedded | None, *, is_new: bool = False) -> None:
-    """Its words, and the vector of its text, which is made in the background where there is none yet."""
+    """Index a memory's words and store its vector. Without a vector, queue embedding in the background."""
     index_words([memory])
     if embedded is not None:
         store_vector(memory, embedded, is_new=is_new)
@@ -60,39 +60,43 @@ def put_in_index(memory: Memory, embedded: Embedded | None, *, is_new: bool = Fa
 
 
 def index_words(memories: Sequence[Memory]) -> None:
-    """Index the words of these memories; part of every write that changes their text or brings them back."""
+    """Index the words of these memories. Every write that changes their text or restores them calls this."""
     ids, within = _of(memories)
     queries.rows(_INDEX, {"ids": queries.bigints(ids), "within": queries.bigints(within)})
     index_lexemes(memories)
 
 
 def index_lexemes(memories: Sequence[Memory]) -> None:
-    """The rows of BM25 alone, for new memories whose ``search`` was stored with them, and the links to topics named."""
+    """Index only the BM25 lexemes of new memories, whose ``search`` is already stored, and link them to named
+    topics.
+    """
     ids, within = _of(memories)
     words.index_words(MEMORIES, ids, within=within)
     link_to_named_topics(memories)
 
 
 def unindex_words(memories: Sequence[Memory]) -> int:
-    """Take the words of these memories out: before their text changes, and when they are deleted; how many."""
+    """Remove the words of these memories from the index, before their text changes or they are deleted. Return the
+    number.
+    """
     ids, within = _of(memories)
     return words.unindex_words(MEMORIES, ids, within=within)
 
 
 def _of(memories: Sequence[Memory]) -> tuple[list[int], set[int]]:
-    """Their keys, and the workspaces that they lie in."""
+    """Return the keys of these memories, and the keys of their workspaces."""
     return [memory.pk for memory in memories], {memory.workspace_id for memory in memories}
 
 
 def queue_embedding(memory_ids: Sequence[int]) -> None:
-    """Embed these in the background, once the running transaction has committed."""
+    """Queue embedding these memories in the background, after the commit."""
     embedding.queue_embedding(MEMORIES, memory_ids)
 
 
 HOLDS = """
   AND (m.valid_to IS NULL OR m.valid_to > %(held_at)s) AND (m.valid_from IS NULL OR m.valid_from <= %(begun_by)s)
 """
-# Any of the query's words in any of the places. plainto_tsquery makes every input safe.
+# Matches any word of the query in any of the scopes. plainto_tsquery makes every input safe.
 _MATCH = f"""
 SELECT m.id, ts_rank_cd(m.search, q.words, 1) AS rank
 FROM memories_memory m,
@@ -117,9 +121,9 @@ LIMIT %(limit)s
 
 
 def match_words(query: str, params: dict[str, Any], limit: int) -> list[tuple[int, float]]:
-    """(memory id, ts_rank_cd) of the live memories with any of the query's words, best first.
+    """Return (memory id, ts_rank_cd) of the live memories with any of the query's words, best first.
 
-    ``params``: ``now`` and ``at`` (see ``at``).
+    ``params`` holds the bound scopes and times: ``now``, and ``at`` from the function ``at``.
     """
     with connection.cursor() as cursor:
         cursor.execute(_MATCH, {**params, "query": query, "limit": limit})
@@ -127,7 +131,10 @@ def match_words(query: str, params: dict[str, Any], limit: int) -> list[tuple[in
 
 
 def match_contains(query: str, params: dict[str, Any], limit: int) -> list[tuple[int, float]]:
-    """Like ``match_words`` for parts of words; ``%``, ``_`` and ``\\`` are literal."""
+    """Return the live memories that contain the query as a substring, as ``match_words`` does.
+
+    ``%``, ``_`` and ``\\`` are literal.
+    """
     escaped = query.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     with connection.cursor() as cursor:
         cursor.execute(_CONTAINS, {**params, "pattern": f"%{escaped}%", "limit": limit})
@@ -135,5 +142,5 @@ def match_contains(query: str, params: dict[str, Any], limit: int) -> list[tuple
 
 
 def at(places: Sequence[int]) -> str:
-    """The tsquery text that confines a match to these places."""
+    """Return the tsquery text that limits a match to these scopes."""
     return " | ".join(f"'at:{place}'" for place in places)

@@ -1,4 +1,4 @@
-"""Background jobs of memories: take ids, load, make one call, and may run twice."""
+"""Background jobs of memories. Each takes ids, loads the rows and makes one call, and may safely run twice."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from workspaces.index import embedding, reembedding
 from workspaces.models import EmbeddingModel, User
 
 logger = logging.getLogger(__name__)
-SWEEP = 500  # rows one sweep takes up
+SWEEP = 500  # rows per sweep
 
 
 @job
 def embed_memories(*, memory_ids: Sequence[int]) -> int:
-    """Give these live memories vectors of the active model; how many got one. A failure is tried again by sweeps."""
+    """Embed these live memories by the active model. Return the number embedded. Sweeps retry failures."""
     if embedding.get_embedder() is None:
         return 0
     rows = Memory.objects.filter(pk__in=memory_ids, deleted_at=None).select_related("workspace", "owner")
@@ -36,7 +36,7 @@ def embed_memories(*, memory_ids: Sequence[int]) -> int:
         batch = pending[start : start + embedding.BATCH]
         made = _embed(batch)
         failed = [memory.pk for memory, vectors in zip(batch, made or [], strict=False) if vectors is None]
-        if made is None:  # it is down: the sweep will come by again
+        if made is None:  # the embedder is down; a later sweep retries
             failed = [memory.pk for memory in batch]
         Memory.objects.filter(pk__in=failed).update(embedding_failed_at=timezone.now())
         if made is None:
@@ -49,7 +49,9 @@ def embed_memories(*, memory_ids: Sequence[int]) -> int:
 
 
 def _embed(memories: Sequence[Memory]) -> list[embedding.Embedded | None] | None:
-    """Their vectors of the active model, None for a text that it refuses; None altogether where it fails."""
+    """Return the memories' vectors by the active model, None for each text it refuses, or None if the embedder
+    fails.
+    """
     try:
         model = embedding.active_or_first()
         if model is None:
@@ -81,14 +83,14 @@ def rerun_extraction(*, memory_id: int, by_id: int | None, version: str = "") ->
 
 @job
 def recheck_memories(*, memory_ids: Sequence[int]) -> int:
-    """Check recalled memories against newer rules for credentials. Return how many are hidden now."""
+    """Check recalled memories against newer rules for credentials. Return how many are now hidden."""
     rows = Memory.objects.filter(pk__in=memory_ids, deleted_at=None).defer("search")
     return secret_scan.recheck(list(rows), now=timezone.now())
 
 
 @job
 def sweep() -> str:
-    """Every minute, take up work that no job is doing. The queue only starts work; the tables say what is left."""
+    """Do pending work that no job is doing, every minute. The queue only starts work; the tables store what is left."""
     extracted = extracting.sweep(now=timezone.now())
     if reembedding.has_work():
         reembedding.queue()
@@ -106,20 +108,20 @@ def sweep() -> str:
 
 @job
 def sweep_files() -> str:
-    """Every hour: remove files that a crash left without their row."""
+    """Remove files that a crash left without a row, every hour."""
     return f"{ASSET_FILES.sweep(now=timezone.now())} files without a row removed"
 
 
 @job
 def ask_recall_questions() -> str:
-    """Every five minutes: the questions that workspaces keep, where what answers them has changed."""
+    """Run the stored test questions of workspaces whose memories have changed, every five minutes."""
     asked = recall_test.run_changed(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 3)
     return f"{asked} questions asked"
 
 
 @job
 def clear_memories(*, clearing_id: int) -> str:
-    """Go on with a clearing, or the undo of one."""
+    """Continue a clearing, or the undo of one."""
     rows = Clearing.objects.select_related("workspace", "agent", "by")
     clearing = rows.filter(pk=clearing_id).first()
     if clearing is None:

@@ -24,14 +24,14 @@ _LIVE_OF_ALL = Ready(lambda **asked: _live(**asked).filter(owner=None), **_KINDS
 
 @dataclass(frozen=True)
 class Usage:
-    """Automatic memories against their cap (0: no cap)."""
+    """The number of automatic memories and their limit (0: no limit)."""
 
     automatic: int
     cap: int
 
     @property
     def is_near(self) -> bool:
-        """Whether the cap is worth a word: four fifths of it are used."""
+        """Return whether at least 80 % of the limit are used, so that the panel mentions it."""
         return self.percent >= 80
 
     @property
@@ -40,24 +40,24 @@ class Usage:
 
 
 def live_in(workspace: Workspace, user: User, now: datetime | None = None) -> MemoryQuerySet:
-    """The live memories of one workspace that this person may see: what badge, panel and lists are made of."""
+    """Return the live memories of one workspace that this person may see, as shown in badge, panel and lists."""
     return Memory.objects.visible_to(user).live(now).filter(workspace=workspace)
 
 
 def count_live(workspace: Workspace, user: User, *, personal: bool, now: datetime) -> int:
-    """Without ``personal``, what nobody has for themselves alone."""
+    """Count the live memories of a workspace; without ``personal``, only the shared ones."""
     counted = _LIVE if personal else _LIVE_OF_ALL
     return counted.count(workspace=workspace.pk, user=user.pk, now=now)
 
 
 def own_elsewhere(workspace: Workspace, user: User, now: datetime | None = None) -> MemoryQuerySet:
-    """This person's live personal memories that lie in another workspace: they follow them into this one."""
+    """Return this person's live personal memories stored in other workspaces, which are recalled in this one too."""
     own = Memory.objects.visible_to(user).live(now).filter(owner=user, scope=Scope.USER)
     return own.exclude(workspace=workspace)
 
 
 def count_listed(workspace: Workspace, user: User, *, now: datetime) -> int:
-    """Count what the panel lists: the workspace's memories and this person's own. Two queries."""
+    """Count the memories that the panel lists: the workspace's and this person's own. Two queries."""
     here = count_live(workspace, user, personal=True, now=now)
     return here + own_elsewhere(workspace, user, now).order_by().count()
 

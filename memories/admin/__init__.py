@@ -1,4 +1,4 @@
-"""Moderation of what is remembered. Every write goes through the gate; nothing is deleted for good here."""
+"""The admin of memories, whose writes all go through the gate."""
 
 from memories.admin import activity, clearing, memory, nodes, records
 

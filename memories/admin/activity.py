@@ -1,7 +1,7 @@
-"""Charts of the memories saved and refused by day, and the list of refusals.
+"""Charts of the memories saved and refused per day, and the list of refusals.
 
-Saved memories are counted on the index ``memory_days`` alone; those forgotten since count as well. A refusal is stored
-as a kind and a number only.
+Saved memories are counted by the index ``memory_days`` alone, including those deleted since. A refusal is stored only
+as a kind and a number.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from memories.models.memory import SOURCE_LABELS
 from workspaces.admin.base import ReadOnlyAdmin
 from workspaces.admin.filters import ChoiceFilter, WorkspaceFilter
 
-COLUMN, BAR, HEIGHT = 10, 8, 100  # of the drawing, which a page stretches to its width
+COLUMN, BAR, HEIGHT = 10, 8, 100  # units of the SVG drawing, which the page scales to its width
 
 
 @dataclass(frozen=True)
 class Series:
     name: str
-    number: int  # from 1: the colour of this place in the palette
+    number: int  # from 1; selects the colour in the palette
     values: tuple[int, ...]
 
     @property
@@ -49,7 +49,7 @@ class Day:
     x: float
     bars: tuple[Bar, ...]
     values: tuple[int, ...]
-    words: str  # "2 by a person, 1 by the model"; empty on a day without any
+    words: str  # "2 by a person, 1 by the model"; empty for a day without memories
 
     @property
     def total(self) -> int:
@@ -59,7 +59,7 @@ class Day:
 @dataclass(frozen=True)
 class Chart:
     title: str
-    empty: str  # the sentence in place of an empty chart
+    empty: str  # the sentence shown instead of an empty chart
     series: tuple[Series, ...]
     days: tuple[Day, ...]
     top: int
@@ -86,12 +86,12 @@ class Chart:
 
     @property
     def marks(self) -> list[date]:
-        """The days named below the bars: the first, the middle and the last."""
+        """Return the days labelled below the bars: the first, the middle and the last."""
         return [self.days[0].day, self.days[len(self.days) // 2].day, self.days[-1].day]
 
     @property
     def busy_days(self) -> list[Day]:
-        """Newest first, for the table."""
+        """Return the days with a count, newest first, for the table."""
         return [day for day in reversed(self.days) if day.total]
 
 
@@ -103,7 +103,10 @@ def stacked(
     *,
     empty: str,
 ) -> Chart:
-    """``numbers`` by day and name of series; a name keeps its colour although a series without any is left out."""
+    """Return a chart of stacked bars from ``numbers`` by (day, name of series).
+
+    Series without numbers are left out, but each name keeps its colour.
+    """
     series = tuple(
         Series(name, place, values)
         for place, name in enumerate(names, 1)
@@ -115,7 +118,9 @@ def stacked(
 
 
 def nice_top(highest: int) -> int:
-    """The end of the scale, not below ``highest``: an even number of a power of ten, so that its half is round."""
+    """Return the end of the scale, at least ``highest``: an even multiple of a power of ten, so that its half is
+    round.
+    """
     step = 1
     while True:
         for factor in (2, 4, 6, 8, 10):
@@ -165,7 +170,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Kind:
-    """The number of refusals of one kind of credential; ``share`` of the most frequent one, 0 to 100."""
+    """The number of refusals of one kind of credential, and its ``share`` of the most frequent kind in percent."""
 
     name: str
     number: int
@@ -192,7 +197,7 @@ def saved(now: datetime, workspace_id: int | None = None) -> Chart:
 
 
 def refused(now: datetime, workspace_id: int | None = None) -> tuple[Chart, list[Kind]]:
-    """Refusals by reason, and which credentials they were, the most frequent first. One query."""
+    """Return the chart of refusals by reason, and the kinds of credentials, most frequent first. One query."""
     days = _days(now)
     rows: QuerySet[Any, Any] = _within(Refusal.objects.order_by().filter(day__gte=days[0]), workspace_id)
     by_day: Counter[tuple[date, str]] = Counter()
@@ -209,7 +214,7 @@ def refused(now: datetime, workspace_id: int | None = None) -> tuple[Chart, list
 
 
 def kind_label(kind: str) -> str:
-    """A kind of ``memories.writing.refusal_counts`` for people."""
+    """Return a kind of ``memories.writing.refusal_counts`` as text for people."""
     return _NAMES.get(kind) or _REASONS.get(kind, kind.replace("_", " ")).capitalize()
 
 

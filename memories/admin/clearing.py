@@ -1,4 +1,4 @@
-"""Clearing a workspace or an assistant of its memories in the admin, and how far each clearing is."""
+"""Clearing of a workspace's or an assistant's memories in the admin, with the progress of each clearing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from workspaces.models import User
 
 
 class ClearingForm(forms.ModelForm):
-    """The scope to clear, with the number of its memories typed in as a confirmation."""
+    """A form for the scope to clear, in which the number of its memories is typed as a confirmation."""
 
     number = forms.IntegerField(
         min_value=0, required=False, help_text="How many memories go. Leave it empty to be told."
@@ -49,7 +49,7 @@ class ClearingForm(forms.ModelForm):
 
 @admin.register(Clearing)
 class ClearingAdmin(ReadOnlyAdmin):
-    """Personal memories are cleared by their person alone."""
+    """The admin of clearings, except those of personal memories, which only their owner may begin and see."""
 
     many = "clearings"
     form = ClearingForm

@@ -1,7 +1,7 @@
-"""The first page of the admin: what waits, what is broken, what grows, what models cost this month.
+"""The first page of the admin: pending decisions, failures, growth, and the cost of models this month.
 
-Each number links to the list behind it, is shown only to staff who may open that list, and costs an index lookup that
-stops counting at a limit.
+Each number links to its list, is shown only to staff who may open that list, and costs an index lookup that stops
+counting at a limit.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Group:
 
 
 def overview(user: Any, now: datetime, workspace_id: int | None = None) -> list[Group]:
-    """Return the groups of figures that this member of staff may see, of one workspace or of all."""
+    """Return the groups of figures that this member of staff may see, for one workspace or for all."""
     within = Within(user, now, workspace_id)
     groups = [
         Group("Needs attention", list(_waiting(within))),
@@ -74,7 +74,7 @@ def overview(user: Any, now: datetime, workspace_id: int | None = None) -> list[
 
 @dataclass(frozen=True)
 class Within:
-    """The viewer, the moment and the workspace to which all figures are narrowed."""
+    """The viewer, the time and the workspace to which all figures are limited."""
 
     user: Any
     now: datetime
@@ -88,7 +88,7 @@ class Within:
         return rows if self.workspace_id is None else rows.filter(workspace=self.workspace_id)
 
     def memories(self) -> QuerySet[Any]:
-        """The live ones that this person may read."""
+        """Return the live memories that this person may read."""
         return self.of(readable(Memory.objects.live(self.now), self.user))
 
     def link(self, name: str, query: str = "", *, page: str = "changelist") -> str:
@@ -217,7 +217,10 @@ class Ranking:
 
 
 def model_use(user: Any, now: datetime, workspace_id: int | None) -> tuple[list[Group], list[Ranking]]:
-    """The numbers and who took most, within a workspace where one is chosen. One query, none for who may not look."""
+    """Return the figures of model usage this month and the largest consumers, for one workspace or for all.
+
+    One query, or none for staff without the permission, who get empty lists.
+    """
     if not user.has_perm("workspaces.view_modeluse"):
         return [], []
     first = first_of_month(now)
@@ -250,7 +253,7 @@ def _rankings(found: Use, asked: dict[str, Any], workspace_id: int | None) -> It
 
 
 def _short(number: int) -> str:
-    """With room in a tile for a great many: 57.4 M."""
+    """Return a number for a tile, in millions from ten million on: 57.4 M."""
     return f"{number:,}" if number < 10_000_000 else f"{number / 1_000_000:,.1f} M"
 
 
@@ -277,7 +280,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Failed:
-    """Work that failed, newest first, and the action of its list that tries again; empty for who may not."""
+    """Failed work, newest first, with the admin action that retries it, or "" if this person may not retry."""
 
     title: str
     rows: list[Row]

@@ -62,7 +62,7 @@ class SourceFilter(ChoiceFilter):
 
 
 class CategoryFilter(ChoiceFilter):
-    """The usual categories by name: listing those in the data would read every row."""
+    """A filter by the built-in categories, because listing the stored ones would read every row."""
 
     parameter_name = "category"
     _usual = [(category, category.capitalize()) for category in CATEGORIES]
@@ -74,7 +74,7 @@ class CategoryFilter(ChoiceFilter):
 
 
 class VectorFilter(ChoiceFilter):
-    """By the vectors of the current embedding model; those of an earlier one do not count."""
+    """A filter by vectors of the current embedding model. Vectors of an earlier model do not count."""
 
     parameter_name = "vector"
     offered = [("", "All"), ("with", "Searchable by meaning"), ("without", "Not yet"), ("failed", "Failed")]
@@ -90,7 +90,10 @@ class VectorFilter(ChoiceFilter):
 
 
 class RecalledFilter(ChoiceFilter):
-    """Memories that no recall has returned for long. Without an index, which would make each recall more expensive."""
+    """A filter for memories that recall has not returned for long.
+
+    It has no index, which would make each recall more expensive.
+    """
 
     parameter_name = "recalled"
     offered = [
@@ -105,13 +108,13 @@ class RecalledFilter(ChoiceFilter):
 
 
 def unrecalled(rows: Rows, which: str, now: datetime) -> Rows:
-    """``rows`` by a choice of RecalledFilter."""
+    """Filter ``rows`` by a choice of RecalledFilter."""
     match which:
         case "never-30" | "never-90":
             days = int(which.removeprefix("never-"))
             return rows.filter(last_accessed_at=None, created_at__lt=now - timedelta(days=days))
         case "stale-90":
-            # The first condition follows from the second, and can be read off an index.
+            # The first condition follows from the second, and can use an index.
             long_ago = now - timedelta(days=90)
             return rows.filter(created_at__lt=long_ago, last_accessed_at__lt=long_ago)
     return rows
@@ -138,5 +141,5 @@ def may_read_personal(user: Any) -> bool:
 
 
 def readable(rows: QuerySet[Any], user: Any) -> QuerySet[Any]:
-    """Filter to memories that this member of staff may read, given that they may open the list at all."""
+    """Filter to memories that this member of staff may read. The caller has checked that they may open the list."""
     return rows if may_read_personal(user) else rows.filter(owner=None)

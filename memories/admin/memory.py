@@ -1,4 +1,4 @@
-"""The admin of memories: search across workspaces, restore, correct, forget. Writes go through the gate."""
+"""The admin of memories: search in all workspaces, edit, restore and forget. Writes go through the gate."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ from workspaces.models.index import has_vector
 
 
 class ForgetForGood(LeanAdmin):
-    """Adds the action. Unlike the others it cannot be undone."""
+    """A mixin with the action that forgets memories for good, the only one that cannot be undone."""
 
     @action(
         "Forget for good",
@@ -95,15 +95,16 @@ ID_FIELDS = {
 
 
 def search_memories(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
-    """Return the matching rows in their order. An id is exact; all words must match, by their beginnings.
+    """Return the rows that match an id exactly, or that have words beginning with every word of the text.
 
-    Only these rows are searched, so that the result does not reveal whether others have a word.
+    If none match, search inside the text of the newest rows. Only ``rows`` are searched, so the result does not reveal
+    whether other memories contain a word.
     """
     if not text or PATTERN.fullmatch(text):
         return rows_by_id(rows, text, ID_FIELDS)
     words = re.findall(r"\w+", text)[:12]
     if words:
-        # Only word characters get between the quotes, so nothing in the text can be an operator.
+        # Only word characters are put between the quotes, so the text cannot contain an operator.
         query = SearchQuery(" & ".join(f"'{word}':*" for word in words), config=CONFIG, search_type="raw")
         found = _some_keys(rows.filter(search=query))
         if len(found) > EXACT_COUNT_UP_TO:
@@ -116,10 +117,9 @@ def search_memories(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
 
 
 def _some_keys(rows: QuerySet[Any]) -> list[int]:
-    """The keys of the first matches, without an order of dates.
+    """Return the keys of the first matches, unordered, so that the planner uses the word index.
 
-    The planner takes every beginning of a word for a common one and would walk all memories by date to find the
-    few that have it. Keys first, it asks the word index.
+    The planner assumes that every prefix is common. With an order by date it would read all memories to find a few.
     """
     return list(rows.order_by().values_list("pk", flat=True)[: EXACT_COUNT_UP_TO + 1])
 
@@ -211,7 +211,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         "deleted_at",
     )
 
-    # What a list shows
+    # The list
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return readable(super().get_queryset(request), request.user)
@@ -234,7 +234,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         return self.opening(row)
 
     def action_checkbox(self, obj: Memory) -> SafeString:
-        # Django's names the row by str(), which would fetch each row's whole text again.
+        # Django's version labels the row by str(), which would fetch each row's deferred text.
         label = f"Select this memory: {self.opening(obj)}"
         box = CheckboxInput({"class": "action-select", "aria-label": label}, lambda value: False)
         return box.render("_selected_action", str(obj.pk))
@@ -259,7 +259,9 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         words += ["personal"] if memory.owner_id else []
         words += ["imported"] if memory.is_imported else []
         words += ["an assistant's"] if memory.agent_id else []
-        meaning = self.meaning(memory) if memory.is_live else "yes"  # of what is in use alone
+        meaning = (
+            self.meaning(memory) if memory.is_live else "yes"
+        )  # only live memories have vectors to report
         words += [] if meaning == "yes" else [f"found by meaning: {meaning}"]
         return ", ".join(words)
 
@@ -316,8 +318,8 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
     def save_or_show(
         self, request: HttpRequest, object_id: str | None, form_url: str, extra_context: dict[str, Any] | None
     ) -> HttpResponse:
-        # Without the transaction that Django's changeform_view puts around it: the gate asks the embedder
-        # first and opens its own.
+        # Skip the transaction of Django's changeform_view, because the gate calls the embedder first and
+        # opens its own.
         return self._changeform_view(request, object_id, form_url, extra_context)  # type: ignore[attr-defined]
 
     def save_model(self, request: HttpRequest, obj: Memory, form: Any, change: bool) -> None:
@@ -352,7 +354,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
     # Forgetting
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Forgetting is soft and touches nothing else, so nothing else is listed."""
+        """List only the memories themselves, because a soft delete affects no related rows."""
         return [str(memory) for memory in objs], {"memories": len(objs)}, set(), []
 
     def delete_model(self, request: HttpRequest, obj: Memory) -> None:
@@ -360,7 +362,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         offer_undo(self, request, "restore", [obj.pk])
 
     def response_delete(self, request: HttpRequest, obj_display: str, obj_id: int) -> HttpResponse:
-        """Without the text, which Django would repeat."""
+        """Redirect to the list with a message that does not repeat the memory's text, as Django's would."""
         undo = "undo" if getattr(request, "undo_offered", False) else ""
         self.message_user(request, "1 memory forgotten.", messages.SUCCESS, extra_tags=undo)
         return HttpResponseRedirect(reverse("admin:memories_memory_changelist"))

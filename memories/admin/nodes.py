@@ -1,4 +1,4 @@
-"""Memory nodes and files of memories, to look at: what they gather and where they hang. Texts are the workspace's."""
+"""Read-only admin of memory nodes and of files attached to memories."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ class MemoryNodeAdmin(ReadOnlyAdmin):
 
 @admin.register(Asset)
 class AssetAdmin(ReadOnlyAdmin):
-    """Its bytes are for those who may see the memory: there is no way to them from here."""
+    """The admin of attached files, without access to their bytes, which only people who may see the memory can
+    download.
+    """
 
     many = "files"
     list_display = ("name", "memory_id", "content_type", "bytes", "created_by", "created_at")
@@ -74,7 +76,9 @@ class AssetAdmin(ReadOnlyAdmin):
     fields = ("public_id", "memory", "name", "content_type", "bytes", "sha256", "created_by", "created_at")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Asset]:
-        """Without those of personal memories: name and memory are as private as the memory is."""
+        """Exclude files of personal memories for staff who may not read these, because the file's name is as
+        private.
+        """
         rows = super().get_queryset(request)
         return rows if may_read_personal(request.user) else rows.filter(memory__owner=None)
 

@@ -1,6 +1,6 @@
-"""Read-only pages of the system's own records: extractions, receipts and the queue.
+"""Read-only admin of the system's records: extractions, receipts and the queue.
 
-Schedules and jobs cannot be added here: one could call any function of the program.
+Schedules and jobs cannot be added here, because a job can call any function of the program.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class ReceiptItemInline(ReadOnlyInline):
     verbose_name_plural = "what was recalled, best first"
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """Without positions for those who do not see all: a gap would say that there is a personal memory."""
+        """Hide positions from staff who may not read personal memories, because a gap would reveal such a memory."""
         return self.fields if may_read_personal(request.user) else self.fields[1:]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -123,7 +123,7 @@ class ReceiptAdmin(ReadOnlyAdmin):
 
 class JobAdmin(ReadOnlyAdmin):
     many = "jobs"
-    ordering = ()  # the queue's own
+    ordering = ()  # the default order of the queue
     search_fields: ClassVar[tuple[str, ...]] = ("name", "func")
 
 

@@ -1,4 +1,4 @@
-"""Approving and rejecting several proposals in the admin, and taking either back."""
+"""Admin actions that approve or reject several proposals, and undo these decisions."""
 
 from __future__ import annotations
 

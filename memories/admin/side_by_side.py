@@ -1,4 +1,4 @@
-"""Memories that stand beside each other: one that may replace another, and texts that say the same."""
+"""The admin page of memories side by side: possible replacements, and equal texts."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ from workspaces.models import Workspace
 
 
 def chosen_workspace(request: HttpRequest) -> Workspace | None:
-    """Return the workspace in the address. None means all: none or an unknown one is named, or this person may not see
-    workspaces.
+    """Return the workspace named in the URL, or None for all.
+
+    None if the URL names none or an unknown one, or this person may not see workspaces.
     """
     asked = request.GET.get("workspace", "")
     if not (asked.isascii() and asked.isdigit() and len(asked) < 18 and may_choose(request)):
@@ -43,7 +44,7 @@ def may_choose(request: HttpRequest) -> bool:
 
 
 def picker(workspace: Workspace | None) -> SafeString:
-    """A search box over all workspaces. Its files are those of ``picker_media``."""
+    """Return a search box over all workspaces as HTML. The page must include ``picker_media``."""
     widget = WorkspaceFilter.widget_of(Memory, admin.site)
     field = forms.ModelChoiceField(Workspace.objects.all(), required=False, widget=widget)
     chosen: Any = workspace.pk if workspace else ""
@@ -56,14 +57,14 @@ def picker_media() -> forms.Media:
 
 PER_PAGE = 20
 UPDATES, EQUAL = "updates", "equal"
-COMPARED_WORDS = 40_000  # of the one text times of the other: some milliseconds
+COMPARED_WORDS = 40_000  # product of the two texts' word counts; comparing takes a few milliseconds
 Words = list[tuple[str, bool]]
-Copy = tuple[int, str, int]  # workspace, content_hash, and which it is of those there, the first being 1
+Copy = tuple[int, str, int]  # workspace, content_hash, and number among the equal texts, from 1
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two memories, and their words with whether the other has them."""
+    """Two memories with their words, each marked if the other text lacks it."""
 
     older: Memory
     newer: Memory
@@ -72,7 +73,7 @@ class Pair:
 
 
 def possible_updates(user: Any, workspace_id: int | None) -> QuerySet[Memory]:
-    """The newer ones that are linked to an older one, newest first."""
+    """Return the memories that may replace an older one, newest first."""
     rows = readable(Memory.objects.live().filter(MAY_REPLACE), user)
     rows = rows if workspace_id is None else rows.filter(workspace=workspace_id)
     return rows.order_by("-created_at", "-id")
@@ -94,9 +95,9 @@ def with_older(rows: QuerySet[Memory]) -> list[Pair]:
 
 
 def equal_texts(workspace_id: int | None) -> list[Copy]:
-    """The first ``EXACT_COUNT_UP_TO`` copies of texts that stand in a workspace more than once, by ``memory_equal``.
+    """Return the first ``EXACT_COUNT_UP_TO`` copies of texts stored in a workspace more than once.
 
-    Whose they are is not in that index: ``copies`` asks.
+    Uses the index ``memory_equal``, which does not contain the owner, so ``copies`` filters by scope and permission.
     """
     rows = Memory.objects.order_by().filter(deleted_at=None)
     rows = rows if workspace_id is None else rows.filter(workspace=workspace_id)
@@ -107,9 +108,9 @@ def equal_texts(workspace_id: int | None) -> list[Copy]:
 
 
 def copies(wanted: Sequence[Copy], user: Any) -> list[Pair]:
-    """Return these copies, each beside the first of its scope. Two queries.
+    """Return these copies, each paired with the first memory of its scope that has the text. Two queries.
 
-    There are fewer if this person may not read some, or some are the first of another scope.
+    Copies that this person may not read, or that are the first of another scope, are left out.
     """
     these = Q()
     for workspace, text in dict.fromkeys((workspace, text) for workspace, text, _ in wanted):
@@ -133,7 +134,9 @@ def copies(wanted: Sequence[Copy], user: Any) -> list[Pair]:
 
 
 def pair(older: Memory, newer: Memory) -> Pair:
-    """Without marks where comparing would take long: on 20 such pairs, many seconds."""
+    """Return two memories with their differing words marked, or unmarked if the texts are too long to compare
+    quickly.
+    """
     before, after = older.content.split(), newer.content.split()
     if len(before) * len(after) > COMPARED_WORDS:
         return Pair(older, newer, [(older.content, False)], [(newer.content, False)])
@@ -147,13 +150,16 @@ def pair(older: Memory, newer: Memory) -> Pair:
 
 
 def _marked(words: list[str], kept: set[int]) -> Words:
-    """The words in runs, each with whether the other text lacks it."""
+    """Return the words joined into runs, each with whether the other text lacks it."""
     runs = groupby(enumerate(words), key=lambda each: each[0] not in kept)
     return [(" ".join(word for _, word in run), changed) for changed, run in runs]
 
 
 class Pairs(LeanAdmin):
-    """Adds the page that shows them side by side. Deciding is an action of the list, which asks first."""
+    """A mixin with the page that shows memories side by side.
+
+    Decisions on that page are actions of the list, which ask for confirmation.
+    """
 
     def get_urls(self) -> list[URLPattern]:
         page = path("pairs/", self.admin_site.admin_view(self.pairs_view), name="memories_memory_pairs")

@@ -1,7 +1,7 @@
-"""Clearing a scope: all its memories are deleted in one act, softly with undo, or for good.
+"""Clearing of a scope, which deletes all its memories, either softly with undo or for good.
 
-A job does it in batches, each in one transaction, through ``gate.delete_memory``, ``forget_memories`` and
-``restore_memory``. It goes on where it was if it is run again.
+A background job works in batches, each in one transaction, through ``gate.delete_memory``, ``forget_memories`` and
+``restore_memory``. If it is interrupted, the next run continues where it stopped.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ from workspaces.actions.agents import choose_agent
 from workspaces.models import Agent, Role, User, Workspace
 
 logger = logging.getLogger(__name__)
-BATCH = 100  # memories of one transaction, and of one step of the progress
-SWEPT = 5  # clearings of one sweep
+BATCH = 100  # memories per transaction, after each of which the progress is saved
+SWEPT = 5  # clearings per sweep
 
 
 def scope_of(
     user: User, workspace_id: str, scope: str, agent_id: str | None
 ) -> tuple[Workspace, Agent | None]:
-    """Load a scope that this person may clear: their own memories, or as an owner those of all members.
+    """Load a scope that this person may clear: their own memories, or, as a workspace owner, those of all members.
 
-    Raises NotFound, Forbidden, or Invalid if ``agent_id`` does not fit the scope.
+    Raises NotFound if they are no member, Forbidden if they are no owner, or Invalid if ``agent_id`` does not fit the
+    scope.
     """
     workspace = get_workspace(user, workspace_id)
     if scope not in Scope.values:
@@ -51,8 +52,9 @@ def scope_of(
 
 
 def count_in(workspace: Workspace, scope: str, agent: Agent | None, *, by: User) -> tuple[int, int]:
-    """Return how many memories a soft clearing deletes, and how many one for good removes (with deleted and proposed
-    ones).
+    """Return how many memories a soft clearing deletes, and how many a clearing for good removes.
+
+    The second number includes deleted memories and proposals.
     """
     rows = in_scope(workspace, scope, by, agent)
     return rows.filter(deleted_at=None).count(), rows.count()
@@ -60,7 +62,7 @@ def count_in(workspace: Workspace, scope: str, agent: Agent | None, *, by: User)
 
 @dataclass(frozen=True)
 class Clearable:
-    """A scope that a person may clear: its memories, those with deleted and proposed ones, and its last clearing."""
+    """A scope that a person may clear, with the number of live and of all its memories, and its last clearing."""
 
     scope: str
     agent: Agent | None
@@ -70,13 +72,14 @@ class Clearable:
 
     @property
     def query(self) -> str:
-        """The part of an address that names it."""
+        """Return the query string that names the scope in a URL."""
         return f"?scope={self.scope}" + (f"&agent={self.agent.public_id}" if self.agent else "")
 
 
 def clearable_by(user: User, workspace: Workspace) -> list[Clearable]:
-    """Return the scopes that this member may clear, with counts: one's own first. Assistants without memories are
-    left out. Costs five queries.
+    """Return the scopes that this member may clear, with counts, their personal one first.
+
+    Assistants without memories are left out. Costs five queries.
     """
     places: list[tuple[str, Agent | None]] = [(Scope.USER, None)]
     rows = Q(scope=Scope.USER, owner=user)
@@ -115,7 +118,7 @@ def begin(
     now: datetime,
     as_staff: bool = False,
 ) -> Clearing:
-    """Queue a clearing of a scope from ``scope_of``. Raises Conflict if one is at work there."""
+    """Queue a clearing of a scope from ``scope_of``. Raises Conflict if another clearing of the scope is running."""
     live, whole = count_in(workspace, scope, agent, by=by)
     try:
         with transaction.atomic():
@@ -135,8 +138,9 @@ def _place(workspace: Workspace, scope: str, agent: Agent | None, by: User) -> i
 
 
 def get_clearing(user: User, workspace: Workspace, public_id: str) -> Clearing:
-    """Return a clearing of this workspace for its owners, or a person's own of their personal memories, in whichever
-    workspace they began it. Raises NotFound.
+    """Return a clearing of this workspace for one of its owners, or a person's own clearing of their personal memories.
+
+    The latter may have begun in any workspace. Raises NotFound if this person may not see it.
     """
     shared = ~Q(scope=Scope.USER) & Q(
         workspace=workspace, workspace__memberships__user=user, workspace__memberships__role=Role.OWNER
@@ -149,7 +153,10 @@ def get_clearing(user: User, workspace: Workspace, public_id: str) -> Clearing:
 
 
 def undo(clearing: Clearing, *, by: User, as_staff: bool = False) -> Clearing:
-    """Queue the undo of a soft clearing. Twice does nothing more. Raises Conflict while one is at work."""
+    """Queue the undo of a soft clearing. A second call does nothing.
+
+    Raises Conflict while a clearing of the scope is running, or if this clearing was for good.
+    """
     try:
         with transaction.atomic():
             locked = Clearing.objects.select_for_update(of=("self",)).get(pk=clearing.pk)
@@ -168,21 +175,21 @@ def undo(clearing: Clearing, *, by: User, as_staff: bool = False) -> Clearing:
 
 
 def work_on(clearing: Clearing, *, seconds: float) -> None:
-    """Go on with a clearing for about so many seconds, and queue the rest. A second worker at once does nothing.
+    """Continue a clearing for about ``seconds``, and queue the rest. If another worker runs it already, do nothing.
 
-    It stops where it is once its person may no longer do it.
+    The clearing stops if the person who began it no longer has the right.
     """
     until = time.monotonic() + seconds
     while _work_on_batch(clearing.pk):
         if time.monotonic() > until:
             _queue(clearing)
             break
-    with suppress(Clearing.DoesNotExist):  # gone with its workspace
+    with suppress(Clearing.DoesNotExist):  # deleted with its workspace
         clearing.refresh_from_db()
 
 
 def sweep(*, seconds: float) -> int:
-    """Go on with clearings that no worker is at, for about so many seconds each; return how many were tried."""
+    """Continue clearings that no worker is running, for about ``seconds`` each. Return how many were tried."""
     open_now = Clearing.objects.filter(status__in=AT_WORK).order_by("pk")[:SWEPT]
     for clearing in open_now:
         work_on(clearing, seconds=seconds)
@@ -190,8 +197,9 @@ def sweep(*, seconds: float) -> int:
 
 
 def _work_on_batch(clearing_pk: int) -> bool:
-    """Handle the next memories, and count them, in one transaction. Return False if none are left or another worker
-    is at it.
+    """Handle and count the next batch of memories in one transaction.
+
+    Return False if none are left or another worker runs the clearing.
     """
     with transaction.atomic():
         rows = Clearing.objects.select_for_update(of=("self",), skip_locked=True)
@@ -218,7 +226,7 @@ def _end(clearing: Clearing, status: ClearingStatus) -> None:
 
 
 def _may_go_on(clearing: Clearing) -> bool:
-    """Whether the person who began this step may still do it, as they are in the database now."""
+    """Return whether the person who began this step still has the right to it, as stored in the database now."""
     by = User.objects.filter(pk=clearing.by_id, is_active=True).first()
     if by is None:
         return False
@@ -229,7 +237,10 @@ def _may_go_on(clearing: Clearing) -> bool:
 
 
 def _change(clearing: Clearing, batch: list[Memory]) -> int:
-    """Delete, forget or bring back; how many. The others were forgotten since, or today's rules refuse them."""
+    """Delete, forget or restore a batch. Return the number changed.
+
+    The others were forgotten in the meantime, or are refused by the current rules.
+    """
     if clearing.status == ClearingStatus.CLEARING and clearing.for_good:
         forget_memories(batch, by=clearing.by, now=timezone.now())
         return len(batch)
@@ -250,7 +261,7 @@ def _left(clearing: Clearing) -> MemoryQuerySet:
     if clearing.status == ClearingStatus.UNDOING:
         return clearing.deleted().filter(pk__gt=clearing.after)
     rows = clearing.memories().filter(pk__gt=clearing.after)
-    rows = rows.filter(created_at__lte=clearing.started_at)  # what is saved from then on stays
+    rows = rows.filter(created_at__lte=clearing.started_at)  # memories saved after the start are kept
     return rows if clearing.for_good else rows.filter(deleted_at=None)
 
 

@@ -1,7 +1,7 @@
-"""Copies of a text beside the memory that says it: in excerpts, histories and receipts of other memories.
+"""Copies of a forgotten text in the excerpts, histories and receipts of other memories.
 
-A person who forgets a text for good removes the copies that they may forget. They learn nothing about the others: a
-note without a word of the text (``KeptCopy``) is left for the people who may forget those.
+A person who forgets a text for good also removes the copies that they may forget. About other copies they learn
+nothing: a note without the text (``KeptCopy``) is left for the people who may forget those.
 """
 
 from __future__ import annotations
@@ -26,27 +26,28 @@ from workspaces.models.index import WITHIN, of_places
 
 BATCH = 500
 LOOKED_FOR = (
-    20  # memories whose copies are looked for in a whole workspace; of more, only beside their own chats
+    20  # up to this number of memories, whole workspaces are searched for copies; above it, only their chats
 )
-AT_ONCE = LOOKED_FOR  # texts of one look through it
-MOST_TEXTS = 50 * AT_ONCE  # of their histories; of what exceeds it, only texts that are quoted whole
-LEAST_PHRASE = 8  # characters: what is shorter stands in many texts that are about something else
-QUOTING = ("content", "summary", "source_excerpt", "key")  # of what a history keeps
+AT_ONCE = LOOKED_FOR  # texts per search
+MOST_TEXTS = 50 * AT_ONCE  # texts searched for inside others; beyond this number, only exact copies are found
+LEAST_PHRASE = 8  # characters; a shorter phrase occurs in many unrelated texts
+QUOTING = ("content", "summary", "source_excerpt", "key")  # the fields of a revision that quote text
 
-# What an excerpt lent to a vector goes with it: the statement's own takes its place.
+# The search vector includes the excerpt. When the excerpt goes, the vector of the statement alone replaces it.
 _OWN_VECTOR = f"""
 UPDATE workspaces_passagevector v SET embedding = v.statement, statement = NULL FROM memories_memory m
 WHERE m.id = ANY(%(refs)s::bigint[]) {WITHIN} AND v.place = {PLACE} AND v.kind = 1 AND v.ref = m.id
   AND v.place = ANY(%(places)s::bigint[]) AND v.statement IS NOT NULL
 """  # noqa: S608  constants only
-# A row that somebody removes at this moment needs no note, and nobody waits for them here.
+# A row that is being removed needs no note, so locked rows are skipped.
 _HOLD = "SELECT id FROM memories_memory WHERE id = ANY(%s) ORDER BY id FOR KEY SHARE SKIP LOCKED"
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """Texts that go, all wordings of so many ``memories``, and the chats and ``messages`` that those came from.
-    ``shared``: those that the members of a workspace could read, by its key.
+    """The texts to remove, from ``memories`` memories, with the chats and ``messages`` that these came from.
+
+    ``shared`` holds the texts that the members of a workspace could read, by the workspace's key.
     """
 
     texts: Collection[str] = ()
@@ -56,7 +57,7 @@ class Wanted:
     messages: Collection[str] = ()
 
     def looks(self) -> Iterator[Wanted]:
-        """In parts, each looked for by itself: however often a memory was edited, copies of all it said are found."""
+        """Yield parts small enough for one search each, so that copies of all past texts are found."""
         near = 0 if self.memories > LOOKED_FOR else MOST_TEXTS
         texts = list(self.texts)
         for start in range(0, len(texts[:near]), AT_ONCE):
@@ -73,18 +74,25 @@ _elsewhere: list[Elsewhere] = []
 
 
 def register_elsewhere(room: Elsewhere) -> None:
-    """Have ``room`` called when a person has forgotten something for good: what it keeps of theirs is in no table."""
+    """Register a function that removes a person's copies outside this app's tables after they forget something for
+    good.
+    """
     if room not in _elsewhere:
         _elsewhere.append(room)
 
 
 def drop_elsewhere(wanted: Wanted, by: User) -> Counts:
-    """Remove copies after the commit, so that later writes find the tombstones."""
+    """Remove copies by the registered functions. Call this after the commit, so that later writes find the
+    tombstones.
+    """
     return sum((room(wanted, by) for room in _elsewhere), Counter()) if wanted.texts else Counter()
 
 
 def drop(wanted: Wanted, rows: QuerySet[Memory], by: User | None) -> Counts:
-    """Take the texts out of what these memories quote. Of receipts' items those of ``by``'s own answers are counted."""
+    """Remove the texts from the excerpts, histories and receipts of these memories. Return the counts.
+
+    Only receipt items of answers to ``by`` are counted.
+    """
     excerpts, changed, items = 0, set(), 0
     for each in wanted.looks():
         holds = holding(each.texts)
@@ -105,7 +113,7 @@ def drop(wanted: Wanted, rows: QuerySet[Memory], by: User | None) -> Counts:
 
 
 def note(wanted: Wanted, rows: QuerySet[Memory], equals: Collection[int], *, now: datetime) -> None:
-    """Leave a note of each copy in these memories, and of ``equals``, deleted ones that say the same."""
+    """Leave a note for each copy in these memories, and for ``equals``, deleted memories with an equal text."""
     found = [(pk, CopyKind.MEMORY, 0) for pk in equals]
     for each in wanted.looks():
         found += [(pk, CopyKind.EXCERPT, 0) for pk in _excerpts(each, rows)]
@@ -126,12 +134,15 @@ def note(wanted: Wanted, rows: QuerySet[Memory], equals: Collection[int], *, now
 
 
 def drop_noted(memory: Memory, by: User) -> Counts:
-    """Remove the copies that notes say this memory has, and the notes. It is locked and not itself one of them."""
+    """Remove the copies that are noted for this memory, and the notes. Return the counts.
+
+    The memory must be locked, and must not itself be the noted copy.
+    """
     of_kind: dict[str, list[int]] = {}
     for copy in memory.kept_copies.all():
         of_kind.setdefault(copy.kind, []).append(copy.row_id)
     excerpts = 0
-    if CopyKind.EXCERPT in of_kind:  # an edit since then may have put it into the history
+    if CopyKind.EXCERPT in of_kind:  # an edit may have moved the excerpt into the history since
         excerpts = drop_excerpts([memory.pk])
         drop_earlier_excerpts([memory.pk])
     histories = list(memory.revisions.filter(pk__in=of_kind.get(CopyKind.REVISION, [])))
@@ -150,12 +161,14 @@ def drop_noted(memory: Memory, by: User) -> Counts:
 
 
 def own_items(items: QuerySet[ReceiptItem], by: User | None) -> int:
-    """Count the items under answers to this person; how often others recalled something is not reported."""
+    """Count the receipt items under answers to this person. Recalls by others are not reported."""
     return (items if by is None else items.filter(receipt__user=by)).count()
 
 
 def holding(texts: Iterable[str]) -> re.Pattern[str]:
-    """Finds any of the texts standing in another as a phrase; a very short one only where it stands alone."""
+    """Return a pattern that matches any of the texts as a phrase inside another; a very short text must match the
+    whole.
+    """
     either = [
         rf"(?<!\w){re.escape(text)}(?!\w)" if len(text) >= LEAST_PHRASE else rf"\A{re.escape(text)}\Z"
         for text in texts
@@ -164,7 +177,10 @@ def holding(texts: Iterable[str]) -> re.Pattern[str]:
 
 
 def drop_excerpts(ids: Sequence[int]) -> int:
-    """The messages around a memory's origin, with their words and their part of its vector; how many had some."""
+    """Remove the source excerpts of these memories, with their indexed words and their part of the vector.
+
+    Return how many memories had an excerpt.
+    """
     rows = list(Memory.objects.filter(pk__in=ids).exclude(source_excerpt="").only("workspace"))
     for part in parts(rows):
         refs, within = [row.pk for row in part], {row.workspace_id for row in part}
@@ -217,7 +233,7 @@ def _without(before: dict, holds: re.Pattern[str]) -> dict:
 
 
 def _items(wanted: Wanted, rows: QuerySet[Memory]) -> list[tuple[int, int]]:
-    """With their memory's key: what receipts quote of these memories that they no longer say."""
+    """Return (key, memory's key) of receipt items that quote a text which their memory no longer has."""
     items = ReceiptItem.objects.filter(memory__in=_ids(rows), content__gt="")
     changed_since = items.exclude(content=F("memory__content")).filter(_any("content", wanted.texts))
     holds = holding(wanted.texts)
@@ -230,7 +246,7 @@ def _ids(rows: QuerySet[Memory]) -> QuerySet:
 
 
 def _any(column: str, texts: Collection[str]) -> Q:
-    """Rows that may hold one of the texts in this column; of many texts, those that are one of them."""
+    """Return a filter for rows whose column contains one of the texts, or, for many texts, equals one of them."""
     if len(texts) > LOOKED_FOR:
         return Q(**{f"{column}__in": list(texts)})
     wanted = Q(pk__in=[])

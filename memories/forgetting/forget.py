@@ -1,8 +1,9 @@
-"""Forgetting for good: rows, vectors, words, history and every copy of a text go; a keyed hash of it stays.
+"""Forgetting for good: rows, vectors, words, history and every copy of a text are deleted; only a keyed hash of it
+stays.
 
-Messages belong to chats: ``chat.chats.forgetting`` removes them and calls ``forget_source`` here. A background job
-that still holds the text finds its row gone, or is stopped at the gate by the tombstone. People decide here about the
-noted copies of others.
+Messages belong to chats: ``chat.chats.forgetting`` removes them and calls ``forget_source`` here. A background job that
+still has the text finds its row gone, or is refused by the gate because of the tombstone. People also decide here about
+noted copies in their own memories.
 """
 
 from __future__ import annotations
@@ -46,21 +47,21 @@ from workspaces.index.words import unindex_words
 from workspaces.models import Agent, CommonWord, Membership, PlaceStatistics, Role, User, Workspace
 from workspaces.policy import Reach
 
-LOOKED_UP = 5  # texts that are searched for again afterwards
+LOOKED_UP = 5  # forgotten texts for which recall is run again as a check
 
 
 @dataclass(frozen=True)
 class Report:
-    """The rows removed for good, and the memories that a new search still finds saying the same (``found``)."""
+    """The counts of rows removed for good, and the result of searching for the texts again."""
 
     removed: Counts = field(default_factory=Counter)
     tombstones: int = 0
     found: int = 0
-    others: int = 0  # memories about something else that the same words bring
+    others: int = 0  # recalled memories that say something else
 
     @property
     def lines(self) -> list[tuple[str, int]]:
-        """In words of the pages, the most first."""
+        """Return the counts as (label, number), largest first."""
         return lines_of(self.removed)
 
 
@@ -68,13 +69,14 @@ class Report:
 class Gone:
     removed: Counts = field(default_factory=Counter)
     tombstones: int = 0
-    memories: list[Memory] = field(default_factory=list)  # as they were
-    wanted: Wanted = field(default_factory=Wanted)  # what they said
+    memories: list[Memory] = field(default_factory=list)  # as they were before
+    wanted: Wanted = field(default_factory=Wanted)  # their texts
 
 
 def require_right(memory: Memory, by: User) -> None:
-    """Require the right to forget for good, which takes more than writing: being author, owner of a personal memory, or
-    workspace owner.
+    """Raise Forbidden unless this person may forget the memory for good, which takes more than the right to edit it.
+
+    They must be the owner of a personal memory, or the author of a shared one or an owner of its workspace.
     """
     if not may_forget(memory, by, role_in(by, memory.workspace)):
         raise Forbidden(_("Only its author or an owner of the workspace can forget a memory for good."))
@@ -91,10 +93,10 @@ def may_forget(memory: Memory, by: User, role: str | None) -> bool:
 def forget_memories(
     memories: Collection[Memory], *, by: User | None, now: datetime, among: QuerySet[Memory] | None = None
 ) -> Report:
-    """Remove these for good, and with them what else says the same in their places. The caller knows the right.
+    """Remove these memories for good, with equal ones in their scopes. The caller has checked the right.
 
-    ``among``: what ``by`` may forget, where that is not what memberships say; nothing else is touched or counted.
-    Costs a look through the workspaces' excerpts and histories, and for a member a few recalls at the end.
+    ``among`` limits what ``by`` may forget, if this is not decided by memberships; nothing else is changed or counted.
+    Costs a search through the workspaces' excerpts and histories, and for a member up to five recalls afterwards.
     """
     with transaction.atomic():
         rows = Memory.objects.filter(pk__in=[memory.pk for memory in memories])
@@ -106,11 +108,11 @@ def forget_memories(
 def forget_source(
     noted_under: Sequence[str], chat_id: str, *, memories: QuerySet[Memory], by: User | None, now: datetime
 ) -> Gone:
-    """Remove what is kept here of a chat that goes for good, and those ``memories``; others only lose their excerpt,
-    the earlier ones of their histories, too. What is not ``by``'s to forget is not counted.
+    """Remove all data of a chat that is removed for good, and ``memories``. Other memories only lose their excerpts.
 
-    ``noted_under``: the public ids of its messages, tool calls and summaries, under which extractions are noted.
-    Part of the transaction that removed the messages: what mines them at this moment is waited for, or stores nothing.
+    ``noted_under`` are the public ids of its messages, tool calls and summaries, under which extractions are stored.
+    Rows that ``by`` may not forget are not counted. Call this in the transaction that removes the messages, so that a
+    running extraction is waited for or stores nothing.
     """
     removed: Counts = Counter()
     for part in parts([chat_id, *noted_under]):
@@ -131,22 +133,25 @@ def forget_source(
 
 
 def report_on(gone: Gone, removed: Counts, *, by: User | None, now: datetime) -> Report:
-    """The report of an act of the room above: what it removed itself, and what ``forget_source`` did."""
+    """Return the report of a removal by another app: what it removed itself, and what ``forget_source`` removed."""
     gone.removed += removed
     return _report(gone, by, now)
 
 
 def purge(*, now: datetime, seconds: float) -> int:
-    """Remove what was deleted softly ``MEMORYHUB_PURGE_AFTER_DAYS`` ago, for about so many seconds; how many.
+    """Remove memories that were soft-deleted ``MEMORYHUB_PURGE_AFTER_DAYS`` ago, for about ``seconds``. Return their
+    number.
 
-    No tombstone: nobody said that it must never be noticed again.
+    No tombstones are stored, because nobody asked that the texts never be saved again.
     """
     rows = Memory.objects.exclude(review=Review.PENDING)
     return purge_deleted(rows, _remove, "memories", now=now, seconds=seconds, most=BATCH)
 
 
 def empty_places(*, workspace_ids: list[int], user_id: int | None, by: User) -> Counts:
-    """The room of ``workspaces.actions.removal``: memories of workspaces and a person that go, a batch at a time."""
+    """Remove the memories of deleted workspaces and of a deleted person in batches, for
+    ``workspaces.actions.removal``.
+    """
     for of_turns in (Receipt, Extraction):
         of_turns.objects.filter(workspace_id__in=workspace_ids).exclude(user=by).delete()
     places = workspace_ids + [
@@ -192,7 +197,7 @@ def _forget(
 
 
 def _texts(memories: Sequence[Memory]) -> list[tuple[int, str]]:
-    """Return the present and past texts of these memories, with their scope."""
+    """Return the current and past texts of these memories, with their scope."""
     texts = [(memory.place, text) for memory in memories for text in (memory.content, memory.summary) if text]
     places = {memory.pk: memory.place for memory in memories}
     for pk, before in Revision.objects.filter(memory_id__in=places).values_list("memory_id", "before"):
@@ -201,13 +206,14 @@ def _texts(memories: Sequence[Memory]) -> list[tuple[int, str]]:
 
 
 def _is_among(among: QuerySet[Memory]) -> Exists:
-    """As a join: among a million rows a list of keys would be gone through for each."""
+    """Return ``among`` as a join, because a list of a million keys would be scanned for each row."""
     return Exists(among.filter(pk=OuterRef("pk")))
 
 
 def _beside(memories: Sequence[Memory], by: User | None) -> QuerySet[Memory]:
-    """Return the memories that may hold copies: in the same workspaces, and ``by``'s personal ones, which may come from
-    chats there.
+    """Return the memories that may hold copies: those of the same workspaces, and the personal ones of ``by``.
+
+    A personal memory may come from a chat in one of these workspaces.
     """
     return Memory.objects.filter(
         Q(workspace__in={memory.workspace_id for memory in memories}) | Q(owner=by, owner__isnull=False)
@@ -229,10 +235,10 @@ def _wanted(memories: Sequence[Memory], texts: Iterable[tuple[int, str]]) -> Wan
 def _leave_notes(
     memories: Sequence[Memory], equals: Collection[int], among: QuerySet[Memory], now: datetime
 ) -> None:
-    """For the members who could read what goes, of copies that are theirs and not ``among`` the actor's.
+    """Leave notes of copies outside ``among``, for members who could read the forgotten memories.
 
-    Viewers read what is live, with its history; who may write brings back the rest. Of personal memories nobody hears:
-    else who plants guesses in histories of their own would learn who forgets them.
+    Viewers could read live memories with their history, and editors also deleted ones. For personal memories no notes
+    are left: otherwise someone could put guesses into a history of their own, and learn from notes who forgets them.
     """
     shared = [memory for memory in memories if memory.owner_id is None]
     for workspace in sorted({memory.workspace_id for memory in shared}):
@@ -249,7 +255,7 @@ def _leave_notes(
 
 
 def _note(gone: Gone, by: User | None) -> None:
-    """In the audit log: one event a workspace, by ids; of personal ones one that no workspace's owners see."""
+    """Record one event per workspace in the audit log, with ids only. Events of personal memories have no workspace."""
     by_place: dict[Workspace | None, list[str]] = {}
     for memory in gone.memories:
         by_place.setdefault(memory.workspace if memory.owner_id is None else None, []).append(
@@ -269,8 +275,8 @@ def _note(gone: Gone, by: User | None) -> None:
 
 
 def _lock(rows: QuerySet[Memory]) -> list[Memory]:
-    """Lock these rows until commit, after the writers of their workspaces, so that nobody saves the same text in
-    between.
+    """Lock these rows until commit, after locking their workspaces for writers, so that nobody saves the same text
+    meanwhile.
     """
     for workspace in Workspace.objects.filter(pk__in=rows.order_by().values("workspace")).order_by("pk"):
         one_writer_at_a_time(workspace)
@@ -279,7 +285,9 @@ def _lock(rows: QuerySet[Memory]) -> list[Memory]:
 
 
 def _equals(memories: Sequence[Memory]) -> list[int]:
-    """Return memories with an equal text in the same scope: softly forgotten, or saved twice by the same person."""
+    """Return the keys of memories with an equal text in the same scope that are soft-deleted or by one of the same
+    authors.
+    """
     said = {(memory.place, memory.content_hash) for memory in memories}
     equals = Memory.objects.filter(
         Q(deleted_at__isnull=False) | Q(author_id__in={memory.author_id for memory in memories}),
@@ -291,7 +299,7 @@ def _equals(memories: Sequence[Memory]) -> list[int]:
 
 
 def _remove(ids: Sequence[int], by: User | None = None) -> Counts:
-    """Delete rows that are locked, with everything that hangs on them."""
+    """Delete locked rows with all dependent rows. Return the counts."""
     words = unindex_words(MEMORIES, ids)
     vectors = drop_vectors(MEMORIES, ids)
     own = own_items(ReceiptItem.objects.filter(memory_id__in=ids), by)
@@ -300,7 +308,9 @@ def _remove(ids: Sequence[int], by: User | None = None) -> Counts:
 
 
 def _counting(by_label: dict[str, int], own: int) -> Counts:
-    """Return the counts of ``delete()``, without receipts under answers to others and notes left for them."""
+    """Return the counts of ``delete()``, without receipt items under answers to others and without notes left for
+    them.
+    """
     removed = counted(by_label)
     for name in ("receipt items", "kept copies"):
         removed.pop(name, None)
@@ -308,13 +318,13 @@ def _counting(by_label: dict[str, int], own: int) -> Counts:
 
 
 def _report(gone: Gone, by: User | None, now: datetime) -> Report:
-    """Report after the commit, and remove what other apps keep in files."""
+    """Return the report, after removing copies in other apps. Call this after the commit."""
     if by is not None:
         gone.removed += copies.drop_elsewhere(gone.wanted, by)
     found = others = 0
     for memory in gone.memories[:LOOKED_UP]:
         workspace, text = memory.workspace, memory.content
-        if by is None or role_in(by, workspace) is None:  # the system, and staff that forgets in the admin
+        if by is None or role_in(by, workspace) is None:  # the system, or staff who are no members
             continue
         found_now = recall(text, workspace, by, limit=MAX_LIMIT, now=now, reach=Reach.here(workspace))
         recalled = [item.memory for item in found_now.items]
@@ -324,7 +334,10 @@ def _report(gone: Gone, by: User | None, now: datetime) -> Report:
 
 
 def noted(workspace: Workspace, user: User) -> MemoryQuerySet:
-    """The memories here that have such copies and are this person's to forget, deleted ones too; oldest first."""
+    """Return the memories of this workspace with noted copies that this person may forget, oldest first.
+
+    Deleted memories are included.
+    """
     restored = Q(kind=CopyKind.MEMORY, memory__deleted_at=None)
     notes = KeptCopy.objects.filter(memory=OuterRef("pk")).exclude(restored)
     rows = Memory.objects.visible_to(user).forgettable_by(user).filter(Exists(notes), workspace=workspace)
@@ -332,7 +345,11 @@ def noted(workspace: Workspace, user: User) -> MemoryQuerySet:
 
 
 def get_noted(user: User, public_id: str, *, workspace: Workspace) -> Memory:
-    """NotFound outside what this person may see or without such copies, Forbidden if it is not theirs to forget."""
+    """Return a memory with noted copies.
+
+    Raises NotFound if this person may not see the memory or it has no noted copies, and Forbidden if they may not
+    forget it.
+    """
     memory = get_memory(user, public_id, workspace=workspace, need=Role.EDITOR, include_deleted=True)
     require_right(memory, user)
     if not memory.kept_copies.exists():
@@ -341,7 +358,10 @@ def get_noted(user: User, public_id: str, *, workspace: Workspace) -> Memory:
 
 
 def forget_noted(memory: Memory, *, by: User, now: datetime) -> Report:
-    """Remove the copies for good; of a deleted memory that says so itself, the memory. ``by`` has the right."""
+    """Remove the noted copies of a memory for good, or a deleted memory itself if it is the copy. ``by`` has the right.
+
+    Raises NotFound if the memory has been forgotten.
+    """
     with transaction.atomic():
         locked = Memory.objects.select_for_update(of=("self",)).filter(pk=memory.pk).first()
         if locked is None:
@@ -358,5 +378,5 @@ def forget_noted(memory: Memory, *, by: User, now: datetime) -> Report:
 
 
 def keep_noted(memory: Memory) -> None:
-    """They stay, and nothing is noted of them any more. Twice does nothing more."""
+    """Keep the noted copies and delete the notes. A second call does nothing."""
     KeptCopy.objects.filter(memory=memory).delete()

@@ -1,4 +1,4 @@
-"""A restored database, which forgets again what was forgotten for good after its backup."""
+"""Repeated forgetting in a database restored from a backup, for everything forgotten for good since that backup."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ BATCH = 1_000
 
 
 def forget_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
-    """Take over the tombstones of a ``newer`` database, of the same installation, and remove what they are about.
+    """Copy the tombstones of a ``newer`` database of the same installation, and remove the memories they match.
 
-    Django's connection is in the restored one. A memory newer than its tombstone stays: a person saved it since.
+    Django's connection is the restored database. A memory newer than its tombstone is kept, because a person saved it
+    later.
     """
     noted = newer.execute("SELECT place, digest, created_at FROM memories_tombstone").fetchall()
     known = set(Tombstone.objects.values_list("place", "digest"))

@@ -1,7 +1,7 @@
-"""Stored rows meet the rules for credentials again: when they were recalled, and all of them by ``scan_secrets``.
+"""Checks of stored memories against the current rules for credentials: after a recall, and for all by ``scan_secrets``.
 
-Each row says by which rules it was checked, so a check costs nothing until the rules change, and a scan that was
-interrupted goes on where it was.
+Each row stores the version of the rules by which it was checked, so unchanged rules cost no check, and an interrupted
+scan continues where it stopped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from memories.writing.gate import delete_memory
 from memoryhub.errors import NotFound
 
 BATCH = 500
-# Without a wait: a row that somebody holds is checked another time.
+# Locked rows are skipped, and checked another time.
 _STAMP = """
 UPDATE memories_memory SET secret_rules = %s WHERE id IN (
     SELECT id FROM memories_memory WHERE id = ANY(%s) FOR UPDATE SKIP LOCKED)
@@ -30,18 +30,18 @@ UPDATE memories_memory SET secret_rules = %s WHERE id IN (
 
 @dataclass
 class Scan:
-    """The progress of a scan. ``hidden``: (id, kind of credential), never a text."""
+    """The progress of a scan. ``hidden`` holds (id, kind of credential), never a text."""
 
     total: int
     checked: int = 0
     hidden: list[tuple[str, str]] = field(default_factory=list)
     excerpts: list[str] = field(
         default_factory=list
-    )  # ids of memories whose excerpt alone held one and is dropped
+    )  # ids of memories whose excerpt held a credential and was removed
 
 
 def recheck(memories: Sequence[Memory], *, now: datetime) -> int:
-    """Hide those of these that today's rules refuse, and note of the others that they were checked; how many went."""
+    """Hide the memories that the current rules refuse, and mark the others as checked. Return the number hidden."""
     found = [memory for memory in memories if kind_in(memory)]
     for memory in found:
         _hide(memory, now)
@@ -50,7 +50,7 @@ def recheck(memories: Sequence[Memory], *, now: datetime) -> int:
 
 
 def scan(*, now: datetime, check_all: bool = False, hide: bool = True) -> Generator[Scan, None, None]:
-    """Check the live memories that today's rules have not checked, in batches; yield after each.
+    """Check the live memories that the current rules have not checked, in batches, and yield the progress after each.
 
     ``check_all``: check the others too. Without ``hide`` nothing is changed or marked as checked.
     """
@@ -81,7 +81,7 @@ def _hide(memory: Memory, now: datetime) -> None:
     try:
         delete_memory(memory, by=None, now=now, action=RevisionAction.HIDE)
     except NotFound:
-        return  # forgotten in the meantime, which is as good
+        return  # forgotten in the meantime, so nothing is left to hide
 
 
 def _drop_excerpt(memory: Memory) -> None:

@@ -1,4 +1,4 @@
-"""A file attached to a memory. The row says what it is; the bytes lie elsewhere (``memoryhub.files.stored_files``)."""
+"""Files attached to memories. The row describes a file; its bytes are stored by ``memoryhub.files.stored_files``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from memoryhub.ids import PublicIdField
 from workspaces.models import User
 
 ASSET_NAME_LENGTH = 150
-RASTER = ("image/png", "image/jpeg", "image/gif", "image/webp")  # what a browser may draw and never runs
+RASTER = (
+    "image/png",
+    "image/jpeg",
+    "image/gif",
+    "image/webp",
+)  # types that a browser displays without running code
 PICTURE_BYTES = 2_000_000
 
 
@@ -37,5 +42,5 @@ class Asset(models.Model):
 
     @property
     def is_picture(self) -> bool:
-        """Small enough to be shown on a card, and of a kind that a browser only draws."""
+        """Return whether it is an image of a safe type and small enough to be shown on a card."""
         return self.content_type in RASTER and self.size <= PICTURE_BYTES

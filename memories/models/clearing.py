@@ -1,4 +1,4 @@
-"""A clearing: one act that empties a scope of its memories, and how far it is."""
+"""Clearings, each of which deletes all memories of a scope, with their progress."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ AT_WORK = (ClearingStatus.CLEARING, ClearingStatus.UNDOING)
 
 
 class Clearing(models.Model):
-    """Written by ``memories.forgetting.clear``. It deleted the memories of its scope whose ``deleted_at`` is its
-    ``started_at``.
+    """The state of a clearing, written only by ``memories.forgetting.clear``.
+
+    The memories that it deleted are those of its scope whose ``deleted_at`` equals its ``started_at``.
     """
 
     public_id = PublicIdField(prefix="clr")
@@ -74,21 +75,23 @@ class Clearing(models.Model):
 
     @property
     def can_be_undone(self) -> bool:
-        """Whether it was soft, and deleted memories that are still deleted."""
+        """Return whether it has ended, was soft, and some memories that it deleted are still deleted. One query."""
         ended = self.status in {ClearingStatus.CLEARED, ClearingStatus.STOPPED}
         return ended and not self.for_good and self.deleted().exists()
 
     def deleted(self) -> MemoryQuerySet:
-        """Return the memories that it deleted, unless they have been restored or forgotten since."""
+        """Return the memories that it deleted, except those restored or forgotten since."""
         return self.memories().filter(deleted_at=self.started_at, review=Review.NONE)
 
     def memories(self) -> MemoryQuerySet:
-        """All of its scope, deleted ones too."""
+        """Return all memories of its scope, including deleted ones."""
         return in_scope(self.workspace, self.scope, self.by, self.agent)
 
 
 def in_scope(workspace: Workspace, scope: str, by: User, agent: Agent | None) -> MemoryQuerySet:
-    """The memories of a workspace, of one of its assistants, or the personal ones of a person in any workspace."""
+    """Return the memories of a workspace, of one of its assistants, or of a person in every workspace (personal
+    ones).
+    """
     if scope == Scope.USER:
         return Memory.objects.filter(scope=scope, owner=by)
     if scope == Scope.AGENT:

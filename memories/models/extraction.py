@@ -1,4 +1,4 @@
-"""The record of extracting one finished turn. This row says what is done; the queue only starts the work."""
+"""The record of extracting one finished turn. The row stores the state; the queue only starts the work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ExtractionStatus(models.TextChoices):
 
 class ExtractionQuerySet(models.QuerySet["Extraction"]):
     def due(self, now: datetime) -> ExtractionQuerySet:
-        """Waiting, and its next attempt is not in the future."""
+        """Filter to waiting extractions whose next attempt is due."""
         return self.filter(status=ExtractionStatus.PENDING, next_attempt_at__lte=now)
 
 

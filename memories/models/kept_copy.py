@@ -1,4 +1,4 @@
-"""Notes without a word of a text: where a forgotten one is still quoted, and what Tidy should leave as it is."""
+"""Notes without text: where a forgotten text is still quoted, and which memories the Tidy page no longer suggests."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ class CopyKind(models.TextChoices):
 
 
 class KeptCopy(models.Model):
-    """A copy of a forgotten text that the person who forgot it may not remove: a note for those who may. See
-    ``forgetting.copies``.
+    """A note of a copy of a forgotten text, which the person who forgot it may not remove, for the people who may.
+
+    See ``forgetting.copies``.
     """
 
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="kept_copies")
@@ -38,7 +39,7 @@ class KeptCopy(models.Model):
 
 
 class KeptAsIs(models.Model):
-    """A memory that is still good, or with ``other``, the older, two that may stand beside each other."""
+    """A person's decision that a memory is still valid, or that it and the older ``other`` are both valid."""
 
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="kept_as_is")
     other = models.ForeignKey(Memory, on_delete=models.CASCADE, null=True, blank=True, related_name="+")

@@ -1,4 +1,6 @@
-"""Memories, their sources and the tombstones of forgotten ones. Written by ``memories.writing.gate`` only."""
+"""Memories, their sources and the tombstones of forgotten ones. Written only by ``memories.writing`` and
+``forgetting``.
+"""
 
 from __future__ import annotations
 
@@ -27,24 +29,24 @@ from workspaces.models.index import AGENT_PLACES, has_vector, place_of
 
 
 class KeyInSameWorkspace(models.ForeignKey[Any, Any]):
-    """A foreign key whose joins name the workspace too, the column that memories can be distributed by."""
+    """A foreign key whose joins also compare the workspace, by which the table can be distributed (docs/scale.md)."""
 
     def get_extra_restriction(self, alias: Any, related_alias: Any) -> Any:
         workspace: Any = self.model._meta.get_field("workspace")
         return Exact(workspace.get_col(alias), workspace.get_col(related_alias))
 
     def deconstruct(self) -> tuple[str, str, list[Any], dict[str, Any]]:
-        """To the database it is a foreign key as any."""
+        """Return the field as a plain foreign key, because it is one in the database."""
         name, _, args, given = super().deconstruct()
         return name, "django.db.models.ForeignKey", list(args), dict(given)
 
 
 CONTENT_LENGTH = 2000
 KEY_LENGTH = 200
-KEY_IS_UNIQUE = "memory_key"  # the name of its index
+KEY_IS_UNIQUE = "memory_key"  # the name of the constraint
 CATEGORY_LENGTH = 50
 CATEGORIES = (noop("preference"), noop("fact"), noop("instruction"), noop("decision"), noop("event"))
-MEMORY = 1  # memories as a kind of passages (memories.indexing)
+MEMORY = 1  # the number of memories as a kind of passage (memories.indexing)
 PLACE = f"coalesce(-owner_id, {AGENT_PLACES} + agent_id, workspace_id)"  # Memory.place in SQL
 WRITTEN_BY = (
     "CASE WHEN m.edited_at IS NULL THEN m.author_id ELSE m.edited_by_id END"  # Memory.written_by in SQL
@@ -58,7 +60,7 @@ class Scope(models.TextChoices):
 
 
 class SourceType(models.TextChoices):
-    """The usual origins. A caller may write a label of its own, so the column has no choices."""
+    """The built-in sources of memories. API clients may store labels of their own, so the column has no choices."""
 
     USER = "user", later("Saved by a person")
     MODEL = "model", later("Saved by the model")
@@ -69,7 +71,7 @@ class SourceType(models.TextChoices):
     IMPORT = "import", later("Imported")
 
 
-# Putting it together takes longer than all of a row.
+# Computed once, because ``choices`` is slower than rendering a row.
 SOURCE_LABELS: dict[str, str | Promise] = dict(SourceType.choices)
 
 
@@ -77,11 +79,13 @@ AUTOMATIC = Q(source_type=SourceType.MODEL) | Q(source_type__startswith="auto_")
 
 
 def is_automatic(source_type: str) -> bool:
-    """Made by the model or from a conversation: these count towards the cap and may be evicted."""
+    """Return whether a source is the model or a conversation. Such memories count towards the limit and may be
+    evicted.
+    """
     return source_type == SourceType.MODEL or source_type.startswith("auto_")
 
 
-# Memories that may replace an older one, where nobody has decided yet.
+# Memories that may replace an older one, about which nobody has decided yet.
 MAY_REPLACE = Q(
     may_replace__isnull=False, may_replace__deleted_at=None, may_replace__replaced_by__isnull=True
 )
@@ -95,34 +99,37 @@ class Review(models.TextChoices):
 
 class MemoryQuerySet(models.QuerySet["Memory"]):
     def live(self, now: datetime | None = None) -> MemoryQuerySet:
-        """Neither deleted nor expired."""
+        """Filter to memories that are neither deleted nor expired."""
         return self.filter(deleted_at=None).filter(
             Q(expires_at=None) | Q(expires_at__gt=now or timezone.now())
         )
 
     def not_over(self, at: datetime) -> MemoryQuerySet:
-        """Without those that are known to hold no more at a moment."""
+        """Exclude memories whose validity has ended at this time."""
         return self.filter(Q(valid_to=None) | Q(valid_to__gt=at))
 
     def visible_to(self, user: User) -> MemoryQuerySet:
-        """Filter by this person's memberships: everything but the personal memories of others in their workspaces."""
+        """Filter to the memories of this person's workspaces, without the personal memories of others."""
         return self.filter(workspace__memberships__user=user).nobody_elses(user)
 
     def nobody_elses(self, user: User) -> MemoryQuerySet:
-        """The same in workspaces that are known to be theirs."""
+        """Exclude personal memories of others. The caller has checked that the workspaces are this person's."""
         return self.filter(Q(owner=None) | Q(owner=user))
 
     def forgettable_by(self, user: User) -> MemoryQuerySet:
-        """Filter to what this person may remove for good, deleted ones included; ``forget.may_forget`` for many."""
+        """Filter to memories that this person may remove for good, including deleted ones, by the rule of
+        ``forget.may_forget``.
+        """
         places = Membership.objects.filter(user=user)
         shared = Q(workspace__in=places.filter(role=Role.OWNER).values("workspace"))
         shared |= Q(author=user, workspace__in=places.filter(role=Role.EDITOR).values("workspace"))
         return self.filter(Q(owner=user) | Q(shared, owner=None))
 
     def recallable_in(self, workspace: Workspace, user: User, agent: Agent | None = None) -> MemoryQuerySet:
-        """Filter to what belongs to this person's conversations in this workspace, their personal memories included.
+        """Filter to memories that may be recalled in this person's chats in this workspace, including their personal
+        ones.
 
-        Memories of an assistant belong to the chats with it alone.
+        Memories of an assistant are recalled only in chats with that assistant.
         """
         here = Q(workspace=workspace, scope=Scope.WORKSPACE) | Q(scope=Scope.USER, owner=user)
         if agent is not None:
@@ -130,7 +137,7 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         return self.visible_to(user).filter(here)
 
     def listed(self) -> MemoryQuerySet:
-        """Newest first, with what a row on a page shows."""
+        """Order newest first, and load the related rows that a list shows."""
         rows = self.select_related("author", "edited_by", "imported_by", "workspace", "agent", "may_replace")
         return rows.order_by("-created_at", "-id")
 
@@ -155,7 +162,7 @@ class Memory(models.Model):
         on_delete=models.CASCADE,
         null=True,
         blank=True,
-        db_index=False,  # memory_agent has those few that have one
+        db_index=False,  # the partial index memory_agent covers the few rows that have one
         related_name="memories",
         help_text="Whose memory this is: it is recalled in chats with this assistant only.",
     )
@@ -178,7 +185,7 @@ class Memory(models.Model):
         on_delete=models.SET_NULL,
         null=True,
         blank=True,
-        db_index=False,  # memory_replaced has those few that have one
+        db_index=False,  # the partial index memory_replaced covers the few rows that have one
         related_name="replaces",
         help_text="The newer memory that holds instead.",
     )
@@ -190,7 +197,7 @@ class Memory(models.Model):
         on_delete=models.SET_NULL,
         null=True,
         blank=True,
-        db_index=False,  # memory_edited has those few that have one
+        db_index=False,  # the partial index memory_edited covers the few rows that have one
         related_name="+",
         help_text="Who last changed the text, where that is not its author.",
     )
@@ -200,7 +207,7 @@ class Memory(models.Model):
         on_delete=models.SET_NULL,
         null=True,
         blank=True,
-        db_index=False,  # memory_imported has those few that have one
+        db_index=False,  # the partial index memory_imported covers the few rows that have one
         related_name="+",
         help_text="Who imported these words under another person's name.",
     )
@@ -212,7 +219,7 @@ class Memory(models.Model):
         help_text="Key of the person who brought it in another's name, whose room it takes, also once they are gone.",
     )
     source_type = models.CharField(max_length=50, default=SourceType.USER)
-    # Public ids, not foreign keys: they outlive the chat, and memories know nothing of chats.
+    # Public ids, not foreign keys, because they outlive the chat, and this app does not import chats.
     source_chat_id = models.CharField(max_length=32, blank=True, default="")
     source_message_id = models.CharField(max_length=32, blank=True, default="")
     source_excerpt = models.TextField(blank=True, default="")
@@ -227,12 +234,13 @@ class Memory(models.Model):
     )
     content_hash = models.CharField(
         max_length=64, editable=False
-    )  # of the normalised content: equal saves meet here
+    )  # of the normalized content, to find equal memories
     search = SearchVectorField(
         editable=False, null=True
-    )  # words, with the place as a lexeme; see memories.indexing
+    )  # the words, with the scope as a lexeme; see memories.indexing
     embedding_failed_at = models.DateTimeField(null=True, blank=True, editable=False)
-    # Saved without a look for near-duplicates: none is looked for when its vector comes late (writing.late_vectors).
+    # Saved without a search for near-duplicates, so none follows when its vector is computed later
+    # (writing.late_vectors).
     own_row = models.BooleanField(default=False, db_default=False, editable=False)
     hidden_from_profile_of = models.ManyToManyField(
         User, blank=True, related_name="+", help_text="The people who hid it from their profile."
@@ -243,7 +251,7 @@ class Memory(models.Model):
     deleted_at = models.DateTimeField(null=True, blank=True)
     # A proposal has a deleted_at as well, so all code that skips deleted rows skips it (writing.review).
     review = models.CharField(max_length=10, choices=Review.choices, default=Review.NONE, blank=True)
-    # By which rules for credentials it was checked (memories.forgetting.secret_scan).
+    # Version of the rules for credentials by which it was last checked (memories.forgetting.secret_scan).
     secret_rules = models.IntegerField(default=0, editable=False)
 
     objects = MemoryQuerySet.as_manager()
@@ -251,7 +259,7 @@ class Memory(models.Model):
     class Meta:
         verbose_name_plural = "memories"
         ordering = ["-created_at", "-id"]
-        # For staff, in the admin: what somebody keeps for themselves is in no other permission.
+        # For staff in the admin, because no other permission includes personal memories.
         permissions = [("read_personal_memory", "Can read memories that are one person's alone")]
         indexes = [
             models.Index(fields=["brought_by"], name="memory_brought", condition=Q(brought_by__isnull=False)),
@@ -274,20 +282,22 @@ class Memory(models.Model):
             models.Index(
                 fields=["source_message_id"], name="memory_message", condition=~Q(source_message_id="")
             ),
-            # What counts towards the cap; counted after every automatic save (memories.writing.gate).
+            # Memories that count towards the limit, counted after every automatic save
+            # (memories.writing.cap).
             models.Index(
                 fields=["workspace", "owner"],
                 name="memory_automatic",
                 condition=Q(deleted_at=None) & (Q(source_type="model") | Q(source_type__startswith="auto_")),
             ),
             GinIndex(fields=["search"], name="memory_words"),
-            # The order of every list over everything; origin and workspace are read off it for the charts of the admin.
+            # The order of lists over all workspaces. Covers source and workspace for the charts of the
+            # admin.
             models.Index(fields=["created_at"], name="memory_days", include=["source_type", "workspace"]),
-            # The admin's lists over everything: few rows each, found without a look at the others.
+            # Lists of the admin over all workspaces, each with few rows.
             models.Index(
                 fields=["-created_at", "-id"], name="memory_forgotten", condition=Q(deleted_at__isnull=False)
             ),
-            # What is to be purged, asked every minute.
+            # Memories to be purged, queried every minute.
             models.Index(fields=["deleted_at"], name="memory_purge", condition=Q(deleted_at__isnull=False)),
             models.Index(
                 fields=["workspace", "-created_at", "-id"],
@@ -319,8 +329,9 @@ class Memory(models.Model):
             models.CheckConstraint(
                 condition=Q(review="") | Q(deleted_at__isnull=False), name="proposals_are_not_in_use"
             ),
-            # Any scope: it follows from the owner (scope_says_whose). An expired one keeps
-            # its key until another takes it, since an index knows no time.
+            # The scope is left out, because it follows from owner and agent (scope_says_whose). An
+            # expired memory keeps its key until another takes it, because an index condition cannot
+            # depend on the time.
             models.UniqueConstraint(
                 "workspace",
                 "key",
@@ -341,14 +352,15 @@ class Memory(models.Model):
         return self.content if len(self.content) <= 80 else self.content[:79] + "…"
 
     def _do_update(self, base_qs: models.QuerySet[Memory], *given: Any) -> Any:
-        """In its own part of the table alone (docs/decisions/0002): none ever goes to another workspace."""
+        """Add the workspace to the UPDATE's condition, because the table can be distributed by it (docs/scale.md)."""
         return super()._do_update(base_qs.filter(workspace=self.workspace_id), *given)
 
     @property
     def place(self) -> int:
-        """Return the number of the scope in which recall searches: the workspace's key; for a personal memory its
-        owner's, negated; for an assistant's ``AGENT_PLACES`` plus its key (docs/decisions/0011). ``PLACE`` is the same
-        in SQL.
+        """Return the number of the scope in which recall searches (docs/decisions/0011). ``PLACE`` is the same in SQL.
+
+        This is the key of the workspace; for a personal memory the negated key of its owner; for a memory of an
+        assistant ``AGENT_PLACES`` plus the assistant's key.
         """
         return place_of(self.workspace_id, owner_id=self.owner_id, agent_id=self.agent_id)
 
@@ -356,12 +368,12 @@ class Memory(models.Model):
         return self.expires_at is not None and self.expires_at <= now
 
     def is_over(self, at: datetime) -> bool:
-        """Whether it is known to hold no more at a moment."""
+        """Return whether its validity has ended at this time."""
         return self.valid_to is not None and self.valid_to <= at
 
     @property
     def validity(self) -> str:
-        """From when and until when it holds, for a reader: "until March 2026"; empty where nobody said."""
+        """Return its validity in the reader's language, such as "until March 2026", or "" if it has none."""
         begin, end = (moment and _bound(moment) for moment in (self.valid_from, self.valid_to))
         if begin and end:
             return _("from %(begin)s until %(end)s") % {"begin": begin, "end": end}
@@ -371,19 +383,20 @@ class Memory(models.Model):
 
     @property
     def embeddings(self) -> models.QuerySet[PassageVector]:
-        """Its vectors in the index, one a model."""
+        """Return its vectors in the index, one per model."""
         return PassageVector.objects.filter(kind=MEMORY, place=self.place, ref=self.pk)
 
     @property
     def written_by(self) -> User | None:
-        """Return the author of the present text: the last person who changed it, else the author."""
+        """Return the author of the current text: the last person who changed it, or else the author."""
         return self.author if self.edited_at is None else self.edited_by
 
     @property
     def rests_on(self) -> dict[str, str] | None:
-        """Return the ``Speaker`` and the public id of the source that it rests on; None for a person's own words.
+        """Return the ``Speaker`` and public id of the source that the text depends on, or None for a person's own
+        words.
 
-        An import brings ``source_details`` as they are in the file, so they may hold anything.
+        ``source_details`` is validated here, because an import stores it as it is in the file.
         """
         named = self.source_details.get("rests_on")
         if not isinstance(named, dict) or named.get("speaker") not in tuple(Speaker):
@@ -393,7 +406,7 @@ class Memory(models.Model):
 
     @property
     def is_imported(self) -> bool:
-        """Whether somebody else imported these words under the name of who wrote them."""
+        """Return whether somebody imported these words under another person's name."""
         return self.imported_at is not None
 
     @property
@@ -402,13 +415,13 @@ class Memory(models.Model):
 
     @property
     def replaced(self) -> Memory | None:
-        """The older memory it is linked to, where it has replaced that."""
+        """Return the linked older memory if this one has replaced it."""
         older = self.may_replace
         return older if older is not None and older.replaced_by_id == self.pk else None
 
     @property
     def possibly_replaced(self) -> Memory | None:
-        """The older memory it is linked to, where it is open whether it replaces that."""
+        """Return the linked older memory if nobody has decided whether this one replaces it."""
         older = self.may_replace
         return older if older is not None and older.is_live and older.replaced_by_id is None else None
 
@@ -422,7 +435,7 @@ class Memory(models.Model):
 
 
 def _bound(moment: datetime) -> str:
-    """A month where it begins or ends with the moment, else the day."""
+    """Return a bound as a month if it is the first or last moment of that month, else as a day."""
     at = moment.astimezone(UTC)
     is_edge = at == at.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     is_edge = is_edge or (at + timedelta(microseconds=1)).day == 1 != at.day
@@ -446,10 +459,10 @@ class RevisionAction(models.TextChoices):
 
 
 class Revision(models.Model):
-    """A change of a memory: its time and author (empty: the system). ``before`` holds the old values of the changed
-    fields.
+    """A change of a memory, with its time and the person who made it (None: the system).
 
-    If a key moved, ``key_went_to`` beside it is the other memory's id. For another wording ``before`` holds that text.
+    ``before`` holds the old values of the changed fields. If a key moved, it also holds the new owner's id as
+    ``key_went_to``. For another wording of the memory, it holds that text.
     """
 
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="revisions")
@@ -469,7 +482,10 @@ class Revision(models.Model):
 
 
 class MemorySource(models.Model):
-    """The public id of a chat or message. No foreign key: it outlives the chat, and memories know nothing of chats."""
+    """The public id of a source chat or message, given by a caller.
+
+    It is no foreign key, because it outlives the chat, and this app does not import chats.
+    """
 
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="sources")
     source_id = models.CharField(max_length=32)
@@ -484,7 +500,10 @@ class MemorySource(models.Model):
 
 
 class Tombstone(models.Model):
-    """A keyed hash of a text that nothing may remember again by itself. Written by ``writing.tombstones`` alone."""
+    """A keyed hash of a text that must not be saved automatically again.
+
+    Written by ``writing.tombstones``, and after a restored backup by ``forgetting.restored``.
+    """
 
     place = models.BigIntegerField(help_text="Where the memory was looked for; see Memory.place.")
     digest = models.CharField(max_length=64)  # HMAC-SHA256, hexadecimal

@@ -1,4 +1,6 @@
-"""A small graph over a workspace: nodes gather memories and are related. Written by ``memories.nodes.nodes``."""
+"""A small graph over a workspace, whose nodes collect memories and have relations. Written by
+``memories.nodes.nodes``.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,7 @@ RELATION_LENGTH = 80
 
 class MemoryNodeQuerySet(models.QuerySet["MemoryNode"]):
     def visible_to(self, user: User) -> MemoryNodeQuerySet:
-        """The nodes of this person's workspaces, each with their ``role`` there.
-
-        Somebody else's only while they gather a memory that this person may see.
-        """
+        """Filter to the nodes of this person's workspaces, annotated with their ``role`` in each."""
         seen = Memory.objects.visible_to(user).live().filter(nodes=models.OuterRef("pk"))
         return self.filter(
             Q(owner=None) | Q(owner=user) | models.Exists(seen), workspace__memberships__user=user
@@ -30,16 +29,17 @@ class MemoryNodeQuerySet(models.QuerySet["MemoryNode"]):
 
 
 class MemoryNode(models.Model):
-    """A person, project or thing that memories are about. It is shared with the workspace; a person sees only those of
-    its memories that they may see.
+    """A person, project or thing that memories are about.
+
+    The whole workspace sees a node, but each member sees only those of its memories that they may see.
     """
 
-    role: str  # the reader's, where ``visible_to`` has annotated it
-    depth: int  # how many relations away, where ``nodes.neighbours`` has found it
+    role: str  # the reader's role, annotated by ``visible_to``
+    depth: int  # distance in relations, set by ``nodes.neighbours``
     public_id = PublicIdField(prefix="node")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="memory_nodes")
     name = models.CharField(max_length=NODE_NAME_LENGTH)
-    folded = models.TextField(editable=False)  # the name without case, in any language: by it names are equal
+    folded = models.TextField(editable=False)  # the case-folded name, by which names are compared
     kind = models.CharField(max_length=KIND_LENGTH, blank=True, help_text="Such as person or project.")
     description = models.TextField(max_length=NODE_DESCRIPTION_LENGTH, blank=True)
     gathers_by_name = models.BooleanField(
@@ -88,7 +88,7 @@ class MemoryNode(models.Model):
 
 
 class NodeMemory(models.Model):
-    """A memory that a node has gathered."""
+    """A memory that a node has collected."""
 
     node = models.ForeignKey(MemoryNode, on_delete=models.CASCADE, related_name="links")
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="node_links")
@@ -103,7 +103,7 @@ class NodeMemory(models.Model):
 
 
 class NodeRelation(models.Model):
-    """ "Maria works on Apollo": from one node of a workspace to another."""
+    """A relation from one node of a workspace to another, such as "Maria works on Apollo"."""
 
     source = models.ForeignKey(MemoryNode, on_delete=models.CASCADE, db_index=False, related_name="relations")
     target = models.ForeignKey(MemoryNode, on_delete=models.CASCADE, related_name="relations_to")

@@ -1,4 +1,4 @@
-"""Questions that a workspace keeps, with the memories that should be found for them. By ``recalling.recall_test``."""
+"""Test questions of a workspace, with the memories that recall should find. Written by ``recalling.recall_test``."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ QUESTION_LENGTH = 500
 
 class RecallQuestionQuerySet(models.QuerySet["RecallQuestion"]):
     def visible_to(self, user: User) -> RecallQuestionQuerySet:
-        """Filter by this person's workspaces: everything but the personal questions of others."""
+        """Filter to the questions of this person's workspaces, without the personal questions of others."""
         return self.filter(workspace__memberships__user=user).filter(Q(owner=None) | Q(owner=user))
 
 
 class RecallQuestion(models.Model):
-    """``owner``: whose alone it is, since one of its memories is. ``ran_with``: on which state of the workspace."""
+    """A test question for recall, with its last result.
+
+    ``owner``: the only person who may see it, because one of its memories is personal. ``ran_with``: the state of the
+    workspace on which it last ran.
+    """
 
     public_id = PublicIdField(prefix="ask")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="recall_questions")
@@ -46,8 +50,9 @@ class RecallQuestion(models.Model):
 
 
 class ExpectedMemory(models.Model):
-    """A memory that a question should find. ``rank``: its last rank, empty if it was not found; ``reason``: why it is
-    not used.
+    """A memory that a question should find.
+
+    ``rank`` is its last rank, None if it was not found. ``reason`` says why it was not used.
     """
 
     question = models.ForeignKey(

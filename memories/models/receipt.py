@@ -1,4 +1,4 @@
-"""Receipts of turns: the recalled memories with scores, those used and those left out."""
+"""Receipts of turns, which record the recalled memories with scores, both used and left out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REASONS = {
     "importance": gettext_lazy("important"),
 }
 LIKENESS = ("meaning", "words")
-TELLING = 0.045  # of a score: what adds less explains nothing
+TELLING = 0.045  # minimum part of a score that is shown as a reason
 
 
 class Receipt(models.Model):
@@ -46,14 +46,16 @@ class Receipt(models.Model):
 
 
 class Strength(models.TextChoices):
-    """The strength with which a memory was wanted."""
+    """How relevant recall judged a memory to be."""
 
     STRONG = "strong", gettext_lazy("Strong")
     RELATED = "related", gettext_lazy("Related")
 
 
 class ReceiptItem(models.Model):
-    """A recalled memory as it read at that moment. ``reason`` says why it was left out; empty: it was used."""
+    """A recalled memory with its text at that time. ``reason`` says why it was left out, and is empty if it was
+    used.
+    """
 
     receipt = models.ForeignKey(Receipt, on_delete=models.CASCADE, related_name="items")
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="receipt_items")
@@ -89,8 +91,10 @@ class ReceiptItem(models.Model):
 
     @property
     def reasons(self) -> list[str]:
-        """Why it was found, in the reader's language, two at most: what of the question it mentions, which is plainer
-        than how near or alike both are, and the most telling parts of its score.
+        """Return why the memory was found, in the reader's language.
+
+        First come the words of the question that it mentions, if any, then up to two of the largest parts of its score.
+        Similarity is not named beside mentioned words, which explain more.
         """
         said = self._mentions()
         parts = sorted(self.score_parts.items(), key=lambda part: -part[1])[:2]
@@ -98,7 +102,7 @@ class ReceiptItem(models.Model):
         return [*said, *(str(REASONS.get(name, name)) for name in told)]
 
     def _mentions(self) -> list[str]:
-        # Places in the content, not words: with that they are gone, too.
+        # Mentions are stored as positions in the content, so they vanish with it when it is forgotten.
         phrases = [phrase for begin, end in self.mentions if (phrase := self.content[begin:end])]
         if len(phrases) > 1:
             return [_("mentions “%(one)s” and “%(other)s”") % {"one": phrases[0], "other": phrases[1]}]

@@ -10,14 +10,14 @@ KIND_LENGTH = 40
 
 
 class Refusal(models.Model):
-    """A row for each day, workspace, origin and reason. Written by ``memories.writing.refusal_counts`` alone."""
+    """A count per day, workspace, source and reason. Written only by ``memories.writing.refusal_counts``."""
 
     day = models.DateField()
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, db_index=False, related_name="+")
-    source_type = models.CharField(max_length=20)  # of SourceType, or "other" for a caller's own label
+    source_type = models.CharField(max_length=20)  # a SourceType, or "other" for a caller's own label
     kind = models.CharField(
         max_length=KIND_LENGTH
-    )  # of the credential; "forgotten", or "invalid" for a broken rule
+    )  # the kind of credential, or an error code such as "forgotten" or "invalid"
     number = models.PositiveIntegerField(default=1)
 
     class Meta:
