@@ -1,4 +1,4 @@
-"""Links between topics and the memories that name them, made when either is written."""
+"""Links between topics and the memories that contain their names, made when either is saved."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from memories.models import Memory, MemoryNode, NodeMemory
 
 
 def fold(name: str) -> str:
-    """The name without case, composed: names of one fold are one name."""
+    """Normalise a name for comparison: case-folded and in Unicode NFC."""
     composed = unicodedata.normalize("NFC", name)
     return unicodedata.normalize("NFC", composed.casefold())
 
 
 def mentions(text: str, name: str) -> bool:
-    """Return True if the text contains the name as whole words, whatever the case of its letters."""
+    """Return whether the text contains the name as whole words, ignoring case."""
     return re.search(whole_words(fold(name)), fold(text)) is not None
 
 
 def whole_words(name: str) -> str:
-    """Return the regular expression, of Python and of Postgres, of a name that is no part of a longer word."""
+    """Return a regular expression, valid in Python and Postgres, that matches the name as whole words."""
     before = r"(?<!\w)" if _has_spaces_around_words(name[0]) else ""
     after = r"(?!\w)" if _has_spaces_around_words(name[-1]) else ""
     return before + re.escape(name) + after
 
 
 def link_to_named_topics(memories: Sequence[Memory]) -> None:
-    """Link these memories to the topics that gather by name and that they name. One query where there are none."""
+    """Link memories to the topics that gather by name and whose name they contain. One query if there are none."""
     topics: dict[int, list[MemoryNode]] = {}
     workspaces = {memory.workspace_id for memory in memories}
     for node in MemoryNode.objects.filter(workspace__in=workspaces, gathers_by_name=True):
@@ -43,7 +43,7 @@ def link_to_named_topics(memories: Sequence[Memory]) -> None:
 
 
 def link_memories_that_name(node: MemoryNode) -> None:
-    """Link every memory of the workspace that names the topic, personal ones too: each person sees their own only."""
+    """Link all memories of the workspace that contain the topic's name, including everybody's personal ones."""
     rows = Memory.objects.live().filter(workspace=node.workspace_id, content__icontains=node.name)
     links = [
         NodeMemory(node=node, memory_id=pk)
@@ -54,7 +54,7 @@ def link_memories_that_name(node: MemoryNode) -> None:
 
 
 def _without_unlinked(links: Sequence[NodeMemory]) -> list[NodeMemory]:
-    """Leave out the memories that a person took out of a topic. One query where there are links, else none."""
+    """Drop links that a person has removed before. One query if there are links, else none."""
     nodes = {link.node_id for link in links}
     rows = MemoryNode.unlinked.through.objects.filter(memorynode__in=nodes) if nodes else None
     taken_out = set(rows.values_list("memorynode", "memory")) if rows is not None else set()
@@ -62,6 +62,6 @@ def _without_unlinked(links: Sequence[NodeMemory]) -> list[NodeMemory]:
 
 
 def _has_spaces_around_words(sign: str) -> bool:
-    """Return False for signs of languages that are written without spaces between words."""
+    """Return False for characters of scripts that are written without spaces between words."""
     name = unicodedata.name(sign, "")
     return not name.startswith(("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR"))

@@ -1,4 +1,4 @@
-"""Memory nodes: named somebodies and somethings that gather a workspace's memories and are related to each other."""
+"""Memory nodes: named people and things of a workspace, the memories linked to them, and their relations."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from workspaces.models import Role, User, Workspace
 
 DEEPEST = 3
 MOST_NEIGHBOURS = 200
-MOST_RELATIONS = 500  # drawn or told beside neighbours
-# Breadth first, nearest first, each node as often as it is reached at another depth. What is read stops at the limit
-# inside, which holds more than four times MOST_NEIGHBOURS: nodes are left out only where there are too many to show.
+MOST_RELATIONS = 500  # returned with neighbours
+# Breadth-first search, in which a node occurs once for each depth at which it is reached. The inner limit bounds the
+# work. It is far above MOST_NEIGHBOURS, so that nodes are missing only where there are too many to show.
 NEIGHBOURS = """
     WITH RECURSIVE reach (node_id, depth) AS (
         SELECT %(start)s::bigint, 0
@@ -53,9 +53,9 @@ NEIGHBOURS = """
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """``nodes`` with their ``depth`` from the start, nearest first; ``relations`` among them and the start.
+    """The nodes around a start node, nearest first, each with its ``depth``, and the relations among them all.
 
-    ``truncated``: there are more than could be given.
+    ``truncated`` is true if there are more nodes or relations than were returned.
     """
 
     nodes: list[MemoryNode]
@@ -66,7 +66,10 @@ class Neighbourhood:
 def get_node(
     user: User, public_id: str, *, workspace: Workspace | None = None, need: Role = Role.VIEWER
 ) -> MemoryNode:
-    """NotFound outside what this person may see (or outside ``workspace``), Forbidden below ``need``."""
+    """Return a node.
+
+    Raises NotFound if the user may not see it or it is not in ``workspace``, Forbidden if their role is below ``need``.
+    """
     nodes = MemoryNode.objects.visible_to(user).select_related("workspace")
     if workspace is not None:
         nodes = nodes.filter(workspace=workspace)
@@ -78,13 +81,14 @@ def get_node(
 
 
 def nodes_in(workspace: Workspace, user: User) -> MemoryNodeQuerySet:
-    """The nodes of one workspace that this person may see."""
+    """Return the nodes of a workspace that the user may see."""
     return MemoryNode.objects.visible_to(user).filter(workspace=workspace)
 
 
 def memories_in_sight(workspace: Workspace, user: User) -> MemoryQuerySet:
-    """The live memories that nodes of this workspace may gather, as this person sees them: the workspace's own, and
-    their personal ones, which nobody else sees or counts in any node.
+    """Return the live memories that nodes of this workspace may gather and that the user may see.
+
+    These are the workspace's own and the user's personal ones, which nobody else sees or counts in any node.
     """
     return Memory.objects.visible_to(user).live().filter(Q(workspace=workspace) | Q(owner=user))
 
@@ -97,7 +101,7 @@ def memory_in_sight(node: MemoryNode, user: User, public_id: str) -> Memory:
 
 
 def named(workspace: Workspace, name: str, user: User) -> MemoryNode:
-    """The node of this name, whatever its case; Invalid without one."""
+    """Return the node with this name, ignoring case. Raises Invalid if there is none."""
     found = nodes_in(workspace, user).filter(folded=fold(" ".join(name.split())))
     node = found.order_by(F("owner").asc(nulls_first=True)).first()
     if node is None:
@@ -106,7 +110,7 @@ def named(workspace: Workspace, name: str, user: User) -> MemoryNode:
 
 
 def gathered(node: MemoryNode, user: User, *, after: str = "") -> MemoryQuerySet:
-    """Its memories as this person sees them; newest first, only those that follow the one with the id ``after``."""
+    """Return the node's memories that the user may see, newest first, after the one with the id ``after``."""
     found = memories_in_sight(node.workspace, user).filter(nodes=node)
     if after:
         last = memories_in_sight(node.workspace, user).filter(public_id=after).first()
@@ -119,7 +123,7 @@ def gathered(node: MemoryNode, user: User, *, after: str = "") -> MemoryQuerySet
 
 
 def with_counts(nodes: MemoryNodeQuerySet, workspace: Workspace, user: User) -> MemoryNodeQuerySet:
-    """Each with ``memory_count``, as this person sees them, and ``relation_count``."""
+    """Annotate nodes with ``memory_count`` and ``relation_count``, counting only what the user may see."""
     links = NodeMemory.objects.filter(memory__in=memories_in_sight(workspace, user))
     return nodes.annotate(
         memory_count=number_of(links, "node"), relation_count=number_of_relations(workspace, user)
@@ -127,7 +131,7 @@ def with_counts(nodes: MemoryNodeQuerySet, workspace: Workspace, user: User) -> 
 
 
 def number_of_relations(workspace: Workspace, user: User) -> CombinedExpression:
-    """Of a node with others that this person may see."""
+    """Return an expression that counts a node's relations with nodes that the user may see."""
     seen = nodes_in(workspace, user)
     between = NodeRelation.objects.filter(source__in=seen, target__in=seen)
     return number_of(between, "source") + number_of(between, "target")
@@ -139,7 +143,7 @@ def number_of(rows: QuerySet[Any], field: str) -> Coalesce:
 
 
 def counted(node: MemoryNode, user: User) -> MemoryNode:
-    """The node as it is now, with its counts."""
+    """Load the node again, with its counts."""
     rows = MemoryNode.objects.filter(pk=node.pk).select_related("workspace")
     return with_counts(rows, node.workspace, user).get()
 
@@ -154,10 +158,11 @@ def create_node(
     by: User,
     now: datetime,
 ) -> MemoryNode:
-    """A new node. Conflict when the workspace has one of this name, whatever its case; two at once make one.
+    """Create a node. ``gathers_by_name`` links memories that contain its name, now and when they are saved.
 
-    With ``gathers_by_name`` it is linked to the memories that name it, now and as they are saved. It is ``by``'s own
-    where those are all personal, or where nobody else is in their own workspace: names of topics may tell of memories.
+    The node is private to ``by`` if its memories are all personal, or if ``by`` is alone in their own workspace,
+    because its name may reveal what the memories say. Raises Conflict if the workspace has a node with this name,
+    ignoring case.
     """
     values = _cleaned(name=name, kind=kind, description=description)
     _refuse_cut_secret(values["name"], values["description"])
@@ -192,7 +197,7 @@ def update_node(
     description: str | None = None,
     gathers_by_name: bool | None = None,
 ) -> MemoryNode:
-    """Change what is passed; ``None`` leaves it."""
+    """Change the given fields; None leaves a field unchanged. Raises Conflict if the name is taken."""
     given = {"name": name, "kind": kind, "description": description}
     values = _cleaned(**{field: text for field, text in given.items() if text is not None})
     for field, text in values.items():
@@ -209,20 +214,20 @@ def update_node(
 
 
 def delete_node(node: MemoryNode) -> None:
-    """For good, with its links and relations. What it gathered stays."""
+    """Delete a node permanently, with its links and relations. Its memories stay."""
     node.delete()
 
 
 @transaction.atomic
 def link_memory(node: MemoryNode, memory: Memory, *, now: datetime) -> bool:
-    """Have the node gather a memory (of ``memory_in_sight``); False where it had it already."""
+    """Link a memory from ``memory_in_sight`` to the node. Return False if it was already linked."""
     node.unlinked.remove(memory)
     return NodeMemory.objects.get_or_create(node=node, memory=memory, defaults={"created_at": now})[1]
 
 
 @transaction.atomic
 def unlink_memory(node: MemoryNode, memory: Memory) -> None:
-    """Take a memory out of the node, which does not gather it by name again."""
+    """Unlink a memory from the node, which does not gather that memory by name again."""
     if NodeMemory.objects.filter(node=node, memory=memory).delete()[0]:
         node.unlinked.add(memory)
 
@@ -230,7 +235,10 @@ def unlink_memory(node: MemoryNode, memory: Memory) -> None:
 def relate(
     node: MemoryNode, target: MemoryNode, relation: str, *, now: datetime
 ) -> tuple[NodeRelation, bool]:
-    """ "``node`` works on ``target``": the relation, and whether it is new."""
+    """Relate ``node`` to ``target``. Return the relation and whether it is new.
+
+    Raises NotFound if ``target`` is in another workspace, and Invalid if it is the node itself.
+    """
     if target.workspace_id != node.workspace_id:
         raise NotFound(_("There is no such node in this workspace."))
     if target.pk == node.pk:
@@ -247,21 +255,21 @@ def unrelate(node: MemoryNode, target: MemoryNode, relation: str) -> None:
 
 
 def relations_of(node: MemoryNode, user: User) -> QuerySet[NodeRelation]:
-    """From it and to it, with nodes that this person may see, oldest first."""
+    """Return the relations from and to the node, oldest first, if the user may see the other node."""
     seen = nodes_in(node.workspace, user)
     found = NodeRelation.objects.filter(Q(source=node, target__in=seen) | Q(target=node, source__in=seen))
     return found.select_related("source", "target")
 
 
 def relations_among(nodes: Iterable[MemoryNode]) -> list[NodeRelation]:
-    """At most MOST_RELATIONS, oldest first."""
+    """Return the relations among these nodes, oldest first, at most MOST_RELATIONS."""
     keys = [node.pk for node in nodes]
     among = NodeRelation.objects.filter(source__in=keys, target__in=keys)
     return list(among.select_related("source", "target").order_by("pk")[:MOST_RELATIONS])
 
 
 def neighbours(node: MemoryNode, user: User, *, depth: int = 1, limit: int = 50) -> Neighbourhood:
-    """What can be reached in up to ``depth`` (1 to DEEPEST) relations, whichever way they point. Three queries."""
+    """Return the nodes that up to ``depth`` (1 to DEEPEST) relations lead to, in either direction. Three queries."""
     limit = min(limit, MOST_NEIGHBOURS)
     bounds = {"start": node.pk, "depth": min(depth, DEEPEST), "limit": limit + 1}
     with connection.cursor() as cursor:
@@ -277,7 +285,7 @@ def neighbours(node: MemoryNode, user: User, *, depth: int = 1, limit: int = 50)
 
 
 def _saved(node: MemoryNode, fields: list[str] | None = None) -> MemoryNode:
-    """Two of one name at once: the table lets one in."""
+    """Save the node. Raises Conflict if the database's unique constraint refuses the name."""
     node.folded = fold(node.name)
     try:
         with transaction.atomic():
@@ -302,7 +310,7 @@ LIMITS = {
 
 
 def _cleaned(**values: str) -> dict[str, str]:
-    """Stripped and checked. Raises Invalid or SecretRefused, naming the field."""
+    """Strip and check texts. Raises Invalid for a wrong length and SecretRefused for a credential, naming the field."""
     cleaned = {}
     for field, text in values.items():
         text = text.replace("\r\n", "\n").strip() if field == "description" else " ".join(text.split())
@@ -314,6 +322,6 @@ def _cleaned(**values: str) -> dict[str, str]:
 
 
 def _refuse_cut_secret(name: str, description: str) -> None:
-    """A credential cut in two by the boundary of name and description."""
+    """Raise SecretRefused if name and description together are a credential."""
     if find_secret(f"{name}={description}"):
         raise SecretRefused(fields={"description": _("looks like a credential")})

@@ -1,4 +1,4 @@
-"""What the Topics page suggests: names that recur in memories as topics, and topics to merge."""
+"""Suggestions of the Topics page: recurring names as new topics, and pairs of topics to merge."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from memories.nodes.nodes import memories_in_sight, nodes_in
 from memoryhub.errors import Invalid
 from workspaces.models import User, Workspace
 
-MOST_READ = 2_000  # memories that names are looked for in, newest first
+MOST_READ = 2_000  # newest memories, in which names are looked for
 MOST_COMPARED = 500  # topics
 OFFERED = 12
 LEAST_MEMORIES = 2
@@ -33,7 +33,7 @@ _SENTENCE_END = re.compile(r"[.!?:;…]\s*[\"'\u201d\u2019)]*\s*$|\n\s*$")
 
 @dataclass(frozen=True)
 class NamedInMemories:
-    """A name and the number of memories in which it stands."""
+    """A name and the number of memories that contain it."""
 
     name: str
     number: int
@@ -63,7 +63,7 @@ def suggest_topics(workspace: Workspace, user: User) -> list[NamedInMemories]:
 def suggest_merges(workspace: Workspace, user: User) -> list[tuple[MemoryNode, MemoryNode]]:
     """Return pairs of topics whose names look like names of one thing ("Maria", "Maria Lopez"), the longer first.
 
-    Topics that are related to each other are known to differ, and so are those that a person told apart.
+    Topics that are related to each other or that a person marked as different are not paired.
     """
     nodes = list(nodes_in(workspace, user)[:MOST_COMPARED])
     relations = NodeRelation.objects.filter(source__workspace=workspace).values_list("source", "target")
@@ -78,9 +78,9 @@ def suggest_merges(workspace: Workspace, user: User) -> list[tuple[MemoryNode, M
 
 @transaction.atomic
 def merge_topics(node: MemoryNode, into: MemoryNode, *, now: datetime) -> None:
-    """Move the links and relations of ``node`` to ``into``, which gathers by its name if either did, and delete it.
+    """Move the links and relations of ``node`` to ``into`` and delete ``node``. ``into`` gathers by name if either did.
 
-    Invalid unless both are of one workspace.
+    Raises Invalid unless the two are different topics of one workspace.
     """
     if node.pk == into.pk or node.workspace_id != into.workspace_id:
         raise Invalid(fields={"into": _("Choose another topic of this workspace.")})
@@ -104,7 +104,7 @@ def merge_topics(node: MemoryNode, into: MemoryNode, *, now: datetime) -> None:
     NodeRelation.objects.bulk_create(moved, ignore_conflicts=True)
     into.unlinked.add(*node.unlinked.exclude(nodes=into))
     into.differs_from.add(*node.differs_from.exclude(pk=into.pk))
-    if node.owner_id in (None, into.owner_id):  # what is somebody's own is not told to others
+    if node.owner_id in (None, into.owner_id):  # a private description is not shown to others
         into.description = into.description or node.description
     into.gathers_by_name |= node.gathers_by_name
     into.updated_at = now
@@ -113,7 +113,7 @@ def merge_topics(node: MemoryNode, into: MemoryNode, *, now: datetime) -> None:
 
 
 def _words(text: str) -> Iterator[tuple[str, bool, str]]:
-    """Each word, whether it begins a sentence, and what stands between it and the word before."""
+    """Yield each word, whether it begins a sentence, and the text between it and the word before."""
     end = 0
     for match in _WORD.finditer(text):
         between = text[end : match.start()]
@@ -126,7 +126,7 @@ def _words(text: str) -> Iterator[tuple[str, bool, str]]:
 
 
 def _common_words(text: str) -> Iterator[str]:
-    """Words that are no names: seen with a small letter, or after a German article."""
+    """Yield the words that are not names: those in lower case or after a German article."""
     before = ""
     for word, _begins, _between in _words(text):
         if not word[0].isupper() or before in determiners():
@@ -136,7 +136,7 @@ def _common_words(text: str) -> Iterator[str]:
 
 
 def _names(text: str, names_inside: set[str]) -> set[str]:
-    """Words of ``names_inside``; those that follow one another make one name ("Maria Lopez")."""
+    """Return the words of ``names_inside`` in the text. Adjacent ones form one name ("Maria Lopez")."""
     names: set[str] = set()
     run: list[str] = []
     for word, begins, between in _words(text):
@@ -150,7 +150,7 @@ def _names(text: str, names_inside: set[str]) -> set[str]:
 
 
 def _without_parts(found: Sequence[NamedInMemories]) -> list[NamedInMemories]:
-    """Without a name that stands only inside a longer one."""
+    """Remove names that occur only as part of a longer name."""
     return [
         each
         for each in found

@@ -1,4 +1,4 @@
-"""The memories that recall found: loaded in one statement, looked at by today's rules, and noted as used."""
+"""Loading recalled memories in one query, checking them for credentials, and marking them as used."""
 
 from __future__ import annotations
 
@@ -23,15 +23,14 @@ from workspaces.models import User
 
 logger = logging.getLogger(__name__)
 BUMPED_EVERY = timedelta(minutes=1)
-RECHECKED_EVERY = 10  # seconds: rows of older rules are few, and a job for each recall of them would be many
-# A memory without what is large and nobody asks of a recalled one; whether its vector is there, and the last that may
-# replace it; who wrote it, who
-# imported it, and the older one that it may replace, as a page shows them.
+RECHECKED_EVERY = 10  # seconds between two jobs, so that not every recall of an unchecked memory queues one
+# The columns of a memory without the large ones. _LOAD adds whether its vector exists, the latest memory that may
+# replace it, who wrote and imported it, and the older memory that it may replace.
 _NAMES = [f.attname for f in Memory._meta.concrete_fields if f.name not in {"search", "source_excerpt"}]
 
 
 def _in_order(model: type[Model], *names: str) -> list[str]:
-    """As the model has its fields: ``from_db`` goes by that."""
+    """Return field names in the order of the model's fields, which ``from_db`` requires."""
     return [field.attname for field in model._meta.concrete_fields if field.name in names]
 
 
@@ -55,8 +54,8 @@ WHERE m.id = ANY(%(ids)s::bigint[]) AND m.deleted_at IS NULL
   AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
   AND {PLACE} = ANY(%(places)s::bigint[]) AND m.workspace_id = ANY(%(workspaces)s::bigint[])
 """  # noqa: S608  column names only
-# Rows that somebody holds are passed over, and so are those accessed within the minute: nothing depends on seconds.
-# Nor on the last of them after a crash: outside a transaction the commit does not wait for the disk.
+# Skips locked rows and rows accessed within the last minute, because seconds do not matter. Outside a transaction the
+# commit does not wait for the disk, because accesses lost in a crash do not matter either.
 _BUMP = """
 WITH quick AS MATERIALIZED (SELECT {quick})
 UPDATE memories_memory SET last_accessed_at = %(now)s::timestamptz FROM quick WHERE id IN (
@@ -69,10 +68,10 @@ _QUICK = "set_config('synchronous_commit', 'off', true)"  # until the end of the
 
 
 def load_memories(ids: Iterable[int], params: Mapping[str, Any], *, model: str) -> dict[int, Memory]:
-    """Those of these that are live, in one of ``params``'s ``places``, and no credential by today's rules. One query.
+    """Return the live memories in one of ``params["places"]`` that the current rules find no credential in. One query.
 
-    Each with who wrote it, the older one it may replace, ``searchable``: whether the vector of ``model`` is there, and
-    ``newer``: the key of the last that may replace it.
+    Each has its writer, the older memory that it may replace, ``searchable`` (whether its vector of ``model`` exists)
+    and ``newer`` (the key of the latest memory that may replace it).
     """
     people: dict[int, User] = {}
     rows = queries.rows(_LOAD, {**params, "ids": queries.bigints(ids), "active": model})
@@ -80,7 +79,7 @@ def load_memories(ids: Iterable[int], params: Mapping[str, Any], *, model: str) 
 
 
 def note_use(memories: list[Memory], now: datetime) -> None:
-    """They were accessed now; most were within the minute, and cost nothing."""
+    """Mark memories as accessed now. Those accessed within the last minute are skipped without a query."""
     before = now - BUMPED_EVERY
     bumped = [each for each in memories if each.last_accessed_at is None or each.last_accessed_at < before]
     for memory in bumped:
@@ -96,26 +95,29 @@ def note_use(memories: list[Memory], now: datetime) -> None:
 
 
 def _try(write: Callable[[], object]) -> None:
-    """What was found is found all the same on a database that is full, or only read."""
+    """Run a write, and only log its failure, so that recall works on a full or read-only database.
+
+    Raises DatabaseError in the caller's transaction, which the failure has aborted.
+    """
     if stands_in():
         return
     try:
         with on_primary():
             write()
     except DatabaseError as error:
-        if connection.in_atomic_block:  # whose transaction this is must know that it is spoilt
+        if connection.in_atomic_block:  # the caller's transaction is aborted
             raise
         logger.warning("A note about what was recalled was not written: %s", type(error.__cause__).__name__)
 
 
 def _memory(row: tuple[Any, ...], people: dict[int, User]) -> Memory:
-    """One row of ``_LOAD``; ``people`` are the writers met so far."""
+    """Build a memory from a row of ``_LOAD``. ``people`` caches users of earlier rows."""
     at, writer = len(_NAMES), len(_NAMES) + 2
     importer, after = writer + len(_AUTHOR), writer + 2 * len(_AUTHOR)
     memory = Memory.from_db(DEFAULT_DB_ALIAS, _NAMES, row[:at])
     memory.searchable = row[at]  # type: ignore[attr-defined]  # as in workspaces.index.embedding.searchable
     memory.newer = row[at + 1]  # type: ignore[attr-defined]
-    if isinstance(memory.source_details, str):  # not by a prepared statement
+    if isinstance(memory.source_details, str):  # as without a prepared statement
         memory.source_details = json.loads(memory.source_details)
     is_edited = memory.edited_at is not None
     key = memory.edited_by_id if is_edited else memory.author_id
@@ -130,9 +132,9 @@ def _memory(row: tuple[Any, ...], people: dict[int, User]) -> Memory:
 
 
 def _clean(memories: list[Memory]) -> list[Memory]:
-    """Without those that newer rules for credentials refuse; no query. Hiding them, a write, is left to a job.
+    """Drop memories that newer rules for credentials refuse. A job hides them in the database. No query.
 
-    Reads content, summary, key, category and tags; excerpts are not given out by recall, and left to the scan.
+    Reads content, summary, key, category and tags. Recall does not return excerpts, which ``scan_secrets`` checks.
     """
     stale = [memory for memory in memories if memory.secret_rules != RULES]
     if not stale:

@@ -1,8 +1,8 @@
-"""What a memory mentions of what was asked: the words of both, as they stand in the memory. Pure.
+"""Phrases of a memory that also occur in the question. Does not access the database.
 
-They are for people to read ("mentions “deadline”"), and change nothing of what is found. A word is the same in another
-form if it begins with the same six letters; of Chinese and Japanese characters two that stand together are one. Words
-that say nothing by themselves ("when", "my") are none, in the languages of ``function_words.txt``, a line each.
+They are shown to people ("mentions “deadline”") and do not affect what is recalled. Two words are the same if their
+first six letters are; of Chinese and Japanese text, pairs of characters are compared. Function words ("when", "my") are
+ignored; ``function_words.txt`` has one language per line.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ LOOKED_AT = 2000  # characters of the question and of the memory
 SHOWN, LONGEST = 2, 40  # phrases, characters of one
 STEM = 6
 _HAN, _KANA, _HANGUL = r"\u3400-\u9fff\uf900-\ufaff", r"\u30a0-\u30ff", r"\uac00-\ud7a3"
-_SIGNS = (
-    r"\u0300-\u036f\u064b-\u0652\u0900-\u0963\u0966-\u0dff"  # parts of letters that are none by themselves
-)
+_SIGNS = r"\u0300-\u036f\u064b-\u0652\u0900-\u0963\u0966-\u0dff"  # combining characters
 _WORD = re.compile(
     rf"(?P<han>[{_HAN}]+)|(?P<kana>[{_KANA}]{{2,}})|(?P<hangul>[{_HANGUL}]{{2,}})"
     rf"|(?P<word>(?:[^\W_\u3040-\u309f{_HAN}{_KANA}{_HANGUL}]|[{_SIGNS}]){{2,}})"
@@ -34,7 +32,7 @@ Span = tuple[int, int]
 
 
 def mentioned(asked: str, memory: str) -> list[Span]:
-    """Where the memory mentions something of what was asked: the longest phrases, in their order. Linear."""
+    """Return where the memory mentions words of the question: the longest phrases, in text order. Takes linear time."""
     words = list(_words(asked[:LOOKED_AT]))
     idle = _idle({form for _span, form in words})
     keys = {_key(form) for _span, form in words if form not in idle}
@@ -53,20 +51,20 @@ def mentioned(asked: str, memory: str) -> list[Span]:
 
 @lru_cache(maxsize=2048)
 def content_keys(text: str) -> frozenset[str]:
-    """What is the same of all forms of each word of a text, without function words."""
+    """Return the stems of the words of a text, without function words."""
     forms = {form for _span, form in _words(text[:LOOKED_AT])}
     return frozenset(_key(form) for form in forms - _idle(forms))
 
 
 def _words(text: str) -> Iterator[tuple[Span, str]]:
-    """As they are compared, each with its place."""
+    """Yield each word in the form in which words are compared, with its position."""
     for found in _WORD.finditer(text):
         word, at = found[0], found.start()
         if found["han"]:
             for i in range(len(word) - 1):
                 if _SAYS_NOTHING.isdisjoint(pair := word[i : i + 2]):
                     yield (at + i, at + i + 2), pair
-        elif found["hangul"]:  # its endings are written to it
+        elif found["hangul"]:  # Korean endings are attached to the word
             yield (at, found.end()), word[:2]
         else:
             form = unicodedata.normalize("NFC", _VOWELS.sub("", word.casefold()).translate(_ALEF))
@@ -75,15 +73,16 @@ def _words(text: str) -> Iterator[tuple[Span, str]]:
 
 
 def _key(form: str) -> str:
-    """What is the same of all forms of a word."""
+    """Return the stem of a word, which its other forms share."""
     if len(form) > 4 and form.startswith(_ARTICLE):
         form = form[len(_ARTICLE) :]
     return form.removesuffix("s") if 4 <= len(form) < STEM else form[:STEM]
 
 
 def _idle(forms: set[str]) -> frozenset[str]:
-    """The function words of the language that most of these are of: in another they may say something. Of all
-    languages where they are of none.
+    """Return the function words of the language that most of ``forms`` belong to.
+
+    A function word of one language may be a content word in another. If no language matches, return those of all.
     """
     hits = [len(words & forms) for words in function_words()]
     return frozenset().union(

@@ -1,7 +1,8 @@
-"""An overview in place of the nearest memories, where a message asks for one.
+"""Overviews, which replace the nearest memories if a message asks for an overview.
 
-About everything: pinned ones first, then those that answer the message by themselves, then spread over categories and
-topics, important and new ones of each first. About a topic: what is nearer to it than the workspace's mean.
+An overview of everything lists pinned memories, then those that answer the message by themselves, and then takes turns
+between categories and topics, important and new memories of each first. An overview of a topic lists the memories that
+are nearer to the topic than the workspace's mean.
 """
 
 from __future__ import annotations
@@ -28,21 +29,21 @@ from memories.recalling.signals import subject
 from workspaces.index.candidates import SearchArea
 from workspaces.models import Agent, User, Workspace
 
-LINES = 12  # unless the caller says another number
-TOPIC_RELEVANCE = 0.15  # of a memory that answers; a topic without one, as general knowledge, has no overview
-NEAREST = 5  # memories, of at least four times as many, that stand for a topic beside its name
-# The cosine that a rule, and what is over, is put back by, as far as the nearest are none: chosen on workspaces_dev and
-# the project's own overviews.
+LINES = 12  # default number of memories
+TOPIC_RELEVANCE = 0.15  # minimum relevance of one memory of a topic; general knowledge has no overview
+NEAREST = 5  # memories that represent a topic in the second round, at most a quarter of all
+# Subtracted from the cosine of rules, and of memories that are over, unless the nearest memories are of that kind too.
+# Chosen on workspaces_dev and the project's own overviews.
 PUT_BACK = (0.1, 0.4)
-FEWEST = 3  # lines of a topic that has an overview: in a small workspace the mean says little
-CONSIDERED = 60  # memories of a category
+FEWEST = 3  # minimum number of memories of a topic, because a small workspace's mean says little
+CONSIDERED = 60  # memories per category
 LONGEST_MESSAGE = 300  # characters; longer ones ask for something else
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Overview:
-    """``total``: how many memories it could have from its first line on, 0 for one of a topic."""
+    """The kind of an overview. ``total`` is the number of memories from its first line on, or 0 for a topic."""
 
     kind: str
     total: int = 0
@@ -53,15 +54,15 @@ class _Row:
     key: int
     category: str
     pinned: bool
-    answers: bool  # the message by itself
-    holds: bool  # it does not say of itself that it is over
+    answers: bool  # it answers the message by itself
+    holds: bool  # its text does not say that it is over
     is_about: bool  # about the person who asks, for SELF
     importance: float
     created_at: datetime
 
     @property
     def order(self) -> tuple[bool, bool, bool, bool, float, datetime, int]:
-        """The largest comes first."""
+        """Return the sort key; the largest comes first."""
         return (
             self.pinned, self.answers, self.holds, self.is_about, self.importance, self.created_at, self.key
         )  # fmt: skip
@@ -70,11 +71,11 @@ class _Row:
 def of_topic(
     message: Array, statements: Mapping[int, Array], mean: Array, answers: Collection[int]
 ) -> list[int]:
-    """The keys of the memories that bear on a topic, nearest first: ``answers``, and what is nearer than their mean.
+    """Return the keys of the memories about a topic, nearest first: ``answers``, and those nearer than the mean.
 
-    All vectors are the multilingual parts: of the message, of each memory by key, and their mean in the workspace.
-    Both sides are compared without what messages, and the workspace's memories, have in common. The nearest memories
-    stand for the topic in a second round.
+    All vectors are multilingual parts: of the message, of each memory by key, and their mean in the workspace. What
+    messages have in common, and what the workspace's memories have in common, is subtracted before comparing. In a
+    second round, the nearest memories represent the topic.
     """
     keys, vectors = list(statements), np.stack(list(statements.values()))
     fitted, count = overview_kind.fitted(), len(keys)
@@ -108,11 +109,11 @@ def of_everything(
     answers: Collection[int],
     now: datetime,
 ) -> tuple[list[int], int]:
-    """The keys of the memories of an overview, first ones first, and how many there are. Three queries.
+    """Return the keys of an overview's memories, first ones first, and the number of all candidates. Three queries.
 
-    Of each category at most ``CONSIDERED`` are among them. SELF: what the person said, and what names them; HERE: what
-    lies in the workspace. What no longer holds, or may have been replaced, is left out. ``answers``: the keys of those
-    that answer the message by themselves.
+    SELF covers what the user said and what names them, HERE the memories of the workspace. At most ``CONSIDERED``
+    memories of a category are listed. Memories that no longer hold or may have been replaced are left out. ``answers``
+    are the keys of the memories that answer the message by themselves.
     """
     found = candidates(kind, workspace, user, agent, where, now)
     place = Window(
@@ -143,7 +144,7 @@ def of_everything(
 def candidates(
     kind: str, workspace: Workspace, user: User, agent: Agent | None, where: SearchArea, now: datetime
 ) -> MemoryQuerySet:
-    """The memories that hold and that an overview of this kind may have, within ``where``."""
+    """Return the memories within ``where`` that hold and may be in an overview of this kind."""
     newer = Memory.objects.live(now).filter(may_replace=OuterRef("pk"), workspace=OuterRef("workspace"))
     found = Memory.objects.recallable_in(workspace, user, agent).live(now).not_over(now)
     found = found.filter(~Exists(newer), workspace__in=where.workspaces)
@@ -156,7 +157,7 @@ def candidates(
 
 
 def spread(rows: list[_Row], topics: Mapping[int, int]) -> list[int]:
-    """Pinned ones and answers, then in turn one of each group of the same category and topic, the best group first."""
+    """List pinned memories and answers, then take turns between groups of one category and topic, best first."""
     groups: dict[tuple[str, int], list[_Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row.order, reverse=True):
         groups[row.category, topics.get(row.key, 0)].append(row)
@@ -171,12 +172,12 @@ def spread(rows: list[_Row], topics: Mapping[int, int]) -> list[int]:
 
 
 def _topics(keys: list[int]) -> dict[int, int]:
-    """The first topic of each memory that is in one."""
+    """Return one topic of each memory that has any, by memory."""
     links = NodeMemory.objects.filter(memory__in=keys).order_by("-node").values_list("memory", "node")
     return dict(links)
 
 
 def _is_about(content: str, user: User) -> bool:
-    """Whether a statement begins with "I", "User" or the person's name."""
+    """Return whether a statement begins with "I", "User" or the user's name."""
     name = user.shown_name.split()[0] if user.shown_name.split() else user.get_username()
     return subject(content, user.get_username()) in {user.get_username().lower(), name.lower()}

@@ -1,6 +1,6 @@
-"""Whether a message asks for an overview, and of what: a softmax over the message's multilingual vector. Pure.
+"""Classifier of messages that ask for an overview, and of what: a softmax over the message's multilingual vector.
 
-Fitted by tests/bench/fit_overview.py; docs/recall.md has the figures.
+Does not access the database. Fitted by tests/bench/fit_overview.py; docs/recall.md has the figures.
 """
 
 from __future__ import annotations
@@ -15,14 +15,10 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 FILE = Path(__file__).with_name("overview.npz")
 NONE, SELF, HERE, TOPIC = "none", "self", "here", "topic"
-CLASSES = (
-    NONE,
-    SELF,
-    HERE,
-    TOPIC,
-)  # of the rows of the head; about the person, the workspace, part of either
-STEEP = 3.0  # the head is fitted to vectors of this length
-AT, SURE = 0.75, 0.95  # probabilities from which on a message asks for an overview, usually and in doubt
+# Rows of the head: no overview, or one of the person, the workspace or a topic.
+CLASSES = (NONE, SELF, HERE, TOPIC)
+STEEP = 3.0  # length of the vectors that the head was fitted to
+AT, SURE = 0.75, 0.95  # minimum probability that a message asks for an overview, usually and in doubt
 
 
 class Fitted(NamedTuple):
@@ -38,9 +34,10 @@ def fitted() -> Fitted:
 
 
 def kind_of(vector: Array, head: Array | None = None, *, in_doubt: bool = False) -> str:
-    """SELF, HERE or TOPIC, or "" if the message asks for no overview. ``vector``: the e5 part of the message's.
+    """Return SELF, HERE or TOPIC, or "" if the message asks for no overview.
 
-    ``in_doubt``: a single memory answers it, or it seems to ask for nothing, so that this has to be surer.
+    ``vector`` is the e5 part of the message's vector. ``in_doubt`` requires a higher probability, because a single
+    memory answers the message or the message seems to ask for nothing.
     """
     head = fitted().head if head is None else head
     logits = STEEP * head[:, :-1] @ vector / np.linalg.norm(vector) + head[:, -1]

@@ -1,7 +1,6 @@
-"""The profile: an overview of what is remembered about a person, and of a workspace.
+"""The profile: an overview of what is remembered about a person and about a workspace.
 
-It is computed whenever it is read, and each line is a memory. Nothing is stored twice: a line reads as its memory does,
-and is gone with it.
+The profile is computed on every read and stores nothing. Each line is a memory and changes or disappears with it.
 """
 
 from __future__ import annotations
@@ -27,38 +26,40 @@ from workspaces.index.candidates import SearchArea, area_within
 from workspaces.models import User, Workspace
 from workspaces.policy import Reach
 
-# How a person's own words about themselves begin.
+# Matches the beginning of a statement that people make about themselves.
 FIRST_PERSON = re.compile(
     r"(?:i|my|ich|mein\w*|je|mon|ma|mes|yo|mis?|eu|meus?|minhas?|أنا)\b|j['\u2019]|我(?!们)", re.IGNORECASE
 )
-LOADED = 5 * LINES  # memories of each overview, of which some are hidden or not about the person
+LOADED = 5 * LINES  # memories to load per overview, because some are hidden or not about the person
 
 
 @dataclass(frozen=True)
 class Profile:
-    """``you``: about the person; ``here``: of the workspace, without anybody's personal memories. By category."""
+    """Profile memories by category: ``you`` about the person, ``here`` about the workspace (none personal)."""
 
     you: list[Memory]
     here: list[Memory]
 
 
 def profile_of(workspace: Workspace, user: User, *, reach: Reach, now: datetime) -> Profile:
-    """Return the lines that ``reach`` allows, without those that this person hid. NotFound for a stranger.
-    Ten queries.
+    """Return the profile, without memories that ``reach`` excludes or the user has hidden. Ten queries.
+
+    Raises NotFound if the user is not a member of the workspace.
     """
     where = area_within(reach, workspace, user)
     return read(user.pk, lambda: _profile(workspace, user, where, now))
 
 
 def hidden_lines(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
-    """The memories that this person hid from the profile, as far as they belong to this workspace or are their own."""
+    """Return the memories of this workspace, and the user's own, that the user has hidden from the profile."""
     there = Q(workspace=workspace) | Q(owner=user)
     return Memory.objects.visible_to(user).live(now).filter(there, hidden_from_profile_of=user).listed()
 
 
 def hide_line(public_id: str, workspace: Workspace, user: User, *, hidden: bool) -> Memory:
-    """Hide a memory of this workspace, or their own, from this person's profile, or show it again. Recall still finds
-    it. NotFound for any other.
+    """Hide a memory from the user's profile, or show it again. Recall still finds it.
+
+    Raises NotFound unless the memory is of this workspace or the user's own.
     """
     memory = get_memory(user, public_id)
     if memory.owner_id is None and memory.workspace_id != workspace.pk:
@@ -87,7 +88,7 @@ def _profile(workspace: Workspace, user: User, where: SearchArea, now: datetime)
 
 
 def _is_about(memory: Memory, user: User) -> bool:
-    """Whether it is about the person: their own alone, names them, or is what they said of themselves."""
+    """Return whether a memory is about the user: it is personal, names them, or is their statement about themselves."""
     text = memory.content
     if memory.owner_id == user.pk or user.shown_name.lower() in text.lower():
         return True
@@ -96,7 +97,7 @@ def _is_about(memory: Memory, user: User) -> bool:
 
 
 def _by_category(memories: Iterable[Memory]) -> list[Memory]:
-    """Sort the memories of a category beside each other, in the order of the first of each."""
+    """Group memories by category; categories and memories keep their order."""
     memories = list(memories)
     categories = list(dict.fromkeys(memory.category for memory in memories))
     return sorted(memories, key=lambda memory: categories.index(memory.category))

@@ -1,4 +1,4 @@
-"""How the memories are found that may matter to one query: by meaning and by words, and the union of both."""
+"""Ranked search for the memories that are relevant to a query: by meaning, by words, and the union of both."""
 
 from __future__ import annotations
 
@@ -39,15 +39,13 @@ from workspaces.index.words import bm25
 from workspaces.models import Agent, User, Workspace
 
 logger = logging.getLogger(__name__)
-FIRST = 40  # of the candidates, the best by meaning and words: looked at before any other
+FIRST = 40  # candidates that are scored first, the best by meaning and words
 ALWAYS = datetime.max.replace(tzinfo=UTC)
-STANDING_SHARE = (
-    0.4  # of the relevance of what holds, where the past is asked for and something else is the answer
-)
+STANDING_SHARE = 0.4  # factor for the relevance of what still holds, if the answer is in the past
 LINE_LENGTH = 200  # characters of a memory in an overview
-CANDIDATES = 200  # from each arm; the fused order is made of their union
+CANDIDATES = 200  # from each search, by meaning and by words; their union is ranked
 
-# Exact cosine over one workspace and the asker's personal rows, in the slim table alone (docs/recall.md).
+# Exact cosine over one workspace and the user's personal rows, from the table of vectors alone (docs/recall.md).
 _NEAREST = """
 SELECT e.ref, 1 - (e.embedding <=> %(vector)s::halfvec) AS cosine
 FROM workspaces_passagevector e
@@ -56,7 +54,7 @@ WHERE e.kind = 1 AND e.live AND e.model = %(model)s::text AND e.dimension = %(di
 ORDER BY e.embedding <=> %(vector)s::halfvec
 LIMIT %(limit)s::int
 """
-# The long-term score over every vector, not over a pre-cut by cosine: old and important ones would be lost.
+# The long-term score over every vector. A preselection by cosine would lose old and important memories.
 _LONGTERM = """
 SELECT e.ref, 1 - (e.embedding <=> %(vector)s::halfvec) AS cosine
 FROM workspaces_passagevector e JOIN memories_memory m ON m.id = e.ref
@@ -72,8 +70,8 @@ ORDER BY 0.7 * (1 - (e.embedding <=> %(vector)s::halfvec))
   + 0.1 * m.importance DESC, m.id DESC
 LIMIT %(limit)s::int
 """
-# What the fusion asks about a candidate. Live, not expired and in one of the asker's places, whatever the arms found;
-# of candidates that only their words brought in (``missing``) the cosine as well.
+# What scoring needs of the candidates, and once more only live memories in the user's places. For candidates that were
+# found by words alone (``missing``), the cosine too.
 _FEATURES = f"""
 SELECT m.id, left(m.content, 500), coalesce(u.username, ''), m.created_at, m.importance,
        m.valid_from, m.valid_to, 1 - (e.embedding <=> %(vector)s::halfvec)
@@ -86,8 +84,8 @@ WHERE m.id = ANY(%(ids)s::bigint[]) AND m.deleted_at IS NULL
   AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
   AND {PLACE} = ANY(%(places)s::bigint[]) AND m.workspace_id = ANY(%(workspaces)s::bigint[])
 """  # noqa: S608  constants only
-# The inner products of the message's own vector with both parts of each statement's, the length of the English part,
-# and how much it is of each kind; behind them the first three of other memories, the background (``relevance``).
+# Inner products of the message's vector with both parts of each statement's vector, the length of the English part, and
+# how much the statement is of each kind. Then the first three for other memories, the background (``relevance``).
 _STATEMENT = "coalesce(e.statement, e.embedding)"
 _KIND = f"-(subvector({_STATEMENT}, {MULTILINGUAL.start + 1}, {LENGTH}) <#> %({{}})s::halfvec)"
 _PRODUCTS = f"""
@@ -103,7 +101,7 @@ FROM (
     LIMIT {relevance.BACKGROUND}
 ) b
 """  # noqa: S608  constants only
-# The multilingual part of memories' vectors, and its mean over others.
+# The multilingual part of the memories' vectors, and its mean over the background.
 _PART = f"subvector({{}}, {MULTILINGUAL.start + 1}, {LENGTH})"
 _VECTORS = f"""
 SELECT e.ref, {_PART.format(_STATEMENT)}::vector::real[]
@@ -129,25 +127,25 @@ class Recalled:
     memory: Memory
     score: float
     parts: dict[str, float]
-    relevance: Relevance | None = None  # None where the embedder does not tell
+    relevance: Relevance | None = None  # None if the embedder's vectors do not allow it
     is_brief: bool = False  # one line of an overview
 
     @property
     def text(self) -> str:
-        """The memory as a model is given it."""
+        """Return the text that a model is given: one shortened line in an overview, else the content."""
         content = self.memory.content
         return Truncator(" ".join(content.split())).chars(LINE_LENGTH) if self.is_brief else content
 
 
 def texts_embedded_for(query: str, question: Question | None, share: float) -> list[str]:
-    """What is embedded for a query: itself, and beside a question its gist, which has a ``share`` of the vector."""
+    """Return the texts to embed for a query: the query, and for a question also its gist if its ``share`` is not 0."""
     alone = question is None or question.gist == question.text or not share
     return [query] if question is None or alone else [question.text, question.gist]
 
 
 @dataclass
 class RankedSearch:
-    """One query against one workspace: its two arms, meaning and words, and their union."""
+    """One query in one workspace, searched by meaning and by words."""
 
     query: str
     workspace: Workspace
@@ -158,7 +156,7 @@ class RankedSearch:
     wanted: int
     weights: Weights
     exact: bool
-    as_of: datetime | None = None  # what held then, instead of what holds now
+    as_of: datetime | None = None  # search what held then, instead of what holds now
 
     def __post_init__(self) -> None:
         where = self.where
@@ -172,14 +170,12 @@ class RankedSearch:
             **_NO_VECTOR,
         }
         self.embedded: tuple[str, Vectors] | None = None
-        self.asked: Vectors | None = (
-            None  # the question's own vector, without its gist's; of the hybrid alone
-        )
+        self.asked: Vectors | None = None  # the question's vector without its gist's; hybrid ranking only
         self.contents: dict[int, str] = {}  # the beginning of each memory that was ranked, by key
-        self.validity: dict[int, tuple[datetime | None, datetime | None]] = {}  # of the same
+        self.validity: dict[int, tuple[datetime | None, datetime | None]] = {}  # from and to, by key
 
     def own(self, ranking: str, degraded: str, most: int) -> list[Recalled]:
-        """The same asked of the person's own memories alone, best first. The query is not embedded once more."""
+        """Return the best ``most`` of the user's personal memories alone. The query is not embedded again."""
         search = copy(self)
         search.where = replace(self.where, personal_alone=True)
         search.params = self.params | search.where.params | {"at": indexing.at(search.where.places)}
@@ -190,7 +186,7 @@ class RankedSearch:
         return search.load(scored[:most], search.judge(scored[: relevance.LOOKED_AT]))
 
     def ranked(self, ranking: str) -> tuple[list[Scored], str]:
-        """Keys with the parts of their scores, best first, and why it fell back to words, if it did."""
+        """Return keys with the parts of their scores, best first, and why only words were searched, if they were."""
         if ranking == "lexical":
             return self._lexical(), ""
         question = read_question(self.query, self.now)
@@ -208,20 +204,20 @@ class RankedSearch:
             logger.warning("Recall fell back to words: %s", error.code)
             return self._without_vectors(ranking, question), embedding.why_words(error)
         except DatabaseError:
-            if is_reading():  # the primary is asked the whole
+            if is_reading():  # the whole search is repeated on the primary
                 raise
             logger.exception("Vector search failed; recall fell back to words")
             return self._without_vectors(ranking, question), "the vector search failed"
 
     def _guarded(self) -> AbstractContextManager[object]:
-        """A transaction where one is needed: an index is tuned in one, and a failure must not spoil the caller's."""
+        """Return a transaction if one is needed, to tune an index or to protect the caller's from a failure."""
         needed = self.where.indexed or connection.in_atomic_block
         return transaction.atomic() if needed else nullcontext()
 
     def load(
         self, scored: list[Scored], judged: Mapping[int, Relevance] = MappingProxyType({})
     ) -> list[Recalled]:
-        """The memories themselves, in this order; once more only rows the asker may see."""
+        """Load the memories in this order. The query checks again that the user may see them."""
         active = self.where.active.label if self.where.active else ""
         ids = [pk for pk, _ in scored]
         loaded = load_memories(ids, self.params, model=active) if ids else {}
@@ -229,7 +225,7 @@ class RankedSearch:
         for memory, _parts in items:
             if memory.workspace_id == self.workspace.pk:
                 memory.workspace = self.workspace
-            if memory.agent_id is not None:  # of this assistant, or it would be in none of the places
+            if memory.agent_id is not None:  # no other assistant's memories are in the searched places
                 memory.agent = self.agent
         prefetch_related_objects(
             [memory for memory, _ in items if memory.workspace_id != self.workspace.pk], "workspace"
@@ -239,11 +235,11 @@ class RankedSearch:
         ]
 
     def holding(self, scored: list[Scored]) -> list[Scored]:
-        """Those that hold, as far as that is known: what is given where nothing tells a question about the past."""
+        """Drop memories that are known not to hold. Used when ``judge`` gives no relevance."""
         return [each for each in scored if self._holds(each[0]) is not False]
 
     def _holds(self, pk: int) -> bool | None:
-        """Whether a ranked memory holds at the moment that is asked about; None where nobody said."""
+        """Return whether a ranked memory holds at the time in question; None if its validity is unknown."""
         begins, ends = self.validity.get(pk, (None, None))
         at = self.as_of or self.now
         if (ends is not None and ends <= at) or (self.as_of and begins is not None and begins > at):
@@ -251,9 +247,9 @@ class RankedSearch:
         return True if self.as_of or (begins is not None and begins <= at) or ends is not None else None
 
     def judge(self, scored: list[Scored]) -> dict[int, Relevance]:
-        """How relevant each of these is, by key; nothing where ``relevance`` cannot read the embedder's vectors.
+        """Return the relevance of these memories by key; empty if ``relevance`` cannot read the embedder's vectors.
 
-        They are the first in the order of the hybrid ranking. One query.
+        ``scored`` must be the first memories of the hybrid ranking. One query.
         """
         active = self.where.active
         if self.asked is None or active is None or active.name != TwoEncoders.name:
@@ -292,9 +288,9 @@ class RankedSearch:
         return dict(zip(found, judged, strict=True))
 
     def multilingual_vectors(self, keys: Iterable[int]) -> tuple[dict[int, Vectors], Vectors]:
-        """The multilingual part of the vectors of these memories by key, and its mean in the workspace. One query.
+        """Return the multilingual part of the memories' vectors by key, and its mean in the workspace. One query.
 
-        Only after ``judge`` told how relevant any of them is.
+        Only valid after ``judge`` has returned the relevance of a memory.
         """
         given = {
             "ids": queries.bigints(keys),
@@ -306,7 +302,10 @@ class RankedSearch:
         return {ref: vector for ref, vector in vectors.items() if ref is not None}, vectors[None]
 
     def _embed(self, question: Question | None) -> tuple[str, Vectors] | None:
-        """The active model's label and the query's vector: for a question, the weighted mean of it and of its gist."""
+        """Return the active model's label and the query's vector, or None if no embedder is configured.
+
+        The vector of a question is the weighted mean of the question's and its gist's.
+        """
         if self.embedded is not None:
             return self.embedded
         share = self.weights.gist
@@ -328,7 +327,7 @@ class RankedSearch:
         }
 
     def _hybrid(self, question: Question, embedded: tuple[str, Vectors]) -> list[Scored]:
-        """The best by meaning and words are looked at whole, of the others only what may still be among the wanted."""
+        """Score the best candidates by meaning and words, then those others that may still be among the wanted."""
         depth = 20 * self.depth if self.exact else self.depth
         found = find_candidates(self.query, embedded, self.where, depth, kinds=(MEMORY,), exact=self.exact)
         bounded = sorted(zip(self._at_most(found), found, strict=True), reverse=True)
@@ -341,7 +340,7 @@ class RankedSearch:
         return _best_first(scored + self._fused(question, rest, about)[1]) if rest else scored
 
     def _without_vectors(self, ranking: str, question: Question) -> list[Scored]:
-        """Words alone; parts of words where there are none."""
+        """Rank by words alone, or by parts of words if no word matches."""
         if ranking != "hybrid":
             return self._lexical()
         covered = bm25(MEMORIES, self.query, self.params, self.depth)
@@ -349,7 +348,7 @@ class RankedSearch:
         return self._fused(question, found)[1] if found else self._lexical()
 
     def _swing(self, question: Question, about: str) -> float:
-        """The most that the signals beside meaning and words can add to an answer to this question."""
+        """Return the most that the signals other than meaning and words can add to a score for this question."""
         weights = self.weights
         return (
             weights.recency + weights.importance
@@ -360,7 +359,10 @@ class RankedSearch:
         )  # fmt: skip
 
     def _at_most(self, found: list[Candidate]) -> list[float]:
-        """By meaning and words alone. Without a cosine: no vector is nearer than the last that the meaning arm gave."""
+        """Return the most that each candidate can score by meaning and words.
+
+        A candidate without a cosine is at most as near as the last result of the search by meaning.
+        """
         weights = self.weights
         furthest = max(0.0, min((c.cosine for c in found if c.cosine is not None), default=1.0))
         return [
@@ -373,9 +375,9 @@ class RankedSearch:
     def _fused(
         self, question: Question, found: list[Candidate], about: str | None = None
     ) -> tuple[str, list[Scored]]:
-        """Whom the question is about, and these candidates with their scores, best first.
+        """Score the candidates. Return the name that the question is about, and the scores, best first.
 
-        That is the one name of the question that memories are about: unless it is said, among these.
+        If ``about`` is None, the name is the only one in the question that any of these candidates is about.
         """
         given = self.params | {
             "ids": queries.bigints(each.ref for each in found),
@@ -425,7 +427,7 @@ class RankedSearch:
     def _visible(
         self, cosines: dict[int, float]
     ) -> dict[int, tuple[float, datetime, datetime | None, float]]:
-        """What of these is live and the asker's to see, with cosine, both dates and importance."""
+        """Return the live memories that the user may see, with cosine, creation, last access and importance."""
         rows = (
             Memory.objects.recallable_in(self.workspace, self.user, self.agent)
             .live(self.now)
@@ -439,7 +441,7 @@ class RankedSearch:
         }
 
     def _lexical(self) -> list[Scored]:
-        """Full text, then parts of words where it finds nothing; in the order Postgres gave."""
+        """Rank by full text, or by parts of words if that finds nothing, in the order of Postgres."""
         matched = indexing.match_words(self.query, self.params, self.depth) or indexing.match_contains(
             self.query, self.params, self.depth
         )
@@ -447,7 +449,7 @@ class RankedSearch:
 
 
 def _past_first(judged: list[Relevance], over: list[bool]) -> list[Relevance]:
-    """Where the past is asked for and something that is over is relevant, let what holds count for less."""
+    """Reduce the relevance of what still holds, if the message asks about the past and a relevant memory is over."""
     found = [relevance.is_found(0.0, each) for each in judged]
     if not any(is_found and is_over for is_found, is_over in zip(found, over, strict=True)):
         return judged

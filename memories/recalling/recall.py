@@ -1,4 +1,4 @@
-"""Recall: the memories that matter to a query. Pages, API, tools and turns all ask here."""
+"""Recall: find the memories that are relevant to a query. Pages, APIs, tools and chat turns all use it."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from workspaces.policy import Caller, Reach
 
 logger = logging.getLogger(__name__)
 MAX_LIMIT = 50
-QUERY_LENGTH = 4000  # what of a query is embedded and matched
-SEMANTIC_THRESHOLD = 0.30  # cosine below which the semantic ranking drops, unless the caller says another
+QUERY_LENGTH = 4000  # characters of a query that are embedded and matched
+SEMANTIC_THRESHOLD = 0.30  # default minimum cosine of the semantic ranking
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ class Recall:
     items: list[Recalled] = field(default_factory=list)
     ranking: str = "hybrid"
     degraded: str = ""  # why recall fell back to words, empty when it did not
-    withheld: list[Recalled] = field(default_factory=list)  # what of the person's own was not to be used
-    search: RankedSearch | None = None  # by which more may be loaded, where anything was found
-    overview: Overview | None = None  # what the items are an overview of, where the query asks for one
+    withheld: list[Recalled] = field(default_factory=list)  # personal memories that ``reach`` excluded
+    search: RankedSearch | None = None  # for loading more memories; None if nothing was found
+    overview: Overview | None = None  # set if the items are an overview
 
     @property
     def more(self) -> int:
-        """How many memories an overview of everything leaves out."""
+        """Return how many memories the overview leaves out."""
         return max(0, self.overview.total - len(self.items)) if self.overview else 0
 
 
@@ -70,21 +70,27 @@ def recall(
     as_of: datetime | None = None,
     lines: int = 0,
 ) -> Recall:
-    """The ranked memories this person may see here, each with its score and the score's parts.
+    """Return the ranked memories that the user may see, each with its score and the parts of the score.
 
-    With an ``agent`` of the workspace those of that assistant too, which are recalled in its chats only.
-    A blank query or a limit below 1 gives nothing and asks no embedder; ``limit`` is capped at 50. Scores below
-    ``threshold`` are dropped (``semantic`` has the configured one by default, the others none). If the embedder or
-    the vector search fails, words answer, and ``degraded`` says why. NotFound for a stranger, Invalid for an
-    unknown ranking. Recalled rows count as accessed where it is ``noted``. ``weights`` are the
-    hybrid's; others than the defaults, and ``exact`` (neither index nor cut), are for measuring. ``reach`` says where
-    what is found goes: personal memories do not go where their own workspace forbids it, nor where others read along.
-    Then ``withheld`` of them are named beside, for their person alone; nothing of the recall itself depends on them.
-    Above a ``floor`` is only what is relevant (the hybrid's; what words alone found is). Where relevance is known, it
-    counts in the order of the first twenty of the hybrid ranking. Where the query asks for an overview, which the
-    bundled embedder alone can tell, it gets one of so many ``lines`` from ``offset`` on; 0: never.
-    What no longer holds, or has been replaced, is behind and below the floor unless the query asks for the past; where
-    relevance is unknown, and by other rankings, it is left out. ``as_of``: what held then, as far as that is known.
+    ``agent`` adds the memories of that assistant, which are recalled only in its chats. A blank query or a limit below
+    1 returns nothing and embeds nothing; ``limit`` is capped at 50. Scores below ``threshold`` are dropped; the default
+    is SEMANTIC_THRESHOLD for ``semantic`` and none for other rankings. ``weights`` are those of the hybrid ranking.
+    Weights other than the defaults, and ``exact`` (no index, no candidate limit), are for measuring.
+
+    ``reach`` says where the results go. Personal memories are excluded if their own workspace forbids it or others read
+    along; up to ``withheld`` of them are then returned separately, for their owner alone, and do not affect the rest.
+
+    ``floor`` drops memories that are not relevant (hybrid ranking only; memories found by words alone stay). Where
+    relevance is known, it also affects the order of the first twenty of the hybrid ranking. If the query asks for an
+    overview, which only the bundled embedder can recognise, ``lines`` memories of the overview are returned from
+    ``offset`` on; with 0 never.
+
+    Memories that no longer hold or have been replaced come last and below the floor, unless the query asks about the
+    past. Where relevance is unknown, and in other rankings, they are left out. ``as_of`` recalls what held at that
+    time, as far as that is known. ``noted`` marks the recalled memories as accessed.
+
+    If the embedder or the vector search fails, only words are searched, and ``degraded`` says why. Raises NotFound if
+    the user is not a member, and Invalid for an unknown ranking.
     """
     if ranking not in RANKINGS:
         raise Invalid(fields={"ranking": _("must be one of %s") % ", ".join(RANKINGS)})
@@ -178,24 +184,24 @@ def _count(found: Recall, seconds: float) -> None:
 
 
 def _ranked_above(search: RankedSearch, ranking: str, threshold: float | None) -> tuple[list[Scored], str]:
-    """What scores ``threshold`` or more, best first, and why words answered alone, where they did."""
+    """Return what scores ``threshold`` or more, best first, and why only words were searched, if they were."""
     if threshold is None and ranking == "semantic":
         threshold = SEMANTIC_THRESHOLD
     scored, degraded = search.ranked(ranking)
-    says_something = ranking == "hybrid" or not degraded  # a cosine's threshold says nothing of words
+    says_something = ranking == "hybrid" or not degraded  # a threshold of cosines does not apply to words
     if threshold is not None and says_something:
         scored = [(pk, parts) for pk, parts in scored if sum(parts.values()) >= threshold]
     return scored, degraded
 
 
 def recall_for(caller: Caller, query: str, **how: Any) -> Recall:
-    """``recall`` for whom a tool acts, where and as far as they may."""
+    """Recall for the caller of a tool, with the caller's workspace, person, assistant and reach."""
     who: dict[str, Any] = {"agent": caller.agent, "reach": caller.reach, "now": caller.now}
     return recall(query, caller.workspace, caller.person, **who, **how)
 
 
 def expect(query: str, *, now: datetime) -> None:
-    """This will be asked by the default ranking in a moment: its vectors are begun with meanwhile."""
+    """Start embedding a query that will be recalled by the default ranking in a moment."""
     query = _clean_query(query)
     if query:
         embedding.embed_ahead(texts_embedded_for(query, read_question(query, now), WEIGHTS.gist))
@@ -206,10 +212,10 @@ def _clean_query(query: str) -> str:
 
 
 def with_newer(found: Recall) -> Recall:
-    """What was found, each older statement behind the newer one that is linked to it, which ranks as high as it does.
-    One that was replaced is used where the past is asked for only: without the newer one.
+    """Put the newer memory of each linked pair before the older one, with at least its score and relevance.
 
-    It lies in the same place, so whoever may see the one may see the other. One query where there is a link, else none.
+    Replaced memories, which are only found for questions about the past, stay without the newer one. Linked memories
+    have the same place, so that the same people may see both. One query if there is a link, else none.
     """
     linked = [each.memory for each in found.items if each.memory.newer and each.memory.replaced_by_id is None]  # type: ignore[attr-defined]
     keys = {memory.newer: memory.pk for memory in linked}  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
-"""Questions that a workspace keeps, asked again whenever what answers them has changed.
+"""Recall questions of a workspace, which are run again whenever something changes that affects their results.
 
-A question that expects a personal memory is its person's alone and asked as them; every other is asked as if nobody
-had personal memories, so that all members see the same result.
+A question that expects a personal memory belongs to one person and runs as that person. All others run without personal
+memories, so that all members see the same result.
 """
 
 from __future__ import annotations
@@ -37,14 +37,17 @@ OFFERED = 8
 
 
 def questions_of(workspace: Workspace, user: User) -> QuerySet[RecallQuestion]:
-    """Newest first, each with the ``expected`` that are live and this person's to see. Two queries."""
+    """Return the questions that the user may see, newest first, with the ``expected`` memories. Two queries."""
     return with_expected(RecallQuestion.objects.visible_to(user).filter(workspace=workspace))
 
 
 def get_question(
     user: User, public_id: str, *, workspace: Workspace, need: Role = Role.VIEWER
 ) -> RecallQuestion:
-    """NotFound outside what this person may see, Forbidden below ``need``. ``workspace`` carries their role."""
+    """Return a question. ``workspace`` carries the user's role.
+
+    Raises NotFound if the user may not see the question, and Forbidden if their role is below ``need``.
+    """
     found = questions_of(workspace, user).filter(public_id=public_id).first()
     if found is None:
         raise NotFound(_("This question does not exist, or you do not have access to it."))
@@ -55,7 +58,11 @@ def get_question(
 def keep_question(
     workspace: Workspace, text: str, memories: Sequence[Memory], *, by: User, now: datetime
 ) -> RecallQuestion:
-    """Keep it and ask it at once. ``memories`` are ``by``'s to see, and of this workspace."""
+    """Save a question and run it at once. ``memories`` must be of this workspace and visible to ``by``.
+
+    Raises SecretRefused for a credential, Invalid for a wrong number of memories or an assistant's memory, and Conflict
+    if the workspace has MOST_QUESTIONS questions.
+    """
     text = clean_text("text", text.strip(), low=1, high=QUESTION_LENGTH)
     if find_secret(text):
         raise SecretRefused()
@@ -88,13 +95,12 @@ def keep_question(
 
 
 def misses(question: RecallQuestion) -> list[ExpectedMemory]:
-    """Those that an answer would have gone without."""
+    """Return the expected memories that an answer would not use."""
     return [expected for expected in question.expected.all() if not expected.used]
 
 
 def rates(questions: Iterable[RecallQuestion]) -> dict[str, int]:
-    """Over all these questions: how many memories are expected, how many of them an answer would use, and how many
-    memories answers would use in all."""
+    """Count the expected memories, those of them that answers would use, and all memories that answers would use."""
     asked = list(questions)
     expected = [each for question in asked for each in question.expected.all()]
     return {
@@ -105,7 +111,7 @@ def rates(questions: Iterable[RecallQuestion]) -> dict[str, int]:
 
 
 def run(questions: Iterable[RecallQuestion], *, now: datetime, seconds: float | None = None) -> int:
-    """Ask these and note what was found; how many were asked before ``seconds`` were over. Each costs one recall."""
+    """Run questions, store the results, and return how many ran within ``seconds``. One recall each."""
     began, asked, states = time.monotonic(), 0, dict[int, str]()
     for question in questions:
         if seconds is not None and time.monotonic() - began > seconds:
@@ -128,7 +134,7 @@ def run(questions: Iterable[RecallQuestion], *, now: datetime, seconds: float | 
 
 
 def run_changed(*, now: datetime, seconds: float) -> int:
-    """Ask again what ran on another state of its workspace, longest ago first; how many were asked."""
+    """Run the questions whose workspace has changed since their last run, oldest run first; return how many ran."""
     began, asked = time.monotonic(), 0
     places = Workspace.objects.annotate(ran=Min("recall_questions__ran_at"), n=Count("recall_questions"))
     for workspace in places.filter(n__gt=0).order_by(F("ran").asc(nulls_first=True)):
@@ -143,7 +149,7 @@ def run_changed(*, now: datetime, seconds: float) -> int:
 
 
 def state_of(workspace: Workspace) -> str:
-    """What a result depends on, as a text: embedder, threshold, limit and the workspace's memories. Two queries."""
+    """Return a text of all that results depend on: embedder, threshold, limit and memories. Two queries."""
     model = active_model() or ""
     memories = Memory.objects.filter(workspace=workspace).aggregate(number=Count("*"), last=Max("updated_at"))
     vectors = PassageVector.objects.filter(place=workspace.pk, kind=MEMORY, live=True, model=model).count()
@@ -153,12 +159,12 @@ def state_of(workspace: Workspace) -> str:
 
 
 def offered(workspace: Workspace, user: User, text: str, words: str, *, now: datetime) -> list[Memory]:
-    """Memories to choose from: what holds these words, then what recall finds for the question today."""
+    """Return memories to choose from: those that contain ``words``, then those that recall finds for ``text``."""
     here = live_in(workspace, user, now).filter(agent=None).select_related("author", "edited_by")
     for word in words.split()[:OFFERED]:
         here = here.filter(content__icontains=word)
     named = list(here.order_by("-created_at", "-pk")[:OFFERED]) if words.strip() else []
-    with transaction.atomic():  # looking is no use of a memory
+    with transaction.atomic():  # rolled back, so that no memory counts as used
         found = recall(text, workspace, user, limit=OFFERED, now=now, reach=Reach.here(workspace))
         transaction.set_rollback(True)
     recalled = [item.memory for item in found.items if item.memory.workspace_id == workspace.pk]
@@ -166,7 +172,7 @@ def offered(workspace: Workspace, user: User, text: str, words: str, *, now: dat
 
 
 def with_expected(questions: QuerySet[RecallQuestion]) -> QuerySet[RecallQuestion]:
-    """Of what they expect, what is live and not somebody else's by now: a memory may become a person's own."""
+    """Prefetch the expected memories, without deleted ones and those that have become another person's own."""
     live = ExpectedMemory.objects.filter(memory__in=Memory.objects.live()).select_related("memory")
     mine = live.filter(memory__owner=None) | live.filter(memory__owner=F("question__owner"))
     return questions.select_related("workspace", "owner", "created_by").prefetch_related(
@@ -175,7 +181,7 @@ def with_expected(questions: QuerySet[RecallQuestion]) -> QuerySet[RecallQuestio
 
 
 def _ask(question: RecallQuestion, now: datetime) -> tuple[Recall, list[tuple[bool, str]]]:
-    """What an answer to it would recall now, and use of that."""
+    """Return what recall finds for the question now, and whether an answer would use each item."""
     workspace, personal = question.workspace, question.owner is not None
     person = question.owner or _somebody(workspace)
     if person is None:
@@ -184,15 +190,15 @@ def _ask(question: RecallQuestion, now: datetime) -> tuple[Recall, list[tuple[bo
     threshold = injection_threshold(
         settings.RECALL_THRESHOLD, count_live(workspace, person, personal=personal, now=now)
     )
-    with transaction.atomic():  # a test is no use of a memory
+    with transaction.atomic():  # rolled back, so that no memory counts as used
         try:
             found = recall(question.text, workspace, person, limit=MAX_LIMIT, now=now, reach=reach)
-        except NotFound:  # whose it is has left
+        except NotFound:  # the owner of the question has left
             return Recall(), []
         transaction.set_rollback(True)
     return found, split_recall(found, threshold=threshold, limit=settings.RECALL_LIMIT)
 
 
 def _somebody(workspace: Workspace) -> User | None:
-    """A member; without personal memories it is the same for all."""
+    """Return any member, as whom a shared question runs. Without personal memories the result is the same for all."""
     return User.objects.filter(memberships__workspace=workspace).order_by("pk").first()

@@ -1,4 +1,4 @@
-"""A receipt for every answer: what was recalled, used, left out and why."""
+"""Receipts of answers: which memories were recalled, which were used, and why others were left out."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _HOLD = (
 
 
 def split_recall(found: Recall, *, threshold: float, limit: int) -> list[tuple[bool, str]]:
-    """For each recalled item in order: whether it is used, and else why not.
+    """Return for each recalled item, in order, whether it is used and, if not, why.
 
-    ``threshold`` is of the score; where relevance is known, ``RECALL_THRESHOLD`` is of that.
+    ``threshold`` applies to the score. Where relevance is known, RECALL_THRESHOLD applies to the relevance instead.
     """
     verdicts: list[tuple[bool, str]] = []
     used = 0
@@ -50,7 +50,7 @@ def split_recall(found: Recall, *, threshold: float, limit: int) -> list[tuple[b
 
 
 def only_first(verdicts: Sequence[tuple[bool, str]]) -> list[tuple[bool, str]]:
-    """Leave out all that is used but the first."""
+    """Mark all used items except the first as over the limit."""
     first = next((at for at, (used, _why) in enumerate(verdicts) if used), 0)
     return [
         (False, OVER_LIMIT) if used and at > first else (used, why) for at, (used, why) in enumerate(verdicts)
@@ -58,14 +58,14 @@ def only_first(verdicts: Sequence[tuple[bool, str]]) -> list[tuple[bool, str]]:
 
 
 def matters(item: Recalled, threshold: float) -> bool:
-    """Whether it is to go before the model, room permitting."""
+    """Return whether the item is relevant enough to be given to the model, if there is room."""
     if item.relevance is None:
         return item.score >= threshold
     return item.relevance.value >= settings.RECALL_THRESHOLD
 
 
 def _why_not(item: Recalled) -> str:
-    """Return why a memory is below the threshold: the one reason without which it would be used."""
+    """Return why an item is not relevant enough: the reason without which it would be, or BELOW_THRESHOLD."""
     found = item.relevance
     if found is not None and found.if_current >= settings.RECALL_THRESHOLD:
         return NO_LONGER_HOLDS if item.memory.replaced_by_id is None else REPLACED
@@ -75,7 +75,7 @@ def _why_not(item: Recalled) -> str:
 
 
 def strength(item: Recalled, threshold: float) -> str:
-    """As a receipt keeps it: empty where it does not matter, or where its relevance is unknown."""
+    """Return the strength for a receipt; empty if the item is not relevant enough or its relevance is unknown."""
     if item.relevance is None or not matters(item, threshold):
         return ""
     return Strength.STRONG if item.relevance.value >= relevance.STRONG else Strength.RELATED
@@ -91,10 +91,10 @@ def store_receipt(
     threshold: float,
     profile: Sequence[Recalled] = (),
 ) -> Receipt:
-    """Keep what a turn recalled with its answer; a retried answer gets a new receipt in place of the old.
+    """Store what was recalled for an answer. The receipt of a retried answer replaces the old one.
 
-    Behind it stands what was withheld and would have been used, which its person alone is shown, and the lines of the
-    ``profile`` that were given. What was forgotten for good since it was recalled is left out.
+    Its last items are the withheld memories that would have been used, which only their owner sees, and the ``profile``
+    lines that the model received. Memories that were forgotten permanently since are left out.
     """
     withheld = [(item, (False, OTHERS_READ)) for item in found.withheld if matters(item, threshold)]
     asked = found.search.query if found.search else ""
@@ -138,17 +138,17 @@ def drop_receipt(message_id: str) -> None:
 
 
 def _hold(memories: list[Memory]) -> set[int]:
-    """Which of these rows are there; they stay until the running transaction ends."""
+    """Lock the rows of these memories until the transaction ends, and return the keys of those that still exist."""
     with connection.cursor() as cursor:
         cursor.execute(_HOLD, [[each.pk for each in memories], [each.workspace_id for each in memories]])
         return {row[0] for row in cursor.fetchall()}
 
 
 def receipts_for(message_ids: Iterable[str], user: User) -> dict[str, Receipt]:
-    """The receipts of these answers by message id, their items with what this person may still see.
+    """Return the receipts of these answers by message id, with the items that the user may see.
 
-    An item whose memory the reader may not see (somebody's personal one) or that was deleted is left out, and
-    leaves no gap: positions count what is left.
+    Items whose memory was deleted or is another person's own are left out, and the positions of the others have no
+    gaps.
     """
     own = Workspace.objects.filter(default_of=user).values("pk")
     receipts = list(
@@ -156,7 +156,7 @@ def receipts_for(message_ids: Iterable[str], user: User) -> dict[str, Receipt]:
             home=Subquery(own)
         )
     )
-    # What was recalled for them lies there, or in their own workspace.
+    # The memories of a receipt belong to its workspace or to the user's own workspace.
     there = {receipt.workspace_id for receipt in receipts} | {receipt.home for receipt in receipts}
     visible = Memory.objects.visible_to(user).filter(deleted_at=None, workspace__in=there)
     items = ReceiptItem.objects.filter(memory__in=visible, memory__workspace__in=there)
@@ -171,7 +171,7 @@ def receipts_for(message_ids: Iterable[str], user: User) -> dict[str, Receipt]:
 
 
 def for_everyone(memory_ids: Sequence[str]) -> set[str]:
-    """Those of these memories that nobody has for themselves alone. One query, none for none."""
+    """Return the ids of those memories that are not personal. One query, none for an empty list."""
     if not memory_ids:
         return set()
     shared = Memory.objects.filter(public_id__in=memory_ids, owner=None)
@@ -179,8 +179,8 @@ def for_everyone(memory_ids: Sequence[str]) -> set[str]:
 
 
 def receipt_for(message_id: str, user: User) -> Receipt | None:
-    """The receipt of one answer, None where the person may not read that answer."""
-    # By name: who may read a message is a rule of the app above this one, which must not be imported here.
+    """Return the receipt of an answer, or None if there is none or the user may not read the answer."""
+    # By name, because chat defines who may read a message and memories must not import chat.
     chats = apps.get_model("chat", "Chat").objects.visible_to(user).live()
     answers = apps.get_model("chat", "Message").objects.filter(chat__in=chats, public_id=message_id)
     if not answers.readable_by(user).exists():
@@ -189,7 +189,10 @@ def receipt_for(message_id: str, user: User) -> Receipt | None:
 
 
 def mark_not_relevant(item_id: int, user: User, *, value: bool = True, now: datetime) -> ReceiptItem:
-    """A person says a recalled memory had nothing to do with the question. Theirs to say about their own turns."""
+    """Record that a recalled memory had nothing to do with the question.
+
+    Raises NotFound unless the receipt is the user's own and the user may see the memory.
+    """
     item = (
         ReceiptItem.objects.filter(
             pk=item_id, receipt__user=user, memory__in=Memory.objects.visible_to(user).filter(deleted_at=None)

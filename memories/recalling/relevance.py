@@ -1,10 +1,10 @@
-"""Whether a found memory is relevant to a message: the one decision of turns, tools, MCP, REST and search. Pure.
+"""Relevance of recalled memories to a message, for chat turns, tools, MCP, REST and search.
 
-A logistic regression, linear in pieces, over plain measures of the first memories in the order of recall: how near each
-is by both encoders, how far above the workspace's own background for this message, how far behind the best; which words
-and parts of words it shares with the message, and how rare they are; what kind of message it is (it asks for nothing,
-it looks something up, it asks for work or advice) and what kind of statement (a rule or preference, something over).
-No measure decides alone: a message that seems to ask for nothing still gets a memory that stands out.
+Does not access the database. A piecewise linear logistic regression over measures of the first memories in the order of
+recall: how near each is by both encoders, how far above the workspace's background for this message, and how far behind
+the best; which words and parts of words it shares with the message, and how rare they are; the kind of message (it asks
+for nothing, looks something up, asks for work or advice) and of statement (a rule or preference, something over). No
+measure decides alone: a message that seems to ask for nothing still gets a memory that stands out.
 
 Everything is fitted by tests/bench/fit_relevance.py; docs/figures.md has the figures.
 """
@@ -32,24 +32,20 @@ Array = NDArray[Any]
 FILE = Path(__file__).with_suffix(".npz")
 LOOKED_AT = 20  # memories, the first in the order of recall
 BACKGROUND = 200  # memories of the same places, to which a message's cosines are compared
-STRONG = 0.80  # from here on a receipt calls a memory strong
-LEAST_SCORE = 0.25  # of the score, from which a search or a tool returns a memory where relevance is unknown
-PRIOR_COUNT = 8.0  # the background of a small workspace leans on that of others as if by so many memories
+STRONG = 0.80  # minimum relevance that a receipt calls strong
+LEAST_SCORE = 0.25  # minimum score for a search or a tool where relevance is unknown
+PRIOR_COUNT = 8.0  # weight of PRIORS in a workspace's background, as a number of memories
 PRIORS = {"english": (0.12, 0.12), "multilingual": (0.05, 0.09), "both": (0.07, 0.09)}  # mean, deviation
 STEEP = 3.0  # the heads were fitted to vectors of this length
 BEND = 0.7  # deviations from a measure's mean at which its weight may change
-FEW, FEWEST, EASE = (
-    20,
-    5,
-    0.35,
-)  # below FEW memories, each halving asks for so much less (a logit), down to FEWEST
-PAST, SURELY_PAST = -1.5, 3.0  # logits from which a message asks for the past, with words of it and without
-OVER = (
-    -4.0
-)  # the same of a statement that is over, where its words say so: "moved to Leith" alone tells where it is
-ORDER_SHARE = 0.1  # of relevance, in the order of what is found; chosen on two conversations of LoCoMo
-OVER_SHARE = 0.25  # what is left of the relevance of one that is over: less than any use of it asks for
-MOST = 6.0  # beyond this logit a head's certainty makes no difference
+# Each halving below FEW memories, down to FEWEST, adds EASE to the logit.
+FEW, FEWEST, EASE = 20, 5, 0.35
+# Minimum logits of a message about the past, with words that say so and without.
+PAST, SURELY_PAST = -1.5, 3.0
+OVER = -4.0  # minimum logit of a statement that is over; its words must say so too
+ORDER_SHARE = 0.1  # weight of relevance in the order of results; chosen on two conversations of LoCoMo
+OVER_SHARE = 0.25  # factor for the relevance of what is over, which keeps it below all thresholds
+MOST = 6.0  # the logits of heads are clipped here
 LENGTH = 2000  # characters of a text whose words are compared
 _WORD = re.compile(r"[^\W_]+")
 
@@ -81,14 +77,15 @@ class Fitted(NamedTuple):
     mean: Array  # of MEASURES and KINDS
     scale: Array
     weights: Array  # of ``pieces`` of these, the constant last
-    looked_up: Array  # from here on a search or a tool returns a memory; a turn asks for RECALL_THRESHOLD
+    looked_up: Array  # minimum relevance for a search or a tool; a turn uses RECALL_THRESHOLD
 
 
 class Relevance(NamedTuple):
-    """0 to 1, and what it would be if the message asked for something, and if the statement still held.
+    """The relevance of a memory, 0 to 1, as ``value``.
 
-    ``asks``: the likeliest of the first three MESSAGE_HEADS, the same for all that one message finds.
-    ``is_over``: it no longer holds, and the past is not asked for.
+    ``if_asked`` and ``if_current`` are the values if the message asked for something, and if the statement still held.
+    ``asks`` is the likeliest of the first three MESSAGE_HEADS, the same for all memories of a message. ``is_over``
+    means that the statement no longer holds and the message does not ask about the past.
     """
 
     value: float
@@ -105,7 +102,7 @@ class Message(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A memory in the order of recall, and the inner products of ``ranked_search``."""
+    """A memory in the order of recall, with the inner products from ``ranked_search``."""
 
     content: str
     score: float
@@ -114,7 +111,7 @@ class Found(NamedTuple):
     products: Sequence[
         float
     ]  # english, multilingual, length of the English part, and each of STATEMENT_HEADS
-    holds: bool | None = None  # at the moment that is asked about; None where nobody said
+    holds: bool | None = None  # at the time in question; None if unknown
 
 
 @lru_cache(maxsize=1)
@@ -124,12 +121,12 @@ def fitted() -> Fitted:
 
 
 def statement_heads() -> list[Array]:
-    """The directions of STATEMENT_HEADS, for inner products with the e5 part of stored vectors."""
+    """Return the directions of STATEMENT_HEADS, for inner products with the e5 part of stored vectors."""
     return list(fitted().statement[:, :-1])
 
 
 def read_message(text: str, asked: Array) -> Message:
-    """Read the embedder's vector of a message."""
+    """Classify a message by its vector."""
     own = asked[MULTILINGUAL]
     length = float(np.linalg.norm(own))
     heads = fitted().message
@@ -138,7 +135,7 @@ def read_message(text: str, asked: Array) -> Message:
 
 
 def silence_of(asked: Array) -> float:
-    """How sure it is that a message asks for nothing, 0 to 1, from the embedder's vector of it."""
+    """Return the probability that a message asks for nothing, from its vector."""
     return float(_shares(read_message("", asked).kinds)[0])
 
 
@@ -149,10 +146,11 @@ def judge(
     *,
     past: bool | None = None,
 ) -> list[Relevance]:
-    """Judge each of ``found``, all in the order of recall. ``background``: the first three products of others.
+    """Return the relevance of each of ``found``, which must be in the order of recall.
 
-    Unless the ``past`` is asked for (left out: as the message says), what no longer holds is relevant to nothing,
-    whether that is known or the statement says so itself; what is known to hold does, whatever it seems to say.
+    ``background`` has the first three products of other memories. Unless ``past`` (by default read from the message) is
+    true, a memory that no longer holds is below all thresholds, whether that is recorded or its text says so. A memory
+    that is recorded to hold counts as holding, even if its text seems to say otherwise.
     """
     if not found:
         return []
@@ -178,12 +176,12 @@ def judge(
 
 
 def ease_of(count: int) -> float:
-    """What is added to the logit in a workspace of so few memories, in which little is there to be confused with."""
+    """Return what is added to the logit in a small workspace, where fewer memories can be confused."""
     return EASE * max(0.0, math.log2(FEW / max(FEWEST, count)))
 
 
 def in_order(scores: Mapping[int, float], judged: Mapping[int, Relevance]) -> list[int]:
-    """Return the keys of ``scores``, best first: by score and a tenth of relevance, what no longer holds behind."""
+    """Return the keys of ``scores``, best first: by score plus a tenth of relevance, with what no longer holds last."""
 
     def place(key: int) -> tuple[bool, float]:
         found = judged.get(key)
@@ -193,13 +191,13 @@ def in_order(scores: Mapping[int, float], judged: Mapping[int, Relevance]) -> li
 
 
 def asks_past(message: Message) -> bool:
-    """Whether a message asks for what was before: then what no longer holds may be given."""
+    """Return whether a message asks about the past, so that memories that no longer hold may be given."""
     least = PAST if speaks_of_before(message.text) else SURELY_PAST
     return bool(message.kinds[MESSAGE_HEADS.index("past")] >= least)
 
 
 def measure(message: Message, found: Sequence[Found], background: Sequence[Sequence[float]]) -> Array:
-    """A row of MEASURES for each of ``found``."""
+    """Return a row of MEASURES for each of ``found``."""
     near = cosines(message.asked, np.array([each.products[:3] for each in found]))
     around = cosines(message.asked, np.array(background).reshape(-1, 3))
     values: dict[str, Array] = {}
@@ -227,7 +225,7 @@ def measure(message: Message, found: Sequence[Found], background: Sequence[Seque
 
 
 def kinds_of(message: Array, statements: Array, plain: Array) -> Array:
-    """A row of KINDS for each statement, from logits of MESSAGE_HEADS and STATEMENT_HEADS, and the measures."""
+    """Return a row of KINDS for each statement, from logits of MESSAGE_HEADS and STATEMENT_HEADS and the measures."""
     three = message[:3] - message[:3].mean()
     silent, _lookup, work = _shares(message)
     past = _sigmoid(2 * (message[3] - PAST))
@@ -242,14 +240,14 @@ def kinds_of(message: Array, statements: Array, plain: Array) -> Array:
 
 
 def _shares(message: Array) -> Array:
-    """How sure each of the first three MESSAGE_HEADS is, as shares of 1."""
+    """Return the probabilities of the first three MESSAGE_HEADS."""
     odds = np.exp(message[:3] - message[:3].max())
     shares: Array = odds / odds.sum()
     return shares
 
 
 def statement_logits(message: Message, found: Sequence[Found]) -> Array:
-    """The logits of STATEMENT_HEADS for each statement."""
+    """Return the logits of STATEMENT_HEADS for each statement."""
     to_unit = float(np.sqrt((1 + E5_WEIGHS) / E5_WEIGHS))
     products = np.array([each.products[3:] for each in found])
     logits: Array = STEEP * to_unit * products + fitted().statement[:, -1]
@@ -257,35 +255,36 @@ def statement_logits(message: Message, found: Sequence[Found]) -> Array:
 
 
 def statement_kinds(vectors: Array) -> Array:
-    """The probability of each of STATEMENT_HEADS, from the multilingual part of each statement's vector."""
+    """Return the probability of each of STATEMENT_HEADS, from the multilingual part of each statement's vector."""
     units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     heads = fitted().statement
     return _sigmoid(STEEP * units @ heads[:, :-1].T + heads[:, -1])
 
 
 def is_found(score: float, relevance: Relevance | None) -> bool:
-    """Whether a search or a tool returns a memory."""
+    """Return whether a search or a tool returns a memory."""
     return score >= LEAST_SCORE if relevance is None else relevance.value >= float(fitted().looked_up)
 
 
 def is_shown(score: float, relevance: Relevance | None) -> bool:
-    """Whether a list that a person searches shows a memory: more than ``is_found``, as nothing rests on it.
+    """Return whether a list that a person searches shows a memory. More are shown than by ``is_found``.
 
-    A bare word asks for something there, and others with a part of that word hide nothing that is near in meaning.
+    There a bare word counts as a question, and memories that contain part of the word do not hide those near in
+    meaning.
     """
     near = relevance is not None and min(score, relevance.if_asked) >= LEAST_SCORE
     return near or is_found(score, relevance)
 
 
 def _background(cosines: Array, mean: float, deviation: float) -> tuple[float, float]:
-    """Mean and deviation, of few memories drawn to the usual ones."""
+    """Return the mean and deviation of cosines, drawn towards the given ones if there are few."""
     count = len(cosines) + PRIOR_COUNT
     own = (cosines.sum() + PRIOR_COUNT * mean) / count
     return own, float(np.sqrt((((cosines - own) ** 2).sum() + PRIOR_COUNT * deviation**2) / count))
 
 
 def _shared(text: str, contents: Sequence[str]) -> dict[str, Array]:
-    """The words, and the parts of words, that each statement shares with the message."""
+    """Measure the words, and the parts of words, that each statement shares with the message."""
     asked, parts = content_keys(text), _parts(text[:LENGTH])
     own = [content_keys(content) & asked for content in contents]
     words = Counter(key for keys in own for key in keys)
@@ -313,7 +312,7 @@ def _shared(text: str, contents: Sequence[str]) -> dict[str, Array]:
 
 @lru_cache(maxsize=2048)
 def _parts(text: str) -> frozenset[str]:
-    """Four letters in a row of each word, its beginning marked; pairs of characters where a script has no blanks."""
+    """Return the 4-grams of each word, its beginning marked; of short non-ASCII words pairs of characters."""
     found: set[str] = set()
     for word in _WORD.findall(text.casefold()):
         if word.isascii() or len(word) > 4:
@@ -325,7 +324,7 @@ def _parts(text: str) -> frozenset[str]:
 
 
 def pieces(columns: Array, mean: Array, scale: Array) -> Array:
-    """Each measure in deviations from its mean, and what of it is beyond ``BEND`` on either side."""
+    """Return each measure in deviations from its mean, and how far it is beyond ``BEND`` on either side."""
     scaled = np.clip((columns - mean) / scale, -3, 4)
     return np.hstack([scaled, np.maximum(0, scaled - BEND), np.maximum(0, -BEND - scaled)])
 

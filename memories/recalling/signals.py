@@ -1,6 +1,6 @@
-"""What a question says besides its meaning: whom it names, which time it means. Pure; ``now`` is passed in.
+"""Signals of a question besides its meaning: the names and the times that it mentions.
 
-What each signal is worth is measured in docs/figures.md.
+Does not access the database or the clock. docs/figures.md measures how much each signal contributes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TIME_WORDS = re.compile(
     r"\d{4}-\d\d-\d\d)\b",
     re.I,
 )
-# "may" and "march" are verbs too: a month counts beside a number, a year or a word that leads to a date.
+# "may" and "march" are verbs too, so a month counts only beside a number, a year or a word that introduces a date.
 _DATED = re.compile(
     rf"(?:(?P<day>\b[0-3]?\d)(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m1>{_MONTH_WORD})\b"
     rf"|\b(?P<m2>{_MONTH_WORD})\.?\s+(?P<day2>[0-3]?\d)(?:st|nd|rd|th)?\b(?!\d)"
@@ -46,13 +46,13 @@ _NUMBERS = re.compile(
     re.I,
 )
 _COUNT = {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
-TOLD_OF = 7  # days: how long after a day things are usually said of it
+TOLD_OF = 7  # days after an event in which people usually mention it
 _DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 
 
 @dataclass(frozen=True)
 class Dates:
-    """The days a question means: a range, or any of month, day and year."""
+    """The days that a question refers to: a range, or any of month, day and year."""
 
     first: date | None = None
     last: date | None = None
@@ -61,7 +61,7 @@ class Dates:
     year: int | None = None
 
     def nearness(self, moment: datetime) -> float:
-        """1 for a moment on these days; one half in the week after a single day, when it is still told of; else 0."""
+        """Return 1 on these days, 0.5 in the week after a single day, when people still mention it, and otherwise 0."""
         on = moment.astimezone(UTC).date()
         if self._include(on):
             return 1.0
@@ -70,7 +70,7 @@ class Dates:
         return 0.5 if any(self._include(on - timedelta(days=ago)) for ago in range(1, TOLD_OF + 1)) else 0.0
 
     def is_past(self, today: date) -> bool:
-        """Whether these days are known to be over."""
+        """Return whether these days are known to be in the past."""
         if self.last is None and self.year is None:
             return False
         last = self.last or date(self.year or 1, self.month or 12, 1) + timedelta(days=31)
@@ -94,7 +94,7 @@ class Question:
     asks_when: bool
     asks_number: bool
     about_self: bool  # "my", "I": about the person who asks
-    gist: str  # without names and question words: what is asked, whoever it is about
+    gist: str  # the question without names and question words
 
 
 def read_question(text: str, now: datetime) -> Question:
@@ -110,11 +110,11 @@ def read_question(text: str, now: datetime) -> Question:
 
 
 def subject(content: str, author: str) -> str:
-    """Whom a memory is about, lower-case: the name it begins with, its author where it speaks of "I", or ""."""
+    """Return whom a memory is about, in lower case: the name at its beginning, its author for "I", or ""."""
     words = words_in(content[:200])[:2]
     if not words:
         return ""
-    # "User is vegetarian": extraction speaks so of whoever wrote.
+    # Extraction calls the author "User", as in "User is vegetarian".
     if words[0].lower() in _SELF or words[0] == "User" or [word.lower() for word in words] == ["the", "user"]:
         return author.lower()
     return words[0].lower() if is_name(words[0]) else ""
@@ -129,7 +129,7 @@ def mentions_number(content: str) -> bool:
 
 
 def asks(content: str) -> bool:
-    """Whether a text ends by asking: such a memory was said to get an answer, and seldom holds one."""
+    """Return whether a text ends with a question mark. Such a memory rarely contains an answer."""
     return content.endswith("?")
 
 
@@ -169,5 +169,5 @@ def _dates(text: str, today: date) -> Dates | None:
 
 
 def _range(today: date, earliest: int, latest: int) -> Dates:
-    """From ``earliest`` to ``latest`` days ago."""
+    """Return the days from ``earliest`` to ``latest`` days ago."""
     return Dates(first=today - timedelta(days=earliest), last=today - timedelta(days=latest))

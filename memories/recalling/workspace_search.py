@@ -1,4 +1,4 @@
-"""The one search over what a workspace holds. Pages, the REST route and the model's ``x_workspace_search`` ask here."""
+"""Search over all content of a workspace, for pages, the REST API and the model's tool ``x_workspace_search``."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from workspaces.models import Agent, User, Workspace
 from workspaces.policy import Reach, stays_elsewhere
 
 TYPES = ("memory", "document", "artifact", "message")
-LIMIT = 10  # unless the caller says another; recall's cap of 50 holds here too
+LIMIT = 10  # default number of results; at most MAX_LIMIT
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where in a document it stands. ``characters``: from and to, of the document's text."""
+    """The place of a passage in a document. ``characters`` are its start and end in the document's text."""
 
     page: int | None
     heading: str
@@ -29,7 +29,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Found:
-    """One thing that was found: its public id, its text, and how well it matched (higher is better)."""
+    """A search result: its public id, its text, and its score (higher is better)."""
 
     type: str  # of TYPES
     id: str
@@ -41,8 +41,8 @@ class Found:
     number: int = 0  # of a document's passage
     chat_id: str = ""  # of a message
     workspace_id: str = ""  # of a document or an artifact
-    personal: bool = False  # of those or a message: not everybody sees it
-    stays_here: bool = False  # it is, or rests on, another workspace's text that never leaves this machine
+    personal: bool = False  # of a document, an artifact or a message: not everybody may see it
+    stays_here: bool = False  # its text comes from another workspace that is local-only
     is_imported: bool = False  # of a memory or a message: under the name of ``written_by``
     imported_by: User | None = None
     written_by: User | None = None
@@ -63,7 +63,7 @@ _finders: list[Finder] = []
 
 
 def register_messages(finder: Finder) -> None:
-    """What is said in chats is found by the room above."""
+    """Register the search for chat messages. The chat app calls this, because memories must not import chat."""
     _finders[:] = [finder]
 
 
@@ -80,12 +80,14 @@ def search_workspace(
     private_chats: bool = False,
     noted: bool = True,
 ) -> list[Found]:
-    """What matters to the query, best first, on one scale and above one floor: memories by the hybrid ranking, in a
-    chat with an assistant what that one remembers; passages of documents; artifacts; messages of the chats the asker
-    may see, of private ones only with ``private_chats``. What is their own is among them where ``reach`` allows it.
-    A blank query or a limit below 1 finds nothing. ``noted``: memories that are found count as accessed.
+    """Return what is relevant to the query, best first on one scale: memories, documents, artifacts and messages.
 
-    Costs one recall and a search of each other type. NotFound for a stranger.
+    Memories are found by the hybrid ranking, including those of ``agent``. Documents are returned as passages. Messages
+    come from chats that the user may see, and from private chats only with ``private_chats``. Personal content is
+    included if ``reach`` allows it. A blank query or a limit below 1 finds nothing. ``noted`` marks found memories as
+    accessed.
+
+    Costs one recall and one search for each other type. Raises NotFound if the user is not a member.
     """
     limit, where = min(limit, MAX_LIMIT), (query, workspace, user)
 

@@ -55,9 +55,7 @@ def _begin(request: PageRequest, asked: Asked, *, for_good: bool) -> HttpRespons
 
 @require_http_methods(["GET", "POST"])
 def page(request: PageRequest, ws_id: str) -> HttpResponse:
-    """List the scopes that can be cleared, with ``part=list`` without the rest of the page. A POST clears one with
-    Undo.
-    """
+    """List the scopes that can be cleared, with ``part=list`` only the list. A POST clears one with Undo."""
     if request.method == "POST":
         return _begin(request, _asked(request, ws_id), for_good=False)
     workspace = get_workspace(request.user, ws_id)

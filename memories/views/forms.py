@@ -33,15 +33,11 @@ class MemoryForm(forms.Form):
 
     @property
     def confirmed(self) -> bool:
-        """Return whether the person pressed “Save anyway”. Only that button sends ``confirm``, so the next save asks
-        again.
-        """
+        """Return whether the person pressed “Save anyway”. Only that button sends ``confirm``."""
         return self.data.get("confirm") == "true"
 
     def add_domain_errors(self, error: Invalid) -> None:
-        """Add the gate's errors to the fields. A sensitive number is no error: ``asks`` makes the form ask for
-        confirmation.
-        """
+        """Add the gate's errors to the fields. For a sensitive number set ``asks`` instead, to ask for confirmation."""
         if isinstance(error, Sensitive):
             self.asks = next(iter(error.fields.values()), "")
             return

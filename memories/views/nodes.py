@@ -232,7 +232,7 @@ def _page(request: PageRequest, node: MemoryNode, context: dict[str, Any], **for
 
 
 def _gathered(request: PageRequest, node: MemoryNode) -> QuerySet[Memory]:
-    """Its memories that the person may see, newest first; only those after ``?after=``."""
+    """Return the node's memories that the user may see, newest first, continued after ``?after=``."""
     return nodes.gathered(node, request.user, after=request.GET.get("after", "")).listed()
 
 

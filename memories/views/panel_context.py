@@ -144,9 +144,7 @@ def search_panel(
 
 
 def _by_meaning(workspace: Workspace, user: User, filters: PanelFilters) -> list[int]:
-    """Return the keys of the memories that recall finds, best first; none if the query has fewer than two letters or
-    digits.
-    """
+    """Return the keys of the memories that recall finds, best first; none for fewer than two letters or digits."""
     if sum(map(str.isalnum, filters.q)) < 2:
         return []
     reach, now = Reach.here(workspace), timezone.now()
