@@ -28,7 +28,7 @@ def whole_words(name: str) -> str:
 
 
 def link_to_named_topics(memories: Sequence[Memory]) -> None:
-    """Link memories to the topics that gather by name and whose name they contain. One query if there are none."""
+    """Link memories to the topics that gather by name and whose name they contain. One query without such topics."""
     topics: dict[int, list[MemoryNode]] = {}
     workspaces = {memory.workspace_id for memory in memories}
     for node in MemoryNode.objects.filter(workspace__in=workspaces, gathers_by_name=True):

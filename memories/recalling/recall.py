@@ -143,7 +143,10 @@ def _found(
 def _overview(
     search: RankedSearch, scored: list[Scored], judged: Mapping[int, Relevance], part: slice
 ) -> Recall | None:
-    """The overview that the query asks for, or None; one of the past, or of a topic that nothing bears on, is none."""
+    """Return the overview that the query asks for, or None if it asks for none, or about the past.
+
+    Returns None also for a topic to which no memory is relevant.
+    """
     if search.asked is None or search.as_of is not None or len(search.query) > overview.LONGEST_MESSAGE:
         return None
     if relevance.asks_past(relevance.read_message(search.query, search.asked)):

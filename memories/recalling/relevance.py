@@ -44,7 +44,7 @@ FEW, FEWEST, EASE = 20, 5, 0.35
 PAST, SURELY_PAST = -1.5, 3.0
 OVER = -4.0  # minimum logit of a statement that is over; its words must say so too
 ORDER_SHARE = 0.1  # weight of relevance in the order of results; chosen on two conversations of LoCoMo
-OVER_SHARE = 0.25  # factor for the relevance of what is over, which keeps it below all thresholds
+OVER_SHARE = 0.25  # factor for the relevance of what is over, which keeps it below the default thresholds
 MOST = 6.0  # the logits of heads are clipped here
 LENGTH = 2000  # characters of a text whose words are compared
 _WORD = re.compile(r"[^\W_]+")
@@ -76,7 +76,7 @@ class Fitted(NamedTuple):
     statement: Array  # (2, 385): STATEMENT_HEADS
     mean: Array  # of MEASURES and KINDS
     scale: Array
-    weights: Array  # of ``pieces`` of these, the constant last
+    weights: Array  # for the ``pieces`` of these columns, the constant last
     looked_up: Array  # minimum relevance for a search or a tool; a turn uses RECALL_THRESHOLD
 
 
@@ -149,8 +149,8 @@ def judge(
     """Return the relevance of each of ``found``, which must be in the order of recall.
 
     ``background`` has the first three products of other memories. Unless ``past`` (by default read from the message) is
-    true, a memory that no longer holds is below all thresholds, whether that is recorded or its text says so. A memory
-    that is recorded to hold counts as holding, even if its text seems to say otherwise.
+    true, OVER_SHARE reduces the relevance of a memory that no longer holds, whether that is recorded or its text says
+    so. A memory that is recorded to hold counts as holding, even if its text seems to say otherwise.
     """
     if not found:
         return []
@@ -269,8 +269,8 @@ def is_found(score: float, relevance: Relevance | None) -> bool:
 def is_shown(score: float, relevance: Relevance | None) -> bool:
     """Return whether a list that a person searches shows a memory. More are shown than by ``is_found``.
 
-    There a bare word counts as a question, and memories that contain part of the word do not hide those near in
-    meaning.
+    In a list, a query of a single word counts as a question, and memories that contain part of the word do not hide
+    those that are near in meaning.
     """
     near = relevance is not None and min(score, relevance.if_asked) >= LEAST_SCORE
     return near or is_found(score, relevance)

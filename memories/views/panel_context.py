@@ -23,7 +23,7 @@ from workspaces.index.embedding import searchable
 from workspaces.models import Agent, Artifact, Document, User, Workspace
 from workspaces.policy import Reach
 
-PAGE_SIZE = 8  # more are loaded on scrolling
+PAGE_SIZE = 8  # cards; more are loaded on scrolling
 PROPOSALS_SHOWN = 20
 MOST_WORDS = 8  # of a search; each word scans the workspace's rows
 MOST_ASSISTANTS = 200  # in the filter, archived ones included
