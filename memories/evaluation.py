@@ -171,9 +171,8 @@ def load_conversation(
         texts = [(draft.content, draft.source_excerpt) for _, _, draft in batch]
         vectors = embed_texts(texts, [Reach.here(workspace)] * len(batch))
         numbered = list(enumerate(batch))
-        for said_at, part in groupby(
-            numbered, key=lambda numbered: numbered[1][1]
-        ):  # one call of save_memories has one time
+        # One call of save_memories has one time.
+        for said_at, part in groupby(numbered, key=lambda numbered: numbered[1][1]):
             numbers, parts = zip(*part, strict=True)
             given = [vectors[number] for number in numbers] if vectors else None
             drafts_of_moment = [draft for _, _, draft in parts]

@@ -259,9 +259,8 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         words += ["personal"] if memory.owner_id else []
         words += ["imported"] if memory.is_imported else []
         words += ["an assistant's"] if memory.agent_id else []
-        meaning = (
-            self.meaning(memory) if memory.is_live else "yes"
-        )  # only live memories have vectors to report
+        # Only live memories have vectors to report.
+        meaning = self.meaning(memory) if memory.is_live else "yes"
         words += [] if meaning == "yes" else [f"found by meaning: {meaning}"]
         return ", ".join(words)
 

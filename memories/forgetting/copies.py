@@ -25,9 +25,8 @@ from workspaces.models import User
 from workspaces.models.index import WITHIN, of_places
 
 BATCH = 500
-LOOKED_FOR = (
-    20  # up to this number of memories, whole workspaces are searched for copies; above it, only their chats
-)
+# Up to this number of memories, whole workspaces are searched for copies; above it, only their chats.
+LOOKED_FOR = 20
 AT_ONCE = LOOKED_FOR  # texts per search
 MOST_TEXTS = 50 * AT_ONCE  # texts searched for inside others; beyond this number, only exact copies are found
 LEAST_PHRASE = 8  # characters; a shorter phrase occurs in many unrelated texts

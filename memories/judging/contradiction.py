@@ -1,22 +1,22 @@
-"""Whether two texts that are near each other can say different things of the same."""
+"""The check whether two similar texts can make different statements about the same thing."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 
-# A word, or of a script without blanks each character and the next.
+# A word; in scripts without spaces, each pair of neighbouring characters.
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
-SHARED = 3  # parts that both have, at least: two greetings have none or two
-SHARE = 0.5  # of the shorter one's parts
+SHARED = 3  # minimum number of common parts, because two greetings have none or two
+SHARE = 0.5  # minimum share of the shorter text's parts
 
 
 def about_the_same(a: str, b: str) -> bool:
-    """Whether two that are no rewordings of each other may contradict.
+    """Return whether two texts that are no rewordings of each other share enough words to contradict each other.
 
-    Asked of the words, not of vectors: greetings and thanks are near to each other in every embedder, and say nothing
-    that could be wrong.
+    Words are compared, not vectors, because greetings and thanks are similar in every embedder, and state nothing that
+    could be wrong.
     """
     one, other = _parts(a), _parts(b)
     shared = len(one & other)

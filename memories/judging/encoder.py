@@ -1,4 +1,6 @@
-"""The interface of the encoder that judging is given, and the small networks fitted on its states. Pure."""
+"""The interface of the encoder for the modules of judging, and the evaluation of small networks fitted on its
+states.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +13,26 @@ from memoryhub.llm.base import Vectors
 
 
 class Read(Protocol):
-    """A text as the encoder read it."""
+    """A text as encoded by the encoder."""
 
     @property
     def pieces(self) -> list[str]:
-        """A word's first piece begins with ▁."""
+        """Return the pieces of the text. The first piece of a word begins with ▁."""
 
     @property
     def vectors(self) -> Vectors:
-        """The state of each piece where it stands: (pieces, 384)."""
+        """Return the contextual state of each piece: (pieces, 384)."""
 
 
 class Encoder(Protocol):
-    """`memoryhub.llm.e5.MultilingualEncoder`, or what stands in for it."""
+    """The interface of `memoryhub.llm.e5.MultilingualEncoder`, which tests replace."""
 
     def states(self, texts: Sequence[str]) -> Sequence[Read]:
-        """Read the texts, some milliseconds each. Raises EmbedderError."""
+        """Encode the texts, some milliseconds each. Raises EmbedderError if the encoder fails."""
 
 
 class ReadOnce:
-    """An encoder that keeps what it has read: texts that were read together cost nothing when asked for one by one."""
+    """An encoder with a cache, so that texts encoded in one batch can then be requested one by one at no cost."""
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder

@@ -1,7 +1,8 @@
-"""The sentences and clauses of a message, without code, logs and quoted lines.
+"""Splitting of a message into sentences and clauses, without code, logs and quoted lines.
 
-Clauses are cut at marks, at a few words that join, and where small networks over the encoder's states say so: "en"
-joins in Dutch and means "in" in Spanish. The networks were fitted by tests/bench/fit_keeping.py.
+Clauses are split at punctuation, at a few conjunctions, and where small networks over the encoder's states say so,
+because words are ambiguous: "en" means "and" in Dutch and "in" in Spanish. The networks were fitted by
+tests/bench/fit_keeping.py.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from memoryhub.llm.e5 import places_of
 
 # ruff: noqa: RUF001  marks and letters of other scripts are meant
 
-MAX_READ = 12_000  # characters of one message that are read at all
-LONG = 2_000  # a message longer than this is mostly pasted; what the user says themselves stands at its start
+MAX_READ = 12_000  # maximum characters of a message that are read
+LONG = 2_000  # a longer message is mostly pasted text, after the user's own words
 OWN_PART = 600
 
 _CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
@@ -39,12 +40,12 @@ _ABBREVIATION = re.compile(
     r"им|ул|г|т\.е|a\.m|p\.m|U\.S|U\.K)|\b[A-Z])\.$|\s\d{1,2}\.$"
 )
 _GOES_ON = re.compile(r"\s*(?:[a-zа-яà-ÿ,]|Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")
-_SHORT = 25  # characters of a sentence that says how to take the next: "No, wait."
-_FEW = 3  # words: a quoted name is the author's, a quoted sentence somebody else's
+_SHORT = 25  # maximum characters of a sentence that introduces the next one, such as "No, wait."
+_FEW = 3  # words; a longer quotation is a sentence of somebody else, a shorter one a name
 
 
 def sentences(text: str) -> Iterator[tuple[int, int, bool]]:
-    """Yield where each sentence stands, with its closing mark, and whether it quotes somebody."""
+    """Yield start and end of each sentence, including its closing mark, and whether it quotes somebody."""
     code = [match.span() for match in _CODE_BLOCK.finditer(text)]
     quoted = [match.span() for match in _QUOTE.finditer(text) if _is_long(match[0])]
     for start, end in _cut(text, quoted):
@@ -57,7 +58,7 @@ def sentences(text: str) -> Iterator[tuple[int, int, bool]]:
 
 
 def own_part(text: str) -> str:
-    """Return the part of a message that is read: only the beginning if most of it is pasted."""
+    """Return the part of a message that is read, which is only the beginning if most of it is pasted."""
     text = text[:MAX_READ].replace("\u2019", "'")
     if len(text) <= LONG:
         return text
@@ -66,7 +67,7 @@ def own_part(text: str) -> str:
 
 
 def sentence_with(statement: str, texts: Sequence[str]) -> str:
-    """The sentence of these texts that shares most with the statement, and a short one before it; empty for none."""
+    """Return the sentence of these texts that is most similar to the statement, after a short one before it, or ""."""
     wanted, best, most = _threes(statement), "", 0
     for text in map(own_part, texts):
         short = ""
@@ -116,13 +117,14 @@ def _line(text: str, at: int) -> str:
 
 
 Span = tuple[int, int]
-WINDOW = 700  # characters of a message that are read at once: at most 512 pieces in any script
-LEAD = 160  # characters of its beginning that are read before every later part: "Translate this: …"
-LEAST = 0.3  # chance from which a clause may begin or end at a piece
+WINDOW = 700  # characters of a message encoded at once, at most 512 pieces in any script
+# Characters of the beginning that are encoded again before every later part, as context: "Translate this: …".
+LEAD = 160
+LEAST = 0.3  # probability from which a clause may begin or end at a piece
 LEAST_TOPIC = 0.5
-MOST_BEGINS, MOST_ENDS, MOST_SPANS = 7, 8, 28  # of a sentence
+MOST_BEGINS, MOST_ENDS, MOST_SPANS = 7, 8, 28  # per sentence
 TAGS = ("begins", "ends", "topic")
-# Words of many languages that join clauses: a place to cut, and nothing to begin a statement with.
+# Conjunctions in many languages, before which clauses are split. Leading ones are trimmed.
 _JOINS = (
     "and but so that because since while which|und aber dass weil denn|y pero que porque|et mais|e mas"
     "|maar dat omdat|che perché|ale że|и а но что потому|और लेकिन|và nhưng"
@@ -139,7 +141,7 @@ _ENDS = " ,;:.!。！，；：…–—-\n、"
 
 @dataclass(frozen=True)
 class Passage:
-    """A message as the encoder read it: where each piece stands, and its state."""
+    """An encoded message: the position of each piece in the text, and its state."""
 
     text: str
     places: list[Span]
@@ -147,7 +149,7 @@ class Passage:
 
 
 def windows(text: str) -> list[tuple[str, int, int]]:
-    """The parts in which a message is read: what is read before each, and where it begins and ends."""
+    """Return the parts in which a message is encoded, each as (context before it, start, end)."""
     if len(text) <= WINDOW:
         return [("", 0, len(text))]
     found, start, last = [], 0, 0
@@ -165,12 +167,12 @@ def windows(text: str) -> list[tuple[str, int, int]]:
 
 
 def texts_read(text: str) -> list[str]:
-    """Return what ``read`` has the encoder read of a message."""
+    """Return the texts that ``read`` passes to the encoder for a message."""
     return [lead + text[start:end] for lead, start, end in windows(text) if text[start:end].strip()]
 
 
 def read(text: str, encoder: Encoder) -> Passage:
-    """Raises EmbedderError."""
+    """Encode a message. Raises EmbedderError if the encoder fails."""
     places: list[Span] = []
     vectors = [np.zeros((0, 384), np.float32)]
     parts = [part for part in windows(text) if text[part[1] : part[2]].strip()]
@@ -185,14 +187,16 @@ def read(text: str, encoder: Encoder) -> Passage:
 
 
 def beside(vectors: Vectors) -> Vectors:
-    """Each piece between its neighbours."""
+    """Return the vector of each piece concatenated with those of its neighbours."""
     edge = np.zeros((1, vectors.shape[1]), np.float32)
     padded = np.vstack([edge, vectors, edge])
     return np.hstack([padded[:-2], vectors, padded[2:]])
 
 
 def tagged(scaled: Vectors, fitted: dict[str, Vectors]) -> dict[str, Vectors]:
-    """The chance of each piece that a clause begins or ends with it, and that it is of what others are about."""
+    """Return for each piece the probabilities that a clause begins with it, ends with it, and that it is a topic of
+    others.
+    """
     rows = beside(scaled)
     names = ("inner", "inner_bias", "outer", "outer_bias")
     nets = {tag: {name: fitted[f"{tag}_{name}"] for name in names} for tag in TAGS}
@@ -202,7 +206,7 @@ def tagged(scaled: Vectors, fitted: dict[str, Vectors]) -> dict[str, Vectors]:
 def spans(
     passage: Passage, tags: dict[str, Vectors], start: int, end: int
 ) -> Iterator[tuple[Span, bool, bool]]:
-    """Yield the clauses that the sentence may have, and whether each begins and ends with it; the likeliest 28."""
+    """Yield the 28 likeliest clauses of a sentence, each with whether it begins and ends with the sentence."""
     text = passage.text
     begins, ends = {start: 1.0}, {end: 1.0}
     for match in _CUT.finditer(text[start:end]):
@@ -227,7 +231,9 @@ def spans(
 
 
 def topic_before(passage: Passage, tags: dict[str, Vectors], at: int) -> Span | None:
-    """The words before ``at`` that a clause is likeliest about: "my sister" of "… my sister. She is a nurse"."""
+    """Return the likeliest topic of a clause in the words before ``at``: "my sister" in "… my sister. She is a
+    nurse".
+    """
     runs: list[tuple[Span, float]] = []
     for (a, b), chance in zip(passage.places, tags["topic"], strict=True):
         if b > at or chance < LEAST_TOPIC:
@@ -243,7 +249,7 @@ def topic_before(passage: Passage, tags: dict[str, Vectors], at: int) -> Span | 
 
 
 def _whole_words(text: str, span: Span) -> Span:
-    """With the rest of the words that it begins and ends in."""
+    """Extend a span to whole words."""
     start, end = span
     while start > 0 and text[start - 1].isalnum() and not JOINED.match(text[start]):
         start -= 1
@@ -253,7 +259,7 @@ def _whole_words(text: str, span: Span) -> Span:
 
 
 def trim(text: str, start: int, end: int) -> Span:
-    """Without the words and marks that join it to its neighbors."""
+    """Return the span without the conjunctions and punctuation at its ends."""
     if match := _LEAD.match(text[start:end]):
         start += match.end()
     while end > start and text[end - 1] in _ENDS:

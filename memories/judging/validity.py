@@ -1,9 +1,10 @@
 # ruff: noqa: RUF001  words of other scripts
-"""Whether, from when and until when a statement says that it holds: "since March 2024", "bis Mai", "从5月起". Pure.
+"""Parsing of the validity that a statement states: "since March 2024", "bis Mai", "从5月起".
 
-A bound counts only where a month, or a year alone, stands beside its word: "until noon", "from Monday to Friday" and
-"up to 2,000 euros" are none. Months without a year on both sides come back every year, so they are none either.
-dateparser reads the dates, in the language of the word before or behind them. All moments are in UTC.
+A bound counts only if a month, or a year alone, follows its word; "until noon", "from Monday to Friday" and "up to
+2,000 euros" are no bounds. A range of months without a year recurs every year, so it is no bound either. dateparser
+parses the dates in the language of the word next to them. All times are in UTC. This module does not access the
+database.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dateparser.date import DateDataParser
 from dateparser.languages.loader import default_loader
 from dateutil.relativedelta import relativedelta
 
-# Words before a date, by language: in the past ("since"), at any time ("from"), the end; and what joins both.
+# Words before a date, by language: a start in the past ("since"), any start ("from"), an end, and between both.
 _WORDS = {
     "en": ("since", "from|as of|starting|starting in|effective", "until|till|through", "to"),
     "de": ("seit|seit dem", "ab|ab dem|von|vom", "bis|bis zum", "bis|bis zum"),
@@ -37,7 +38,7 @@ _WORDS = {
     "vi": ("từ", "bắt đầu từ", "đến|cho đến", "đến"),
     "ar": ("منذ", "من|ابتداء من", "حتى|إلى", "إلى|حتى"),
 }  # fmt: skip
-# How a sentence begins that speaks of what was before, and not of "before that date" or "sooner or later".
+# Beginnings of a sentence about the past, but not "before that date" or "sooner or later".
 _OVER = re.compile(
     r"(?:^|[.;:!?。；！？]\s*)(?:(?:the |we |user |wir |on |nous |se )?(?:"
     r"previously|formerly|originally|used to|until recently|(?:was|were) (?:debating|considering|undecided)|"
@@ -51,7 +52,7 @@ _OVER = re.compile(
     r")(?!\w)|之前|以前|此前|原来|原先|起初|(?:在|还在)?犹豫|以前は|昔は|かつて|当初は|예전에는|이전에는|전에는|원래는)",
     re.I,
 )
-# Words of questions about what was before, and past tenses by their endings.
+# Words of questions about the past, and past tenses by their endings.
 _BEFORE = re.compile(
     r"\b(?:before|previous(?:ly)?|former(?:ly)?|earlier|original(?:ly)?|initial(?:ly)?|used? to|old|last|ago|until|"
     r"then|was|were|did|had|früher\w*|vorher\w*|zuvor|davor|damals|ursprünglich\w*|anfangs|zuerst|ehemalig\w*|alte[nrs]?|"
@@ -64,7 +65,8 @@ _BEFORE = re.compile(
     r"之前|以前|原来|原先|过去|曾|当时|旧|去年|昔|かつて|当初|でした|だった|いた|전에|예전|원래|이전|كان|كنا|سابق|قبل",
     re.I,
 )
-_OFTEN_OTHER = frozenset({"von", "vom", "de", "du", "del", "van", "من"})  # "of": a bound only of two
+# These often mean "of", so they are a bound only in a range.
+_OFTEN_OTHER = frozenset({"von", "vom", "de", "du", "del", "van", "من"})
 _UNIT = r"(?:\d{4}\s*[年년]\s*)?\d{1,2}\s*[月월](?:\s*\d{1,2}\s*[日号일])?|\d{4}\s*[年년]"
 _EAST_FROM = re.compile(
     rf"(?:自|从|從)\s*(?P<a>{_UNIT})|(?P<b>{_UNIT})\s*(?:起|开始|開始|以来|以來|から|以降|부터|이후)"
@@ -86,7 +88,7 @@ _SETTINGS = {
     "PREFER_MONTH_OF_YEAR": "first",
     "PREFER_DATES_FROM": "current_period",
 }
-MOST_WORDS = 5  # of a date: "3 de maio de 2024"
+MOST_WORDS = 5  # words per date, such as "3 de maio de 2024"
 
 
 class _Words(NamedTuple):
@@ -97,7 +99,7 @@ class _Words(NamedTuple):
 
 
 class Validity(NamedTuple):
-    """``valid_to`` is the last moment at which it holds."""
+    """The period in which a statement holds. ``valid_to`` is the last moment of it."""
 
     valid_from: datetime | None = None
     valid_to: datetime | None = None
@@ -107,13 +109,14 @@ class _Date(NamedTuple):
     begins: datetime
     ends: datetime
     has_year: bool
-    at: int  # its end in the text
+    at: int  # where the date ends in the text
 
 
 def read_validity(text: str, said_at: datetime) -> Validity:
-    """Read what a statement says of when it holds. A month without a year is the one that ``said_at`` suggests.
+    """Parse the validity that a statement states. For a month without a year, ``said_at`` suggests the year.
 
-    The first bound on each side counts. Costs nothing without a word of a bound, else up to some milliseconds.
+    The first start and the first end count. Takes some milliseconds, or almost none if the text has no word for a
+    bound.
     """
     said_at, text = said_at.astimezone(UTC), text.replace("’", "'")
     begin, until = _east(_EAST_FROM, text, said_at, "from"), _east(_EAST_UNTIL, text, said_at, "until")
@@ -131,12 +134,12 @@ def read_validity(text: str, said_at: datetime) -> Validity:
 
 
 def says_over(text: str) -> bool:
-    """Whether a statement begins, or one of its sentences does, by saying that it speaks of what was before."""
+    """Return whether a sentence of the statement begins by saying that it is about the past."""
     return _OVER.search(text.replace("’", "'")) is not None
 
 
 def speaks_of_before(question: str) -> bool:
-    """Whether a question has a word of what was before, or a past tense."""
+    """Return whether a question has a word about the past, or a past tense."""
     return _BEFORE.search(question) is not None
 
 
@@ -152,7 +155,7 @@ def _east(pattern: re.Pattern[str], text: str, said_at: datetime, side: str) -> 
 def _western(
     found: re.Match[str], language: str, words: _Words, said_at: datetime
 ) -> tuple[_Date | None, _Date | None]:
-    """The bounds on both sides that one word of a language leads to."""
+    """Return the start and end that follow a matched word, if the word is one of this language."""
     word, text = found[1].casefold(), found.string
     if word not in words.since | words.begin | words.until:
         return None, None
@@ -170,7 +173,9 @@ def _western(
 
 
 def _date_at(text: str, at: int, language: str) -> _Date | None:
-    """The longest date that begins here. More words behind a year alone make it an amount."""
+    """Return the longest date that begins at this position. A year followed by more words is taken as an amount
+    instead.
+    """
     rest = text[at : at + 60]
     if broken := _BREAK.search(rest):
         rest = rest[: broken.start()]
@@ -192,7 +197,7 @@ def _may_end(rest: str, language: str) -> bool:
 
 
 def _may_be_date(phrase: str, language: str) -> bool:
-    """Whether there is a number or the name of a month: nothing else is worth reading."""
+    """Return whether the phrase has a digit or the name of a month, without which it need not be parsed."""
     if any(sign.isdigit() for sign in phrase):
         return True
     return any(word.strip(".,'").casefold() in _months(language) for word in phrase.split())
@@ -200,7 +205,7 @@ def _may_be_date(phrase: str, language: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _read(phrase: str, language: str, at: int) -> _Date | None:
-    """A date, in some year where it has none."""
+    """Parse a date. Without a year, the result is in an arbitrary year."""
     has_year = _YEAR.search(phrase) is not None
     for part in ("month", "year") if has_year else ("month",):
         found = _parser(language, part).get_date_data(phrase)
@@ -216,7 +221,9 @@ def _read(phrase: str, language: str, at: int) -> _Date | None:
 
 
 def _placed(date: _Date, beside: datetime, side: str) -> _Date:
-    """In the year that is meant: the last one of "since", the next one of "until", the nearest of "from"."""
+    """Move a date without a year to the year that is meant: the last for "since", the next for "until", the nearest for
+    "from".
+    """
     if date.has_year:
         return date
     here = beside.year - date.begins.year

@@ -10,12 +10,7 @@ from memoryhub.ids import PublicIdField
 from workspaces.models import User
 
 ASSET_NAME_LENGTH = 150
-RASTER = (
-    "image/png",
-    "image/jpeg",
-    "image/gif",
-    "image/webp",
-)  # types that a browser displays without running code
+RASTER = ("image/png", "image/jpeg", "image/gif", "image/webp")  # browsers run no code in these
 PICTURE_BYTES = 2_000_000
 
 

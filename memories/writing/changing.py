@@ -31,9 +31,8 @@ from workspaces.index.embedding import Embedded, active_model
 from workspaces.models import User
 
 OTHER_WORDS = frozenset({"category", "summary"})  # shown with the content as the author's words
-LINKS = frozenset(
-    {"may_replace", "replaced_by"}
-)  # to other memories; the history records only values, so links are left out of it
+# Links to other memories. The history leaves them out, because it records only values.
+LINKS = frozenset({"may_replace", "replaced_by"})
 MOST_WORDINGS = 50  # recorded per memory; further ones add no information
 
 

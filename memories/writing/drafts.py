@@ -142,10 +142,7 @@ def texts_of(values: Mapping[str, Any], beside: Mapping[str, Any]) -> list[tuple
             (label, value)
             for (other, label), (own, value) in permutations(pieces, 2)
             if own == name and (own in values or other in values)
-            if own != other
-            or _DIGIT.search(
-                label + value
-            )  # tags without digits are not checked against each other, because words of a list form no statement
+            if own != other or _DIGIT.search(label + value)  # tags without digits form no statement
         ]
         if pairs:
             joined = (each for label, value in pairs for each in _joined(label, value, name))
@@ -228,7 +225,7 @@ class Draft:
     imported_by: User | None = None
     imported_at: datetime | None = None
     named: Collection[str] | None = (
-        None  # the fields that the caller gave; None: those that differ from the defaults
+        None  # fields that the caller gave; None: those that differ from the defaults
     )
 
     @property

@@ -87,9 +87,7 @@ class TurnText:
     user_message_id: str
     excerpt: str  # the messages around the user's: two before, one after
     is_private: bool = False  # from a chat that only its creator sees, which makes its memories personal
-    is_personal: bool = (
-        False  # the answer may be based on personal data; memories based on the answer are personal, too
-    )
+    is_personal: bool = False  # the answer may use personal data, so memories based on it are personal
     said_by: User | None = None  # the author of the question, even if someone else regenerated the answer
     is_output: bool = False  # the result of a tool, a summary or long thinking, which no person said
     earlier: tuple[
@@ -97,12 +95,8 @@ class TurnText:
     ] = ()  # (role, text) of earlier messages: context only, never extracted from
     said_at: datetime | None = None
     said_before: str = ""  # id of the previous message, if the same person wrote it
-    provenance: Provenance = (
-        NOTHING  # all texts that the model had in its context; only compared with, never extracted from
-    )
-    stays_here: bool = (
-        False  # based on text that must not leave this machine, so only a local model may read it
-    )
+    provenance: Provenance = NOTHING  # the model's context: only compared with, never extracted from
+    stays_here: bool = False  # based on text that must not leave this machine: only for a local model
     connection: Connection | None = None  # the connection selected in the chat
     workspace: Workspace | None = None  # the workspace of the chat; None: that of the extraction
 
@@ -242,9 +236,8 @@ def draft_of(extraction: Extraction, turn: TurnText, extractor: str, candidate: 
     asker = extraction.user if turn.is_output else turn.said_by
     by = asker.pk if asker else 0
     provenance = turn.provenance
-    if (
-        candidate.details.get("rule") == "reply" and asker is not None
-    ):  # the person answered a question of the assistant
+    if candidate.details.get("rule") == "reply" and asker is not None:
+        # The person answered a question of the assistant.
         answer = Source(Speaker.PERSON, candidate.text, turn.user_message_id, is_confirmed=True, author=by)
         provenance = provenance.plus(answer)
     source = provenance.rests_on(candidate.text, get_reader(), today=today, names=_name_of(asker), by=by)

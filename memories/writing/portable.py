@@ -42,13 +42,7 @@ DERIVED = (
     "own_row",
     "embedding_failed_at",
 )  # computed again by the import
-_MOMENTS = (
-    "expires_at",
-    "valid_from",
-    "valid_to",
-    "edited_at",
-    "imported_at",
-)  # those that are fields of a draft
+_MOMENTS = ("expires_at", "valid_from", "valid_to", "edited_at", "imported_at")  # fields of a draft
 ID_LENGTH = 32
 DETAILS_LENGTH = 10_000  # characters of source details, as JSON
 REVISIONS = 5_000

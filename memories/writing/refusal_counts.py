@@ -52,7 +52,7 @@ def note_all(refusals: Iterable[DomainError], workspace_id: int, source_type: st
         kinds[kind_of(refusal)] += 1
     source = (
         source_type if source_type in SourceType.values else OTHER_SOURCE
-    )  # a label given by a caller may be any text
+    )  # a caller's label may be any text
     day = now.astimezone(UTC).date()
     for kind, number in kinds.items():
         transaction.on_commit(partial(_count, day, workspace_id, source, kind, number), robust=True)

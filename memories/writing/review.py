@@ -174,9 +174,7 @@ def _decide(memory: Memory, action: str, outcome: str, by: User, now: datetime) 
     )  # the retention of deleted rows starts now
     memory.save(update_fields=["review", "deleted_at", "updated_at", "may_replace"])
     Revision.objects.create(memory=memory, action=action, by=by, at=now)
-    place = (
-        memory.workspace if memory.owner_id is None else None
-    )  # other members must not learn of a personal proposal
+    place = memory.workspace if memory.owner_id is None else None  # a personal one is nobody else's concern
     record(Verb.MODERATED, by=by, workspace=place, target=memory.public_id, details={"action": action})
     announce(memory, action)
 

@@ -1,9 +1,9 @@
-"""Small networks that decide whether a message replaces a stored statement, or only takes an earlier message back.
+"""Small networks that decide whether a message replaces a stored statement, or takes back an earlier message.
 
-A replacement (a job left for another, a meeting moved, a wrong value) needs two things: the message tells of a change
-or a mistake, and it is about this statement. So the networks read both texts beside each other, and the message as a
-whole. They were fitted by tests/bench/fit_corrections.py and tests/bench/fit_taking_back.py; there is no list of words
-of any language. Pure.
+A message replaces a statement (a job left for another, a meeting moved, a wrong value) if it reports a change or a
+mistake and is about that statement. The networks therefore get both the alignment of the two texts and the message as a
+whole. They were fitted by tests/bench/fit_corrections.py and tests/bench/fit_taking_back.py, and contain no word lists
+of any language. This module does not access the database.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ __all__ = ["given_of", "head", "surest"]
 
 
 def surest(olds: Sequence[str], said: str, encoder: Encoder) -> int | None:
-    """Return the index of the statement that ``said`` replaces, None if it replaces none. Encodes each text, some
-    milliseconds. Raises EmbedderError.
+    """Return the index of the statement that ``said`` replaces, or None.
+
+    Encodes each text, which takes some milliseconds. Raises EmbedderError if the encoder fails.
     """
     read_said, *read = map(words_of, encoder.states([said, *olds]))
     there = [at for at, words in enumerate(read) if words.words]
@@ -38,8 +39,8 @@ def surest(olds: Sequence[str], said: str, encoder: Encoder) -> int | None:
 
 
 def given_of(old: Words, said: Words) -> Vectors:
-    """Return the input of the networks: how the texts align, the message as a whole, and the dimensions in which both
-    agree.
+    """Return the input of the networks: how the texts align, the message as a whole, and the product of both texts'
+    vectors.
     """
     width = old.vectors.shape[1]
     whole_old, whole = old.direction, said.direction
@@ -49,7 +50,7 @@ def given_of(old: Words, said: Words) -> Vectors:
 
 
 def _own(words: Words, other: Words) -> float:
-    """The share of its words that the other lacks."""
+    """Return the share of ``words`` that ``other`` lacks."""
     return sum(word not in other.words for word in words.words) / len(words.words)
 
 
@@ -60,11 +61,14 @@ def head() -> dict[str, Vectors]:
         return {name: stored[name].astype(np.float32) for name in stored.files}
 
 
-LONGEST = 100  # characters of such a message
+LONGEST = 100  # characters of a message that only takes back another
 
 
 def only_takes_back(text: str, encoder: Encoder) -> bool:
-    """Return whether the message only takes back an earlier one. Takes some milliseconds. Raises EmbedderError."""
+    """Return whether the message only takes back an earlier one.
+
+    Takes some milliseconds. Raises EmbedderError if the encoder fails.
+    """
     text = own_part(text).strip()
     if not text or len(text) > LONGEST:
         return False

@@ -1,8 +1,8 @@
-"""Tell an honest rewording of a statement from one that says something else in nearly the same words.
+"""The guard that tells a rewording of a statement from a similar one with another meaning.
 
-Cosine similarity cannot: "the launch is on March 15" and "the launch is on March 16" are closer to each other
-than most rewordings are. `may_merge` is the guard beside it. It is pure, symmetric and careful: in doubt it
-says no, and two statements are kept where one would have done.
+Cosine similarity cannot: "the launch is on March 15" and "the launch is on March 16" are closer to each other than most
+rewordings are. `may_merge` is symmetric and does not access the database. When in doubt it returns False, so that both
+statements are kept.
 """
 
 import re
@@ -29,7 +29,7 @@ __all__ = ["may_merge", "normalise"]
 
 _BLANKS = re.compile(r"\s+")
 _TRAILING = ".!;,:… \u3002"
-_USER = re.compile(  # the subject that extraction adds, in the message's language, and a tool may not
+_USER = re.compile(  # the subject that extraction adds in the language of the message, but a tool may leave out
     r"(?:(?:the )?user(?:['\u2019]s)?|(?:der|die) (?:be)?nutzer(?:in)?|el usuario|la usuaria|l['\u2019]utente"
     r"|l['\u2019]utilisat(?:eur|rice)|[oa] usuári[oa]|o utilizador|de gebruiker|пользователь(?:ница)?|المستخدم) "
     r"|(?:用户|使用者|ユーザー[はが]?)\s*|사용자[는가]? ",
@@ -38,21 +38,22 @@ _USER = re.compile(  # the subject that extraction adds, in the message's langua
 
 
 def normalise(text: str) -> str:
-    """Return the form in which two texts are compared for equality and hashed: NFKC, case folded, single blanks, no
-    punctuation at the end. A question mark stays, since it changes the meaning.
+    """Return the form in which texts are compared and hashed: NFKC, case-folded, single spaces, no closing punctuation.
+
+    A question mark is kept, since it changes the meaning.
     """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return _BLANKS.sub(" ", folded).strip().rstrip(_TRAILING)
 
 
 def may_merge(a: str, b: str, encoder: Encoder | None, *, least: float = 0.0, likely: bool = False) -> bool:
-    """True when `a` and `b`, near by their vectors, may be kept as one statement.
+    """Return whether `a` and `b`, which have similar vectors, may be stored as one statement.
 
-    False when they differ in a number, a date, a day, who does what to whom or whether it still holds; otherwise a
-    small head, fitted on rewordings and edits in seven languages, weighs how their words lie beside each other.
-    Without an encoder only the same words merge, and with one only what has a cosine of `least` in its eyes.
-    `likely`: what is rather the same than not is enough, for a person who sees both and decides. Costs two readings
-    by the encoder. Raises EmbedderError.
+    Return False if they differ in a number, a date, a day, who does what to whom or whether it still holds. Otherwise a
+    small network, fitted on rewordings and edits in seven languages, judges the alignment of their words. Without an
+    encoder, only texts with the same words merge. `least` is the minimum cosine by this encoder. `likely` lowers the
+    threshold to a probability of one half, for suggestions that a person decides about. Costs two texts encoded. Raises
+    EmbedderError if the encoder fails.
     """
     if bool(_USER.match(a)) != bool(_USER.match(b)):
         a, b = _USER.sub("", a, count=1), _USER.sub("", b, count=1)

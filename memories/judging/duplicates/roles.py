@@ -1,7 +1,7 @@
-"""Compare who does what to whom in two statements, and whether it still holds.
+"""The comparison of two statements by who does what to whom, and by whether it still holds.
 
-Embeddings of "Anna admires Ben's work" and "Ben admires Anna's work" are almost equal. These rules compare the order
-of the people instead, turned around where one statement is passive. The words they need are data (roles.json).
+Embeddings of "Anna admires Ben's work" and "Ben admires Anna's work" are almost equal. These rules compare the order of
+the people instead, reversed if one statement is passive. The words they need are data (roles.json).
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from pathlib import Path
 
 from memories.judging.duplicates.alignment import Words, count_turned, is_date, is_moved
 
-_FEW = 3  # words of one side only, up to which a change of voice or person is taken for a change of roles
-_SHORT = 3  # letters of a word, such as "do" and "da", of which one is enough
-_REPLACED = 2  # words of one side only, beside two that have changed places
-_MOST_WORDS = 60  # of a statement in which exchanged parties are searched: the search is quadratic
+# Up to this number of words of one side only, a change of voice or person counts as a change of roles.
+_FEW = 3
+_SHORT = 3  # up to this number of letters ("do", "da"), one equal letter makes words forms of one word
+_REPLACED = 2  # maximum number of words of one side only, besides two that have changed places
+# Words of a statement in which exchanged parties are searched, because the search is quadratic.
+_MOST_WORDS = 60
 _KOREAN_PARTICLES = (
     (re.compile(r"(?<=[가-힣])(?:은|는)(?![가-힣])"), "는"),
     (re.compile(r"(?<=[가-힣])(?:이|가)(?![가-힣])"), "가"),
@@ -27,8 +29,9 @@ _KOREAN_PARTICLES = (
 
 
 def with_parties_in_order(a: str, b: str) -> str:
-    """Return `a` with its two parties in the order of `b`, where their order means nothing: "X and Y", "X met Y", and
-    where the whole statement is "X is Y".
+    """Return `a` with its two parties in the order of `b` if their order means nothing.
+
+    This applies to "X and Y", "X met Y", and a whole statement "X is Y".
     """
     if max(len(a), len(b)) > 400:
         return a
@@ -48,7 +51,7 @@ def with_parties_in_order(a: str, b: str) -> str:
 
 
 def _sides(text: str) -> Iterator[list[str]]:
-    """Yield what stands before and after each "is", as it is compared."""
+    """Yield the normalized texts before and after each "is"."""
     for link in _patterns()["is"].finditer(text):
         yield [side.strip(" .!\u3002").casefold() for side in (text[: link.start()], text[link.end() :])]
 
@@ -81,13 +84,14 @@ def _starts_with(text: str, start: str) -> bool:
 
 
 def _is_unspaced(sign: str) -> bool:
-    """Return True for Han and kana, which are written without blanks."""
+    """Return whether the character is Han or kana, which are written without spaces."""
     return "\u3040" <= sign <= "\u9fff"
 
 
 def states_differ(a: str, b: str) -> bool:
-    """Return True if only one says that something is over ("former", "no longer"), or if they name opposite
-    directions or times (left and right, before and after).
+    """Return whether only one text says that something is over ("former", "no longer"), or they say opposite things.
+
+    Opposites are left and right, and before and after.
     """
     a, b = _folded(a), _folded(b)
     patterns = _patterns()
@@ -106,9 +110,10 @@ def _folded(text: str) -> str:
 
 
 def roles_differ(a: Words, b: Words) -> bool:
-    """Return True for "my boss trusts me" and "I trust my boss", and for two names that have changed places.
+    """Return whether the roles differ, as in "my boss trusts me" and "I trust my boss", or two names have changed
+    places.
 
-    A passive turns the order of its parties around, so there the same order is the difference.
+    A passive reverses the order of its parties, so there the same order is the difference.
     """
     if _parties_exchanged(a, b):
         return True
@@ -125,7 +130,7 @@ def roles_differ(a: Words, b: Words) -> bool:
 
 
 def _is_fronted(a: list[str], b: list[str]) -> bool:
-    """Return True if `b` is `a` with two neighbouring parts exchanged, one of them of several words."""
+    """Return whether `b` is `a` with two neighbouring parts exchanged, one of them of several words."""
     if len(a) != len(b) or len(a) < 3:
         return False
     start = next((at for at, (x, y) in enumerate(zip(a, b, strict=True)) if x != y), len(a))
@@ -136,12 +141,12 @@ def _is_fronted(a: list[str], b: list[str]) -> bool:
 
 
 def without_speaker(words: list[str]) -> list[str]:
-    """Return the words without an "I" that the verb's own form says too, as in Spanish, Russian and Arabic."""
+    """Return the words without pronouns for "I", which verb forms express too, as in Spanish, Russian and Arabic."""
     return [word for word in words if word not in _forms()["self"]]
 
 
 def _parties_exchanged(a: Words, b: Words) -> bool:
-    """Return True if two words or names have changed places, and no passive explains it."""
+    """Return whether two words or names have changed places without a passive that explains it."""
     if max(len(a.words), len(b.words)) > _MOST_WORDS:
         return False
     matched = _matched(a.words, b.words)
@@ -162,7 +167,7 @@ def _parties_exchanged(a: Words, b: Words) -> bool:
         if one[1] < other[1] or (a.words[one[0]] == b.words[one[1]]) != (
             a.words[other[0]] == b.words[other[1]]
         ):
-            continue  # in order, or only one in another form: a case that shows who acts
+            continue  # in order, or only one of them in another form, as if a grammatical case shows who acts
         if all(
             {a.words[x], b.words[y]} & names and a.words[x] in a.capitals and b.words[y] in b.capitals
             for x, y in (one, other)
@@ -180,12 +185,14 @@ def _parties_exchanged(a: Words, b: Words) -> bool:
 
 
 def _is_caseless(word: str) -> bool:
-    """Return True for a script without capitals, whose names stand side by side: "Amit Neha ko" in Hindi."""
+    """Return whether the word's script has no capitals, so that names next to each other cannot be told: "Amit Neha ko"
+    in Hindi.
+    """
     return not word.isdecimal() and word.upper() == word.lower()
 
 
 def _parts_exchanged(order: list[int]) -> bool:
-    """Return True if two parts, one of them of several words, have changed places around a third: Li Wei, Zhang Min."""
+    """Return whether two parts have changed places around a third, one of them of several words, such as "Li Wei"."""
     ranks = sorted(order)
     moved = [(at, ranks.index(place)) for at, place in enumerate(order) if ranks[at] != place]
     if not moved:
@@ -197,14 +204,14 @@ def _parts_exchanged(order: list[int]) -> bool:
 
 
 def _restores(matched: list[tuple[int, int]], one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Return True if exchanging the two puts all words in the same order."""
+    """Return whether exchanging the two matches puts all words in the same order."""
     back = {one: other[1], other: one[1]}
     order = [back.get(pair, pair[1]) for pair in matched]
     return order == sorted(order)
 
 
 def _names(words: Words) -> set[str]:
-    """Return the capitalised words, without "I", months and days, and nouns that follow a German article."""
+    """Return the capitalized words without "I", months, days and German nouns, which follow an article."""
     forms = _forms()
     after = {word for before, word in pairwise(words.words) if before in forms["determiners"]}
     common = forms["acting"] | forms["acted_upon"] | forms["determiners"] | after
@@ -214,7 +221,9 @@ def _names(words: Words) -> set[str]:
 
 
 def _matched(a: list[str], b: list[str]) -> list[tuple[int, int]]:
-    """Return the places of words that both have once, in the same or another form, in the order of `a`."""
+    """Return (index in `a`, index in `b`) of words that occur once in both, in the same or another form, in the order
+    of `a`.
+    """
     pairs = [(at, b.index(word)) for at, word in enumerate(a) if a.count(word) == b.count(word) == 1]
     free_b = [at for at, word in enumerate(b) if word not in a]
     for at, word in enumerate(a):
@@ -228,7 +237,7 @@ def _matched(a: list[str], b: list[str]) -> list[tuple[int, int]]:
 
 
 def _are_kin(x: str, y: str) -> bool:
-    """Return True for forms of one word, as far as their beginnings tell: Ola and Oli, admires and admired."""
+    """Return whether two words may be forms of one word, by their beginnings: Ola and Oli, admires and admired."""
     same = _shared(x, y)
     if max(len(x), len(y)) <= _SHORT:
         return same > 0
@@ -236,13 +245,13 @@ def _are_kin(x: str, y: str) -> bool:
 
 
 def _shared(x: str, y: str) -> int:
-    """Return how many characters two texts have in common at their start."""
+    """Return the length of the common beginning of two texts."""
     pairs = enumerate(zip(x, y, strict=False))
     return next((at for at, (one, other) in pairs if one != other), min(len(x), len(y)))
 
 
 def _without_kin(left: set[str], right: set[str]) -> set[str]:
-    """Return the words of one side only, without forms of one word: looks and look."""
+    """Return the words of one side only, without pairs that are forms of one word, such as looks and look."""
     kin = {(x, y) for x in left for y in right if x[:4] == y[:4] and min(len(x), len(y)) >= 4}
     return (left | right) - {word for pair in kin for word in pair}
 
@@ -255,7 +264,7 @@ def _data() -> dict[str, str]:
 
 @cache
 def _forms() -> dict[str, frozenset[str]]:
-    """Return the words of many languages for who acts, who is acted upon, for "I" and for "by"."""
+    """Return the words in many languages for the person acting, the person acted upon, "I", "by" and determiners."""
     return {
         role: frozenset(_data()[role].split())
         for role in ("acting", "acted_upon", "self", "by", "determiners")
@@ -263,13 +272,15 @@ def _forms() -> dict[str, frozenset[str]]:
 
 
 def determiners() -> frozenset[str]:
-    """Return the German articles and possessives, after which every noun has a capital."""
+    """Return the German articles and possessives, after which every noun is capitalized."""
     return _forms()["determiners"]
 
 
 @cache
 def _patterns() -> dict[str, re.Pattern[str]]:
-    """Return a pattern for each list of phrases: whole words, in Han, kana, hangul and Arabic also parts of them."""
+    """Return a pattern for each list of phrases. They match whole words, and in scripts without spaces also parts of
+    words.
+    """
     found = {}
     for name in ("over", "left", "right", "before", "after"):
         spaced = [phrase for phrase in _data()[name].split("|") if not _is_joined(phrase)]

@@ -1,1 +1,1 @@
-"""Mine finished turns for new memories: by a model, or by rules where the model is too small."""
+"""Extraction of memories from finished turns, by a model, or by rules if the model is too small."""

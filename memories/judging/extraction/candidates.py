@@ -1,4 +1,4 @@
-"""Candidates that extraction proposes to the gate, and safe parsing of a model's reply and of a conversation."""
+"""Candidates that extraction proposes to the gate, and the safe parsing of a model's reply."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from memoryhub.llm.output_parsing import MOST_REPAIRED, repaired_object, whole_e
 
 MAX_CANDIDATES = 8
 MAX_WORDS = 25
-MAX_TEXT = 400  # characters; words without an end are no statement
-MAX_CONVERSATION = 12_000  # characters of a conversation that a model is shown
+MAX_TEXT = 400  # characters; a longer text is no statement
+MAX_CONVERSATION = 12_000  # characters of a conversation that a model receives
 KINDS = ("preference", "fact", "instruction", "decision", "event")
 DEFAULT_IMPORTANCE = 0.5
 
 _MAX_REPLY = 50_000
 _MAX_STARTS = 200
 _LIST = re.compile(r"\[\s*[{\]\"]")
-_TEXTS = ("text", "content", "memory")  # what models call the statement
+_TEXTS = ("text", "content", "memory")  # the names that models use for the statement
 _IMPORTANCES = {"low": 0.3, "medium": DEFAULT_IMPORTANCE, "high": 0.8}
-_BETWEEN = re.compile(r"[\s,]*")  # objects on lines of their own
+_BETWEEN = re.compile(r"[\s,]*")  # what may separate two objects of a list without brackets
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A lasting statement that may become a memory. `details` says how it was found, for the memory's source."""
+    """A lasting statement that may become a memory. `details` records how it was found, for the memory's source."""
 
     text: str
     kind: str = "fact"
@@ -40,19 +40,20 @@ class Candidate:
 
 @dataclass(frozen=True)
 class _Cut:
-    """A list without an end, by those of its entries that have one."""
+    """A list that was cut off, with its complete entries."""
 
     entries: list[Any]
 
 
 def parse_candidates(reply: str, unread: Callable[[], None] | None = None) -> list[Candidate]:
-    """Read the candidates from a model's reply: the last JSON list of {text, kind, importance} in it, alone or in a
-    code fence or prose, bare or as the one list of an object; where there is none, the last list of strings. Faults
-    of JSON are repaired, and of a list that was cut the whole entries are taken. Anything else gives an empty list,
-    and ``unread`` is called.
+    """Parse the candidates from a model's reply: the last JSON list of {text, kind, importance}, or else of strings.
 
-    An entry whose text is no text, or longer than 25 words, is dropped: a cut statement could say something else. An
-    unknown kind becomes "fact"; null is what was left out, and a number may come as text.
+    The list may stand in a code fence or in prose, or be the only list of an object. Malformed JSON is repaired, and of
+    a list that was cut off the complete entries are used. For anything else the result is empty and ``unread`` is
+    called.
+
+    An entry is dropped if its text is no string or has more than 25 words, because a shortened statement could say
+    something else. An unknown kind becomes "fact". A null counts as missing, and a number may be a string.
     """
     lists = list(_lists_in(without_thoughts(reply)[:_MAX_REPLY]))
     found = next((entries for entries in reversed(lists) if not _is_strings(entries)), None)
@@ -65,7 +66,7 @@ def parse_candidates(reply: str, unread: Callable[[], None] | None = None) -> li
 
 
 def keep_best(candidates: Iterator[Candidate] | Sequence[Candidate]) -> list[Candidate]:
-    """Drop repeated statements and all but the eight most important, in the order they came."""
+    """Drop repeated statements and all but the eight most important, keeping the order."""
     unique: dict[str, Candidate] = {}
     for candidate in candidates:
         key = normalise(candidate.text)
@@ -76,18 +77,17 @@ def keep_best(candidates: Iterator[Candidate] | Sequence[Candidate]) -> list[Can
 
 
 def one_line(text: str) -> str:
-    """A text as data on a line of its own."""
+    """Return a text as one escaped line for a prompt."""
     return html.escape(" ".join(text.split()), quote=False)
 
 
 def render_conversation(
     messages: Sequence[tuple[str, str]], limit: int | None = MAX_CONVERSATION, *, tag: str = "conversation"
 ) -> str:
-    """Return the (role, text) messages as data for a model: user and assistant only, the last 12,000 characters.
-    With a limit of None all of it.
+    """Return the user's and the assistant's messages, given as (role, text), as a block of data for a prompt.
 
-    Every line carries the role of its message, so no text can forge a turn, and angle brackets are escaped, so none
-    can end the block.
+    Only the last ``limit`` characters are kept; None keeps all. Every line begins with the role of its message, so no
+    text can forge a turn, and angle brackets are escaped, so no text can end the block.
     """
     lines: list[str] = []
     for role, text in messages:
@@ -112,15 +112,18 @@ def render_conversation(
 
 
 def _lists_in(reply: str) -> Iterator[list[Any]]:
-    """Every JSON list of objects, of strings or of nothing that stands in the reply or in an object in it, in order.
-    Objects that stand one after the other are a list, too; after a list that was cut none is.
+    """Yield every JSON list of objects, of strings or without entries in the reply or inside an object, in order.
+
+    Consecutive objects also count as a list, but not after a list that was cut off.
     """
     row: list[Any] = []
     is_cut, ends = False, 0
     for value, start, end in _values_in(reply):
         if isinstance(value, _Cut):
             is_cut, row = True, []
-            yield value.entries or [None]  # a list, but not one that says there is nothing
+            # If no entry is complete, an invalid one, because an empty list would mean that there is
+            # nothing to remember.
+            yield value.entries or [None]
         elif isinstance(value, list):
             row = []
             if not value or _is_strings(value) or any(isinstance(entry, dict) for entry in value):
@@ -143,7 +146,7 @@ def _lists_in(reply: str) -> Iterator[list[Any]]:
 
 
 def _values_in(reply: str) -> Iterator[tuple[Any, int, int]]:
-    """The JSON lists and objects that stand in the reply, repaired where need be, with where they begin and end."""
+    """Yield the JSON lists and objects in the reply, repaired if necessary, with their start and end."""
     decoder = json.JSONDecoder()
     position = repaired = 0
     for _ in range(_MAX_STARTS):
@@ -192,7 +195,7 @@ def _candidate(entry: object) -> Candidate | None:
 
 
 def _number(value: object) -> float | None:
-    """An importance as models write it; the usual one where they wrote null, None where it is no number."""
+    """Return an importance as models write it, the default for null, or None if it is no number."""
     if value is None:
         return DEFAULT_IMPORTANCE
     if isinstance(value, str):

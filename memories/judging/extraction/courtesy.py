@@ -1,8 +1,8 @@
-"""Messages that no model need read: "ok thanks", "Guten Morgen!", "👍". Pure.
+"""Recognition of messages that no model needs to read: "ok thanks", "Guten Morgen!", "👍".
 
-``courtesies.txt`` has the words of SPEC's languages: first thanks, greetings and interjections; then words that may
-confirm a question and mean nothing else; then words by which a question asks for confirmation or for something to be
-remembered; last words that may stand beside them.
+``courtesies.txt`` contains the words of SPEC's languages in four paragraphs: thanks, greetings and interjections; words
+that may confirm a question and mean nothing else; words by which a question asks for confirmation or to remember
+something; words that may accompany those of the third.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from pathlib import Path
 LONGEST = 60  # characters
 _WORD = re.compile(r"[^\W_]+")
 _ASKS = re.compile("[?\uff1f\u061f]")
-# Of the words that answer a question those that deny it, or only show that somebody has read it.
+# The answers to a question that deny it, or only acknowledge it.
 _NO_YES = frozenset({"no", "nope", "ok", "okay", "k", "kk", "got", "fine", "alright"})
 
 
 def says_nothing(text: str, before: Sequence[tuple[str, str]] = ()) -> bool:
-    """Whether the message is only courtesy. A bare "yes" says something where the assistant's last message of those
-    ``before`` it asked.
+    """Return whether the message is only a courtesy.
+
+    A bare "yes" is none if the last message of ``before`` is a question of the assistant.
     """
     text = unicodedata.normalize("NFC", text).strip().casefold()
     if len(text) > LONGEST:
@@ -37,7 +38,7 @@ def says_nothing(text: str, before: Sequence[tuple[str, str]] = ()) -> bool:
 
 
 def agrees(text: str) -> bool:
-    """Whether a short message begins with yes, and asks nothing."""
+    """Return whether a short message begins with "yes" and contains no question."""
     text = unicodedata.normalize("NFC", text).strip().casefold()
     words = _WORD.findall(text)
     if not words or len(text) > LONGEST or _ASKS.search(text):
@@ -46,7 +47,9 @@ def agrees(text: str) -> bool:
 
 
 def asks_back(question: str) -> bool:
-    """Whether a question states nothing itself: "Is that right?", "Shall I remember that?". An offer does not."""
+    """Return whether a question states nothing itself, as "Is that right?" and "Shall I remember that?". Offers do not
+    count.
+    """
     words = set(_WORD.findall(unicodedata.normalize("NFC", question).casefold().replace("\u2019", "'")))
     _courtesies, _agreements, asking, beside = _words()
     return bool(words & asking) and words <= asking | beside
@@ -54,6 +57,6 @@ def asks_back(question: str) -> bool:
 
 @functools.cache
 def _words() -> tuple[frozenset[str], ...]:
-    """The words of each paragraph."""
+    """Return the set of words of each paragraph."""
     text = Path(__file__).with_name("courtesies.txt").read_text(encoding="utf-8").casefold()
     return tuple(frozenset(_WORD.findall(part)) for part in text.split("\n\n"))

@@ -1,7 +1,8 @@
-"""Whether the names and numbers of a statement stand in what a person said. Pure.
+"""The check that every name and number of a statement occurs in a person's own words.
 
-A model that makes one up, or takes it from its own prompt, is caught by this and by nothing else. A date may also be
-reckoned from a word such as "tomorrow", and a year added to a day; in doubt somebody looks, which costs a click.
+No other check catches a model that makes one up, or copies it from its own prompt. A date may be computed from a word
+such as "tomorrow", and a year may be added to a day. When in doubt the statement is sent to review, which costs a
+person one click. This module does not access the database.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ import unicodedata
 from collections.abc import Iterable
 from datetime import date, timedelta
 
-MOST_SAID = 200_000  # characters of the messages that are read, the newest
-_STEM = 4  # letters of a name that have to agree: languages decline them
-_BEFORE, _AFTER = timedelta(days=62), timedelta(days=400)  # today, for dates that were reckoned
+MOST_SAID = 200_000  # characters of the newest messages that are read
+_STEM = 4  # letters of a name that must agree, because many languages decline names
+_BEFORE, _AFTER = timedelta(days=62), timedelta(days=400)  # around today, for dates computed from words
 _NUMBER = re.compile(r"\d+(?:[.,:'\u2019\u00a0\u202f/-]\d+)*")
 _GROUPED = re.compile(r"\d{1,3}(?:[.,'\u2019\u00a0\u202f]\d{3})+")
 _ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 _BEGINNING = re.compile(r"(?:^|[.!?:;…\"“„«(]\s*)$")
-# Written with a capital, and no names: the calendar, and what a statement may call the person.
+# Capitalized words that are no names: months and days, and words for the person.
 _CALENDAR = """
 january february march april may june july august september october november december
 januar februar märz mai juni juli oktober dezember
@@ -29,7 +30,8 @@ montag dienstag mittwoch donnerstag freitag samstag sonntag
 """
 _OWN = frozenset({"user", "users", "user's", "i"})
 _DATES = frozenset(_CALENDAR.split())
-# From what a date is reckoned: today, tomorrow, yesterday; next, last, in, ago; day, week, month, year; weekdays.
+# Words from which a date is computed: today, tomorrow, yesterday; next, last, in, ago; day, week, month, year;
+# weekdays.
 _WHOLE = """
 today tonight tomorrow yesterday next last this coming ago since day days week weeks month months year years weekend
 heute morgen gestern hoy mañana ayer día días dia dias lunes martes miércoles jueves viernes mes meses año años
@@ -52,9 +54,10 @@ _RELATIVE_SIGNS = re.compile(
 
 
 def is_grounded(statement: str, *, said: Iterable[str], today: date | None = None, names: str = "") -> bool:
-    """Whether every name and number in it stands in one of the messages ``said``, or in ``names``: who speaks.
+    """Return whether every name and number of the statement occurs in the messages ``said``, or in the speaker's
+    ``names``.
 
-    ``today``: the day of the conversation, by which "tomorrow" may have become a date.
+    ``today`` is the day of the conversation, from which "tomorrow" may have been turned into a date.
     """
     there, stems, whole, is_relative = _read(" ".join([names, *said])[:MOST_SAID])
     free: set[str] = set()
@@ -75,7 +78,7 @@ def _read(said: str) -> tuple[frozenset[str], frozenset[str], str, bool]:
 
 
 def names_in(text: str) -> set[str]:
-    """Words with a capital inside a sentence, or inside themselves; small."""
+    """Return the words with a capital letter inside a sentence or inside the word, in lower case."""
     plain = _plain(text)
     found = set()
     for match in _WORD.finditer(plain):
@@ -87,7 +90,7 @@ def names_in(text: str) -> set[str]:
 
 
 def numbers_in(text: str) -> set[str]:
-    """Without what groups their digits, so that 4,000 is 4000; dates, times and fractions as their parts."""
+    """Return the numbers of a text without grouping, so that 4,000 is 4000. Dates, times and fractions are split."""
     found = set()
     for written in _NUMBER.findall(_plain(text)):
         parts = [written] if _GROUPED.fullmatch(written) else re.findall(r"\d+", written)
@@ -98,7 +101,7 @@ def numbers_in(text: str) -> set[str]:
 
 
 def _reckoned(statement: str, is_relative: bool, there: frozenset[str], today: date) -> tuple[str, set[str]]:
-    """The statement without the dates that may have been reckoned, and the numbers that may be part of others."""
+    """Return the statement without dates that may be computed, and the numbers that other dates may contain."""
     first, last = today - _BEFORE, today + _AFTER
     years = {str(year) for year in range(first.year, last.year + 1)}
 
@@ -111,7 +114,7 @@ def _reckoned(statement: str, is_relative: bool, there: frozenset[str], today: d
         return "" if is_near else match[0]
 
     statement = _ISO.sub(without, statement)
-    # A day is reckoned into a month that is named; a number beside none is a number.
+    # A computed day stands next to the name of a month. Without one, a number is just a number.
     has_month = any(word.casefold() in _DATES for word in _WORD.findall(statement))
     days = {str(day) for day in range(1, 32)} if is_relative and has_month else set()
     return statement, years | days

@@ -1,8 +1,8 @@
-"""Small networks that decide which clauses of a message, and which short replies, state something that lasts.
+"""Small networks that decide which clauses of a message, and which short replies, state something worth remembering.
 
-The message is read as a whole, so that a clause is judged in its context: in role play, in a text to translate, after
-"I never said that". A short reply is read together with the question before it. The networks were fitted by
-tests/bench/fit_keeping.py on messages in eleven languages; there is no list of words here.
+Each clause is judged in the context of the whole message, such as role play, a text to translate, or "I never said
+that". A short reply is judged together with the question before it. The networks were fitted by
+tests/bench/fit_keeping.py on messages in eleven languages, and use no word lists.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from memoryhub.llm.base import Vectors
 
 KINDS = ("fact", "preference", "instruction", "decision", "event")
 NETS = ("inner", "inner_bias", "outer", "outer_bias")
-MOST_CLAUSES = 160  # of a message are judged
-BESIDE = 0.17  # the lower threshold of a clause whose sentence has another one kept
-LACKING = 0.35  # chance from which a clause does not name what it is about
-ALONE = slice(6 * 384, 7 * 384)  # of what is measured: the clause read alone
+MOST_CLAUSES = 160  # clauses judged per message
+BESIDE = 0.17  # how much the threshold is lowered for a clause if another one of its sentence is kept
+LACKING = 0.35  # probability from which a clause counts as not naming its topic
+ALONE = slice(6 * 384, 7 * 384)  # the part of a row that is the mean state of the clause encoded alone
 _ASKS = ("?", "\uff1f")
 _COLON = re.compile("[:\uff1a]")
 
@@ -48,8 +48,10 @@ class Clause:
 
 @dataclass(frozen=True)
 class Judged:
-    """``topic``: where that stands which the clause is about and does not name. ``lacks_topic``: it names nothing, and
-    neither does what is before it.
+    """A clause with its probability of being worth remembering.
+
+    ``topic``: the position of the topic before the clause, if the clause does not name its topic. ``lacks_topic``:
+    neither the clause nor the text before it names a topic.
     """
 
     start: int
@@ -57,7 +59,7 @@ class Judged:
     sentence: Span
     chance: float
     kind: str
-    takes_back: float  # the chance that its sentence takes back an earlier one
+    takes_back: float  # the probability that its sentence takes back an earlier one
     topic: Span | None = None
     lacks_topic: bool = False
 
@@ -91,15 +93,17 @@ def clauses_of(passage: Passage, tags: dict[str, Vectors]) -> list[Clause]:
 
 
 def scaled(vectors: Vectors, fitted: dict[str, Vectors]) -> Vectors:
-    """Without what all texts have in common, in one scale."""
+    """Return the vectors centred on the mean of all texts and scaled."""
     return ((vectors - fitted["centre"]) / fitted["spread"]).astype(np.float32)
 
 
 def measure(
     passage: Passage, own: Vectors, found: Sequence[Clause], encoder: Encoder, fitted: dict[str, Vectors]
 ) -> Vectors:
-    """Return a row for each clause: the mean of its states in context, its first and last, those before and after it,
-    the mean of all others; the mean of its states when read alone; and its marks.
+    """Return a row of measures for each clause.
+
+    A row contains the mean of the clause's states in context; its first and last state, and those before and after it;
+    the mean of all others; the mean of its states when encoded alone; and its marks.
     """
     alone = encoder.states([passage.text[each.start : each.end] for each in found])
     edge = np.zeros((1, own.shape[1]), np.float32)
@@ -120,8 +124,9 @@ def measure(
 
 
 def judge(texts: Sequence[str], encoder: ReadOnce) -> list[list[Judged]]:
-    """Return every clause of each message with the chance that it is to be kept. The encoder is called twice, and takes
-    some 10 milliseconds a sentence.
+    """Return every clause of each message with its probability of being worth remembering.
+
+    Calls the encoder twice, which takes about 10 milliseconds per sentence.
     """
     encoder.states([part for text in texts for part in texts_read(text)])
     cut = [_Cut(read(text, encoder)) for text in texts]
@@ -130,7 +135,7 @@ def judge(texts: Sequence[str], encoder: ReadOnce) -> list[list[Judged]]:
 
 
 class _Cut:
-    """A message that was read, and the clauses it may have."""
+    """An encoded message with its possible clauses."""
 
     def __init__(self, passage: Passage) -> None:
         self.passage = passage
@@ -167,7 +172,9 @@ def _chances(rows: Vectors, nets: dict[str, Vectors]) -> Vectors:
 
 
 def chosen(judged: Sequence[Judged], least: float, *, beside: float = BESIDE) -> list[Judged]:
-    """Choose among overlapping clauses those that together are the most certain: two facts joined by "and" are two."""
+    """Choose the non-overlapping clauses that together are the most certain, so that two facts joined by "and" stay
+    two.
+    """
     sure = {each.sentence for each in judged if each.chance >= least}
     least -= beside
     likely = sorted(
@@ -189,12 +196,12 @@ def head() -> dict[str, Vectors]:
 
 
 LEAST = 0.6
-LONGEST = 120  # characters of a question, and of a reply, that are looked at
+LONGEST = 120  # maximum characters of a question and of a reply
 _ASKS_FOR_REPLY = ("?", "\uff1f", "\u061f")
 
 
 def question_of(before: str) -> str:
-    """The question that the assistant's message ends with; empty where it ends otherwise."""
+    """Return the question at the end of the assistant's message, or "" if the message does not end with one."""
     asked = list(sentences(before))
     if not asked:
         return ""
@@ -205,7 +212,10 @@ def question_of(before: str) -> str:
 
 
 def states_fact(question: str, answer: str, encoder: Encoder) -> float:
-    """The chance of it. One reading, some milliseconds. Raises EmbedderError."""
+    """Return the probability that a question and its reply together state something worth remembering.
+
+    Encodes one text, some milliseconds. Raises EmbedderError if the encoder fails.
+    """
     fitted = head()
     row = measure_reply(question, answer, encoder, fitted)
     nets = {name: fitted[f"reply_{name}"] for name in NETS}
@@ -217,7 +227,7 @@ def statement(question: str, answer: str) -> str:
 
 
 def measure_reply(question: str, answer: str, encoder: Encoder, fitted: dict[str, Vectors]) -> Vectors:
-    """The means of the question and of the reply, which are read together, and the reply's first and last state."""
+    """Return the mean states of the question and the reply, encoded together, and the reply's first and last state."""
     passage = read(statement(question, answer), encoder)
     own = scaled(passage.vectors, fitted)
     asked = sum(a < len(question) for a, _b in passage.places)

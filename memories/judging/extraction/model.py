@@ -1,6 +1,6 @@
-"""Extraction of statements, and rewriting of a text into one, by a language model.
+"""Extraction of statements by a language model, and rewriting of a text into one statement.
 
-The model is a plain function here: messages in, text out.
+The model is passed as a function from messages to text.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from memoryhub.llm.errors import ModelError
 Complete = Callable[[list[dict[str, str]]], str]
 
 _PROMPTS = Path(__file__).resolve().parents[2] / "prompts"
-MAX_EARLIER = 4_000  # characters of the messages before a turn
-_MAX_SYNTHESIZED = 12_000  # characters of a message that is rewritten
+MAX_EARLIER = 4_000  # characters of the messages before a turn in the prompt
+_MAX_SYNTHESIZED = 12_000  # characters of a message to rewrite
 _FENCE = re.compile(r"^```\w*\s*|\s*```$")
 _LABEL = re.compile(
     r"^(?:statement|memory|rewritten(?: statement)?|answer|output|result)\s*:\s*", re.IGNORECASE
@@ -45,7 +45,7 @@ _WORD = re.compile(r"\w{3,}")
 
 @dataclass(frozen=True)
 class Around:
-    """The context of a turn: the messages before it, its time and author, and the memories stored from it."""
+    """The context of a turn: the messages before it, its time and author, and the memories already saved from it."""
 
     earlier: Sequence[tuple[str, str]] = ()
     said_on: date | None = None
@@ -61,8 +61,8 @@ def extract_with_model(
 ) -> list[Candidate]:
     """Ask a model what the user states about themselves in the (role, text) messages.
 
-    A reply that is not the required JSON gives an empty list and calls ``unread``; what repeats the prompt's examples
-    is dropped. Messages that are only a courtesy are not sent. Exceptions of ``complete`` pass through.
+    If the reply is not the required JSON, the result is empty and ``unread`` is called. Statements copied from the
+    prompt's examples are dropped. Messages that are only courtesies are not sent. Exceptions of ``complete`` propagate.
     """
     around = around or Around()
     said = [text for role, text in messages if role == "user" and text.strip()]
@@ -77,7 +77,7 @@ def extract_with_model(
 
 
 def _asked(messages: Sequence[tuple[str, str]], around: Around) -> str:
-    """The turn and what is around it, each as data; the turn has room first."""
+    """Return the prompt's data: the context of the turn, shortened to the room that the turn leaves, and the turn."""
     turn = render_conversation(messages)
     parts = [f"Today is {around.said_on:%A}, {around.said_on.isoformat()}."] if around.said_on else []
     if around.speaker:
@@ -92,7 +92,7 @@ def _asked(messages: Sequence[tuple[str, str]], around: Around) -> str:
 
 
 def _is_example(text: str, prompt: str, said: str) -> bool:
-    """Whether a statement has a name from our own examples that nobody in the conversation mentioned."""
+    """Return whether a statement has a name from the prompt's examples that nobody mentioned in the conversation."""
     copied = names_in(text) & _names_of_examples(prompt)
     return bool(copied and copied - {word.casefold() for word in _WORD.findall(said)})
 
@@ -105,7 +105,10 @@ def _names_of_examples(prompt: str) -> frozenset[str]:
 def distil_with_model(
     complete: Complete, text: str, unread: Callable[[], None] | None = None
 ) -> list[Candidate]:
-    """The same of a text that nobody said: a summary, or what a tool or long thinking came to."""
+    """Ask a model for the statements of a text that no person said: a summary, a tool result or long thinking.
+
+    Like ``extract_with_model``, but without its context.
+    """
     if not text.strip():
         return []
     said = render_conversation([("assistant", text)])
@@ -114,17 +117,18 @@ def distil_with_model(
 
 
 def synthesize(complete: Complete, text: str) -> str:
-    """Rewrite one message into one statement of at most 25 words; the message itself where the model fails to.
+    """Rewrite one message into one statement of at most 25 words, or return the message if the model fails to.
 
-    An answer is not taken when it is empty, too long, has several lines, is a refusal or a preamble, or shares no word
-    with the message.
+    A reply is rejected if it is empty, too long, has several lines, is a refusal or a preamble, or shares no word with
+    the message.
     """
     return _rewritten(complete, "synthesize", [("user", text[:_MAX_SYNTHESIZED])]) or text
 
 
 def propose(complete: Complete, messages: Sequence[tuple[str, str]]) -> str:
-    """Return one statement to remember from a question and its answer, as (role, text); empty if the model gives no
-    usable one.
+    """Return one statement to remember from a question and its answer, given as (role, text).
+
+    Return "" if the model gives no usable statement.
     """
     return _rewritten(complete, "propose", messages)
 
@@ -156,9 +160,9 @@ logger = logging.getLogger(__name__)
 
 
 def statement_of(text: str, complete: Complete | None) -> str | None:
-    """Return the text rewritten by the model into one statement. May wait for the model.
+    """Return the text rewritten by the model into one statement, or None if it should be stored as it is.
 
-    None if no model is able enough, or it fails or returns nothing usable: the text is then stored as it is.
+    None if no model is able enough, or the model fails or returns nothing usable. May wait for the model.
     """
     if complete is None:
         return None

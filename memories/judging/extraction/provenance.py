@@ -1,10 +1,10 @@
-"""The source of a statement: a person's own words, or something else that the model was shown.
+"""The source of a statement: a person's own words, or another text in the model's context.
 
-Pure. Each sentence that the model was given is compared with the statement, by the cosine of their vectors. The
-statement is a person's if their nearest sentence is near enough, no other source is nearer, and all its names and
-numbers are in their words. In doubt it waits for review, which costs a click; the opposite mistake lets a document
-write into somebody's memory. Measured in docs/figures.md; thresholds chosen on half of the cases of
-``tests/memories/writing/resting_cases.py``.
+Each sentence of the context is compared with the statement by the cosine of their vectors. The statement is a person's
+own if their nearest sentence is near enough, no other source is nearer, and their words contain all its names and
+numbers. When in doubt the statement is sent to review, which costs a click; the opposite mistake would let a document
+write into somebody's memory. Figures are in docs/figures.md; the thresholds were chosen on half of the cases of
+``tests/memories/writing/resting_cases.py``. This module does not access the database.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from memories.judging.sentences import MAX_READ, sentences
 from memoryhub.llm.base import Speaker, Vectors
 from memoryhub.llm.e5 import meaning_of
 
-LEAST = 0.35  # cosine from which a person's sentence carries a statement
-PLAIN = 0.7  # the same where something stood before the model that cannot be compared with
-ASKED = 0.8  # share of the cosine that a question of theirs counts with: to ask is not to say
-OWN_WORDS = 0.6  # share of a statement's words from which it is plainly the person's, without an encoder
-TAKEN = 0.5  # share of the other words from which it is plainly somebody else's
-LEAST_CLAUSE = 2  # content words of a clause that is looked at for itself
-MOST_SENTENCES = 80  # of one side that are read, 3 ms each: those that share most words, and the newest
+LEAST = 0.35  # minimum cosine at which a person's sentence supports a statement
+PLAIN = 0.7  # the same if the context contained something that cannot be compared
+ASKED = 0.8  # factor for the cosine of a person's question, because asking is not stating
+OWN_WORDS = 0.6  # minimum share of a statement's words in a person's sentence at which it is theirs, without an encoder
+TAKEN = 0.5  # minimum share of the remaining words in another source at which the statement is taken from it
+LEAST_CLAUSE = 2  # minimum content words of a clause that is checked separately
+MOST_SENTENCES = 80  # sentences encoded per side, 3 ms each: the newest, and those that share most words
 LONGEST_PIECE = 400  # characters
 MOST_OF_A_TEXT = 40_000  # characters of one source
 T = TypeVar("T")
 _STEM = 5
-_KEPT = 12  # characters of a word that is kept to be compared later: more than any of these have
+_KEPT = 12  # characters kept of a word for later comparison, more than any stem has
 _WORD = re.compile(r"[^\W_]+")
 _PARTS = re.compile("(?<=[.!?…])\\s+|[\u3002\uff01\uff1f\n|;]+")
 _CLAUSES = re.compile(
@@ -63,17 +63,18 @@ gebruiker użytkownik użytkownika użytkowniczka kullan\u0131c\u0131 kullan\u01
 """
 _THE_USER = frozenset(_USER_WORDS.split())
 _JOINED_USER = re.compile("用户|用戶|ユーザー|사용자|người dùng", re.IGNORECASE)
-# Their words are made of what they were shown, the person's among it, so they are never nearer than that.
+# These sources repeat what they were given, including the person's words, so they are not compared.
 _SECOND_HAND = frozenset({Speaker.MODEL, Speaker.SYSTEM})
 
 
 @dataclass(frozen=True)
 class Source:
-    """A text that stood before the model. ``id``: the public id of the document, memory or other thing it is part of.
+    """A text that was in the model's context.
 
-    ``text`` is None where the thing is gone, changed or none of the reader's business. ``is_bag``: its words alone.
-    ``is_plain``: of a person's, that they said the statement in nearly these words. ``is_confirmed``: the model asked,
-    and they said yes. ``author``: key of the person who wrote it; 0 for who asks.
+    ``id``: the public id of the document, memory or other object that contains it. ``text`` is None if the object is
+    gone, changed or not visible to the reader. ``is_bag``: ``text`` is only a set of words. ``is_plain``: a person said
+    the statement in nearly these words. ``is_confirmed``: the model asked and the person said yes. ``author``: key of
+    the person who wrote it; 0 for the person who asks.
     """
 
     speaker: Speaker
@@ -87,13 +88,13 @@ class Source:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Everything that was put before a model, by who said it; people's messages newest first."""
+    """All texts in the model's context, by who said them, with people's messages newest first."""
 
     sources: tuple[Source, ...] = ()
 
     @property
     def said(self) -> tuple[str, ...]:
-        """People's own words, and what they confirmed."""
+        """Return people's own words, including those they confirmed."""
         return tuple(each.text for each in self.sources if each.speaker is Speaker.PERSON and each.text)
 
     def plus(self, *sources: Source) -> Provenance:
@@ -108,11 +109,12 @@ class Provenance:
         names: str = "",
         by: int = 0,
     ) -> Source:
-        """Return the source that carries a statement best; a person's, with the id and author of their message, only
-        if it is stored without review. Each clause has to be carried, and all of them by words of one person.
+        """Return the source that best supports a statement.
 
-        ``today`` and ``names`` as for ``is_grounded``; ``by`` is the key of who is named so. Costs a reading of up to
-        160 sentences by the encoder, none where a person said the statement in the same words. Raises EmbedderError.
+        If this is a person, the statement may be stored without review, and the source has the id and author of their
+        message. For this each clause must be supported, and all by words of the same person. ``today`` and ``names`` as
+        in ``is_grounded``; ``by`` is the key of the person with these names. Encodes up to 160 sentences, or none if a
+        person said the statement in the same words. Raises EmbedderError if the encoder fails.
         """
         read = ReadOnce(encoder) if encoder else None
         clauses = clauses_of(statement)
@@ -143,11 +145,11 @@ class Provenance:
         return [(each.text, each) for each in self.sources if each.speaker is Speaker.PERSON and each.text]
 
     def _carrier(self, compared: _Compared, statement: str, today: date | None, names: str) -> Source:
-        """The source that carries one clause; of a person's the text is their sentence."""
+        """Return the source that supports one clause. If it is a person's, its text is their sentence."""
         others = [each for each in self.sources if each.speaker is not Speaker.PERSON]
         unseen = [each for each in others if each.text is None]
         for each in unseen:
-            if each.speaker is Speaker.WEB:  # any of it may be what strangers wrote
+            if each.speaker is Speaker.WEB:  # any web text may be written by strangers
                 return each
         said = [(text, source) for text, source in self._said if not says_nothing(text)]
         own = [
@@ -171,7 +173,7 @@ class Provenance:
             return taken
         if carrier and is_said and support >= (PLAIN if unseen else LEAST) and best <= support:
             return replace(carrier, is_plain=support >= PLAIN)
-        # The words of a question that was answered with yes are the model's: it may have them from anywhere.
+        # The words of a confirmed question are the model's, which may have them from any source.
         support, carrier = compared.support_of(own)
         grounded = is_grounded(statement, said=self.said, today=today, names=names)
         if carrier and grounded and support >= LEAST and best < LEAST and not unseen:
@@ -185,14 +187,14 @@ NOTHING = Provenance()
 
 
 def nearest_of(statement: str, texts: Sequence[str], encoder: Encoder | None) -> tuple[int, float]:
-    """Return which of the texts, of which there are some, is nearest to the statement, and its cosine."""
+    """Return the index of the text that is nearest to the statement, and its cosine. ``texts`` must not be empty."""
     cosines = _Compared(statement, encoder).cosines(texts)
     best = max(range(len(texts)), key=lambda at: cosines[at])
     return best, cosines[best]
 
 
 class _Compared:
-    """A statement compared with sentences, by the encoder or, without one, by shared words."""
+    """A statement to compare with sentences, by the encoder or, without one, by shared words."""
 
     def __init__(self, statement: str, encoder: Encoder | None) -> None:
         self._statement, self._encoder = statement, encoder
@@ -201,12 +203,12 @@ class _Compared:
         self._numbers = numbers_in(statement)
 
     def words_in(self, sentence: str) -> bool:
-        """Whether all of the statement's words, of which there are two or more, stand in this sentence."""
+        """Return whether this sentence contains all of the statement's content words, if there are two or more."""
         return len(self._words) > 1 and self._words <= words_of(sentence)
 
     def support_of(self, own: Sequence[tuple[str, Source]]) -> tuple[float, Source | None]:
-        """Return the similarity of the nearest sentence of a person, and its source. A question counts ``ASKED`` times
-        that.
+        """Return the similarity of a person's nearest sentence, and its source. A question's similarity is multiplied
+        by ``ASKED``.
         """
         own = self._likeliest(own, text_of=lambda pair: pair[0])
         texts = [text for text, _source in own]
@@ -220,7 +222,10 @@ class _Compared:
         return best
 
     def best_of(self, others: Sequence[Source], own: Sequence[str]) -> tuple[float, Source | None]:
-        """The nearest other source and how near it is. One that lacks a name or number of the statement is not."""
+        """Return the similarity of the nearest other source, and this source.
+
+        Sources that lack a name or number of the statement are ignored.
+        """
         best: tuple[float, Source | None] = (0.0, None)
         pieces: list[tuple[str, Source]] = []
         for source in others:
@@ -237,8 +242,10 @@ class _Compared:
         return max([best, *((cosine, source) for cosine, (_p, source) in near)], key=lambda pair: pair[0])
 
     def taken_from(self, others: Sequence[Source], own: Sequence[str]) -> Source | None:
-        """The source whose sentence about somebody named here has a word that nobody here said: "the warehouse manager
-        Otto Brandt wrote it" is of two.
+        """Return the source from which a word of the statement is taken, or None.
+
+        The source has a sentence with a name of the statement and a word of it that no person used. So "the warehouse
+        manager Otto Brandt wrote it" can combine a person's words with a document's.
         """
         foreign = self._words - words_of(" ".join(own)) - self._names
         for source in others if foreign and self._names else ():
@@ -263,7 +270,9 @@ class _Compared:
         return len(self._words & words_of(text)) / len(self._words) if self._words else 0.0
 
     def _share_of_bag(self, bag: str, own: Sequence[str]) -> float:
-        """Return the share of the words that nobody here used, if these are many, which the bag has."""
+        """Return the share of the statement's words that no person used which the bag contains, or 0 if such words are
+        few.
+        """
         foreign = self._words - words_of(" ".join(own))
         if len(foreign) <= (1 - OWN_WORDS) * len(self._words):
             return 0.0
@@ -271,7 +280,7 @@ class _Compared:
         return share if share >= TAKEN else 0.0
 
     def _likeliest(self, all_of_them: Sequence[T], text_of: Callable[[T], str] = str) -> Sequence[T]:
-        """Half of the first, the newest, and half of those others that share most words."""
+        """Return at most ``MOST_SENTENCES`` entries: half are the newest, half share most words with the statement."""
         if len(all_of_them) <= MOST_SENTENCES:
             return all_of_them
         half = MOST_SENTENCES // 2
@@ -280,9 +289,10 @@ class _Compared:
 
 
 def confirmed(message: str, before: str) -> str:
-    """Return the text that a short "Yes, exactly" confirms: the statement in the question before it. The sentence
-    before that counts only if the question merely asks whether it is true or to be remembered: nobody confirms what an
-    offer follows.
+    """Return the statement that a short "Yes, exactly" confirms, which is in the question before it, or "".
+
+    If the question only asks whether something is true or should be remembered, the sentence before the question is
+    confirmed. A statement before an offer is not.
     """
     if not agrees(message):
         return ""
@@ -295,7 +305,7 @@ def confirmed(message: str, before: str) -> str:
 
 
 def clauses_of(statement: str) -> list[str]:
-    """Split a statement that makes several into its clauses. Short ones stay with the one before."""
+    """Split a statement into its clauses; empty if it has only one. A short part stays with the clause before."""
     found: list[str] = []
     for sentence in _STOPS.split(statement):
         start = len(found)
@@ -313,17 +323,19 @@ def is_asked(sentence: str) -> bool:
 
 
 def words_to_keep(text: str) -> set[str]:
-    """All that has to be kept of a long text to know later whether something is taken from it."""
+    """Return the words of a long text that suffice to check later whether something was taken from it."""
     return {word[:_KEPT] for word in _WORD.findall(text.casefold())}
 
 
 def words_of(text: str) -> set[str]:
-    """Content words, cut to their beginnings, so that "deploys" and "deployed" are one."""
+    """Return the content words, cut to their beginnings, so that "deploys" and "deployed" are equal."""
     return {word[:_STEM] for word in _WORD.findall(text.casefold()) if word not in _COMMON}
 
 
 def _speaks_of(statement: str, names: str, carriers: Sequence[str]) -> bool:
-    """Whether it speaks of the person who asks, though the sentences that carry it, another's, do not."""
+    """Return whether the statement is about the person who asks, while the supporting sentences of another person are
+    not.
+    """
     said = {word for text in carriers for word in _WORD.findall(text.casefold())}
     asker = _THE_USER | set(_WORD.findall(names.casefold()))
     spoken = {word for word in _WORD.findall(statement.casefold()) if word in asker}
@@ -331,24 +343,24 @@ def _speaks_of(statement: str, names: str, carriers: Sequence[str]) -> bool:
 
 
 def names_the_user(text: str) -> bool:
-    """Whether it speaks of "the user", as extraction does."""
+    """Return whether the text mentions "the user", as extracted statements do."""
     return bool(_JOINED_USER.search(text) or _THE_USER.intersection(_WORD.findall(text.casefold())))
 
 
 def _sentences(text: str) -> list[str]:
-    """The sentences of a message, without code, logs and quoted lines."""
+    """Return the sentences of a message, without code, logs and quoted lines."""
     text = text[:MAX_READ].replace("\u2019", "'")
     return [text[start:end] for start, end, _quotes in sentences(text)]
 
 
 def _with_clauses(sentence: str) -> list[str]:
-    """A sentence, and its clauses where it has several: "the deadline is March 15 and I am vegetarian"."""
+    """Return a sentence and, if it has several, its clauses: "the deadline is March 15 and I am vegetarian"."""
     clauses = [part for part in _CLAUSES.split(sentence) if len(part.split()) > 1]
     return [sentence, *clauses] if len(clauses) > 1 and not is_asked(sentence) else [sentence]
 
 
 def _pieces(text: str) -> list[str]:
-    """Everything that a text says, prose or not, sentence by sentence; a longer one in parts."""
+    """Return all sentences of a text, prose or not, in pieces of at most ``LONGEST_PIECE`` characters."""
     parts = [part for line in _PARTS.split(text[:MOST_OF_A_TEXT]) if (part := line.strip())]
     return [part[at : at + LONGEST_PIECE] for part in parts for at in range(0, len(part), LONGEST_PIECE)]
 

@@ -1,8 +1,7 @@
-"""Extraction without a model: what users say of themselves, their people, their project and their wishes.
+"""Extraction without a model: statements of users about themselves, their people, their project and their wishes.
 
-It takes little and takes it whole: the user's own words, trimmed. Which of them is for a head over the encoder's
-states (`keeping`); here is only what is done with them: no more than eight, none that was taken back or corrected in
-the same message.
+Candidates are the user's own words, trimmed. The networks of `keeping` choose the clauses. This module limits them to
+eight, and leaves out those that the same message takes back or corrects.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ from memories.judging.extraction.keeping import (
 from memories.judging.secret_filter import find_personal, find_secret
 from memories.judging.sentences import JOINED, own_part
 
-LEAST = 0.5  # chance from which a clause is kept; docs/figures.md has what others would give
-MORE_IN_SHORT = 0.2  # asked of messages that have little beside the clause to judge it by
-SHORT = 30  # characters of such a message
-FAINT = 0.05  # the lower threshold of a clause that replaces a memory
-LEAST_FAINT = 0.2  # and whose sentence takes back something besides
+LEAST = 0.5  # probability from which a clause is kept; docs/figures.md compares thresholds
+MORE_IN_SHORT = 0.2  # added to the threshold in short messages, which give little context
+SHORT = 30  # maximum characters of a short message
+FAINT = 0.05  # how much the threshold is lowered for a clause that may replace a memory
+LEAST_FAINT = 0.2  # minimum probability of such a clause if its sentence also takes something back
 TAKEN_BACK = 0.5
-AT_ONCE = 32  # messages that are read together: some 10 MB of states
+AT_ONCE = 32  # messages encoded together, about 10 MB of states
 IMPORTANCE = {"fact": 0.6, "preference": 0.6, "instruction": 0.8, "decision": 0.75, "event": 0.7}
 _BLANKS = re.compile(r"\s+")
 _VALUE = re.compile(r"\d+(?:[:.,]\d+)*")
@@ -49,11 +48,11 @@ def extract_with_rules(
     least: float = LEAST,
     faint: bool = False,
 ) -> list[Candidate]:
-    """Return up to eight candidates from the user's messages among (role, text), in their order.
+    """Return up to eight candidates from the user's messages among (role, text), in order.
 
-    A short reply to the question that ends the last message ``before`` is kept with that question. ``faint`` adds up to
-    eight more, marked in their details: they are stored only if they replace a memory. Returns none without an encoder.
-    Raises EmbedderError.
+    If there are none, a short reply to the question that ends the last message of ``before`` is returned with that
+    question. ``faint`` adds up to eight uncertain candidates, marked in their details, which are stored only if they
+    replace a memory. Returns none without an encoder. Raises EmbedderError if the encoder fails.
     """
     texts = [text for role, text in messages if role == "user"]
     found = [each for of_message in _from_messages(texts, encoder, least) for each in of_message]
@@ -64,9 +63,9 @@ def extract_with_rules(
 
 
 def extract_from_each(texts: Sequence[str], encoder: Encoder | None) -> list[list[Candidate]]:
-    """Return up to eight candidates of each of the user's messages, which have nothing to do with one another.
+    """Return up to eight candidates for each of several unrelated messages of users.
 
-    The encoder is called twice for every 32 of them. Raises EmbedderError.
+    Calls the encoder twice per 32 messages. Raises EmbedderError if the encoder fails.
     """
     found = []
     for at in range(0, len(texts), AT_ONCE):
@@ -76,7 +75,7 @@ def extract_from_each(texts: Sequence[str], encoder: Encoder | None) -> list[lis
 
 
 def _from_reply(before: str, answer: str, encoder: Encoder) -> list[Candidate]:
-    """The reply with its question, where both together say something that lasts."""
+    """Return the reply with its question as a candidate, if together they state something worth remembering."""
     question, answer = question_of(before), _BLANKS.sub(" ", answer).strip()
     if not question or not answer or len(answer) > LONGEST:
         return []
@@ -89,7 +88,9 @@ def _from_reply(before: str, answer: str, encoder: Encoder) -> list[Candidate]:
 
 
 def _from_messages(texts: Sequence[str], encoder: Encoder | None, least: float) -> list[list[Candidate]]:
-    """Read the clauses of all messages at once, then all sentences that may correct an earlier one."""
+    """Return the candidates of each message, encoding first the clauses of all messages and then possible
+    corrections.
+    """
     if encoder is None:
         return [[] for _ in texts]
     texts = [unicodedata.normalize("NFC", own_part(text)) for text in texts]
@@ -100,7 +101,7 @@ def _from_messages(texts: Sequence[str], encoder: Encoder | None, least: float) 
 
 
 class _Message:
-    """A message, and which of its clauses are likely to be kept."""
+    """A message with the clauses that are likely to be kept."""
 
     def __init__(self, text: str, judged: list[Judged], least: float) -> None:
         sentences = {each.sentence for each in judged}
@@ -116,7 +117,7 @@ class _Message:
         self.unsure = [each for each in chosen(faintly, LEAST_FAINT, beside=0) if each.sentence not in sure]
 
     def later_sentences(self) -> list[str]:
-        """The sentences that may correct what stands before them."""
+        """Return the sentences that may correct an earlier one."""
         likely = sorted({each.sentence for each in (*self.kept, *self.unsure)})
         return [self.text[start:end] for start, end in likely[1:]]
 
@@ -129,12 +130,16 @@ class _Message:
 
 
 def _is_delicate(sentence: str) -> bool:
-    """Whether it holds a secret or a number of somebody's own: cut from the words that name it, it would pass."""
+    """Return whether the sentence holds a credential or personal number, which a clause cut from it might hide from the
+    filter.
+    """
     return bool(find_secret(sentence) or find_personal(sentence))
 
 
 def _without_taking_back(judged: list[Judged]) -> list[Judged]:
-    """Keep only the second clause of "Scratch that, deploy on Friday", with the certainty of both together."""
+    """Keep only the second clause of "Scratch that, deploy on Friday", with the higher probability of it and of the
+    whole.
+    """
     backs = [each for each in judged if each.takes_back >= TAKEN_BACK and each.start == each.sentence[0]]
     holding = [each for each in judged if any(_holds(each, back) for back in backs)]
     rest = [each for each in judged if each not in holding]
@@ -150,7 +155,7 @@ def _holds(outer: Judged, inner: Judged) -> bool:
 
 
 def _not_taken_back(kept: list[Judged], judged: list[Judged]) -> list[Judged]:
-    """Without what stands right before a sentence that takes it back."""
+    """Drop the clause right before a sentence that takes it back."""
     backs = [each.start for each in judged if each.takes_back >= TAKEN_BACK]
     before = {max((each.end for each in kept if each.end <= at), default=-1) for at in backs}
     return [each for each in kept if each.end not in before]
@@ -159,8 +164,9 @@ def _not_taken_back(kept: list[Judged], judged: list[Judged]) -> list[Judged]:
 def _corrected(
     text: str, kept: list[Judged], unsure: list[Judged], encoder: Encoder
 ) -> tuple[list[Judged], list[Judged]]:
-    """Without what a later sentence replaces ("Deploy on Monday. Actually no, on Friday."), which is kept if it was
-    unsure; and what is unsure still.
+    """Return the clauses to keep and the uncertain ones, without those that a later sentence replaces.
+
+    An uncertain clause that replaces an earlier one is kept: "Deploy on Monday. Actually no, on Friday."
     """
     left: list[Judged] = []
     faint: list[Judged] = []
@@ -175,7 +181,7 @@ def _corrected(
 
 
 def _made(text: str, judged: Judged, *, faint: bool = False) -> Candidate | None:
-    """The clause, behind what it is about where it does not name that: "My sister: she is a nurse"."""
+    """Return a clause as a candidate, preceded by its topic if it does not name it: "My sister: she is a nurse"."""
     said = _BLANKS.sub(" ", text[judged.start : judged.end]).strip()
     if judged.topic is not None:
         topic = text[slice(*judged.topic)]

@@ -1,9 +1,9 @@
-"""Find credentials in text, so that none is ever stored, and numbers of somebody's own, so that none is stored unasked.
+"""The filter that finds credentials in text, which are never stored, and personal numbers, stored only with consent.
 
-Pure and linear: every quantifier is bounded or can only start where the previous attempt ended, and judging what they
-find may read no more than the text is long. The worst of 139 kinds of hostile text costs about a third more per byte
-than made-up prose of ASCII alone (tests/bench/bench_secret_filter.py). The finding says what kind it is and where it
-stands; the credential or number itself is never kept or returned.
+It does not access the database and takes linear time: every quantifier is bounded, or can start only where the previous
+attempt ended, and judging candidates may read at most as many characters as the text has. The worst of 139 kinds of
+hostile text costs about a third more per byte than synthetic ASCII prose (tests/bench/bench_secret_filter.py). A
+finding has a kind and a position; the credential or number itself is never kept or returned.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ __all__ = ["RULES", "Finding", "find_personal", "find_secret"]
 def find_secret(text: str) -> Finding | None:
     """Return the first credential found in `text`, or None. Positions count characters of `text` as given.
 
-    Recognisable shapes (a GitHub token, a private key, a URL with a password) are looked for first, then
-    values that are called a secret by the words before them ("password = …", "API key: …").
+    Recognizable shapes (a GitHub token, a private key, a URL with a password) are searched first, then values that the
+    words before them call a secret ("password = …", "API key: …").
     """
     folded = fold(text)
     finding = find_shape(folded) or find_assignment(folded) or find_encoded(folded)
@@ -34,31 +34,33 @@ def find_secret(text: str) -> Finding | None:
 
 
 def find_personal(text: str) -> Finding | None:
-    """Return the first number of a person's own in `text` (a card, a PIN, an account, an identity, a recovery code, a
-    wallet's key), or None. Positions as of ``find_secret``, which does not look for these.
+    """Return the first personal number in `text`, or None. Positions count characters of `text` as given.
+
+    Personal numbers are cards, PINs, accounts, identity numbers, recovery codes and wallet keys. ``find_secret`` does
+    not find these.
     """
     folded = fold(text)
     return _placed(personal.find_personal(folded), text, folded)
 
 
 def _placed(finding: Finding | None, text: str, folded: str) -> Finding | None:
-    """The finding where it stands in the text as given."""
+    """Return the finding with its position in the text as given."""
     if finding is None or folded == text:
         return finding
     start, end = original_span(text, finding.start, finding.end)
     return Finding(finding.kind, start, end)
 
 
-# Assignments behind one layer of base64: ``REJfUEFTU1dPUkQ9…`` is ``DB_PASSWORD=…``.
+# Assignments encoded once in base64: ``REJfUEFTU1dPUkQ9…`` is ``DB_PASSWORD=…``.
 
 _TOKEN = re.compile(r"(?<![A-Za-z0-9+/=_.-])[A-Za-z0-9+/]{16,2000}+={0,2}(?![A-Za-z0-9+/=_-])")
 _ASSIGNS = re.compile(rb"[a-zA-Z_][\"']?\s?[:=]")
 _PRINTABLE = re.compile(rb"[\t\n\r -~]+")
-_ALLOWANCE = 4_096  # characters behind base64 that are judged; more assignments than that are no talk
+_ALLOWANCE = 4_096  # decoded characters that are judged; a text with more encoded assignments is refused
 
 
 def find_encoded(text: str) -> Finding | None:
-    """Return the first base64 token of `text` (folded) that holds plain text with a credential assigned in it."""
+    """Return the first base64 token of `text` (folded) that decodes to text with a credential assigned in it."""
     spent = 0
     for match in _TOKEN.finditer(text):
         token = match.group()
@@ -77,8 +79,10 @@ def find_encoded(text: str) -> Finding | None:
 
 
 def _checksum(folder: Path) -> int:
-    """Return 31 bits over the source of all rules: a changed comment costs one more check of stored rows, but a
-    forgotten version number would cost a secret.
+    """Return a 31-bit checksum of the source code of all rules, as their version.
+
+    A changed comment causes an unnecessary check of stored rows, but a forgotten version number could leave a secret
+    stored.
     """
     checksum = 0
     for source in sorted(folder.glob("*.py")):

@@ -1,9 +1,8 @@
 """Values that the words before them call a secret: "password = …", "API key: …", "Authorization: Bearer …".
 
-The name says how suspicious to be, the sign between name and value says how formal the statement is, and the
-value must look like one. "=" is code, so nearly any value counts; ":" may be speech ("reset password: done"),
-so a plain word counts only where it is the whole of the statement; "is" is speech, so the value must look
-like no word at all.
+The name determines how suspicious a statement is, the sign between name and value how formal it is, and the value must
+look like a secret. After "=", as in code, nearly any value counts. After ":", as in "reset password: done", a plain
+word counts only if it ends the statement. After "is", as in speech, the value must not look like a word.
 """
 
 import re
@@ -28,7 +27,7 @@ _TYPE = (
     r":\s?&?(?:'[a-z_]{1,12} )?[a-z][a-z0-9\[\]<>|.?]{0,24}\s?="
     r"|(?<=[a-z0-9_]) (?:string|str|text|\[\]byte|\[\]rune|any)\s?="
 )
-# A literal in the hands of a type: String::from("…"), []byte("…"), @"…", b'…'; of f'…' one that nothing is put into.
+# A literal wrapped in a type: String::from("…"), []byte("…"), @"…", b'…', or f'…' without placeholders.
 _WRAPPED = (
     r"(?:(?:(?:secret)?string::(?:from|new)|secret::new|\[\](?:byte|rune)|bytes|str|string)\(|@|[bru]{1,2}"
     r"|r?f(?=.[^\"'{\n]{3,80}[\"']))(?=[\"'])"
@@ -47,10 +46,10 @@ _SIGN = (
     rf"|(?P<foreign>(?:,? {{1,3}}+(?:{terms.EQUALS}) ?:?\s{{1,10}}+|\s?(?:{terms.ATTACHED}):?\s?))"
 )
 _ASSIGNMENT = (
-    r"(?=[^\W\d_])"  # skips everything that is no letter at little cost
+    r"(?=[^\W\d_])"  # quickly skips everything that is no letter
     rf"(?:(?P<password>{terms.PASSWORD})|(?P<token>{terms.TOKEN})|(?P<issuer>{terms.ISSUER})"
     r"|(?P<pass>(?<![a-z])pass(?![a-z]))|(?P<some_key>(?<=[a-z0-9][_-])key(?![a-z])))"
-    rf"(?P<suffix>[a-z0-9_.-]{{0,24}}+(?=_{{0,3}}[\s=:?|><(,%&\"'`\\\])*]|{terms.ATTACHED})"  # else nothing can follow
+    rf"(?P<suffix>[a-z0-9_.-]{{0,24}}+(?=_{{0,3}}[\s=:?|><(,%&\"'`\\\])*]|{terms.ATTACHED})"  # else no sign follows
     r"(?: (?:key|token|secret|id|value|code)(?![a-z])|(?: string)(?! ?=)){0,2})"
     rf"(?P<close>[\])*_]{{0,3}}(?:(?!\"\s{{1,3}}(?:value|content)\s?=){_QUOTE})?[\])*_]{{0,3}}(?:</[a-z][a-z0-9]{{0,9}}>(?=\s?[:=])){{0,2}})"
     rf"(?:{_ABOUT}(?:{_SIGN})|(?P<space>\s{{1,5}}+))(?:[*_]{{1,3}}\s{{0,10}}+(?:\|\s{{0,5}}+)?|(?:{_MARKUP}\s{{0,10}}+){{1,4}})?"
@@ -58,10 +57,10 @@ _ASSIGNMENT = (
     r"(?=(?P<value>[^\s\"'`<>]{3,200}))"
 )
 _WEAK = frozenset(terms.WEAK)
-_BEFORE, _AFTER = 24, 40  # characters around a statement that are looked at to judge it
-# What judging may cost, in characters: as many as the text has, and these besides. A statement that is judged counts
-# its value and 40, one that is passed over 32. The densest of real files (sources of sign-in forms) come to half the
-# length of the text; what exceeds it is no talk, and is refused rather than read for longer than prose.
+_BEFORE, _AFTER = 24, 40  # characters around a statement that are used to judge it
+# The limit of the cost of judging, in characters: the length of the text plus this allowance. A judged statement
+# costs the length of its value plus 40, a skipped one 32. The densest real files (sources of sign-in forms) cost half
+# the length of the text. A text above the limit is refused, so that no text takes longer than prose.
 _ALLOWANCE = 32_768
 _JUDGED, _PASSED_OVER = 40, 32
 _GROUP = re.compile(
@@ -74,7 +73,9 @@ _NAMES_A_SECRET = re.compile(r"secret|token|key\Z|passw|pwd")
 
 @cache
 def _assignment() -> re.Pattern[str]:
-    """Compiled with the first text, not at every start of a process, of which it was a fifteenth."""
+    """Return the pattern of an assignment, compiled on first use because it would take a fifteenth of the start of a
+    process.
+    """
     return re.compile(_ASSIGNMENT)
 
 
@@ -84,33 +85,33 @@ class _Sign(Enum):
     EQUALS = 1
     COLON = 2
     VERB = 3
-    FOREIGN = 4  # a verb of another language than English, where nouns may be capitalised
+    FOREIGN = 4  # a verb of a language other than English, where nouns may be capitalized
     SPACE = 5
-    DASH = 6  # or an arrow, which may lead on in a sentence or a menu
+    DASH = 6  # or an arrow, which may also continue a sentence or separate menu items
 
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A name, a sign and a value found in the text, ready to be judged. Lives only while it is judged."""
+    """A name, a sign and a value found in the text. It exists only while it is judged."""
 
     name: str  # as written, with its suffix
-    same_name: bool  # the suffix leaves it a name for a secret
+    same_name: bool  # with its suffix it is still a name for a secret
     sign: _Sign
     tight: bool  # no blank between sign and value
     quoted: bool
     json: bool  # name and value are both quoted
-    noun: bool  # a bare word says what it is for: "password wifi is", but also "password length is"
-    motto: bool  # a group's: a word in quotes is what it lives by
+    noun: bool  # a word without a preposition follows the name: "password wifi is", but also "password length is"
+    motto: bool  # the password of a group, so a quoted word may be its motto
     value: str
     rest: str  # what follows the value
 
 
 def find_assignment(text: str) -> Finding | None:
-    """Return the first value in `text` (folded) that a name before it and its own looks make a credential."""
+    """Return the first value in `text` (folded) that its name and its form show to be a credential."""
     lower = text.lower()
-    if len(lower) != len(text):  # a few letters grow when lowered; positions must not move
+    if len(lower) != len(text):  # keep letters that become longer in lower case
         lower = "".join(low if len(low := char.lower()) == 1 else char for char in text)
-    harmless: set[tuple[str, int]] = set()  # a text that repeats itself is judged once
+    harmless: set[tuple[str, int]] = set()  # repeated statements are judged once
     spent = 0
     for match in _assignment().finditer(lower):
         start, end = match.span("value")
@@ -130,8 +131,9 @@ def find_assignment(text: str) -> Finding | None:
 
 
 def _is_plain_speech(match: re.Match[str], text: str) -> bool:
-    """Whether the statement is no assignment, or a plain word follows as it does in speech: the rules below would come
-    to the same, and cost ten times as much.
+    """Return whether the statement is no assignment, or is followed by a plain word as in speech.
+
+    The later rules would have the same result, at ten times the cost.
     """
     spoken = match["verb"] or match["foreign"] or match["space"] or match["dash"]
     if spoken and (match["some_key"] or (match["pass"] and not match["quote"])):
@@ -154,7 +156,7 @@ def _is_plain_speech(match: re.Match[str], text: str) -> bool:
 
 
 def _is_stand_in(match: re.Match[str], text: str) -> bool:
-    """Whether the value is masked ("****") or a variable, which logs and templates have line after line."""
+    """Return whether the value is masked ("****") or a variable, both frequent in logs and templates."""
     start, end = match.span("value")
     if text[start] not in "*$[{(":
         return False
@@ -163,7 +165,7 @@ def _is_stand_in(match: re.Match[str], text: str) -> bool:
 
 
 def _judge(match: re.Match[str], text: str, value: str) -> str | None:
-    """Return the kind of credential that a matched statement holds, or None."""
+    """Return the kind of credential that a matched statement contains, or None."""
     if values.is_placeholder(value):
         return None
     end = match.start("value") + len(value)
@@ -212,7 +214,10 @@ def _sign(match: re.Match[str]) -> _Sign:
 
 
 def _is_password(statement: _Statement) -> bool:
-    """Passwords are short and often words: the form of the statement decides what a value must look like."""
+    """Return whether the value looks like a password, given the form of the statement.
+
+    Passwords are short and often words, so the more formal the statement, the fewer demands on the value.
+    """
     value, rest = statement.value, statement.rest
     if not statement.same_name:
         return not values.is_code(value, rest) and values.is_random(value, at_least=12)
@@ -250,8 +255,9 @@ def _is_password(statement: _Statement) -> bool:
 
 
 def _is_secret(statement: _Statement) -> bool:
-    """ "token", "secret" and "key" are ordinary words and names in code, so their values must look less like
-    either.
+    """Return whether the value looks like a token or key.
+
+    "token", "secret" and "key" are also ordinary words and names in code, so the value must look less like either.
     """
     value, rest = statement.value, statement.rest
     if not statement.same_name or value.isdigit():

@@ -1,4 +1,4 @@
-"""Credentials given away by where they stand: columns, pairs, arguments of commands, recovery phrases."""
+"""Credentials recognized by their position: in columns, pairs, command arguments and recovery phrases."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _LOGIN = "|".join(column("login"))
 _SECRET_WORD = rf"(?:pass|{terms.PASSWORD})"
 _VALUE = r"(?P<value>(?![$<{*\[%])[^\s\"'`,;|<>]{4,100})"
 
-# "login: bob pass: …", "u: bob p: …": found by the word for the password; the login stands before it.
+# "login: bob pass: …", "u: bob p: …": search for the word for the password, then for the login before it.
 _PAIR = re.compile(rf"(?<=[\s,;/|])(?:{_SECRET_WORD}(?![a-z])(?:\s?[:=])?|p:)\s?{_VALUE}")
 _LOGIN_BEFORE = re.compile(
     rf"(?:(?<![^\W_])(?:{_LOGIN})(?:\s?[:=]|\s)\s?[^\s:,;|]{{1,64}}|(?<![^\W_])u:\s?[^\s:]{{1,64}})"
     r"\s?[,;/|]?\s?(?:and |und |et |y |e )?\Z"
 )
-# "admin / …", "credentials: bob / …": found by the sign; the account stands before it.
+# "admin / …", "credentials: bob / …": search for the sign, then for the account before it.
 _SLASH = re.compile(rf"[/:]\s?{_VALUE}")
 _KNOWN = ("admin", "administrator", "root", "postgres", "superuser", "sysadmin")
 _KNOWN_BEFORE = re.compile(rf"(?<![\w./@-])(?:{'|'.join(_KNOWN)})\s?\Z")
@@ -30,12 +30,12 @@ _CREDENTIALS = (
 _CREDENTIALS_BEFORE = re.compile(
     rf"(?<![^\W_])(?:{'|'.join(_CREDENTIALS)})[a-z]{{0,8}}(?:\s?:|\s)\s?[^\s:/,;]{{1,64}}\s{{1,2}}\Z"
 )
-_BACK = 96  # characters before a sign in which the account stands
-# A line of .pgpass: host, port, database, user and password, apart by colons.
+_BACK = 96  # characters before a sign that may contain the account
+# A line of .pgpass: host, port, database, user and password, separated by colons.
 _PGPASS = re.compile(
     r":(?:[0-9]{2,5}|\*)(?::(?=[a-z_*])[^\s:]{1,60}){2}:(?P<value>(?![$<{*])[^\s:]{4,100})[ \t]{0,3}(?:\n|\Z)"
 )
-# Two arguments and then the password, as of new PDO and of getConnection.
+# Two arguments and then the password, as in new PDO and getConnection.
 _ARGUMENT = r"(?:\"[^\"\n]{0,160}\"|'[^'\n]{0,160}'|[$@]?[\w.>\[\]-]{1,60})"
 _POSITIONAL = re.compile(
     rf"\(\s?{_ARGUMENT},\s?{_ARGUMENT},\s?[\"'](?P<value>(?![$<{{*\"'])[^\"'\n]{{3,100}})[\"']"
@@ -49,7 +49,7 @@ _STORED = re.compile(
     r"secrets?(?:manager)?\b[^\n|;]{0,100}?\s(?:--(?:body|value|secret-string|secret)|-b)[ =][\"']?"
     r"(?P<value>(?![$<{*-])[^\s\"']{6,200})"
 )
-# "… is my password", "use … as password": found by the verb; the value stands before it.
+# "… is my password", "use … as password": search for the verb, then for the value before it.
 _SAID_AFTER = re.compile(
     rf"(?<=\s)(?:{terms.EQUALS}|als|como|comme|come) (?:[^\W\d_]{{1,8}}+ ){{0,2}}(?:{terms.PASSWORD})(?![^\W_])"
 )
@@ -66,7 +66,7 @@ _COLUMN = re.compile(rf"[|,;\t\n]{_CELL}(?=[|,;\t\n]|\Z)")
 _DIGIT = re.compile("[2-7]")
 _STRONG_SIGN = re.compile(r"[!@#$%^&*+=?~]")
 _KINDS = (re.compile("[a-z]"), re.compile("[A-Z]"), re.compile("[0-9]"))
-_ROWS, _ROW, _HEADERS = 6, 600, 200  # rows that are looked at, their length, and headers that a text may have
+_ROWS, _ROW, _HEADERS = 6, 600, 200  # rows read below a header, characters per row, and headers per text
 
 _PLACES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("password", _PAIR),
@@ -81,7 +81,10 @@ _PLACES: tuple[tuple[str, re.Pattern[str]], ...] = (
 
 
 def find_placed(text: str, lower: str) -> Finding | None:
-    """Return the first credential in `text` (folded; `lower` the same in small letters) that its place gives away."""
+    """Return the first credential in `text` that its position reveals, or None.
+
+    `text` is folded; `lower` is the same in lower case.
+    """
     for kind, pattern in _PLACES:
         if pattern is _SET_UP and not _DIGIT.search(lower):
             continue
@@ -115,7 +118,7 @@ def _is_one(pattern: re.Pattern[str], match: re.Match[str], value: str) -> bool:
 
 
 def _find_said_after(text: str, lower: str) -> Finding | None:
-    """ "… is my password": only of a value that no sentence would have as a word."""
+    """Return the value before "… is my password" if no sentence would have it as a word."""
     for match in _SAID_AFTER.finditer(lower):
         before = text[max(match.start() - _BACK, 0) : match.start()].rstrip(" \"'`*,)")
         word = before[max(before.rfind(" "), before.rfind("\n")) + 1 :].lstrip("\"'`*(")
@@ -136,7 +139,7 @@ def _find_said_after(text: str, lower: str) -> Finding | None:
 
 
 def _find_behind_account(text: str, lower: str) -> Finding | None:
-    """ "admin / …" and "credentials: bob / …". A text without any of these words is not looked through."""
+    """Return the value after "admin / …" or "credentials: bob / …". Skips texts without any of these words."""
     known, named = (any(map(lower.__contains__, words)) for words in (_KNOWN, _CREDENTIALS))
     for match in _SLASH.finditer(lower) if known or named else ():
         before = lower[max(match.start() - _BACK, 0) : match.start()]
@@ -158,24 +161,24 @@ def _find_behind_account(text: str, lower: str) -> Finding | None:
 
 
 def _is_login(before: str, value: str) -> bool:
-    """ "admin:admin123", but neither "postgres:16-alpine" nor "root:x:0:0"."""
+    """Return whether this is a login as in "admin:admin123", but not "postgres:16-alpine" or "root:x:0:0"."""
     if before.endswith("postgres") or ":" in value or not value[0].isalpha():
         return False
     return any(char.isdigit() for char in value) and not values.is_technical(value)
 
 
 def _is_strong(value: str) -> bool:
-    """As rules for passwords ask for: no word or other part of a sentence that may follow an account's name."""
+    """Return whether the value meets usual password rules, which no word after an account's name in a sentence does."""
     if len(value) < 6 or not _STRONG_SIGN.search(value):
         return False
     return sum(bool(kind.search(value)) for kind in _KINDS) >= 2
 
 
 def _find_in_column(text: str, lower: str) -> Finding | None:
-    """A value in a column that its header calls a password, in Markdown, CSV and the like."""
+    """Return the first value in a column whose header says password, in Markdown, CSV and similar tables."""
     for number, header in enumerate(
         _COLUMN.finditer("\n" + lower)
-    ):  # where a sign is in there its cell begins in `lower`
+    ):  # the added "\n" shifts positions by one, to where the cell begins in `lower`
         if number == _HEADERS:
             return Finding("too_many_statements", *header.span())
         begun = max(
@@ -205,10 +208,9 @@ def _line_end(text: str, start: int) -> int:
     return end if end >= 0 else min(len(text), start + _ROW)
 
 
-# Credentials in the arguments of commands and in the addresses of database drivers, and recovery phrases.
+# Credentials in command arguments and in addresses of database drivers, and recovery phrases.
 
-# Each expression is anchored at the flag or the sign, which is short; what must stand before it is looked up
-# after.
+# Each expression matches only the short flag or sign; the text required before it is checked afterwards.
 _FLAG = re.compile(
     r"\s(?:(?P<user>-u|--user)|-[pa])[ =]?[\"']?(?![$<{*\-])(?(user)(?=[^\s\"':]{0,64}+:))(?P<value>[^\s\"']{4,200})"
 )
@@ -219,7 +221,7 @@ _COMMAND = re.compile(
     r"(?=\s)"
 )
 _BREAK = re.compile(r"[\n|;]")
-_REACH = 120  # characters from a command to the flag that is its own
+_REACH = 120  # maximum characters from a command to its flag
 _DRIVER = re.compile(r"@(?:tcp|unix)\(")
 _DRIVER_PASSWORD = re.compile(r"(?<=[\w.-]:)(?![$<{*])[^\s@/\"']{3,60}")
 _DRIVER_USER = re.compile(r"[\w.-]{1,40}\Z")
@@ -236,7 +238,7 @@ _PASSPHRASE = re.compile(
     r"(?:pass ?phrase|password|passwort)[\"']?\s{0,2}(?:[:=]|is:?)\s{0,3}[\"'`]?"
     r"(?P<words>(?:[a-z]{3,10}+[ -]){3,7}[a-z]{3,10}+)[\"'`]?\s{0,2}(?:[.!\n]|\Z)"
 )
-# Words that make a sentence of what would otherwise be a passphrase of plain words.
+# Words that show a sentence, where plain words would otherwise count as a passphrase.
 _SENTENCE_WORDS = frozenset(
     any_of(
         """the and must should has have not you your for with that this from are was can will need needs use
@@ -248,8 +250,8 @@ _SENTENCE_WORDS = frozenset(
 
 
 def find_command_secret(lower: str) -> Finding | None:
-    """Return the first credential given to a command, a driver or a wallet in `lower`, a folded lower-case
-    text.
+    """Return the first credential of a command, a database driver or a wallet in `lower`, a folded text in lower
+    case.
     """
     if finding := _find_flag(lower):
         return finding
@@ -276,7 +278,7 @@ def find_command_secret(lower: str) -> Finding | None:
 
 def _find_flag(lower: str) -> Finding | None:
     """Return the first password given to a command by a flag ("mysql -p…", "curl -u name:…")."""
-    ends: dict[str | None, int] = {}  # where the last command of each sort ended
+    ends: dict[str | None, int] = {}  # the end of the last command of each sort
     commands = _COMMAND.finditer(lower)
     command: re.Match[str] | None = None
     for flag in _FLAG.finditer(lower):
@@ -297,7 +299,7 @@ def _find_flag(lower: str) -> Finding | None:
     return None
 
 
-# The words of a wallet: twelve and more in a row that all stand in a list of BIP-39, as no talk has them.
+# The seed words of a wallet: twelve or more consecutive words of one BIP-39 list, which speech never has.
 
 _LISTS = (
     "english",
@@ -306,19 +308,19 @@ _LISTS = (
     "italian",
     "portuguese",
     "czech",
-)  # scripts that part words by blanks
+)  # languages that separate words by spaces
 _LEAST = 12  # words of the shortest phrase
-_DIFFERENT = 8  # of them, at least: nobody draws one word again and again
-_STEP = _LEAST // 2  # of so many words one is looked at: two of any phrase's are
-_MOST = 200  # runs of such words that a text may have and be no phrase: a list of words is read no further
+_DIFFERENT = 8  # minimum number of different words among these, since a random phrase rarely repeats one
+_STEP = _LEAST // 2  # only every sixth word is looked up, so at least two of each phrase are
+_MOST = 200  # runs of listed words judged per text; a text with more, such as a word list, is refused
 _WORD = re.compile("[a-z]+")
-# What may stand between two of them: blanks, a comma, a hyphen, the number of the next.
+# What may separate two words: white space, a comma, a hyphen, the number of the next word.
 _BETWEEN = re.compile(r"[\s,;.|()-]{0,6}(?:[0-9]{1,2}[\s.):-]{1,3})?")
 
 
 @cache
 def _listed() -> dict[str, frozenset[str]]:
-    """The lists' words, folded as the text will be. Read once, when a first text is looked through."""
+    """Return the words of each list, folded like the text. Loaded on first use."""
     return {language: frozenset(map(fold, Mnemonic(language).wordlist)) for language in _LISTS}
 
 
@@ -328,7 +330,7 @@ def _any() -> frozenset[str]:
 
 
 def find_seed_words(lower: str) -> Finding | None:
-    """Return the first phrase of a wallet in `lower`, a folded text in small letters, or None."""
+    """Return the first seed phrase of a wallet in `lower`, a folded text in lower case, or None."""
     listed = _any()
     words = _WORD.findall(lower)
     places: list[re.Match[str]] = []
@@ -349,7 +351,7 @@ def find_seed_words(lower: str) -> Finding | None:
 
 
 def _run(words: list[str], at: int) -> int:
-    """Count the different words around this one in a row that is in any word list; 0 if the row is too short."""
+    """Count the different words in the run of listed words around this position; 0 if the run is too short."""
     listed, first, last = _any(), at, at
     while first and at - first < _LEAST and words[first - 1] in listed:
         first -= 1

@@ -1,11 +1,11 @@
-"""Personal numbers: cards, PINs, accounts, identity numbers, recovery codes, keys of wallets.
+"""Personal numbers: cards, PINs, accounts, identity numbers, recovery codes and wallet keys.
 
-They are no credentials, so a person who wants one stored confirms it, and nothing automatic stores one. Pure and
-linear, as the package promises: each position of a text is read a bounded number of times, and a text with more
-candidates than talk can have counts as one without being read further.
+They are no credentials, so a person may confirm that one is stored, but nothing is stored automatically. Searching
+takes linear time: each position of a text is read a bounded number of times, and a text with too many candidates is
+refused without being read further.
 
 A number of a unique form with correct check digits is found anywhere. Others need a word shortly before them ("SSN",
-"PESEL", "my PIN is"), and without correct check digits the text must state that this is the number.
+"PESEL", "my PIN is"), and if the check digits are wrong, the text must state that this is the number.
 """
 
 from __future__ import annotations
@@ -45,23 +45,22 @@ from stdnum.za import idnr as za_idnr
 
 from memories.judging.secret_filter.terms import Finding, choice_of, column, folded, spell_out
 
-# Which numbers a state gives a person: their words, their form, and python-stdnum's check of them. Data alone.
-#
-# A form that no other number has is one wherever it stands (``SHAPES``); the others only behind a word for them
-# (``NAMED``). Check digits, dates and ranges inside are python-stdnum's, which follows the states' own rules. Said to
-# be it, a number of the form is one whether or not they are right, and so are the numbers of ``SAID``.
+# Identity numbers by state: their names, their form, and python-stdnum's check. A number of a unique form counts
+# anywhere (``SHAPES``), others only after one of their names (``NAMED``). python-stdnum checks digits, dates and
+# ranges by the states' own rules. If the text states that it is such a number, it counts even if the check fails, and
+# so do the numbers of ``SAID``.
 
 Check = Callable[[str], bool]
 
 
 def _digits(*counts: int) -> str:
-    """So many digits, apart by a blank, a dot or a hyphen at will."""
+    """Return an expression for numbers of these digit counts, which may be separated by a space, a dot or a hyphen."""
     forms = "|".join(rf"[0-9](?:[ .-]{{0,2}}[0-9]){{{count - 1}}}" for count in sorted(counts)[::-1])
     return rf"(?<![0-9A-Za-z_.-])(?:{forms})(?![0-9])"
 
 
 def any_number(number: str) -> bool:
-    """For numbers without a check digit: their word and their form must do."""
+    """Accept any number. Used for numbers without check digits, which their name and form must identify."""
     return bool(number)
 
 
@@ -77,13 +76,13 @@ SHAPES: tuple[tuple[str, Check], ...] = (
     (r"[A-Z]{4}[0-9]{6}[HM][A-Z]{5}[0-9A-Z][0-9]", curp.is_valid),
 )
 
-ONLY_VALID = "id_number"  # of anything else as well
+ONLY_VALID = "id_number"  # a general name, so numbers count only if the check succeeds
 AMBIGUOUS = {
     "ein",
     "sin",
-}  # words of a language as well: a number right behind them ends its part of the sentence
+}  # also ordinary words, so a number right after them must end its clause
 
-# (words, apart by blanks, "_" for one inside; the forms of its numbers over folded text in upper case, with checks)
+# (names separated by spaces, with "_" for a space inside; forms over folded upper-case text, with checks)
 NAMED: tuple[tuple[str, tuple[tuple[str, Check], ...]], ...] = (
     (r"ssn social_security(?:_(?:number|no\.?))?", ((_digits(9), ssn.is_valid),)),
     ("itin", ((_digits(9), itin.is_valid),)),
@@ -129,7 +128,7 @@ NAMED: tuple[tuple[str, tuple[tuple[str, Check], ...]], ...] = (
     ("رقم_الهوية الهوية_الوطنية الإقامة", ((_digits(10), luhn.is_valid),)),
 )
 
-# Of licences and cards, which every state numbers in its way: letters and digits, at least five of these, and no date.
+# Numbers of licences and cards, which vary by state: letters and at least five digits, and no date.
 _DATE = r"(?!(?:19|20)[0-9]{2}[-./][0-9]|[0-9]{1,2}[-./][0-9]{1,2}[-./](?:19|20)[0-9]{2})"
 _LETTERED = (
     rf"(?<![0-9A-Za-z_./-]){_DATE}(?:[A-Z]{{1,3}}[ -])?(?=(?:[A-Z\u0410-\u042f]{{0,6}}[ ./-]?[0-9]){{5}})"
@@ -137,7 +136,7 @@ _LETTERED = (
     r"(?:[./-][0-9A-Z]{1,12}| (?=[A-Z]{0,2}[0-9])[0-9A-Z]{1,12}){0,5}(?![0-9A-Za-z_€$%]|,[0-9])"
 )
 
-# (words, as above; the forms of its numbers). The text must state that this is the number: no check digits tell.
+# (names as above; forms). The text must state that this is the number, because there are no check digits.
 SAID: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         r"ssn social_security_(?:number|no\.?) sozialversicherungsnummer seguridad_social seguro_social"
@@ -181,7 +180,7 @@ SAID: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 _WORTH_IT = re.compile(r"[0-9](?:[^0-9]{0,3}[0-9]){2}")  # no personal number has fewer than three digits
-_REACH, _LONGEST = 48, 40  # characters from a word to its number, and of a number
+_REACH, _LONGEST = 48, 40  # maximum characters between a word and its number, and of a number
 
 
 def find_personal(text: str) -> Finding | None:
@@ -194,23 +193,23 @@ def find_personal(text: str) -> Finding | None:
 
 
 def _same_length(text: str, change: Callable[[str], str]) -> str:
-    """The text in one case. A few letters grow by it; they stay as they are, so that positions hold."""
+    """Return the text in another case. A few letters that would become longer are kept, so that positions stay
+    valid.
+    """
     changed = change(text)
     if len(changed) == len(text):
         return changed
     return "".join(new if len(new := change(char)) == 1 else char for char in text)
 
 
-# Numbers behind a word for them
+# Numbers after a word for them
 
 
-_JOINED = re.compile(
-    "[\u1100-\u11ff\u3040-\u30ff\u4e00-\u9fff]"
-)  # scripts without blanks, and what stands with them
+_JOINED = re.compile("[\u1100-\u11ff\u3040-\u30ff\u4e00-\u9fff]")  # scripts without spaces
 
 
 def _any_of(words: list[str]) -> str:
-    """Any of the words, whole ones where blanks part them; scripts without blanks know no such thing."""
+    """Return an expression for any of the words: whole words, or also parts of words in scripts without spaces."""
     apart = [spelled for word in words if not _JOINED.search(word) for spelled in spell_out(word)]
     joined = [spelled for word in words if _JOINED.search(word) for spelled in spell_out(word)]
     return (
@@ -223,7 +222,7 @@ _OF = "|".join([*column("of"), *column("whose"), *column("card"), "bancomat"])
 _EQUALS = "|".join(column("equals"))
 _ARTICLE = "el|la|le|il|a|o|die|the"
 _ATTACHED = "|".join(column("attached"))
-# Text between a word and its number: the purpose and then "is", or a sign.
+# The text between a word and its number: the purpose and then "is", or a sign.
 _SAYS_SO = re.compile(
     rf"[\"'`*_)\]]{{0,3}}(?:(?: (?:{_OF})(?![^\W\d_])(?: [^\s0-9:=]{{1,20}}){{0,4}}?| \u0644[^\W\d_]{{1,20}})?"
     rf"(?:\s?[:=|]\s{{0,3}}|\s{{1,2}}(?:-{{1,2}}>?|[\u2192\u21d2])\s{{1,2}}"
@@ -235,7 +234,7 @@ _ENDS = re.compile(
     rf"[\"'`*_)\]#]{{0,4}}\s{{0,3}}(?:$|[\n,;!?|(]|\.(?:\s|$)|(?:{'|'.join(column('after'))}))"
 )
 
-# The same of a number of identity: its word may go on with "number", in brackets or with whose it is.
+# The same for an identity number, whose name may be followed by "number", brackets or its owner.
 _NUMBER_WORD = "|".join(column("number"))
 _SAYS_ID = re.compile(
     rf"(?:[ _-]?(?:{_NUMBER_WORD}))?(?: \([^)0-9\n]{{1,24}}\))?(?: (?:{'|'.join(column('own'))}))?"
@@ -256,17 +255,18 @@ def _luhn(number: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """Numbers that a word announces, in their forms. ``said``: the text must state that this is the number, without
-    check digits.
+    """A kind of number that follows one of its words, in one of its forms.
+
+    ``said``: the text must state that this is the number, because there are no check digits.
     """
 
     kind: str
     words: list[str]
     forms: tuple[tuple[re.Pattern[str], Check], ...]
     said: bool = False
-    near: re.Pattern[str] | None = None  # the word means such a number only beside another
-    loosely: bool = False  # anything but another sentence may stand between
-    states: bool = False  # of a state: with such a statement a number counts with any check digits
+    near: re.Pattern[str] | None = None  # the word counts only if this pattern matches near it
+    loosely: bool = False  # any text may stand between word and number, up to the end of the sentence
+    states: bool = False  # issued by a state: if the text says so, counts even if the check fails
 
 
 def _form(expression: str, check: Check = any_number) -> tuple[tuple[re.Pattern[str], Check], ...]:
@@ -274,7 +274,7 @@ def _form(expression: str, check: Check = any_number) -> tuple[tuple[re.Pattern[
 
 
 def _nothing(number: str) -> bool:
-    """For numbers that nothing but their word tells."""
+    """Reject every number. Used for numbers that count only if the text states what they are."""
     return False
 
 
@@ -320,7 +320,9 @@ _NUMBER = re.compile("[0-9]+")
 
 @cache
 def _word() -> re.Pattern[str]:
-    """Compiled when a text is first looked at: it takes a twentieth of what a process takes to start."""
+    """Return the pattern of all words, compiled on first use because it would take a twentieth of the start of a
+    process.
+    """
     return re.compile(
         _any_of(sorted({word for rule in _RULES for word in rule.words}, key=len, reverse=True))
     )
@@ -328,14 +330,14 @@ def _word() -> re.Pattern[str]:
 
 @lru_cache(maxsize=1000)
 def _rules_of(word: str) -> tuple[_Named, ...]:
-    """The rules that have this word of a text."""
+    """Return the rules for this word of a text: the first that has it, and those for numbers issued by states."""
     rules = (rule for rule in _RULES if re.fullmatch("|".join(rule.words), word))
     first = next(rules)
     return (first, *(rule for rule in rules if rule.states))
 
 
 def _words(lower: str) -> Iterator[re.Match[str]]:
-    """The words that announce a number, where one follows within reach: the rest of the text is not looked at."""
+    """Yield the words that have a number within reach after them. The rest of the text is not searched."""
     begun = end = 0
     for number in _NUMBER.finditer(lower):
         if number.start() - _REACH - _LONGEST > end:
@@ -369,10 +371,10 @@ def _is_said(word: re.Match[str], number: re.Match[str], lower: str) -> bool:
     return bool(_SAYS_ID.fullmatch(lower, word.end(), number.start()))
 
 
-# "4711 is my PIN": the number stands before its word.
+# Numbers before their word: "4711 is my PIN".
 @cache
 def _backwards() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return the expressions for a code and for an identity number before their word. Compiled late, like ``_word``."""
+    """Return the patterns for a code and for an identity number before their word, compiled on first use."""
     codes = _any_of(column("pin") + column("door"))
     states = _any_of([word for rule in _RULES if rule.states for word in rule.words])
     return (
@@ -395,7 +397,7 @@ def _find_backwards(lower: str) -> Finding | None:
 
 
 def _is_it(rule: _Named, word: re.Match[str], number: re.Match[str], lower: str) -> bool:
-    """Whether the number is what the word announces, by what stands between and around."""
+    """Return whether the number is the kind that the word names, by the text between and around them."""
     between = lower[word.end() : number.start()]
     around = lower[max(word.start() - AROUND, 0) : number.end() + AROUND]
     if rule.kind == "pin" and is_postal(word.group(), number.group(), around):
@@ -405,22 +407,21 @@ def _is_it(rule: _Named, word: re.Match[str], number: re.Match[str], lower: str)
     if rule.loosely:
         return bool(_LOOSELY.fullmatch(between))
     if not rule.said:
-        return not re.search(r"\n[^\n]*[^\W\d_]", between)  # a line of its own is no longer about the word
+        return not re.search(r"\n[^\n]*[^\W\d_]", between)  # text on its line: not about the word
     if _SAYS_SO.fullmatch(between):
         return True
     return bool(_ALMOST_NOTHING.fullmatch(between) and _ENDS.match(lower, number.end()))
 
 
-# Find numbers that their form and their check digits give away wherever they stand. For ``personal``.
+# Numbers recognized anywhere by their form and check digits
 
-# Characters: what judging may cost beyond the text's length, and one candidate.
+# In characters: the cost of judging allowed beyond the text's length, and the cost of one candidate.
 ALLOWANCE, JUDGED = 32_768, 64
-AROUND = 60  # characters about a number in which what it belongs to is named
+AROUND = 60  # characters around a number that may name what it belongs to
 SEPARATORS = str.maketrans("", "", " .-/_\u00b7\n")
 
 
-# How the schemes begin and how long their numbers are: American Express, Diners, Visa, Mastercard, Discover, JCB,
-# UnionPay, Maestro.
+# Prefixes and lengths of card numbers: American Express, Diners, Visa, Mastercard, Discover, JCB, UnionPay, Maestro.
 _ISSUED = re.compile(
     r"3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:4|5[0-8]|6[0-9]|35)[0-9]{14,15}|62[0-9]{14,17}"
     r"|2(?:22[1-9]|2[3-9][0-9]|[3-6][0-9]{2}|7[01][0-9]|720)[0-9]{12}"
@@ -453,7 +454,10 @@ def _card(match: re.Match[str]) -> int:
 
 
 def _iban(match: re.Match[str]) -> int:
-    """Return the end of the account number: the country gives its length, and text may follow without a gap."""
+    """Return the length of the account number, or 0 if there is none.
+
+    The country determines the length, because text may follow without a gap.
+    """
     given, wanted = match[1], _iban_length(match[1][:2])
     end = 0
     while wanted and end < len(given):
@@ -465,7 +469,7 @@ def _iban(match: re.Match[str]) -> int:
 
 @cache
 def _iban_length(country: str) -> int:
-    """Characters of the country's account numbers, 0 for none."""
+    """Return the number of characters of the country's account numbers, or 0 if it has none."""
     known: list[tuple[str, dict[str, str]]] = numdb.get("iban").info(country)
     form = known[0][1].get("bban", "") if known else ""
     return 4 + sum(map(int, re.findall("[0-9]+", form))) if form else 0
@@ -481,7 +485,7 @@ def _recovery_key(match: re.Match[str]) -> int:
 
 
 def _wallet_key(match: re.Match[str]) -> int:
-    """Return the end of a wallet's key. It is as long as any hash, so the words around it decide."""
+    """Return the length of a wallet key, or 0. It looks like any hash, so the words around it decide."""
     around = match.string[max(match.start() - AROUND, 0) : match.end() + AROUND].lower()
     return len(match.group()) if _OF_A_WALLET.search(around) and not _PUBLIC_HASH.search(around) else 0
 
@@ -496,7 +500,7 @@ _SHAPED: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], int]], ...]
 
 
 def find_shaped(upper: str) -> Finding | None:
-    """Return the first such number in a folded text in upper case, or None."""
+    """Return the first number recognized by its form in a folded upper-case text, or None."""
     for kind, pattern, length_of in _SHAPED:
         spent = 0
         for match in pattern.finditer(upper):
@@ -508,7 +512,7 @@ def find_shaped(upper: str) -> Finding | None:
     return None
 
 
-# Postal codes that go by the name of a PIN: India's, of six digits.
+# Postal codes that are called PIN: India's, of six digits.
 
 _POSTAL_CODE = re.compile("[1-8][0-9]{5}")
 _PLACE = re.compile(
@@ -519,5 +523,5 @@ _PLACE = re.compile(
 
 
 def is_postal(word: str, number: str, around: str) -> bool:
-    """Whether `number`, announced by `word`, says where something is: by what stands `around` it (lower case)."""
+    """Return whether `number`, named by `word`, is a postal code, by the text `around` it (lower case)."""
     return word.startswith("pin") and bool(_POSTAL_CODE.fullmatch(number) and _PLACE.search(around))

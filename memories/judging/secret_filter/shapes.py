@@ -1,7 +1,7 @@
-"""Credentials with a shape of their own, found anywhere in a text.
+"""Credentials with a distinctive shape, found anywhere in a text.
 
-All rules of `issuers` are compiled into one expression, grouped by first character, so that each position of a text is
-read once for any number of rules.
+All rules are compiled into one expression and grouped by first character, so that each position of a text is read once
+for any number of rules.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ _BASIC = re.compile(r"(?<![A-Za-z0-9])[Bb](?:asic|ASIC) {1,3}[\"']?([A-Za-z0-9+/
 
 
 def _compile(rules: tuple[tuple[str, str], ...], before: str) -> re.Pattern[str]:
-    """Compile all rules into one expression. Rules that may begin with any letter come last, and only before six
-    letters or digits in a row.
+    """Compile all rules into one expression.
+
+    Rules that may begin with any letter come last, and are tried only before six letters or digits in a row.
     """
     spelled = [variant for _, rule in rules for variant in spell_out(rule)]
     wide = [rule for rule in spelled if rule.startswith(_RANGES)]
@@ -30,17 +31,17 @@ def _compile(rules: tuple[tuple[str, str], ...], before: str) -> re.Pattern[str]
     return re.compile(f"{before}(?:{choice})")
 
 
-_BEFORE = "(?<![A-Za-z0-9])(?=[A-Za-z0-9_])"  # the look-ahead passes over signs and blanks at little cost
+_BEFORE = "(?<![A-Za-z0-9])(?=[A-Za-z0-9_])"  # the look-ahead quickly skips punctuation and white space
 
 
 @cache
 def _patterns() -> tuple[tuple[re.Pattern[str], tuple[tuple[str, str], ...]], ...]:
-    """Compiled when a text is first looked at, not when a process starts."""
+    """Return the compiled rules. They are compiled on first use, not when a process starts."""
     return (_compile(RULES, _BEFORE), RULES), (_compile(SIGNED, ""), SIGNED)
 
 
 def find_shape(text: str) -> Finding | None:
-    """Return the first credential in `text` (folded) that its own shape gives away."""
+    """Return the first credential in `text` (folded) that is recognized by its shape alone."""
     for pattern, rules in _patterns():
         if match := pattern.search(text):
             kind = next(kind for kind, rule in rules if re.compile(rule).match(text, match.start()))
@@ -52,7 +53,7 @@ def find_shape(text: str) -> Finding | None:
 
 
 def _is_user_and_password(encoded: str) -> bool:
-    """True when base64 text decodes to printable "user:password"."""
+    """Return whether base64 text decodes to printable "user:password"."""
     try:
         decoded = base64.b64decode(
             encoded + "=" * (-len(encoded) % 4), altchars=b"-_" if "-" in encoded else None
@@ -62,19 +63,17 @@ def _is_user_and_password(encoded: str) -> bool:
     return b":" in decoded and all(32 <= byte < 127 for byte in decoded)
 
 
-# The shapes of credentials, issuer by issuer.
-#
-# The kinds and lengths follow what their issuers document and what public scanners (gitleaks, detect-secrets,
-# trufflehog) look for.
+# The shapes of credentials by issuer. Kinds and lengths follow the issuers' documentation and public scanners
+# (gitleaks, detect-secrets, trufflehog).
 
 _UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 _LOOSE_UUID = r"[0-9a-zA-Z]{8}-[0-9a-zA-Z]{4}-[0-9a-zA-Z]{4}-[0-9a-zA-Z]{4}-[0-9a-zA-Z]{12}"
 
-# (kind, expression). Rules may start only where no letter or digit stands before them; those whose body could hold
-# their own start say with a look-behind that they begin a whole token. A minimum length is a bit under the issuer's,
-# so that a key cut short by a careless copy is still recognised; an alphabet is wider than the issuer's where the
-# beginning cannot be mistaken. What a rule begins with decides what it costs elsewhere: a word, a few listed characters
-# ("[srp]") or words ("(?:live|test)") cost next to nothing, a range only where a long run stands.
+# (kind, expression). A match never starts after a letter or digit. A rule whose body could contain its own start
+# requires by a look-behind that it begins a whole token. Minimum lengths are a little below the issuer's, so that a
+# truncated key is still recognized, and alphabets are wider where the prefix is unmistakable. The beginning of a rule
+# determines its cost on other text: a word, a few listed characters ("[srp]") or words ("(?:live|test)") cost almost
+# nothing, a range only before a long run.
 RULES: tuple[tuple[str, str], ...] = (
     ("memoryhub", r"mh_[A-Za-z0-9]{30,}"),
     ("memoryhub", r"mh[ar]_[A-Za-z0-9]{30,}"),
@@ -137,7 +136,7 @@ RULES: tuple[tuple[str, str], ...] = (
     ("azure_ad", r"(?=.{4}Q~)[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31}"),
     ("azure_devops", r"[A-Za-z0-9](?<![\w-][A-Za-z0-9])[A-Za-z0-9]{75}AZDO[A-Za-z0-9]{4}"),
     ("azure", r"[A-Za-z0-9](?<![\w-][A-Za-z0-9])[A-Za-z0-9]{51}JQQJ99[A-Za-z0-9]{26}"),
-    # Microsoft's newer keys carry the sign of their service near the end
+    # Microsoft's newer keys contain a signature of their service near the end
     (
         "azure",
         r"[A-Za-z0-9](?<![\w+/-].)[A-Za-z0-9+/]{32,80}"
@@ -295,7 +294,7 @@ RULES: tuple[tuple[str, str], ...] = (
     ("jwt", r"e(?:yJ|wo[gi])(?<![\w-]...)[A-Za-z0-9_-]{8,4000}={0,2}\.[A-Za-z0-9_-]{8,4000}"),
     ("jwt", r"eyJ(?:hbGciOi|0eXAiOi|raWQiOi)(?<![\w-]eyJ.{7})[A-Za-z0-9._-]{60,}"),
     ("jwt", r"ey(?<![\w-]..)[A-Za-z0-9]{17,400}\.ey[A-Za-z0-9_/-]{17,}"),
-    ("jwt", r"ZXlK(?<![\w/+-]ZXlK)[A-Za-z0-9+/]{40,}"),  # one that was encoded once more
+    ("jwt", r"ZXlK(?<![\w/+-]ZXlK)[A-Za-z0-9+/]{40,}"),  # a token that was encoded once more
     ("private_key", r"MII[A-Za-z0-9+/]{1,6}(?:IBAAKC|IBADANBgkqhkiG9w0BAQEF|BAgEAMB)"),
     ("private_key", r"b3BlbnNzaC1rZXktdjEA"),
     ("private_key", r"PuTTY-User-Key-File-[0-9]"),
@@ -303,8 +302,8 @@ RULES: tuple[tuple[str, str], ...] = (
     ("bitcoin", r"[xyztuv]prv[1-9A-HJ-NP-Za-km-z]{100,}"),
 )
 
-# Rules that begin with a sign. In the addresses "/" cannot stand in a password, so that one attempt never runs into
-# the next "://".
+# Rules that begin with punctuation. In URLs a password cannot contain "/", so that one attempt never runs into the
+# next "://".
 SIGNED: tuple[tuple[str, str], ...] = (
     ("private_key", r"--? ?(?i:BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY)"),
     ("jwk", r"[\"'](?:d|k)[\"'] {0,3}: {0,3}[\"'][A-Za-z0-9_-]{20,}"),
@@ -317,11 +316,10 @@ SIGNED: tuple[tuple[str, str], ...] = (
 )
 
 
-# Keys of issuers that nobody listed: a short label, a sign and a long draw by chance, as in "acme_live_9fKq…".
-#
-# Most services that started to issue keys in the last years follow this form so that scanners can tell them. Ids have
-# it too; they are shorter (24 characters at most services, and here), so a label that speaks of a credential makes a
-# short draw suspicious, any other label only a long one.
+# Keys of unlisted issuers: a short label, a separator and a long random part, as in "acme_live_9fKq…". Most services
+# introduced in recent years follow this form so that scanners recognize their keys. Ids have the same form but are
+# shorter (24 characters at most services, and here). So a short random part counts after a label that suggests a
+# credential, and after any other label only a long one.
 
 _TELLING = frozenset(
     any_of(
@@ -329,7 +327,7 @@ _TELLING = frozenset(
         oauth private priv server admin personal refresh session webhook bot deploy service"""
     ).split("|")
 )
-# Fingerprints of what everybody may know, and encodings that hold whole texts.
+# Labels of hashes and ids that are public, and of encodings of whole texts.
 _FINGERPRINTS = frozenset(
     any_of(
         """sha sha1 sha224 sha256 sha384 sha512 md5 blake2b blake3 crc32 hash digest checksum commit rev revision
@@ -338,19 +336,19 @@ _FINGERPRINTS = frozenset(
     ).split("|")
 )
 _LONG, _SHORT = 28, 16
-# A whole token: nothing of one stands before it, nor the "/" or "." of an address or a path.
+# A whole token, not preceded by another part of one, nor by the "/" or "." of a URL or a path.
 _TOKEN = re.compile(
     r"(?<![\w/.@#-])(?P<labels>[A-Za-z][A-Za-z0-9]{0,15}[_-](?:[A-Za-z0-9]{1,12}[_-]){0,3}?)"
     r"(?P<body>(?=[A-Za-z]{0,300}+[0-9])[A-Za-z0-9_-]{16,300})(?![\w/@-]|\.[a-z0-9]{2,5}(?!\w))"
 )
-_PUBLIC_ID = re.compile(r"[a-z]{2,5}_[A-Za-z0-9]{24}")  # ours (see memoryhub.ids)
+_PUBLIC_ID = re.compile(r"[a-z]{2,5}_[A-Za-z0-9]{24}")  # MemoryHub's public ids (memoryhub.ids)
 _DIGIT = re.compile("[0-9]")
 _HEXADECIMAL = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 
 
 def find_prefixed(text: str) -> Finding | None:
-    """Return the first token in `text` (folded) that is a label and a long draw."""
-    harmless: set[str] = set()  # a text that repeats itself is judged once
+    """Return the first token in `text` (folded) that consists of a label and a long random part."""
+    harmless: set[str] = set()  # repeated tokens are judged once
     for match in _TOKEN.finditer(text):
         token = match.group()
         if token in harmless:
@@ -379,5 +377,5 @@ def _is_key(token: str) -> bool:
 
 
 def _is_drawn(part: str) -> bool:
-    various = len(set(part)) > 5  # fewer cannot have the entropy of a draw
+    various = len(set(part)) > 5  # fewer different characters cannot be random
     return various and bool(_DIGIT.search(part)) and values.is_random(part, at_least=_SHORT)

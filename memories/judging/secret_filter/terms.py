@@ -1,4 +1,4 @@
-"""The words that announce a credential or a personal number, by language, and how rules search for them."""
+"""The words that announce a credential or a personal number, by language, and the expressions that search for them."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A credential of `kind` at text[start:end]. Deliberately holds no part of the text."""
+    """A credential or number of `kind` at text[start:end]. It deliberately contains no part of the text."""
 
     kind: str
     start: int
     end: int
 
 
-# Undo the disguises that text can put on a credential before the rules look at it.
+# Normalization of text before the rules are applied, which undoes ways to disguise a credential.
 
-_CHUNK = 64  # NFKD sorts runs of combining marks in quadratic time; short chunks keep the whole linear
+_CHUNK = 64  # NFKD takes quadratic time for runs of combining marks, so it is applied to short chunks
 
-# Characters that show nothing: soft hyphen, combining joiner, fillers, zero-width and bidi controls, tags,
-# selectors.
+# Invisible characters: soft hyphen, combining joiner, fillers, zero-width and bidi controls, tags, selectors.
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _COMBINING = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]")
-# Signs that stand for whole words and never for a part of a credential; some would grow to eighteen
+# Characters that stand for whole words and are never part of a credential; NFKD would expand some to eighteen
 # characters.
 _WORD_SIGNS = re.compile("[\u3200-\u33ff\ufb50-\ufdff]")
 _ESCAPE = re.compile(r"\\[nrt]|\\/|\\u00[2-7][0-9a-fA-F]")
@@ -36,7 +35,7 @@ _ENTITY = re.compile(r"&(?:#[0-9]{1,6}|#[xX][0-9a-fA-F]{1,5}|[A-Za-z]{2,8});")
 _DIGITS = "".join(
     chr(zero + number) for zero in (0x660, 0x6F0, 0x966) for number in range(10)
 )  # Arabic and Hindi
-# Cyrillic and Greek letters that are drawn like Latin ones, and the dashes, quotes and colons of typography.
+# Cyrillic and Greek letters that look like Latin ones, and typographic dashes, quotes and colons.
 _LOOKALIKES = str.maketrans(
     "\u0410\u0412\u0415\u0405\u0406\u0408\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0423"
     "\u0430\u0435\u0455\u0456\u0458\u043e\u0440\u0441\u0445\u0443\u0501\u04bb\u04cf"
@@ -54,9 +53,10 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def fold(text: str) -> str:
-    """Return `text` with invisible characters and accents gone, compatibility forms (full-width letters) and
-    look-alike letters made ASCII, and the entities of HTML and the escapes of JSON strings resolved, once. Plain
-    ASCII comes back unchanged.
+    """Return `text` in a normalized form that is ASCII as far as possible. Plain ASCII without escapes is unchanged.
+
+    Invisible characters and accents are removed, compatibility forms (full-width letters) and look-alike letters become
+    ASCII, and HTML entities and JSON string escapes are resolved once.
     """
     if "&" in text:
         text = _ENTITY.sub(lambda entity: html.unescape(entity.group()), text)
@@ -71,7 +71,7 @@ def fold(text: str) -> str:
 
 
 def original_span(text: str, start: int, end: int) -> tuple[int, int]:
-    """Map a span of fold(text) back to `text`: the shortest original span whose folded form covers it."""
+    """Return the shortest span of `text` whose folded form covers this span of fold(text)."""
 
     def original(position: int) -> int:
         low, high = 0, len(text)
@@ -87,16 +87,18 @@ def original_span(text: str, start: int, end: int) -> tuple[int, int]:
     return first, max(first, original(end - 1)) + 1
 
 
-# Many expressions as one that looks at each place of a text once.
+# Joining of many expressions into one that reads each position of a text once
 
-# The few characters or words that a rule may begin with.
+# A few alternative characters or words at the beginning of a rule.
 _LISTED = re.compile(r"(?:\[([A-Za-z0-9]+)\]|\(\?:([\w|-]+)\))(?![{?*+])")
 _PLAIN = re.compile(r"[\w-](?![{?*+])")
 
 
 def choice_of(rules: list[str], shared: int = 0) -> str:
-    """Any of the rules, which have their first `shared` characters in common. Those that share more form a branch of
-    their own: the parser takes what is shared out in front, so most branches are left after a single comparison.
+    """Return an expression for any of the rules, whose first `shared` characters are the same.
+
+    Rules that share more characters form a branch of their own. The regex parser factors out common prefixes, so most
+    branches are rejected after a single comparison.
     """
     branches: dict[str, list[str]] = {}
     for rule in dict.fromkeys(rules):
@@ -109,20 +111,19 @@ def choice_of(rules: list[str], shared: int = 0) -> str:
 
 
 def spell_out(rule: str) -> list[str]:
-    """The rule once for each character or word that it may begin with."""
+    """Return the rule once for each character or word that it may begin with."""
     if match := _LISTED.match(rule):
         return [first + rule[match.end() :] for first in match[1] or match[2].split("|")]
     return [rule]
 
 
-# whose: what says whose number it is. weak: a password, among other things. bank: an account, which is somebody's own
-# where its bank's number stands beside it.
-# login: what stands before a password that is the other half of a pair. password: what is called one. equals: "is",
-# "reads", … between it and its value, apart by blanks. attached: the same where no blank stands before it. of: what
-# leads to what the thing is for ("password for the wifi"). pin: a short code that opens something. card, cvv,
-# check: payment cards; a check is one only near a card. recovery: codes that stand in for a second factor.
-# number, own: what a word for a number of identity may go on with. after: what
-# may close a statement behind its value, as a verb does in Hindi.
+# The columns. login: words for the account of a login pair. password: words for a password. weak: words that may also
+# mean something else. equals: "is", "reads", … between a word and its value, separated by spaces. attached: the same
+# without a space before it. of: what introduces the purpose ("password for the wifi"). whose: possessives. bank: an
+# account, which counts only near a bank's number. pin, door: a short code that opens something. card, cvv, check:
+# payment cards; a check counts only near a card. recovery: codes that replace a second factor. passport: passports
+# and identity cards. number, own: what may follow the name of an identity number. after: what may end a statement
+# after its value, as a verb does in Hindi.
 LANGUAGES: dict[str, dict[str, str]] = {
     "en": {
         "login": "login log-?in logins user(?:name|id)? usr account",
@@ -363,9 +364,9 @@ _CYRILLIC = re.compile("[\u0400-\u04ff]")
 
 
 def folded(words: str) -> list[str]:
-    """The words as expressions over folded lower-case text.
+    """Return the words as expressions over folded lower-case text.
 
-    Cyrillic capitals have Latin look-alikes that their small letters have not, so each case folds differently.
+    Cyrillic capitals have Latin look-alikes that their lower-case letters lack, so each case is folded separately.
     """
     spelled = [
         spelling
@@ -376,7 +377,7 @@ def folded(words: str) -> list[str]:
 
 
 def column(name: str) -> list[str]:
-    """Every language's words of one column, each once; longer ones first, so that the longest is taken."""
+    """Return the words of one column in all languages, each once and longer ones first, so that the longest matches."""
     words = {word for language in LANGUAGES.values() for word in folded(language.get(name, ""))}
     return sorted(words, key=lambda word: (-len(word), word))
 
@@ -385,22 +386,21 @@ def column(name: str) -> list[str]:
 
 
 def any_of(words: str) -> str:
-    """Return an expression for any of the words, which stand apart by blanks and may be expressions
-    themselves.
-    """
+    """Return an expression for any of the words, which are separated by spaces and may be expressions themselves."""
     return "|".join(words.split())
 
 
-WEAK = column("weak")  # with a sign behind them they may announce a password, and any other thing as well
+WEAK = column("weak")  # followed by a sign they may announce a password, or something else
 
-# Short words that stand within others ("mdp", "senha") and all of scripts other than Latin are looked for as words.
+# Short words that occur inside others ("mdp", "senha"), and all non-Latin words, are matched only at the start of a
+# word.
 _WORDS = column("password") + [rf"{word}(?=[*_]{{0,3}}\s?[:=])" for word in WEAK]
 _LATIN = [word for word in _WORDS if word.isascii() and not word.startswith(("pass", "pwd", "pswd"))]
 _OTHERS = [word for word in _WORDS if not word.isascii()]
 
 
 def _initials(words: list[str]) -> str:
-    """The Latin letters with which any of the words begins."""
+    """Return the Latin letters with which any of the words begins."""
     return "".join(sorted({word[0] for word in words if word[0].isalpha() and word[0].isascii()}))
 
 
@@ -413,7 +413,7 @@ PASSWORD = (
     + rf"|(?=[^\x00-\x7f]|[{_initials(_OTHERS)}])"
     + f"(?:{'|'.join(_OTHERS)})"
 )
-EQUALS = "|".join(column("equals"))  # of any language; English ones are distinguished where that matters
+EQUALS = "|".join(column("equals"))  # in all languages; English words are distinguished where that matters
 ATTACHED = "|".join(column("attached"))
 OF = "|".join(column("of"))
 
@@ -433,7 +433,7 @@ TOKEN = (
     rf"|(?<![a-z])(?:{_SHORT}|session (?:id|cookie)|connection string)(?![a-z])"
 )
 
-# Issuers whose credentials have no shape of their own: only a random value beside the name gives them away.
+# Issuers whose credentials have no distinctive shape, and are recognized only as a random value next to the name.
 _ISSUERS = any_of(
     """adafruit adobe airtable algolia alibaba amplitude asana atlassian auth0 aws azure beamer binance
     bitbucket bitly bittrex bugsnag cloudflare cloudinary codecov cohere coinbase confluence confluent
@@ -447,8 +447,7 @@ _ISSUERS = any_of(
 )
 ISSUER = rf"(?<![a-z])(?:{_ISSUERS}|new relic)(?![a-z])"
 
-# What may follow the name within a longer one and leave it a name for a secret: DB_PASSWORD_PROD, secret2,
-# passwords.
+# Suffixes with which a name is still a name for a secret: DB_PASSWORD_PROD, secret2, passwords.
 _ENDINGS = any_of(
     """prod production dev devel development test testing stage staging live local main primary secondary old
     new backup master admin root user db database default current value val text plain key secret token

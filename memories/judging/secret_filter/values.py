@@ -1,11 +1,11 @@
-"""The look of a value: a credential, a word, a placeholder or a piece of code."""
+"""Tests of whether a value looks like a credential, a word, a placeholder or a piece of code."""
 
 import math
 import re
 
 from memories.judging.secret_filter.terms import any_of
 
-# Stand-ins that documentation and code use where a real value would stand.
+# Placeholders that documentation and code use instead of real values.
 _PLACEHOLDER = re.compile(
     r"[<{\[(].*|\$[{(].*|\$[A-Za-z_]+|%(?:\(.*|[A-Za-z_]+%?)|&[a-z_]+|[*x.\-_•·?#0]{3,}|(?:n/a|none|null|"
     r"nil|true|false|undefined|tbd|todo|xxx+)|"
@@ -60,7 +60,7 @@ _STATUS = frozenset(
         """
     ).split("|")
 )
-# Words, numbers and words with a short number, apart by separators or written in camelCase.
+# Words, numbers and words with a short number, joined by separators or in camelCase.
 _SEPARATOR = r"[-_./:+,@]"
 _WORDS = re.compile(
     rf"{_SEPARATOR}*(?:(?:[A-Z]?[a-z]+|[A-Z]{{1,8}}[a-z]?|[A-Za-z][a-z]*[0-9]{{1,4}}|v?[0-9]{{1,6}}"
@@ -71,7 +71,7 @@ _NEXT_FIELD = re.compile(r"[,;|]|&(?=\w+=)")
 _ENCODED_QUOTE = re.compile(r"%22|&quot;|&#39;")
 _JOINED = re.compile(
     "[\u1100-\u11ff\u3040-\u30ff\u4e00-\u9fff]"
-)  # scripts whose words follow without a blank
+)  # scripts that may follow a value without a space
 _DIGIT, _LETTER, _SYMBOL = re.compile(r"\d"), re.compile(r"[^\W\d_]"), re.compile(r"[!@#$%^&*+=?~|]")
 _ENDS = re.compile(r"[\"'`*_)\]}]{0,4}\s{0,3}(?:$|[\n,;!|#]|\.(?:\s|$)|</|and |but |\(|-- |//)")
 _IDENTIFIER = re.compile(
@@ -80,7 +80,7 @@ _IDENTIFIER = re.compile(
 
 
 def trim(value: str, *, quoted: bool) -> str:
-    """Cut from a raw value what belongs to the sentence or the code around it."""
+    """Return a raw value without the parts that belong to the surrounding sentence or code."""
     if not quoted and (following := _NEXT_FIELD.search(value)):
         value = value[: following.start()]
     if ("%" in value or "&" in value) and (closing_quote := _ENCODED_QUOTE.search(value)):
@@ -98,7 +98,7 @@ def trim(value: str, *, quoted: bool) -> str:
 
 
 def is_placeholder(value: str) -> bool:
-    """True for a stand-in such as <token>, ${TOKEN}, ****** or your-key-here."""
+    """Return whether the value is a placeholder such as <token>, ${TOKEN}, ****** or your-key-here."""
     lower = value.lower()
     return bool(
         value.endswith("...")
@@ -112,43 +112,45 @@ def is_placeholder(value: str) -> bool:
 
 
 def is_code(value: str, rest: str) -> bool:
-    """True when the value is an expression or a type, not a literal."""
+    """Return whether the value is an expression or a type, not a literal."""
     return bool(_CODE.fullmatch(value)) or (value.isidentifier() and rest[:1] in ("(", "["))
 
 
 def is_path(value: str) -> bool:
-    """True for a file, a folder or a web address, which say where a secret is and not what it is."""
+    """Return whether the value is a file, a folder or a URL, which name the place of a secret, not the secret."""
     return bool(_PATH.match(value))
 
 
 def names_no_secret(name: str) -> bool:
-    """True for the keys of tables, stores and caches: primary_key, cache-key, idempotency_key."""
+    """Return whether the name is a key of a table, store or cache: primary_key, cache-key, idempotency_key."""
     return bool(_OTHER_KEY.search(name))
 
 
 def is_status(value: str) -> bool:
-    """True for a word that tells how things stand: "reset password: done"."""
+    """Return whether the value is a word for a state, as in "reset password: done"."""
     return value.lower() in _STATUS
 
 
 def is_technical(value: str) -> bool:
-    """True for names of algorithms, standards and products that mix letters with digits."""
+    """Return whether the value begins with a name of an algorithm, standard or product that mixes letters with
+    digits.
+    """
     return bool(_TECHNICAL.match(value))
 
 
 def is_identifier(name: str) -> bool:
-    """True when a name is written as in code (API_KEY, client_secret, accessToken) and not as in speech."""
+    """Return whether a name is written as in code (API_KEY, client_secret, accessToken) and not as in speech."""
     return bool(_IDENTIFIER.search(name))
 
 
 def ends_statement(rest: str) -> bool:
-    """True when nothing but the end of a line, a clause or a sentence follows."""
+    """Return whether only the end of a line, a clause or a sentence follows."""
     return bool(_ENDS.match(rest))
 
 
 def is_mixed(value: str, *, at_least: int) -> bool:
-    """True when letters are mixed with digits or symbols, as in hunter2 or S!mple, but not in well-known or
-    time.
+    """Return whether letters are mixed with digits or symbols, as in hunter2 or S!mple, but not in well-known or
+    2nd.
     """
     if len(value) < at_least or is_path(value):
         return False
@@ -160,15 +162,16 @@ def is_mixed(value: str, *, at_least: int) -> bool:
 
 
 def is_word(value: str) -> bool:
-    """True when every part of the value is a word, a number or a word with a short number (oauth2,
-    user-v2-settings).
+    """Return whether every part of the value is a word, a number or a word with a short number: oauth2,
+    user-v2-settings.
     """
     return bool(_WORDS.fullmatch(value))
 
 
 def is_random(value: str, *, at_least: int) -> bool:
-    """True when a value of enough characters looks drawn by chance: no words, many different characters, and
-    either letters with digits, or letters in both cases that make no camelCase.
+    """Return whether a value of at least this many characters looks random.
+
+    It contains no words, has many different characters, and mixes letters with digits, or both cases outside camelCase.
     """
     if len(value) < at_least or is_path(value):
         return False
@@ -178,7 +181,7 @@ def is_random(value: str, *, at_least: int) -> bool:
 
 
 def may_be_random(value: str) -> bool:
-    """False when neither this value nor a part of it can pass for random: no digit, one case, no long part."""
+    """Return False if the value cannot be random, because it has no digit, only one case and no long part."""
     return bool(
         _DIGIT.search(value)
         or (value != value.lower() and value != value.upper())
@@ -187,7 +190,9 @@ def may_be_random(value: str) -> bool:
 
 
 def has_entropy(value: str) -> bool:
-    """True when the value has the Shannon entropy of a draw by chance: 2.5 bits per character, less in short ones."""
+    """Return whether the value has the Shannon entropy of a random one: 2.5 bits per character, less for short
+    values.
+    """
     size = len(value)
     repeats = sum(count * math.log2(count) for count in map(value.count, set(value)) if count > 1)
     return math.log2(size) - repeats / size >= min(2.5, math.log2(size) - 0.8) - 1e-9
