@@ -107,9 +107,8 @@ def test_no_list_names_a_hidden_chat_to_others(cast: Cast, kind: dict[str, bool]
     for path in lists_of(cast):
         body = signed_in(cast.owner).get(path).content.decode()
         assert world.ids["chat_id"] not in body, path
-        assert SECRET not in body.replace(f"“{SECRET}”", ""), (
-            path
-        )  # the sidebar repeats what was searched for
+        echoed = body.replace(f"“{SECRET}”", "").replace(f'?q={SECRET}"', "")  # the sidebar repeats the query
+        assert SECRET not in echoed, path
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
