@@ -39,7 +39,7 @@ BATCH = 64  # memories embedded and stored at a time
 
 @dataclass(frozen=True)
 class Conversation:
-    """One line of the file: the memories, and questions with the ids of the memories that answer them."""
+    """A line of the file: the memories, and questions with the ids of the memories that answer them."""
 
     name: str
     memories: list[dict[str, Any]]
@@ -52,7 +52,7 @@ class Malformed(Exception):
 
 @dataclass(frozen=True)
 class Line:
-    """One row of the result table: a ranking or a baseline, with its weights."""
+    """A row of the result table: a ranking or a baseline, with its weights."""
 
     name: str
     ranking: str
@@ -171,7 +171,7 @@ def load_conversation(
         texts = [(draft.content, draft.source_excerpt) for _, _, draft in batch]
         vectors = embed_texts(texts, [Reach.here(workspace)] * len(batch))
         numbered = list(enumerate(batch))
-        # One call of save_memories has one time.
+        # One call of save_memories stores memories of one time.
         for said_at, part in groupby(numbered, key=lambda numbered: numbered[1][1]):
             numbers, parts = zip(*part, strict=True)
             given = [vectors[number] for number in numbers] if vectors else None
@@ -186,7 +186,7 @@ def load_conversation(
 def cleaned_drafts(
     conversation: Conversation, workspace: Workspace, user: User, *, excerpts: bool = True
 ) -> Iterator[tuple[str, datetime, Draft]]:
-    """Yield each memory's id, when it was said, and its cleaned draft."""
+    """Yield each memory's id, its time, and its cleaned draft."""
     texts = [memory["text"] for memory in conversation.memories]
     for number, memory in enumerate(conversation.memories):
         neighbours = "\n".join(texts[max(0, number - BEFORE) : number + AFTER + 1])

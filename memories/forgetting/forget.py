@@ -275,8 +275,8 @@ def _note(gone: Gone, by: User | None) -> None:
 
 
 def _lock(rows: QuerySet[Memory]) -> list[Memory]:
-    """Lock these rows until commit, after locking their workspaces for writers, so that nobody saves the same text
-    meanwhile.
+    """Lock these rows until commit, after locking their workspaces for writers, so that nobody saves the same text in
+    between.
     """
     for workspace in Workspace.objects.filter(pk__in=rows.order_by().values("workspace")).order_by("pk"):
         one_writer_at_a_time(workspace)

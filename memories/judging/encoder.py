@@ -25,7 +25,7 @@ class Read(Protocol):
 
 
 class Encoder(Protocol):
-    """The interface of `memoryhub.llm.e5.MultilingualEncoder`, which tests replace."""
+    """The interface of `memoryhub.llm.e5.MultilingualEncoder`, for which tests use a substitute."""
 
     def states(self, texts: Sequence[str]) -> Sequence[Read]:
         """Encode the texts, some milliseconds each. Raises EmbedderError if the encoder fails."""

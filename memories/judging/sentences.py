@@ -1,8 +1,7 @@
 """Splitting of a message into sentences and clauses, without code, logs and quoted lines.
 
-Clauses are split at punctuation, at a few conjunctions, and where small networks over the encoder's states say so,
-because words are ambiguous: "en" means "and" in Dutch and "in" in Spanish. The networks were fitted by
-tests/bench/fit_keeping.py.
+Clauses are split at punctuation, at a few conjunctions, and by small networks over the encoder's states, because words
+are ambiguous: "en" means "and" in Dutch and "in" in Spanish. The networks were fitted by tests/bench/fit_keeping.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Notes without text: where a forgotten text is still quoted, and which memories the Tidy page no longer suggests."""
+"""Notes without text: where a forgotten text is still quoted, and which memories the Tidy page should no longer
+suggest.
+"""
 
 from __future__ import annotations
 

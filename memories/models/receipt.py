@@ -46,7 +46,7 @@ class Receipt(models.Model):
 
 
 class Strength(models.TextChoices):
-    """How relevant recall judged a memory to be."""
+    """The relevance of a memory as judged by recall."""
 
     STRONG = "strong", gettext_lazy("Strong")
     RELATED = "related", gettext_lazy("Related")

@@ -112,7 +112,7 @@ class _There:
 
 @dataclass(frozen=True)
 class _Beside:
-    """An implementation of ``decide.Beside`` for one draft of a batch, without queries."""
+    """An implementation of ``decide.Beside`` for one draft of a batch, which reads the loaded memories."""
 
     there: _There
     memory: Memory
@@ -163,7 +163,7 @@ class Batch:
     def sort_out(self, dedupe: str, *, by: User | None, near: bool, kept_up_to: int | None = None) -> None:
         """Decide about each draft in turn, comparing it with the stored memories and with the earlier drafts.
 
-        ``kept_up_to`` is for a restore of rows as they were elsewhere: drafts are compared only with memories whose
+        ``kept_up_to`` is for importing rows as they were elsewhere: drafts are compared only with memories whose
         primary key is at most ``kept_up_to``, by equal text and by key, and a draft whose key is taken there changes
         nothing.
         """

@@ -1,7 +1,7 @@
 """The limit of automatic memories: ``MEMORYHUB_MAX_MEMORIES`` for each workspace, owner and assistant.
 
-After every automatic save, an index-only query counts up to the limit. ``memories.writing.eviction`` deletes the
-excess.
+After every automatic save, a query on a small partial index counts up to the limit. ``memories.writing.eviction``
+deletes the excess.
 """
 
 from __future__ import annotations

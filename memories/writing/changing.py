@@ -86,8 +86,8 @@ def change(
 ) -> None:
     """Apply validated changes to a locked row, and record a revision.
 
-    New content clears the summary, the excerpt and the possible replacement, which belong to the old content, unless
-    the changes set them. ``embedded`` is the vector of the new content. ``writer`` is the person who wrote the new
+    New content clears the excerpt, the possible replacement and, unless the changes set it, the summary, because they
+    belong to the old content. ``embedded`` is the vector of the new content. ``writer`` is the person who wrote the new
     words, or in whose name ``imported_by`` imported them.
     """
     if "content" in changes:
@@ -250,8 +250,8 @@ def key_is_taken() -> Conflict:
 
 
 def audit(verb: Verb, memory: Memory, by: User | None, **details: Any) -> None:
-    """Record a person's action in the audit log, without the workspace if the memory is personal, which other members
-    must not learn of.
+    """Record a person's action in the audit log. A personal memory is recorded without its workspace, to hide it from
+    members.
     """
     if by is not None:
         workspace = memory.workspace if memory.owner_id is None else None

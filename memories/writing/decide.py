@@ -1,8 +1,8 @@
-"""The decision whether a draft, or a row to be restored, is new, a duplicate, an update, a proposal or refused.
+"""The decision what happens to a draft or to a row that is restored: new, duplicate, update, proposal or refused.
 
 The gate, bulk saves, review, late vectors, imports and restores all call ``decide`` and apply its verdict; ``decide``
-itself stores nothing. It reads stored memories through ``Beside``, so that a single save can query the database and a
-bulk save can use rows loaded for the whole batch.
+itself stores nothing. It reads stored memories through the interface ``Beside``: a single save queries the database,
+and a bulk save uses rows loaded for the whole batch.
 """
 
 from __future__ import annotations

@@ -224,9 +224,7 @@ class Draft:
     edited_at: datetime | None = None
     imported_by: User | None = None
     imported_at: datetime | None = None
-    named: Collection[str] | None = (
-        None  # fields that the caller gave; None: those that differ from the defaults
-    )
+    named: Collection[str] | None = None  # fields the caller gave; None: those unlike the defaults
 
     @property
     def workspace_id(self) -> int:

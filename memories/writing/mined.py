@@ -206,8 +206,8 @@ def _name_of(user: User | None) -> str:
 
 
 def place_for(extraction: Extraction, turn: TurnText, *, own_words: bool = True) -> Workspace | None:
-    """Return the workspace for extracted memories, or None if storing them would break the rule that they stay on this
-    machine.
+    """Return the workspace for extracted memories, or None if they must stay on this machine and no workspace ensures
+    it.
 
     ``own_words``: a person said the text plainly, so it depends on nothing that the answer was based on.
     """

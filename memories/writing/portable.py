@@ -62,7 +62,9 @@ class PastRevision:
 
 @dataclass(frozen=True)
 class Past:
-    """The history of an imported memory beside its draft. Missing parts default to those of a new memory."""
+    """The history that an imported memory has in addition to its draft. Missing parts default to those of a new
+    memory.
+    """
 
     public_id: str = ""
     created_at: datetime | None = None

@@ -50,9 +50,7 @@ def note_all(refusals: Iterable[DomainError], workspace_id: int, source_type: st
     for refusal in refusals:
         metrics.count_refusal(refusal)
         kinds[kind_of(refusal)] += 1
-    source = (
-        source_type if source_type in SourceType.values else OTHER_SOURCE
-    )  # a caller's label may be any text
+    source = source_type if source_type in SourceType.values else OTHER_SOURCE  # labels may be any text
     day = now.astimezone(UTC).date()
     for kind, number in kinds.items():
         transaction.on_commit(partial(_count, day, workspace_id, source, kind, number), robust=True)

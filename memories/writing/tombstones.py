@@ -78,7 +78,7 @@ def forgotten(drafts: Sequence[Draft], *, by: User | None) -> list[bool]:
 
 
 def forgotten_texts(said: Sequence[tuple[Draft, str]], *, by: User | None) -> list[bool]:
-    """Return for each pair whether a tombstone forbids storing this text beside the draft's content. One query."""
+    """Return for each (draft, text) whether a tombstone forbids storing this text with the draft. One query."""
     asked = [{(place, digest(text)) for place in _places(draft, by)} for draft, text in said]
     there = _there(set().union(*asked))
     return [bool(pairs & there) for pairs in asked]

@@ -84,8 +84,8 @@ def is_date(word: str) -> bool:
 
 
 def _together(values: list[int]) -> list[int]:
-    """Combine the values of number words: 2, 100 to 200, and 20, 5 to 25. A 0 stands for another word and ends a
-    number.
+    """Combine the values of consecutive number words: 2 and 100 to 200, 20 and 5 to 25. A 0 is any other word and ends
+    a number.
     """
     found: list[int] = []
     last = 0

@@ -167,7 +167,7 @@ def _parties_exchanged(a: Words, b: Words) -> bool:
         if one[1] < other[1] or (a.words[one[0]] == b.words[one[1]]) != (
             a.words[other[0]] == b.words[other[1]]
         ):
-            continue  # in order, or only one of them in another form, as if a grammatical case shows who acts
+            continue  # in order, or only one has another form, which may be a case that shows who acts
         if all(
             {a.words[x], b.words[y]} & names and a.words[x] in a.capitals and b.words[y] in b.capitals
             for x, y in (one, other)
@@ -185,8 +185,8 @@ def _parties_exchanged(a: Words, b: Words) -> bool:
 
 
 def _is_caseless(word: str) -> bool:
-    """Return whether the word's script has no capitals, so that names next to each other cannot be told: "Amit Neha ko"
-    in Hindi.
+    """Return whether the word's script has no capitals, so that names cannot be recognized by them: "Amit Neha ko" in
+    Hindi.
     """
     return not word.isdecimal() and word.upper() == word.lower()
 

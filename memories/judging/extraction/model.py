@@ -107,7 +107,7 @@ def distil_with_model(
 ) -> list[Candidate]:
     """Ask a model for the statements of a text that no person said: a summary, a tool result or long thinking.
 
-    Like ``extract_with_model``, but without its context.
+    Exceptions of ``complete`` propagate.
     """
     if not text.strip():
         return []

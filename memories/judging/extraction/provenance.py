@@ -32,7 +32,7 @@ TAKEN = 0.5  # minimum share of the remaining words in another source at which t
 LEAST_CLAUSE = 2  # minimum content words of a clause that is checked separately
 MOST_SENTENCES = 80  # sentences encoded per side, 3 ms each: the newest, and those that share most words
 LONGEST_PIECE = 400  # characters
-MOST_OF_A_TEXT = 40_000  # characters of one source
+MOST_OF_A_TEXT = 40_000  # maximum characters read of one source
 T = TypeVar("T")
 _STEM = 5
 _KEPT = 12  # characters kept of a word for later comparison, more than any stem has
@@ -111,9 +111,9 @@ class Provenance:
     ) -> Source:
         """Return the source that best supports a statement.
 
-        If this is a person, the statement may be stored without review, and the source has the id and author of their
-        message. For this each clause must be supported, and all by words of the same person. ``today`` and ``names`` as
-        in ``is_grounded``; ``by`` is the key of the person with these names. Encodes up to 160 sentences, or none if a
+        It is a person's only if the statement may be stored without review: each clause is supported, and all by words
+        of the same person. It then has the id and author of their message. ``today`` and ``names`` as in
+        ``is_grounded``; ``by`` is the key of the person with these names. Encodes up to 160 sentences, or none if a
         person said the statement in the same words. Raises EmbedderError if the encoder fails.
         """
         read = ReadOnce(encoder) if encoder else None

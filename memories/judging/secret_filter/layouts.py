@@ -178,7 +178,7 @@ def _find_in_column(text: str, lower: str) -> Finding | None:
     """Return the first value in a column whose header says password, in Markdown, CSV and similar tables."""
     for number, header in enumerate(
         _COLUMN.finditer("\n" + lower)
-    ):  # the added "\n" shifts positions by one, to where the cell begins in `lower`
+    ):  # with the added "\n", a match begins where the cell begins in `lower`
         if number == _HEADERS:
             return Finding("too_many_statements", *header.span())
         begun = max(

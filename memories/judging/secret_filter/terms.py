@@ -120,7 +120,7 @@ def spell_out(rule: str) -> list[str]:
 # The columns. login: words for the account of a login pair. password: words for a password. weak: words that may also
 # mean something else. equals: "is", "reads", … between a word and its value, separated by spaces. attached: the same
 # without a space before it. of: what introduces the purpose ("password for the wifi"). whose: possessives. bank: an
-# account, which counts only near a bank's number. pin, door: a short code that opens something. card, cvv, check:
+# account, which counts only near a bank's number. pin: a short code that opens something. card, cvv, check:
 # payment cards; a check counts only near a card. recovery: codes that replace a second factor. passport: passports
 # and identity cards. number, own: what may follow the name of an identity number. after: what may end a statement
 # after its value, as a verb does in Hindi.
