@@ -1,7 +1,10 @@
-"""The base below all apps, which knows no person: settings, database, models, files, monitoring, supervisor."""
+"""The base package below all apps: settings, database, models, files, monitoring and supervisor.
+
+It does not know users.
+"""
 
 import os
 
-# Every process imports this package first. onnxruntime reads the variable when it is loaded: without it, it sends
-# events about this machine to its maker, and disable_telemetry_events() afterwards is too late.
+# Set here because every process imports this package first. Without the variable, onnxruntime sends telemetry about
+# this machine as soon as it is loaded, and calling disable_telemetry_events() afterwards is too late.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"

@@ -1,4 +1,4 @@
-"""The Django app of the base, and its system checks: faults that would otherwise be noticed later."""
+"""The Django app of the base package, and its system checks."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class MemoryHubConfig(AppConfig):
         if tracing.is_wanted():
             follow_traces()
         for migrates in (pre_migrate, post_migrate):
-            migrates.connect(note_what_older_may_run_with)  # sent for apps with models, so not for this one
+            migrates.connect(note_what_older_may_run_with)  # no sender, since this app has no models
 
-        if sys.argv[1:2] in (["qcluster"], ["migrate"]):  # libraries' commands do not check this themselves
+        if sys.argv[1:2] in (["qcluster"], ["migrate"]):  # these commands do not check the version
             refuse_to_serve_other_version()
 
 
@@ -34,7 +34,7 @@ ENGINES = {"django.db.backends.postgresql", "memoryhub.database"}
 
 @register()
 def queue_times(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Check that jobs time out before the queue hands them to another worker."""
+    """Check that jobs time out before the queue gives them to another worker."""
     cluster: dict[str, Any] = settings.Q_CLUSTER
     if cluster["timeout"] >= cluster["retry"]:
         return [Error("Q_CLUSTER's timeout must be shorter than its retry.", id="memoryhub.E001")]

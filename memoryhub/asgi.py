@@ -6,7 +6,7 @@ from typing import Any
 
 import django
 
-gc.disable()  # collecting garbage among modules that stay took a sixth of the start
+gc.disable()  # garbage collection took a sixth of the start, and modules are never freed
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memoryhub.settings")
 django.setup(set_prefix=False)
 
@@ -22,12 +22,12 @@ from memoryhub.llm.registry import get_chat_model  # noqa: E402
 refuse_to_serve_other_version()
 djangos_own: Any = get_asgi_application()
 django_application = StaticFiles(djangos_own)
-ENVELOPE = 1_048_576  # bytes that a form may have beside its file
+ENVELOPE = 1_048_576  # bytes of a form besides its file
 application = BodyLimit(
     django_application, most=max(settings.IMPORT_MAX_BYTES, settings.ASSET_MAX_BYTES) + ENVELOPE
 )
 
-# Half a second each: better now than in somebody's first turn, and on the first page.
+# Each takes half a second, which would otherwise delay the first turn and the first page.
 get_chat_model()
 _ = get_resolver().url_patterns
 gc.freeze()

@@ -1,8 +1,8 @@
-"""Encryption of stored secrets with keys that can be rotated.
+"""Encryption of stored secrets, with key rotation.
 
-Fernet (AES-128-CBC with HMAC-SHA-256) with keys derived from ``ENCRYPTION_KEYS``, or from the secret key where none are
-set. The first key seals, every one unseals: a new key goes in front, and when ``manage.py reseal`` has run the old
-one can go. Who reads the database alone has nothing in hand: the keys lie in the environment or the data folder.
+Uses Fernet (AES-128-CBC with HMAC-SHA-256) with keys derived from ``ENCRYPTION_KEYS`` or, if that is empty, from the
+secret key. The first key encrypts, and all keys decrypt. To rotate, put a new key first, run ``manage.py reseal`` and
+remove the old key. The database alone does not reveal secrets, because the keys are in the environment or data folder.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from django.conf import settings
 
 
 class Unsealable(Exception):
-    """Sealed with a key that is not among the present ones, or no sealed text at all."""
+    """Raised for text that none of the current keys can decrypt."""
 
 
 def seal(text: str) -> str:
-    """Encrypt a text. The result is ASCII, about 4/3 of its bytes and 100 more, different each time."""
+    """Encrypt a text. The result is ASCII, about 4/3 of the text's bytes plus 100, and differs each time."""
     return _box().encrypt(text.encode()).decode("ascii")
 
 
 def unseal(sealed: str) -> str:
-    """Decrypt a text. Raises Unsealable if no present key fits or it was altered."""
+    """Decrypt a text. Raises Unsealable if no current key fits or the text was altered."""
     try:
         return _box().decrypt(sealed.encode()).decode()
     except InvalidToken:
@@ -34,7 +34,7 @@ def unseal(sealed: str) -> str:
 
 
 def reseal(sealed: str) -> str:
-    """Encrypt the secret again with the first of the present keys. Raises as ``unseal``."""
+    """Encrypt a secret again with the first key. Raises Unsealable if no current key decrypts it."""
     return seal(unseal(sealed))
 
 
@@ -48,6 +48,6 @@ def _made_of(keys: tuple[str, ...]) -> MultiFernet:
 
 
 def _derived(key: str) -> bytes:
-    """Derive 32 bytes from the key for this purpose alone, so that other uses of the key reveal nothing."""
+    """Derive a Fernet key for this purpose only, so that other uses of the key reveal nothing about it."""
     made = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"memoryhub.encryption").derive(key.encode())
     return base64.urlsafe_b64encode(made)

@@ -1,4 +1,4 @@
-"""Typed reading of environment variables. A wrong value raises a sentence that names the variable."""
+"""Typed reading of environment variables. Invalid values raise ImproperlyConfigured, which names the variable."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memoryhub.llm.metering import MOST_PRICE, Price
 
 T = TypeVar("T")
 TRUE = frozenset({"1", "true", "yes", "on"})
-# For libpq, of servers that others stand in for: one that is gone is noticed in seconds (its defaults: minutes).
+# libpq options for servers with a failover: a lost server is noticed in seconds instead of minutes.
 SOON = {
     "connect_timeout": "3",
     "tcp_user_timeout": "5000",
@@ -30,9 +30,9 @@ FALSE = frozenset({"0", "false", "no", "off"})
 
 
 class Environment:
-    """A reader of environment variables ``PREFIX_NAME``. An unset or blank one gives the default.
+    """A reader of environment variables ``PREFIX_NAME``. Unset and blank variables give the default.
 
-    ``PREFIX_NAME_FILE`` names a file that holds the value instead, as containers are given secrets.
+    ``PREFIX_NAME_FILE`` names a file that contains the value, as is usual for secrets of containers.
     """
 
     def __init__(self, prefix: str, source: Mapping[str, str] | None = None) -> None:
@@ -41,7 +41,9 @@ class Environment:
         self._known: set[str] = set()
 
     def refuse_unknown(self, *others: str) -> None:
-        """Raise ImproperlyConfigured for a variable with the prefix that was neither read nor named here."""
+        """Raise ImproperlyConfigured for a variable with the prefix that was neither read before nor is in
+        ``others``.
+        """
         known = sorted(
             self._known | {f"{self.prefix}{name}{end}" for name in others for end in ("", "_FILE")}
         )
@@ -65,7 +67,7 @@ class Environment:
         return self._raw(name)
 
     def words(self, name: str, default: str = "") -> list[str]:
-        """Read a comma-separated list. Commas alone are an error, as an empty list would be a surprise."""
+        """Read a comma-separated list. Commas without words are an error."""
         text = self.text(name, default)
         found = [word.strip() for word in text.split(",") if word.strip()]
         if text and not found:
@@ -108,7 +110,7 @@ class Environment:
         return self._number(name, default, float, low, high, "a number")
 
     def price(self, name: str) -> Price | None:
-        """Read a price per million tokens: ``in, out`` or ``in, cached, out``."""
+        """Read a price per million tokens: ``in, out`` or ``in, cached, out``. None if unset."""
         words = self.words(name)
         try:
             amounts = [Decimal(word) for word in words]
@@ -124,7 +126,10 @@ class Environment:
         return Price(amounts[0], amounts[-1], amounts[1] if len(amounts) == 3 else None)
 
     def lists(self, name: str, shape: str, example: str) -> dict[str, list[str]]:
-        """Read a JSON object whose values are words of one form, or lists of them: ``{"a group": ["staff"]}``."""
+        """Read a JSON object such as ``{"a group": ["staff"]}``, whose values are one word or a list of words.
+
+        Each word must match the pattern ``shape``; ``example`` describes it in the error.
+        """
         value = self._raw(name)
         try:
             read = json.loads(value or "{}")
@@ -148,7 +153,10 @@ class Environment:
 
 
 def value_or_file(source: Mapping[str, str], name: str) -> str | None:
-    """Return a variable's value, or the content of the file that ``NAME_FILE`` names; None without either."""
+    """Return a variable's value, or the content of the file that ``NAME_FILE`` names; None if neither is set.
+
+    Raises ImproperlyConfigured if both are set or the file cannot be read.
+    """
     value, path = source.get(name, "").strip(), source.get(f"{name}_FILE", "").strip()
     if not path:
         return value or None
@@ -164,8 +172,8 @@ def value_or_file(source: Mapping[str, str], name: str) -> str | None:
 def database_from_url(url: str, name: str = "DATABASE_URL") -> dict[str, Any]:
     """Return Django's settings for ``postgres://user:password@host:port/name?option=value``.
 
-    A socket folder goes into ``?host=/path``. Of several hosts, ``@one:5432,two:5432``, the one that takes writes is
-    found by each new connection. Anything but Postgres raises ImproperlyConfigured.
+    A socket folder is given as ``?host=/path``. With several hosts, ``@one:5432,two:5432``, each new connection uses
+    the host that accepts writes. Raises ImproperlyConfigured for other URLs.
     """
     allowed = f"{name} must look like postgres://user:password@host:5432/name."
     try:
@@ -188,13 +196,13 @@ def database_from_url(url: str, name: str = "DATABASE_URL") -> dict[str, Any]:
         "OPTIONS": options,
     }
     if "," in found["HOST"]:
-        # A host that is down must not hold up the next one, and a standby would take no writes.
+        # Try the next host quickly if one is down, and skip standbys, which accept no writes.
         found["OPTIONS"] = {**SOON, "target_session_attrs": "read-write"} | options
     return found
 
 
 def libpq_settings(database: Mapping[str, Any]) -> dict[str, Any]:
-    """Return Django's settings of a database under libpq's names."""
+    """Convert Django's settings of a database to libpq's names."""
     names = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
     found = {theirs: database[ours] for ours, theirs in names.items() if database.get(ours)}
     return found | {name: value for name, value in database.get("OPTIONS", {}).items() if name != "pool"}
@@ -203,7 +211,8 @@ def libpq_settings(database: Mapping[str, Any]) -> dict[str, Any]:
 def mail_from_url(url: str) -> tuple[str, int, str, str, bool, bool]:
     """Return host, port, user, password, STARTTLS and TLS of ``smtp://user:password@host:587``.
 
-    ``smtps``: TLS from the first word. ``smtp`` asks for STARTTLS, but on this machine. Else ImproperlyConfigured.
+    ``smtps`` uses TLS from the start. ``smtp`` uses STARTTLS, except on this machine. Raises ImproperlyConfigured for
+    other URLs.
     """
     try:
         parts = urlsplit(url)

@@ -1,4 +1,4 @@
-"""Domain errors. Each knows its code and HTTP status; views turn them into a body or a sentence."""
+"""Domain errors with code and HTTP status. Views convert them to a response body or a message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.utils.translation import ngettext
 
 
 class DomainError(Exception):
-    """A request that cannot be done. ``message`` is shown to people."""
+    """A request that cannot be fulfilled. ``message`` is shown to the user."""
 
     status = 400
     code = "error"
@@ -34,11 +34,11 @@ class DomainError(Exception):
 
     @property
     def for_all(self) -> str:
-        """Return the text to store where others read it: ``message`` is for the caller alone."""
+        """Return the text to store where other users read it, because ``message`` is only for the caller."""
         return self.message
 
     default_message: str | Promise = later("That did not work.")
-    names_fields = True  # without a message of its own the error says what its fields say
+    names_fields = True  # without a message, the message is composed of the fields' messages
 
     def body(self) -> dict[str, Any]:
         """Return the API's error body: ``{error: {code, message, fields?}}``."""
@@ -78,14 +78,14 @@ class TooLarge(DomainError):
 
 
 class Invalid(DomainError):
-    """A field has a value that is not allowed; ``fields`` names it and says what is allowed."""
+    """A field has an invalid value. ``fields`` maps the field's name to a message."""
 
     status, code = 422, "invalid"
     default_message = later("A field is not valid.")
 
 
 class UnreadReply(DomainError):
-    """A model's reply is not the expected JSON. Counted, never raised."""
+    """A model's reply is not the expected JSON. Only counted in metrics, never raised."""
 
     status, code = 422, "unread"
     default_message = later("The model's reply could not be read.")
@@ -94,7 +94,7 @@ class UnreadReply(DomainError):
 class SecretRefused(Invalid):
     """The text looks like a credential. The secret itself is never part of the error.
 
-    ``kind`` names the sort of credential, for counting: the person reads no more than that it is one.
+    ``kind`` names the type of credential for metrics; it is not shown to the user.
     """
 
     def __init__(self, *, fields: Mapping[str, str] | None = None, kind: str = "") -> None:
@@ -109,7 +109,7 @@ class SecretRefused(Invalid):
 
 
 class Sensitive(SecretRefused):
-    """The text holds a number of somebody's own. A person may have it stored all the same, if they say so twice."""
+    """The text contains a private number, such as a card number. The user may confirm it to store it anyway."""
 
     code = "sensitive"
     default_message = later(
@@ -119,7 +119,7 @@ class Sensitive(SecretRefused):
 
 
 class TooManyRequests(DomainError):
-    """A rate limit is exceeded. ``retry_after``: seconds until the next request may pass."""
+    """A rate limit is exceeded. ``retry_after`` is the number of seconds until the next request is allowed."""
 
     status, code = 429, "too_many_requests"
 

@@ -1,8 +1,8 @@
-"""Publish and subscribe over Postgres LISTEN/NOTIFY: every process hears what any process says.
+"""Publish and subscribe across processes, over Postgres LISTEN/NOTIFY.
 
-``publish`` is part of the running transaction: a rollback says nothing, a commit tells everyone. One listening
-connection a process, in a thread of its own, started by the first subscriber; after a lost connection it comes back
-and has every subscriber look again (``resync``), since events sent in between are lost.
+``publish`` is part of the running transaction: events are sent on commit and dropped on rollback. Each process has one
+listening connection in its own thread, which the first subscriber starts. Events sent while the connection is lost are
+lost too, so after a reconnect every subscriber receives a ``resync`` event and must reload its data.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 NOTIFY_CHANNEL = "memoryhub"
 RESYNC = "resync"
 QUEUE_LIMIT = 1000
-LOOK_UP_EVERY = 1.0  # seconds after which the listening thread looks whether it is to stop
+LOOK_UP_EVERY = 1.0  # seconds between the listening thread's checks whether to stop
 
 
 @dataclass(frozen=True)
@@ -36,25 +36,28 @@ class Event:
 
 
 def publish(channel: str, name: str, data: dict[str, Any] | None = None) -> None:
-    """Tell the subscribers of ``channel``. Ids and numbers only, at most 7,900 bytes: Postgres carries no more."""
+    """Send an event to the subscribers of ``channel``, when the transaction commits. One query.
+
+    Send only ids and numbers, because Postgres limits a notification to 7,900 bytes.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_notify(%s, %s)", [NOTIFY_CHANNEL, payload(channel, name, data)])
 
 
 def payload(channel: str, name: str, data: dict[str, Any] | None = None) -> str:
-    """Return the payload of a Postgres notification, for statements that send it together with their write."""
+    """Return the payload of a notification, for SQL statements that send it themselves."""
     return json.dumps([channel, name, data or {}], separators=(",", ":"))
 
 
 def _connection_params() -> dict[str, Any]:
-    """Return libpq's settings for Django's database, without a pooler and without Django's own options."""
+    """Return libpq's settings of Django's database, without a pooler and without Django's own options."""
     django_only = {"cursor_factory", "context", "prepare_threshold"}
     params = connections["default"].get_connection_params()
     return {name: value for name, value in params.items() if name not in django_only} | settings.LISTEN_AT
 
 
 class Subscription:
-    """A queue of events in the loop that made it."""
+    """A queue of events, bound to the event loop in which it was created."""
 
     def __init__(self, channels: tuple[str, ...]) -> None:
         self.channels = channels
@@ -62,14 +65,14 @@ class Subscription:
         self.queue: asyncio.Queue[Event] = asyncio.Queue(maxsize=QUEUE_LIMIT)
 
     def offer(self, event: Event) -> None:
-        """Pass an event on to this subscriber. The listener's thread calls it."""
+        """Add an event to the queue. Called from the listener's thread."""
         try:
             self.loop.call_soon_threadsafe(self._put, event)
         except RuntimeError:
             logger.debug("A subscriber's loop is gone.")
 
     def _put(self, event: Event) -> None:
-        if self.queue.full():  # a reader that slow is better off looking again
+        if self.queue.full():  # a subscriber that is this slow should reload its data instead
             while not self.queue.empty():
                 self.queue.get_nowait()
             event = Event(event.channel, RESYNC)
@@ -142,7 +145,10 @@ class Listener:
             pause = min(pause * 2, 5)
 
     def stop(self) -> None:
-        """Stop the thread and close its connection, at the end of a test run. The next subscriber starts another."""
+        """Stop the thread and close its connection, for the end of a test run.
+
+        The next subscriber starts a new thread.
+        """
         thread = self.thread
         if thread is not None:
             self.stopping.set()
@@ -160,7 +166,7 @@ def close() -> None:
 
 @asynccontextmanager
 async def subscription(*channels: str) -> AsyncGenerator[Subscription, None]:
-    """Subscribe to these channels. Inside the block no event sent after its start is missed."""
+    """Subscribe to these channels. No event that is sent within the block is missed."""
     opened = Subscription(channels)
     _listener.add(opened)
     if not _listener.ready.is_set():
@@ -172,7 +178,7 @@ async def subscription(*channels: str) -> AsyncGenerator[Subscription, None]:
 
 
 async def subscribe(*channels: str, heartbeat: float | None = None) -> AsyncGenerator[Event | None, None]:
-    """Yield the events of these channels, and None after each ``heartbeat`` seconds without one."""
+    """Yield the events of these channels, and None after each ``heartbeat`` seconds without an event."""
     async with subscription(*channels) as opened:
         while True:
             yield await opened.get(heartbeat)

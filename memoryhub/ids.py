@@ -1,4 +1,4 @@
-"""Public ids: a prefix and 24 random alphanumerics, never the database key."""
+"""Public ids: a prefix and 24 random alphanumeric characters, independent of the database key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def new_id(prefix: str) -> str:
 
 
 class PublicIdField(models.CharField):
-    """A unique public id, made at first save from ``prefix``."""
+    """A unique public id with ``prefix``, generated when an instance is created."""
 
     def __init__(self, *args: Any, prefix: str = "", **kwargs: Any) -> None:
         self.prefix = prefix

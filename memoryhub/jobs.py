@@ -1,4 +1,6 @@
-"""Wrapper of background jobs: a failed one records the error's type and place, never the text it worked on."""
+"""Background jobs: recurring schedules, trace propagation, and a wrapper that keeps people's texts out of stored
+errors.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ T = TypeVar("T")
 
 
 def run_every(minutes: int, func: str, *, name: str, app: AppConfig) -> None:
-    """Schedule a recurring job. Its row in the queue is created or corrected after each migration."""
+    """Schedule a recurring job. Its row in the queue is created or updated after each migration."""
 
     def schedule(sender: Any, **kwargs: Any) -> None:
         from django_q.models import Schedule
@@ -33,7 +35,7 @@ def run_every(minutes: int, func: str, *, name: str, app: AppConfig) -> None:
 
 
 def follow_traces() -> None:
-    """Continue the trace of the code that queued a job."""
+    """Make each job continue the trace of the code that queued it."""
     from django_q.signals import pre_enqueue, pre_execute
 
     def send_along(sender: Any, task: dict[str, Any], **kwargs: Any) -> None:
@@ -48,12 +50,14 @@ def follow_traces() -> None:
 
 
 class JobFailed(Exception):
-    """Stands in the queue's tables and in the log in place of the error itself."""
+    """Replaces a job's error in the queue's tables and in the log."""
 
 
 def job(function: Callable[P, T]) -> Callable[P, T]:
-    """Run a task, and record only the type of an error and its lines of code. The queue stores an error's message, and
-    the database's messages quote rows, which "forget for good" could not reach there.
+    """Wrap a task so that only an error's type and traceback are recorded.
+
+    The queue stores error messages, and messages of the database quote rows, which "forget for good" could not delete
+    from there. Raises JobFailed in place of the task's error.
     """
 
     @wraps(function)

@@ -1,4 +1,4 @@
-"""Mail to people. Without a server for it nothing is sent, and nothing that would have been is written anywhere."""
+"""Mail to users. Without a configured server no mail is sent or logged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 NONE = "django.core.mail.backends.dummy.EmailBackend"
 SMTP = "django.core.mail.backends.smtp.EmailBackend"
 LONGEST_NAME = 60
-# Of which mail programs make links.
+# Patterns that mail programs turn into links.
 OPENS = re.compile(r"://|(?<=\w)(?:[.\u3002\uff0e\uff61](?=[^\W\d])|@(?=\w))")
 
 
@@ -26,7 +26,7 @@ def is_set() -> bool:
 
 
 def send(subject: str, text: str, to: Iterable[str]) -> None:
-    """Send one mail to each address after the caller's transaction. A failure of the server undoes nothing."""
+    """Send a mail to each address after the transaction commits. Delivery errors are logged."""
     for address in dict.fromkeys(to):
         transaction.on_commit(partial(_send, subject, text, address))
 
@@ -37,13 +37,13 @@ def _send(subject: str, text: str, address: str) -> None:
 
 
 def as_name(typed: str) -> str:
-    """Clean a typed name for a mail of ours: a short line, of which no mail program makes a link."""
+    """Clean a name that a user entered, for our mails: one short line that no mail program turns into a link."""
     line = OPENS.sub(r"\g<0> ", " ".join(typed.split()))
     return line if len(line) <= LONGEST_NAME else f"{line[: LONGEST_NAME - 1].rstrip()}…"
 
 
 def try_out(address: str) -> str:
-    """Send a test mail without retries. Return the server's error; empty if it was accepted."""
+    """Send a test mail without retries. Return the server's error, or an empty string if the mail was accepted."""
     try:
         connection = get_connection(None if settings.EMAIL_BACKEND.startswith("django.") else SMTP)
         send_mail("MemoryHub", "Mail from this MemoryHub arrives.", None, [address], connection=connection)
@@ -54,9 +54,9 @@ def try_out(address: str) -> str:
 
 @contextmanager
 def failures_logged() -> Iterator[None]:
-    """Log a failed delivery within the block instead of raising it."""
+    """Log errors of the block instead of raising them."""
     try:
         yield
     except Exception as error:  # a server may cause any error
-        # Neither the text nor the address, which servers repeat in their errors.
+        # The error's message is not logged, because servers repeat the address in it.
         logger.error("A mail was not sent: %s.%s", type(error).__module__, type(error).__qualname__)

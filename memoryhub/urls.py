@@ -1,4 +1,4 @@
-"""URL configuration of the project: each app has its own below a prefix."""
+"""URL configuration of the project. Each app has its own URL modules."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from django.views.generic import RedirectView
 from memoryhub.http import static_files
 
 handler500 = "memoryhub.http.middleware.server_error"
-# Patterns are tried in order: frequent ones first, and fixed prefixes before variable ones.
+# Patterns are tried in order, so frequent ones come first.
 urlpatterns = [
-    # Fixed words before variable ids: "chats" and "workspaces" would match {chat} otherwise.
+    # Fixed paths come before variable ids, because {chat} would also match "chats" and "workspaces".
     path("chat/api/", include("workspaces.api.urls")),
     path("chat/api/", include("memories.api.urls")),
     path("chat/api/", include("chat.api.urls")),

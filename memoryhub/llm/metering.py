@@ -76,7 +76,7 @@ class Parts:
         return Parts(*(getattr(self, each) + getattr(other, each) for each in names_of(Parts)))
 
     def of(self, tokens_in: int) -> Parts:
-        """Scale the shares to the provider's count."""
+        """Scale the estimates so that the whole equals the provider's count ``tokens_in``."""
         if not self.whole:
             return Parts(whole=tokens_in)
         share = tokens_in / self.whole
@@ -88,8 +88,9 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Price per million tokens in the installation's currency (``settings.CURRENCY``). Cached tokens cost the same as
-    others without a price of their own.
+    """Price per million tokens in the installation's currency (``settings.CURRENCY``).
+
+    Without a price for cached tokens, they cost the same as other input tokens.
     """
 
     tokens_in: Decimal
@@ -101,10 +102,10 @@ NOTHING = Price(FREE_OF_USE, FREE_OF_USE)
 
 
 def cost_of(usage: Usage, price: Price | None) -> Decimal | None:
-    """Return the cost in the installation's currency, to eight places; None if no price is known, which is not 0.
+    """Return the cost in the installation's currency, to eight places; None if the price is unknown, which is not 0.
 
-    For everybody who counts: answers, jobs, `/v1`, runs. A connection's price is ``Connection.price``, the one of
-    chosen model ``workspaces.spending.bill.rate_of(chosen).price``. Pure.
+    Every calculation of a cost uses it: answers, jobs, `/v1` and runs. A connection's price is ``Connection.price``; a
+    chosen model's price is ``workspaces.spending.bill.rate_of(chosen).price``. Does not access the database.
     """
     if price is None:
         return None
