@@ -1,1 +1,1 @@
-"""Backup and restore: one file with the database, the stored files and, under a passphrase, the keys."""
+"""Backup and restore: one file with the database, the stored files and, encrypted with a passphrase, the keys."""

@@ -1,12 +1,12 @@
-"""The file of a backup: a ZIP that any tool opens, not compressed (the dump inside is). Making one and reading it.
+"""The backup file: an uncompressed ZIP (the dump inside is compressed). Writing, reading and verifying it.
 
     database.dump       pg_dump's custom format
-    forgotten.dump      the tables of it that say what was forgotten: a restore of an older backup reads them
+    forgotten.dump      its tables that record what was forgotten, read when an older backup is restored
     assets/…, documents/…   the stored files
-    keys.sealed         the installation's keys, encrypted with the passphrase; only with one
-    manifest.json       written last: versions, rows of each table, and size and SHA-256 of all of the above
+    keys.sealed         the installation's keys, encrypted with the passphrase; only with a passphrase
+    manifest.json       written last: versions, row counts of each table, size and SHA-256 of all other members
 
-A file without a manifest is one whose making was cut short.
+A file without a manifest is incomplete.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FOLDERS = {"assets", "documents"}  # of ``StoredFiles``
 CHUNK = 1 << 20
 SHORTEST_PASSPHRASE = 12
 DAMAGED = "Damaged: %s is not what was written. Take another backup."
-Show = Callable[[str], object]  # how far it is, over what was shown before
+Show = Callable[[str], object]  # shows progress, replacing the previous text
 
 
 def nobody(text: str) -> None:
@@ -51,11 +51,11 @@ def nobody(text: str) -> None:
 
 @dataclass
 class Manifest:
-    made_at: str  # ISO 8601, UTC; the moment of the database's snapshot
+    made_at: str  # ISO 8601, UTC; the time of the database's snapshot
     postgres: int  # the server's major version
     migrations: dict[str, str]  # the last one of each app
     rows: dict[str, int]  # of each table
-    installation: str  # equal for backups of one installation, and telling nothing else of it
+    installation: str  # an opaque id, equal for all backups of an installation
     members: dict[str, tuple[int, str]] = field(default_factory=dict)  # name: bytes and SHA-256
     format: int = FORMAT
 
@@ -65,7 +65,7 @@ class Manifest:
 
 
 class Writer:
-    """A stream that is written once, from beginning to end. ``show`` gets the progress."""
+    """A new archive, written sequentially. ``show`` receives the progress."""
 
     def __init__(self, place: Place, show: Show = nobody) -> None:
         self.place = place
@@ -81,7 +81,7 @@ class Writer:
             yield self
 
     def add(self, name: str, source: IO[bytes]) -> int:
-        """Copy all of ``source`` in under this name; its bytes."""
+        """Copy ``source`` into the archive under ``name`` and return its size in bytes."""
         size, digest = 0, hashlib.sha256()
         with self._zip.open(zipfile.ZipInfo(name), "w", force_zip64=True) as member:
             while chunk := source.read(CHUNK):
@@ -98,7 +98,7 @@ class Writer:
 
 
 class Reader:
-    """An archive to restore from. Raises BackupError for an incomplete file or an unknown format."""
+    """An existing archive. Raises BackupError if it is incomplete or its format is unknown."""
 
     def __init__(self, place: Place, show: Show = nobody) -> None:
         self.place, self._show, self._file = place, show, place.reading()
@@ -133,11 +133,11 @@ class Reader:
             raise
         except OSError as error:
             raise BackupError(f"{place} cannot be read: {error.strerror or error}.") from error
-        except Exception as error:  # the library's decoders raise anything for another kind of ZIP
+        except Exception as error:  # for other kinds of ZIP the library's decoders may raise any error
             raise BackupError(f"{place} is no whole backup of MemoryHub.") from error
 
     def verify(self) -> None:
-        """Read everything once and compare it with the manifest."""
+        """Read all members and compare them with the manifest. Raises BackupError if one differs."""
         there = {info.filename for info in self._zip.infolist()} - {MANIFEST}
         if there != self.manifest.members.keys():
             raise BackupError("Damaged: what is in the file is not what its manifest lists.")
@@ -153,7 +153,10 @@ class Reader:
         return self._zip.open(name)
 
     def chunks(self, name: str, doing: str) -> Iterator[bytes]:
-        """Read all of it, and show the progress of ``doing``."""
+        """Yield a member's content and show progress, with ``doing`` as the verb.
+
+        Raises BackupError if it is damaged.
+        """
         size, read = self.manifest.members[name][0], 0
         try:
             with self.open(name) as member:
@@ -165,7 +168,7 @@ class Reader:
             raise BackupError(DAMAGED % name) from error
 
     def files(self) -> Iterator[str]:
-        """Yield the names of stored files, each below one of ``FOLDERS``. A name outside is refused."""
+        """Yield the names of the stored files, each below one of ``FOLDERS``. Raises BackupError for an unsafe name."""
         for name in self.manifest.members:
             folder, *rest = name.split("/")
             if folder in FOLDERS:
@@ -174,7 +177,7 @@ class Reader:
                 yield name
 
     def keys(self, passphrase: str) -> dict[str, Any] | None:
-        """Return the sealed keys, None if there are none. BackupError for another passphrase."""
+        """Return the decrypted keys, or None if the archive has none. Raises BackupError if the passphrase is wrong."""
         if KEYS not in self.manifest.members:
             return None
         salt, sealed = self._zip.read(KEYS).split(b"\n", 1)
@@ -186,7 +189,9 @@ class Reader:
 
 
 def sealed_keys(keys: dict[str, Any], passphrase: str) -> bytes:
-    """Encrypt the keys with one derived from the passphrase (scrypt, 16 bytes of salt, some 64 MB of memory)."""
+    """Encrypt the keys with a key derived from the passphrase (scrypt with a salt of 16 bytes, some 64 MB of
+    memory).
+    """
     salt = secrets.token_bytes(16)
     return base64.b64encode(salt) + b"\n" + _box(passphrase, salt).encrypt(json.dumps(keys).encode())
 
@@ -205,10 +210,10 @@ Say = Callable[[str], None]
 
 
 def make_backup(place: Place, passphrase: str, say: Say, show: Show = nobody) -> Manifest:
-    """Write the database as it is at this moment, the stored files and the keys into one new file.
+    """Write a snapshot of the database, the stored files and the keys to a new file.
 
-    The files are copied after the database's snapshot: none that it names is missing, unless it was deleted since.
-    Without a passphrase the keys are left out. Raises BackupError; then no file is left.
+    The files are copied after the snapshot, so every file that it refers to is included unless it was deleted since.
+    Without a passphrase the keys are omitted. Raises BackupError if the backup fails; no file remains then.
     """
     if place.exists():
         raise BackupError(f"{place} is there already, and no backup is written over.")
@@ -227,7 +232,7 @@ def make_backup(place: Place, passphrase: str, say: Say, show: Show = nobody) ->
 
 
 def _note(size: int, say: Say) -> None:
-    """Record that a backup was made. An error here does not lose the backup."""
+    """Record in the audit log that a backup was made. Database errors are shown and do not lose the backup."""
     try:
         for path in settings.AFTER_BACKUP:
             import_string(path)(size, installation())
@@ -236,7 +241,7 @@ def _note(size: int, say: Say) -> None:
 
 
 def older_than_newest(folder: Place, pattern: str, keep: int) -> list[Place]:
-    """Return this installation's own readable backups in a folder, without the newest ones."""
+    """Return this installation's readable backups in a folder, except the ``keep`` newest."""
     own = []
     for place in folder.named_like(pattern):
         with suppress(BackupError), Reader(place) as archive:
@@ -246,12 +251,12 @@ def older_than_newest(folder: Place, pattern: str, keep: int) -> list[Place]:
 
 
 def forgotten_in() -> list[str]:
-    """Return the rows of the tables that record what was forgotten."""
+    """Return the names of the tables that record what was forgotten."""
     return sorted({table for tables in settings.AFTER_RESTORE.values() for table in tables})
 
 
 def present_keys() -> dict[str, Any]:
-    """Return the keys that read the sealed secrets, sessions and tombstones of this installation."""
+    """Return this installation's keys, which are needed to read its secrets, sessions and tombstones."""
     return {name: getattr(settings, name) for name in ("SECRET_KEY", "FORGET_KEY", "ENCRYPTION_KEYS")}
 
 
@@ -261,7 +266,7 @@ def installation() -> str:
 
 
 def _dump_into(writer: Writer, say: Say) -> Manifest:
-    """Write the dump, and count the rows in the same snapshot."""
+    """Write the dumps, and return a manifest with row counts of the same snapshot."""
     with dump.connect() as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
@@ -286,7 +291,7 @@ def _dump_into(writer: Writer, say: Say) -> Manifest:
 
 
 def _add_files(writer: Writer) -> int:
-    """Add the stored files, from the folder or the store."""
+    """Add the stored files, from the folder or the object store. Return their number."""
     number = 0
     for files in StoredFiles.every.values():
         with _answering():
@@ -295,7 +300,7 @@ def _add_files(writer: Writer) -> int:
             try:
                 with _answering():
                     source = files.opened(name)
-            except FileNotFoundError:  # deleted since it was listed
+            except FileNotFoundError:  # deleted after it was listed
                 continue
             with source:
                 writer.add(f"{files.name}/{key_of(name)}", source)

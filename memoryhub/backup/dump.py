@@ -1,4 +1,4 @@
-"""Dumping a database and restoring it beside the present one, with PostgreSQL's own programs."""
+"""Dump the database and restore it into another database of the server, with PostgreSQL's own programs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from memoryhub.backup.storage import BackupError
 from memoryhub.database.startup import close_connections, psycopg_settings
 from memoryhub.local.postgres import MAJOR_VERSION, programs_folder
 
-RESTORING, REPLACED = "_restoring", "_before_restore"  # behind the database's name
-# Another server has other roles and disks.
+RESTORING, REPLACED = "_restoring", "_before_restore"  # suffixes of the database's name
+# Properties that another server may not have: roles, policies, tablespaces.
 _NOT_TAKEN = ("--no-owner", "--no-privileges", "--no-policies", "--no-tablespaces")
-# Nearly all of a dump is numbers of vectors: a quarter larger than by the usual effort, in a sixth of the time.
+# A dump consists mostly of vectors. Compared with the default level, it takes a sixth of the time and is a quarter
+# larger.
 QUICKLY = "--compress=gzip:1"
-# Of a restore into a server before 17: ours sets what that does not know, and nothing else went wrong.
+# The only error of a restore into a server before 17, which does not know a parameter that our pg_dump sets.
 _HARMLESS = re.compile(r'parameter "transaction_timeout"$[\s\S]+errors ignored on restore: 1\Z', re.MULTILINE)
-PATIENCE = 3.0  # seconds
+PATIENCE = 3.0  # seconds to wait until other connections are closed
 _OTHERS = """
 SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
@@ -35,7 +36,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type 
 
 
 def connect(name: str | None = None, *, autocommit: bool = False) -> psycopg.Connection[Any]:
-    """Connect to the installation's database, or to another one of the server."""
+    """Connect to the installation's database, or to another database of its server."""
     return psycopg.connect(**psycopg_settings() | ({"dbname": name} if name else {}), autocommit=autocommit)
 
 
@@ -44,7 +45,9 @@ def own_name() -> str:
 
 
 def kept_of_before(connection: psycopg.Connection[Any]) -> str:
-    """Return a sentence about an earlier database that a restore has kept and how to remove it; empty without one."""
+    """Return a sentence about the database that an earlier restore replaced and how to remove it; empty if there is
+    none.
+    """
     found = connection.execute(
         "SELECT datname FROM pg_database WHERE datname = current_database() || %s", [REPLACED]
     ).fetchone()
@@ -59,7 +62,10 @@ def kept_of_before(connection: psycopg.Connection[Any]) -> str:
 
 @contextmanager
 def dump(snapshot: str, only: Iterable[str] = ()) -> Iterator[IO[bytes]]:
-    """Yield pg_dump's output in custom format, of an exported snapshot; optionally of some tables."""
+    """Yield pg_dump's output (custom format) of an exported snapshot, limited to the tables ``only`` if given.
+
+    Raises BackupError if pg_dump fails.
+    """
     arguments = ["--format=custom", QUICKLY, *_NOT_TAKEN, f"--snapshot={snapshot}", *_tables(only)]
     with _started("pg_dump", arguments, own_name(), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -67,7 +73,11 @@ def dump(snapshot: str, only: Iterable[str] = ()) -> Iterator[IO[bytes]]:
 
 
 def restore_into(name: str, source: Iterable[bytes], only: Iterable[str] = ()) -> None:
-    """Fill a new database ``name`` from a dump, with some tables alone; one that an earlier attempt left is dropped."""
+    """Create the database ``name`` and fill it from a dump, limited to the tables ``only`` if given.
+
+    An existing database of that name is dropped. Raises BackupError if the database cannot be created or pg_restore
+    fails.
+    """
     drop(name)
     with connect(autocommit=True) as open_connection:
         try:
@@ -83,7 +93,7 @@ def restore_into(name: str, source: Iterable[bytes], only: Iterable[str] = ()) -
     arguments = [*_NOT_TAKEN, *(["--exit-on-error"] if knows_all else []), *_tables(only)]
     with _started("pg_restore", arguments, name, stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
-        with suppress(BrokenPipeError):  # it has ended; leaving this block raises its error
+        with suppress(BrokenPipeError):  # pg_restore has ended; leaving the outer block raises its error
             for chunk in source:
                 process.stdin.write(chunk)
             process.stdin.close()
@@ -99,7 +109,7 @@ def drop(name: str) -> None:
 
 
 def others_connected() -> bool:
-    """Return whether others are connected to the installation's database, after a few seconds for closing sessions."""
+    """Return whether other clients are connected to the installation's database. Waits up to three seconds for them."""
     with connect(autocommit=True) as open_connection:
         deadline = time.monotonic() + PATIENCE
         while open_connection.execute(_OTHERS).fetchone() != (0,):
@@ -110,7 +120,10 @@ def others_connected() -> bool:
 
 
 def swap(restored: str) -> str:
-    """Put the restored database in the place of the present one, at once or not at all; the name of the earlier."""
+    """Replace the installation's database by the restored one, atomically.
+
+    Return the new name of the replaced database.
+    """
     own, earlier = own_name(), own_name() + REPLACED
     drop(earlier)
     with connect("postgres") as open_connection:
@@ -125,7 +138,7 @@ def swap(restored: str) -> str:
 
 @contextmanager
 def django_in(name: str) -> Iterator[None]:
-    """Point Django's connection to another database of the server within the block."""
+    """Use another database of the server for Django's connection within the block."""
     present = connection.settings_dict["NAME"]
     close_connections()
     connection.settings_dict["NAME"] = name
@@ -140,14 +153,14 @@ def django_in(name: str) -> Iterator[None]:
 def _started(
     program: str, arguments: Sequence[str], database: str, **pipes: Any
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run one of PostgreSQL's programs; BackupError with its last words if it fails."""
+    """Run one of PostgreSQL's programs. Raises BackupError with the end of its output if it fails."""
     given = psycopg_settings() | {"dbname": database}
     password = {"PGPASSWORD": str(given.pop("password"))} if "password" in given else {}
     libpq = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}
     address = psycopg.conninfo.make_conninfo(
         "", **{name: value for name, value in given.items() if name in libpq}
     )
-    with TemporaryFile() as said:  # no pipe: a program with much output would wait for us, and we for it
+    with TemporaryFile() as said:  # a pipe could fill up and deadlock
         with subprocess.Popen(  # noqa: S603  (PostgreSQL's own program and our arguments)
             [str(programs_folder() / program), *arguments, f"--dbname={address}"],
             env=os.environ | password,
@@ -166,7 +179,7 @@ def _started(
         raise BackupError(f"{program} failed: {words[-600:]}{hint}")
 
 
-# How many rows each table of a database has: by which one is compared with another that was made of it.
+# Row counts of all tables, to compare a database with its restored copy.
 
 _TABLES: LiteralString = """
 SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -175,7 +188,7 @@ WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND n.nspname = 'public' 
 
 
 def rows_of(connection: psycopg.Connection[Any]) -> dict[str, int]:
-    """Count the rows of each table."""
+    """Return the row count of each table. One query per table."""
     found = {}
     for (table,) in connection.execute(_TABLES).fetchall():
         row = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))).fetchone()

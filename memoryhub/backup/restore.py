@@ -1,4 +1,4 @@
-"""Restoring a backup: everything is loaded beside the present data, checked, then swapped in at once."""
+"""Restore of a backup: all data is loaded into a second database, checked, and then swapped in at once."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ Undo = Callable[[], object]
 
 
 def restore(archive: Reader, passphrase: str, *, replace: bool, say: Say) -> str | None:
-    """Replace the present database by the archive's. Return the name under which the earlier one is kept.
+    """Replace the installation's database by the archive's. Return the replaced database's new name, or None if it was
+    empty.
 
-    None where it was empty. Nothing is changed before the new one is whole, up to date and has forgotten what the
-    present one and newer backups beside it have to forget, where they are of one installation. Raises BackupError.
+    Nothing is changed until the new database is complete, migrated and has repeated the forgetting that the replaced
+    database and newer backups in the same folder record. Raises BackupError if the restore fails.
     """
     was_empty = is_empty()
     if not was_empty and not replace:
@@ -51,7 +52,7 @@ def restore(archive: Reader, passphrase: str, *, replace: bool, say: Say) -> str
         _fill(scratch, archive, say)
         with dump.django_in(scratch):
             call_command("migrate", interactive=False, verbosity=0)
-            _put_back_files(archive, put_back)  # before those of what is forgotten again go
+            _put_back_files(archive, put_back)  # before forgetting again, which deletes some of them
             forget_since(archive, present, keys, say)
         say(f"{len(put_back)} stored files put back")
         earlier = dump.swap(scratch)
@@ -70,7 +71,10 @@ def restore(archive: Reader, passphrase: str, *, replace: bool, say: Say) -> str
 
 
 def drill(archive: Reader, say: Say) -> None:
-    """Restore into a database of its own, compare, and drop it again. Raises BackupError where anything is missing."""
+    """Test a backup: restore it into a temporary database, compare and drop it.
+
+    Raises BackupError if anything is missing.
+    """
     scratch = dump.own_name() + "_drill"
     try:
         _fill(scratch, archive, say)
@@ -80,7 +84,7 @@ def drill(archive: Reader, say: Say) -> None:
 
 
 def is_empty() -> bool:
-    """Return whether the installation's database has no accounts."""
+    """Return whether the installation's database has no user accounts."""
     with dump.connect() as connection:
         try:
             return connection.execute("SELECT 1 FROM workspaces_user LIMIT 1").fetchone() is None
@@ -89,7 +93,7 @@ def is_empty() -> bool:
 
 
 def _fill(name: str, archive: Reader, say: Say) -> None:
-    """Create the archive's database under this name and count its rows."""
+    """Restore the archive into a new database ``name``. Raises BackupError unless its row counts match the manifest."""
     manifest = archive.manifest
     if is_from_before(manifest.migrations.items()):
         raise BackupError(
@@ -111,7 +115,10 @@ def _fill(name: str, archive: Reader, say: Say) -> None:
 
 
 def _compare_files(name: str, archive: Reader, say: Say) -> None:
-    """Check that the archive has each file that the database's rows name, with the same SHA-256."""
+    """Check that each file that the database refers to is in the archive with the same SHA-256.
+
+    Raises BackupError if not.
+    """
     told, stored = _files_told_of(name), {file: archive.manifest.members[file][1] for file in archive.files()}
     if wrong := sorted(file for file in told.keys() & stored.keys() if told[file] != stored[file]):
         raise BackupError(
@@ -128,7 +135,7 @@ def _compare_files(name: str, archive: Reader, say: Say) -> None:
 
 
 def _files_told_of(name: str) -> dict[str, str]:
-    """Return the SHA-256 that a database's rows state of their files, by the files' names in an archive."""
+    """Return the SHA-256 of the files that a database refers to, by their names in an archive."""
     found = dict[str, str]()
     with dump.connect(name) as connection:
         for table, folder in settings.FILES_OF.items():
@@ -139,7 +146,7 @@ def _files_told_of(name: str) -> dict[str, str]:
 
 
 def _put_back_files(archive: Reader, put_back: list[Undo]) -> None:
-    """Put back the files that are missing, each recorded in ``put_back``."""
+    """Restore missing files, and append a function that undoes it to ``put_back`` for each."""
     for name in archive.files():
         folder, _, key = name.partition("/")
         with archive.open(name) as source:
@@ -148,7 +155,10 @@ def _put_back_files(archive: Reader, put_back: list[Undo]) -> None:
 
 
 def _put_back_keys(keys: dict[str, object] | None, say: Say) -> None:
-    """Restore the backup's keys that differ from the present ones, and keep the replaced ones beside them."""
+    """Restore the backup's keys that differ from the current ones.
+
+    The replaced key files are kept beside the new ones.
+    """
     present = present_keys()
     if keys is None:
         say(
@@ -180,13 +190,13 @@ def _write_secret(path: Path, text: str) -> None:
         file.write(text)
 
 
-# Repeat the forgetting that happened after a backup was made, or after the moment a database was recovered to.
+# Repeat the forgetting that happened after a backup was made, or after the time to which a database was recovered.
 #
-# What knows of it is any newer database of the installation: the one that is replaced, and those in newer backups.
+# It is recorded in newer databases of the installation: the replaced database, and those in newer backups.
 
-READ = "_forgotten"  # behind the database's name
+READ = "_forgotten"  # suffix of the database's name
 HAS_TABLES = "SELECT to_regclass('django_migrations') IS NOT NULL"
-BEGAN = "SELECT min(applied) FROM django_migrations"  # to the microsecond: the same in copies of one database alone
+BEGAN = "SELECT min(applied) FROM django_migrations"  # in microseconds, so it is equal only in copies of one database
 NO_KEY = (
     "Newer backups lie beside it. Their keys say what was forgotten until they were made: restore with "
     "MEMORYHUB_BACKUP_PASSPHRASE, or put the one file where no others are."
@@ -194,13 +204,16 @@ NO_KEY = (
 
 
 def forget_again(newer: psycopg.Connection[Any], say: Say) -> None:
-    """Forget in Django's database the same as the ``newer`` database of this installation."""
+    """Repeat in Django's database the forgetting that the ``newer`` database of this installation records."""
     for path in settings.AFTER_RESTORE:
         import_string(path)(newer, say)
 
 
 def is_kin(newer: psycopg.Connection[Any]) -> bool:
-    """Return whether this database and Django's have a common past. Another one says nothing about what is here."""
+    """Return whether this database and Django's are copies of one database.
+
+    Records of other databases do not apply here.
+    """
     if newer.execute(HAS_TABLES).fetchone() != (True,):
         return False
     with connection.cursor() as cursor:
@@ -209,7 +222,11 @@ def is_kin(newer: psycopg.Connection[Any]) -> bool:
 
 
 def forget_since(archive: Reader, present: str, keys: Mapping[str, Any] | None, say: Say) -> None:
-    """Forget again, in the database restored from ``archive``, what the ``present`` one and newer backups record."""
+    """Repeat in Django's database, restored from ``archive``, the forgetting that newer databases record.
+
+    These are the replaced database ``present`` and the newer backups in the archive's folder. Raises BackupError if one
+    of those cannot be read.
+    """
     if archive.manifest.installation == installation():
         with dump.connect(present) as replaced:
             if is_kin(replaced):
@@ -231,9 +248,9 @@ def forget_since(archive: Reader, present: str, keys: Mapping[str, Any] | None, 
 
 @contextmanager
 def tables_of(archive: Reader) -> Iterator[psycopg.Connection[Any]]:
-    """Yield a temporary database with only the tables of a backup that record forgetting."""
+    """Yield a connection to a temporary database with only the tables of a backup that record forgetting."""
     name = dump.own_name() + READ
-    member = FORGOTTEN if FORGOTTEN in archive.manifest.members else DUMP  # those of before have all in one
+    member = FORGOTTEN if FORGOTTEN in archive.manifest.members else DUMP  # older backups have only one dump
     try:
         dump.restore_into(name, archive.chunks(member, "reading"), forgotten_in())
         with dump.connect(name) as opened:
@@ -243,7 +260,7 @@ def tables_of(archive: Reader) -> Iterator[psycopg.Connection[Any]]:
 
 
 def _newer_beside(archive: Reader, say: Say) -> list[Place]:
-    """Return the newer backups of the same installation in the same folder."""
+    """Return the newer backups of the same installation in the same folder, oldest first."""
     found, ours = [], archive.manifest
     try:
         beside = archive.place.folder.named_like("*.zip")
@@ -264,7 +281,7 @@ def _newer_beside(archive: Reader, say: Say) -> list[Place]:
 
 @contextmanager
 def _key_of(keys: Mapping[str, Any] | None) -> Iterator[None]:
-    """Use the backup's key for forgotten texts: one of another machine brings it along."""
+    """Use the backup's key for hashes of forgotten texts within the block, in case it is of another machine."""
     present = settings.FORGET_KEY
     settings.FORGET_KEY = keys["FORGET_KEY"] if keys else present
     try:

@@ -1,7 +1,7 @@
 """Storage of backups: a local file, or an object of an S3-compatible store (``s3://bucket/folder/one.zip``).
 
-What lies there under its name is whole: a file is written beside its place and moved; an object exists once all of its
-parts do.
+A backup under its final name is complete: a local file is written under another name and renamed, and an object exists
+only once all of its parts are uploaded.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from memoryhub.files.file_stores import S3_BACKEND, client_config
 
 SCHEME = "s3://"
 LEFT = ".*.zip.????????.unfinished"
-LEFT_AFTER = 86_400  # seconds in which nothing was written to it: its process is gone
+LEFT_AFTER = 86_400  # seconds without a write, after which the writing process is assumed dead
 
 
 class BackupError(Exception):
-    """The backup could not be made, read or restored; the text says why and what to do. Nothing was changed."""
+    """Raised when a backup cannot be made, read or restored. Nothing was changed; the message says what to do."""
 
 
 class Place(ABC):
-    """A backup's, or a folder's of backups. Everything raises BackupError."""
+    """The location of a backup or of a folder of backups. All methods raise BackupError if the storage fails."""
 
     @property
     @abstractmethod
@@ -47,14 +47,14 @@ class Place(ABC):
     @property
     @abstractmethod
     def folder(self) -> Place:
-        """In which it lies."""
+        """Return the folder that contains this backup."""
 
     @abstractmethod
     def inside(self, name: str) -> Place: ...
 
     @abstractmethod
     def named_like(self, pattern: str) -> list[Place]:
-        """Return the backups in this folder with such names, in order."""
+        """Return the backups in this folder whose names match the pattern, sorted by name."""
 
     @abstractmethod
     def exists(self) -> bool: ...
@@ -67,11 +67,11 @@ class Place(ABC):
 
     @abstractmethod
     def writing(self) -> AbstractContextManager[IO[bytes]]:
-        """Open it for writing; it appears under its name when the block is left, and not at all after an error."""
+        """Open the file for writing. It appears under its name when the block ends, or not at all after an error."""
 
     @abstractmethod
     def reading(self) -> IO[bytes]:
-        """It can be read from any position."""
+        """Open the file for reading. The file is seekable."""
 
 
 class FilePlace(Place):
@@ -108,7 +108,7 @@ class FilePlace(Place):
     def writing(self) -> Iterator[IO[bytes]]:
         self._remove_left()
         unfinished = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.unfinished")
-        try:  # exclusively created: a file that others placed there would be readable by them
+        try:  # created exclusively, because a file that another user placed there could be read by that user
             descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w+b") as file:
                 yield file
@@ -121,7 +121,7 @@ class FilePlace(Place):
             unfinished.unlink(missing_ok=True)
 
     def _remove_left(self) -> None:
-        """Remove unfinished files of backups that were killed: they have hidden names and may be large."""
+        """Remove unfinished files of killed backups, which are hidden and may be large."""
         for left in self.path.absolute().parent.glob(LEFT):
             with suppress(OSError):
                 if left.stat().st_mtime < time.time() - LEFT_AFTER:
@@ -134,18 +134,18 @@ class FilePlace(Place):
             raise BackupError(f"{self} cannot be read: {error.strerror or error}.") from error
 
 
-# Backups in an S3-compatible store, written and read piece by piece.
+# Backups in an S3-compatible store, which are uploaded and downloaded in parts.
 
-PART = 32 * 1024 * 1024  # bytes; two are held while one is sent
-LARGER_AFTER = 1000  # parts, of 10,000 that an object may have: each thousand doubles them
+PART = 32 * 1024 * 1024  # bytes; two parts are in memory while one is uploaded
+LARGER_AFTER = 1000  # number of parts after which their size doubles (an object may have 10,000)
 READ_AHEAD = 1024 * 1024
-ATTEMPTS = 3  # to read on where a connection broke
+ATTEMPTS = 3  # attempts to continue a download after a lost connection
 NOT_THERE = {"404", "NoSuchKey", "NotFound"}
 REFUSED = {"403", "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "Forbidden"}
 
 
 class BucketPlace(Place):
-    """An object, or with a key that is empty or ends in a slash all whose names begin so."""
+    """An object of a bucket. If its key is empty or ends in a slash, it is a folder of all objects with that prefix."""
 
     def __init__(self, bucket: str, key: str) -> None:
         self.bucket, self.key = bucket, key
@@ -213,7 +213,7 @@ class BucketPlace(Place):
 
     @contextmanager
     def _asked(self, to_be: str) -> Iterator[None]:
-        """Turn a refusal of the store into a sentence."""
+        """Convert errors of the store to BackupError."""
         try:
             yield
         except (ClientError, BotoCoreError, OSError) as error:
@@ -221,7 +221,7 @@ class BucketPlace(Place):
 
 
 class _Upload(io.RawIOBase):
-    """A multipart upload that sends one part while the next is written. The store checks each part's MD5."""
+    """A multipart upload, which uploads one part while the next is written. The store verifies each part's MD5."""
 
     def __init__(self, object_: dict[str, str]) -> None:
         super().__init__()
@@ -242,7 +242,7 @@ class _Upload(io.RawIOBase):
 
     def _send(self) -> None:
         if self._sent:
-            self._sent[-1].result()  # raises what became of the one before
+            self._sent[-1].result()  # raises the previous part's error
         number = len(self._sent) + 1
         self._sent.append(self._sender.submit(self._send_part, number, bytes(self._waiting)))
         self._waiting.clear()
@@ -259,22 +259,25 @@ class _Upload(io.RawIOBase):
         self._sender.shutdown()
 
     def abort(self) -> None:
-        """The store forgets the parts, or, where it does not answer, keeps them until its own rules remove them."""
+        """Abort the upload, so that the store deletes the parts.
+
+        If it does not answer, its own rules delete them later.
+        """
         self._sender.shutdown(cancel_futures=True)
         with suppress(ClientError, BotoCoreError):
             _client().abort_multipart_upload(**self._upload)
 
 
 class _Download(io.RawIOBase):
-    """An object that is read from any position; where a connection breaks, another goes on there."""
+    """A seekable download of an object, which reconnects at the current position after a lost connection."""
 
     def __init__(self, object_: dict[str, str], name: str) -> None:
         super().__init__()
         found = _client().head_object(**object_)
         self._name, self._size = name, int(found["ContentLength"])
-        self._object = {**object_, "IfMatch": found["ETag"]}  # the same one, even if another is put there
+        self._object = {**object_, "IfMatch": found["ETag"]}  # fail if the object is replaced
         self._position = 0
-        self._body: Any = None  # of a request that began where we are
+        self._body: Any = None  # response body at the current position
 
     def readable(self) -> bool:
         return True
@@ -329,7 +332,7 @@ class _Download(io.RawIOBase):
 
 
 def _client() -> Any:
-    """Return a client of the store that the settings name for documents, or by boto3's own variables."""
+    """Return a client with the settings of the documents' store, else with boto3's own environment variables."""
     store = settings.STORAGES["documents"]
     options = store["OPTIONS"] if store["BACKEND"] == S3_BACKEND else {}
     names = ("endpoint_url", "region_name", "access_key", "secret_key", "client_config")
@@ -338,7 +341,7 @@ def _client() -> Any:
 
 @cache
 def _made(endpoint: str | None, region: str | None, key: str | None, secret: str | None, config: Any) -> Any:
-    """Return a client. Making one takes a third of a second; several threads may share it."""
+    """Create a client, which takes a third of a second. Threads may share it."""
     own_address = any(os.environ.get(name) for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"))
     return boto3.Session().client(
         "s3",
@@ -374,12 +377,13 @@ def _why(error: Exception, bucket: str = "") -> str:
     return f"the store says {code}."
 
 
-# What an operator types, as the place that it names.
+# Parsing of a location from the command line.
 
 
 def place_of(text: str | Path) -> Place:
-    """Return the place that an operator's text names: a file or folder, or ``s3://bucket/folder/`` with or without a
-    file.
+    """Return the location that a text names: a path, or ``s3://bucket/folder/`` with or without a file name.
+
+    Raises BackupError if the URL names no bucket.
     """
     if not str(text).startswith(SCHEME):
         return FilePlace(Path(text))

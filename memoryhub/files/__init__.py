@@ -1,1 +1,1 @@
-"""Files that people bring: where they lie, and that a row tells of each."""
+"""Files that users upload: the storages, and the database rows that refer to each file."""

@@ -1,4 +1,4 @@
-"""Stores of files: a folder, or for documents and memories an S3-compatible store that the settings name."""
+"""Storages of files: a local folder or, for documents and memories, an S3-compatible store."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from django.core.files.storage import FileSystemStorage
 
 from memoryhub.environment import Environment
 
-IN_MEMORY = 1_000_000  # bytes of a file that need none of its own on this machine while it is read
+IN_MEMORY = 1_000_000  # bytes up to which a file is read in memory, without a temporary file
 S3_BACKEND, FOLDER_BACKEND = "storages.backends.s3.S3Storage", "memoryhub.files.file_stores.Folder"
-# Folders, and where in a store each is below MEMORYHUB_S3_PREFIX: documents were there first.
+# Folders, and their paths in a store below MEMORYHUB_S3_PREFIX. Documents came first, so they have no folder there.
 PLACES: dict[str, tuple[str, ...]] = {"documents": (), "assets": ("assets",)}
 SECONDS = {"connect_timeout": 5, "read_timeout": 30}
 
 
 def files_folder() -> Path:
-    """Return the folder of files that are in no store: the data folder, or the one in MEMORYHUB_FILES_DIR."""
+    """Return the folder of locally stored files: MEMORYHUB_FILES_DIR, else the data folder."""
     return Path(settings.FILES_DIR or settings.DATA_DIR)
 
 
 class Folder(FileSystemStorage):
-    """A storage below ``files_folder``, for this user alone. A file gets its name once it is completely on the disk."""
+    """A storage below ``files_folder``, readable only by this user. A file gets its name once it is synced to disk."""
 
     def __init__(self, folder: str) -> None:
         super().__init__(
             file_permissions_mode=0o600,
             directory_permissions_mode=0o700,
-            allow_overwrite=True,  # a draft that a killed process left; names are random
+            allow_overwrite=True,  # only a draft of a killed process is overwritten, since names are random
         )
         self.folder = folder
 
     @property
-    def location(self) -> Path:  # looked up each time: who runs tests moves it
+    def location(self) -> Path:  # not cached, because tests change it
         return files_folder().absolute() / self.folder
 
     def _save(self, name: str, content: Any) -> str:
@@ -57,7 +57,10 @@ class Folder(FileSystemStorage):
 
 
 def file_stores(env: Environment) -> tuple[dict[str, dict[str, Any]], bool]:
-    """Return the entries of Django's ``STORAGES`` for files of people, and whether they are on this machine."""
+    """Return the entries of Django's ``STORAGES`` for users' files, and whether these stay on this machine.
+
+    Raises ImproperlyConfigured if the MEMORYHUB_S3_… variables are inconsistent.
+    """
     bucket, endpoint, here = env.text("S3_BUCKET"), env.url("S3_ENDPOINT_URL"), env.boolean("S3_LOCAL", None)
     given = {
         "region_name": env.text("S3_REGION"),
@@ -96,23 +99,23 @@ def file_stores(env: Environment) -> tuple[dict[str, dict[str, Any]], bool]:
 
 
 def client_config(*, own_address: bool, past_proxies: bool) -> Any:
-    """Return boto3's configuration for such a store."""
-    from botocore.config import Config  # heavy; only where there is such a store
+    """Return boto3's configuration. ``own_address`` means a store other than Amazon's."""
+    from botocore.config import Config  # slow to import, and only needed with such a store
 
     return Config(
         retries={"total_max_attempts": 3},
         s3={"addressing_style": "path"} if own_address else {},
-        # Newer checksums are known to Amazon's servers alone; TLS and our own SHA-256 are there anyway.
+        # Only Amazon's servers know the newer checksums. TLS and our own SHA-256 protect the data anyway.
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
         signature_version="s3v4",
-        proxies={} if past_proxies else None,  # None: those of the environment
+        proxies={} if past_proxies else None,  # None uses the environment's proxies
         **SECONDS,
     )
 
 
 def _sync(path: Path) -> None:
-    """Sync a path to the disk. A new file's name is there only once its folder is synced."""
+    """Sync a file or folder to the disk. A new file's name is durable only once its folder is synced."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

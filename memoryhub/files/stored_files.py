@@ -1,9 +1,8 @@
-"""Files of people in Django's ``STORAGES``: storing, checking, deleting, and sending them as downloads that no browser
-runs.
+"""Users' files in Django's ``STORAGES``: storing, deleting, moving, and sending them as downloads.
 
-A file is whole and stored before its row is committed, and goes after the commit that removes its row. A crash in
-between leaves a file without a row, never a row without its file; ``sweep`` removes such files. Where a store is named,
-what still lies in the folder is read there, until ``move_files`` or a restore puts it into the store.
+A file is completely stored before its row is committed, and deleted after the deletion of its row is committed. So a
+crash may leave a file without a row, which ``sweep`` removes, but never a row without its file. With an S3 store
+configured, files that are still in the folder are read there until ``move_files`` or a restore moves them.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ from memoryhub.files.file_stores import IN_MEMORY, Folder
 from memoryhub.languages import file_size
 
 logger = logging.getLogger(__name__)
-ORPHAN_AGE = timedelta(days=1)  # a younger file without a row may be an upload that has not ended yet
+ORPHAN_AGE = timedelta(days=1)  # a newer file without a row may belong to an unfinished upload
 SPREAD = re.compile("[0-9a-f]{2}")
 Rows = type[models.Model]
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A file that was written; ``head``: its first bytes."""
+    """A stored file. ``head`` is its first bytes."""
 
     file_name: str
     size: int
@@ -51,17 +50,18 @@ class Stored:
 
 
 class StoredFiles:
-    """The files of one storage. ``told_by``: models with a ``file_name``, and their lookup of the workspace."""
+    """The files of one storage. ``told_by`` maps models with a ``file_name`` to their lookup of the workspace."""
 
-    every: ClassVar[dict[str, StoredFiles]] = {}  # by their names, which are folders in a backup, too
+    every: ClassVar[dict[str, StoredFiles]] = {}  # by name, which is also the folder in a backup
 
     def __init__(self, name: str, told_by: Mapping[Rows, str]) -> None:
         self.name, self._told_by = name, told_by
         self.every[name] = self
 
     def store(self, content: Iterable[bytes], most: int) -> Stored:
-        """Store ``content``, reading it once. Raises TooLarge, Invalid if it is empty, Unavailable if it cannot be
-        stored.
+        """Store ``content``, reading it once, under a new random name.
+
+        Raises TooLarge above ``most`` bytes, Invalid if it is empty, and Unavailable if the storage fails.
         """
         with tempfile.SpooledTemporaryFile(IN_MEMORY) as file:
             size, sha256, head = copied(content, file, most)
@@ -77,7 +77,7 @@ class StoredFiles:
         return Stored(name, size, sha256, head)
 
     def open(self, file_name: str) -> IO[Any]:
-        """Open a file. Raises NotFound, or Unavailable if the store does not answer; both are logged."""
+        """Open a file. Raises NotFound if it is missing, Unavailable if the storage fails; both are logged."""
         try:
             return self.opened(file_name)
         except FileNotFoundError:
@@ -90,18 +90,18 @@ class StoredFiles:
             raise Unavailable(_("The server could not get the file. Try again later.")) from None
 
     def opened(self, file_name: str) -> IO[Any]:
-        """Read it, raising FileNotFoundError and any error of the storage's library."""
+        """Open a file. Raises FileNotFoundError if it is missing, or any error of the storage's library."""
         for place in self._places():
             try:
                 file = place.open(key_of(file_name))
-                if file.file is not None:  # looked at, so that a store elsewhere gives it now
+                if file.file is not None:  # accessing it makes a remote store fetch the file now
                     return file
             except FileNotFoundError:
                 continue
         raise FileNotFoundError(file_name)
 
     def remove(self, file_name: str) -> None:
-        """Remove a file; one that an unreachable store keeps is removed by ``sweep``."""
+        """Remove a file. Errors are logged, and ``sweep`` removes the file later."""
         for place in self._places():
             try:
                 place.delete(key_of(file_name))
@@ -109,13 +109,14 @@ class StoredFiles:
                 logger.error("The file %s could not be removed: %s", file_name, type(error).__name__)
 
     def forget(self, sender: Any, instance: Any, **kwargs: Any) -> None:
-        """Delete the file of a deleted row after the commit. A handler of Django's ``post_delete``."""
+        """Remove the file of a deleted row after the commit. A receiver of Django's ``post_delete`` signal."""
         transaction.on_commit(partial(self.remove, instance.file_name))
 
     def sweep(self, *, now: datetime) -> int:
-        """Remove files without a row, of one of the 256 folders each hour; how many.
+        """Remove files without a row, in one of the 256 folders each hour. Return their number.
 
-        A restore in the place of a newer database leaves such files, and a process killed between file and row.
+        Such files remain when a backup replaces a newer database, or when a process is killed before the row is
+        committed.
         """
         folder, removed = f"{int(now.timestamp() / 3600) % 256:02x}", 0
         for place in self._places():
@@ -128,29 +129,34 @@ class StoredFiles:
         return removed
 
     def names(self) -> Iterator[str]:
-        """Return every file's name, in order. Raises any error of the storage's library."""
+        """Yield the name of every file, sorted. Raises any error of the storage's library."""
         yield from _names(self._places())
 
     def left(self) -> Iterator[tuple[str, bool]]:
-        """Yield files that are in the folder although the settings name a store; False for one that is not to move."""
+        """Yield (name, may move) of files that are still in the folder although a store is configured."""
         *stores, folder = self._places()
         for name in _names([folder]) if stores else ():
             yield name, not isinstance(self._place_of(name), FileSystemStorage)
 
     def move(self) -> Iterator[bool]:
-        """Yield for each that is ``left`` whether it moved. Raises as ``names``; what moved before is in the store."""
+        """Move the files that are ``left``, and yield for each whether it moved.
+
+        Raises any error of the storage's library; files that were moved before the error stay in the store.
+        """
         folder = Folder(self.name)
         for name, goes in self.left():
             if goes:
-                with suppress(FileNotFoundError), folder.open(key_of(name)) as content:  # else deleted since
+                with suppress(FileNotFoundError), folder.open(key_of(name)) as content:  # deleted since
                     self.put_back(name, content)
                 folder.delete(key_of(name))
-                if not self._told_of([name]):  # forgotten in between, and removed from where it was
+                if not self._told_of([name]):  # its row was deleted meanwhile
                     self.remove(name)
             yield goes
 
     def put_back(self, file_name: str, content: IO[bytes]) -> Callable[[], object] | None:
-        """Put a backup's file back under its name, and return how to undo it. None if it is there: it never changes."""
+        """Store a file of a backup under its name, and return a function that undoes it; None if the file already
+        exists.
+        """
         place, key = self._place_of(file_name), key_of(file_name)
         if place.exists(key):
             return None
@@ -158,7 +164,7 @@ class StoredFiles:
         return partial(place.delete, key)
 
     def are_of(self, workspace: models.Model) -> bool:
-        """Return whether the workspace has any files."""
+        """Return whether the workspace has any files. One query per model."""
         return any(
             model._base_manager.filter(**{place: workspace}).exists()
             for model, place in self._told_by.items()
@@ -169,12 +175,14 @@ class StoredFiles:
         return storages[self.name]
 
     def _places(self) -> list[Storage]:
-        """Return the storages in which files are looked for."""
+        """Return the storages that may contain files."""
         own = self._storage
         return [own] if isinstance(own, FileSystemStorage) else [own, Folder(self.name)]
 
     def _place_of(self, file_name: str) -> Storage:
-        """The folder for what never leaves this machine, or is of nobody knows whom, where the store is another one."""
+        """Return the storage for a file: the local folder if its workspace is local-only or unknown, else the
+        configured one.
+        """
         if settings.FILES_STAY_HERE:
             return self._storage
         stays = [
@@ -195,7 +203,7 @@ class StoredFiles:
 
 
 def key_of(file_name: str) -> str:
-    """Return a file's key, spread over 256 folders."""
+    """Return a file's key in its storage, which spreads files over 256 folders."""
     return f"{file_name[:2]}/{file_name}"
 
 
@@ -203,26 +211,25 @@ def _names(places: Sequence[Storage]) -> Iterator[str]:
     folders = {name for place in places for name in _listed(place, "")[0] if SPREAD.fullmatch(name)}
     for folder in sorted(folders):
         found = {name for place in places for name in _listed(place, folder)[1]}
-        yield from sorted(
-            name for name in found if name.startswith(folder)
-        )  # not a file that is still being written
+        yield from sorted(name for name in found if name.startswith(folder))  # excludes drafts
 
 
 def _listed(place: Storage, folder: str) -> tuple[list[str], list[str]]:
-    """Return a folder's folders and files; none if it does not exist."""
+    """Return the folders and files of a folder; both empty if it does not exist."""
     try:
         return place.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
         return [], []
 
 
-ENVELOPE = 64 * 1024  # bytes that a form may have beside its files
-HEAD = 512  # bytes by which a file is known for what it is
+ENVELOPE = 64 * 1024  # bytes of a form besides its files
+HEAD = 512  # bytes from which a file's type is detected
 
 
 def says_too_long(request: HttpRequest, most: int) -> bool:
-    """Return whether Content-Length exceeds ``most`` bytes of files. Check it first: the CSRF check reads the whole
-    form.
+    """Return whether Content-Length exceeds ``most`` bytes of files.
+
+    Check it first, because the CSRF check reads the whole form.
     """
     length = request.META.get("CONTENT_LENGTH") or "0"
     return length.isdecimal() and int(length) > most + ENVELOPE
@@ -233,7 +240,10 @@ def too_long(most: int) -> TooLarge:
 
 
 def copied(content: Iterable[bytes], file: IO[bytes], most: int) -> tuple[int, str, bytes]:
-    """Copy the content, and return its size, SHA-256 and first bytes. Raises TooLarge, or Invalid if it is empty."""
+    """Copy the content, and return its size, SHA-256 and first bytes.
+
+    Raises TooLarge above ``most`` bytes, and Invalid if the content is empty.
+    """
     size, digest, head = 0, hashlib.sha256(), b""
     for chunk in content:
         size += len(chunk)
@@ -261,7 +271,7 @@ SHUT = {
 
 
 def file_response(file: IO[Any], *, name: str, size: int, content_type: str) -> StreamingHttpResponse:
-    """Read while it is sent. A page may still show a picture of it by ``<img>``, where nothing in it runs."""
+    """Return a streaming download, which no browser renders as a page. An ``<img>`` may still show it."""
     response = StreamingHttpResponse(_chunks(file), content_type=content_type, headers=SHUT)
     response["Content-Length"] = str(size)
     response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
@@ -269,7 +279,10 @@ def file_response(file: IO[Any], *, name: str, size: int, content_type: str) -> 
 
 
 async def _chunks(file: IO[Any]) -> AsyncIterator[bytes]:
-    """Yield the file's chunks. Asynchronous, since under ASGI Django would read a plain iterator to its end first."""
+    """Yield the file's chunks.
+
+    Asynchronous, because under ASGI Django reads a synchronous iterator completely first.
+    """
     try:
         while chunk := await asyncio.to_thread(file.read, CHUNK):
             yield chunk

@@ -1,1 +1,1 @@
-"""Dates as they are written where Django does not say it: a module for each language (FORMAT_MODULE_PATH)."""
+"""Date formats that differ from Django's: one module per language (FORMAT_MODULE_PATH)."""

@@ -27,9 +27,7 @@ from django.utils.translation import gettext as _
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
 GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")  # apart from NAT64 the only globally routed IPv6 range
-LINK_LOCAL = ipaddress.ip_network(
-    "169.254.0.0/16"
-)  # metadata services of nearly every cloud; no model runs there
+LINK_LOCAL = ipaddress.ip_network("169.254.0.0/16")  # used by nearly every cloud's metadata service
 METADATA = frozenset(
     ipaddress.ip_address(text)
     for text in (
@@ -102,9 +100,7 @@ def is_metadata(address: Address) -> bool:
 def _embedded(address: ipaddress.IPv6Address) -> list[Address]:
     """Return the IPv4 addresses that an IPv6 address may embed (RFC 6052), one for each possible prefix length."""
     bits = int(address)
-    without_u = (
-        bits >> 64 << 56 | bits & (1 << 56) - 1
-    )  # bits 64 to 71 are reserved and not part of the IPv4 address
+    without_u = bits >> 64 << 56 | bits & (1 << 56) - 1  # bits 64 to 71 are reserved
     found = [without_u >> 120 - prefix - 32 for prefix in (32, 40, 48, 56, 64)]
     return [ipaddress.IPv4Address(each & 0xFFFFFFFF) for each in (*found, bits)]
 

@@ -31,9 +31,8 @@ _IR_VERSION, _OPSET = 9, 17
 
 @dataclass(frozen=True)
 class Layer:
-    matrices: dict[
-        str, tuple[NDArray[np.int8], Vectors]
-    ]  # by MATRICES: weights (in, out) and each column's scale
+    # By MATRICES: weights (in, out), and the scale of each column
+    matrices: dict[str, tuple[NDArray[np.int8], Vectors]]
     vectors: dict[str, Vectors]  # by VECTORS, and "qkv.b": three concatenated biases
 
 

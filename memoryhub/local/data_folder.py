@@ -69,10 +69,7 @@ class RunLock:
         try:
             holder = json.loads(text)
             who, stop = f"process {holder['pid']}, {holder['address']}", f"kill {holder['pid']}"
-        except (
-            ValueError,
-            KeyError,
-        ):  # the other process has just acquired the lock and not written its id yet
+        except (ValueError, KeyError):  # the holder has not written its id yet
             who, stop = "starting this moment", "Ctrl-C in its window"
         return f"MemoryHub is already running on {self.data_dir} ({who}). Stop it with: {stop}"
 

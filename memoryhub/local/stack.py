@@ -323,9 +323,7 @@ def worker_service(stack: Stack) -> Service:
     """Return the service of the django-q2 cluster, which is restarted if it hangs."""
     return Service(
         "worker",
-        _python(
-            str(stack.base_dir / "manage.py"), "qcluster", "--skip-checks"
-        ),  # `prepare` has run the checks
+        _python(str(stack.base_dir / "manage.py"), "qcluster", "--skip-checks"),  # `prepare` ran the checks
         environment=_environment(stack),
         folder=stack.base_dir,
         ailment=WorkerHealth(partial(oldest_waiting_seconds, stack.database)),

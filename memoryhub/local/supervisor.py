@@ -204,9 +204,7 @@ class Supervisor:
 
     def _tell_watchdog(self, line: str) -> None:
         if self._watchdog is not None and self._watchdog.stdin is not None:
-            with contextlib.suppress(
-                OSError
-            ):  # the watchdog was killed; the next one is told about all children
+            with contextlib.suppress(OSError):  # killed; the next watchdog receives all children
                 self._watchdog.stdin.write(line)
                 self._watchdog.stdin.flush()
 

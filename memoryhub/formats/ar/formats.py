@@ -1,3 +1,3 @@
-"""Arabic date formats: day before month, also in dates with a time, which Django's own lack."""
+"""Arabic date formats with the day before the month, which Django lacks for dates with a time."""
 
 DATETIME_FORMAT = "j F، Y، g:i A"
