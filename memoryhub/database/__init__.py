@@ -1,1 +1,1 @@
-"""Access to every table: connections, prepared statements, counts, and failures as errors with a sentence."""
+"""Database access: connections, replicas, locks, prepared statements, row counts and errors."""

@@ -1,9 +1,9 @@
-"""Django's Postgres backend, which never gives out a pooled connection that was cut while it lay idle.
+"""A variant of Django's Postgres backend that never returns a pooled connection that was closed while idle.
 
-Django's own ``CONN_HEALTH_CHECKS`` asks the server each time, and psycopg's pool then waits one second, two, four …
-between the connections that fail: after a restart of the server most requests would end in PoolTimeout.
+Django's own ``CONN_HEALTH_CHECKS`` queries the server each time. psycopg's pool waits one, two, four … seconds after
+failed connections, so that most requests would end in PoolTimeout after a restart of the server.
 
-With replicas nobody waits for a server that is away where another answers.
+With replicas, requests do not wait for an unavailable server if another server can answer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from psycopg_pool import PoolTimeout
 
 from memoryhub.database.replicas import refuse_in_vain
 
-ATTEMPTS = 5  # to get the primary, each as long as the pool waits
+ATTEMPTS = 5  # attempts to connect to the primary, each with the pool's timeout
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -28,7 +28,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             if not was_cut(found):
                 break
             found.close()
-            self.pool.putconn(found)  # which replaces it, since it is closed
+            self.pool.putconn(found)  # the pool replaces closed connections
             refuse_in_vain(self.alias)
             found = self._given_out(conn_params)
         return found
@@ -45,7 +45,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
 
 def was_cut(connection: Any) -> bool:
-    """Return whether an idle connection has something to read, which means that it was closed. No round trip."""
+    """Return whether an idle connection was closed by the server: its socket is readable. Sends nothing."""
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     return bool(poll.poll(0))

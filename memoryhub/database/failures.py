@@ -1,4 +1,4 @@
-"""Errors of the database and of a full disk, answered with 503 and Retry-After instead of 500."""
+"""Conversion of database errors and a full disk to responses with status 503 and Retry-After."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from django.utils.translation import gettext_lazy as later
 from memoryhub.errors import Unavailable
 
 logger = logging.getLogger(__name__)
-NO_SPACE = "No space left on device"  # as Postgres says when it cannot accept a connection
+NO_SPACE = "No space left on device"  # Postgres's message when it cannot accept a connection
 _AWAY = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
 
 
 class ReadOnly(Unavailable):
-    """The database takes no writes: a standby, an operator's ``default_transaction_read_only``."""
+    """The database accepts no writes: it is a standby, or ``default_transaction_read_only`` is set."""
 
     default_message = later(
         "Nothing can be changed at the moment: the database is read-only. Try again later."
@@ -26,7 +26,7 @@ class ReadOnly(Unavailable):
 
 
 class DiskFull(Unavailable):
-    """The database's disk, or this server's own."""
+    """The disk of the database or of this server is full."""
 
     default_message = later(
         "This was not saved: the server has run out of disk space. What was saved before is "
@@ -40,22 +40,22 @@ class Busy(Unavailable):
 
 
 class Collided(Unavailable):
-    """A deadlock, or a lock that was waited for too long."""
+    """A deadlock, or a lock timeout."""
 
     default_message = later("Someone else was changing the same thing. Try again.")
     retry_after = 1
 
 
-# By how Postgres's SQLSTATE begins (its documentation, appendix A); the first that fits counts. What is not here is
-# our own mistake, and a 500: a limit of a statement (54), a transaction that failed before (25P02).
+# By prefix of Postgres's SQLSTATE (appendix A of its documentation); the first match counts. Other states are errors of
+# our code and give status 500, for example a statement limit (54) or an already failed transaction (25P02).
 _BY_SQLSTATE: dict[str, type[Unavailable]] = {
     "25006": ReadOnly,
-    "25P03": Unavailable,  # idle for too long within a transaction: the server hung up
+    "25P03": Unavailable,  # idle in a transaction for too long, so the server disconnected
     "53100": DiskFull,
     "53": Busy,  # no memory, too many connections
     "57014": Busy,  # its statement_timeout
     "57": Unavailable,  # shut down, crashed, starting
-    "58": Unavailable,  # its disk fails
+    "58": Unavailable,  # I/O errors
     "08": Unavailable,
     "40": Collided,
     "55P03": Collided,
@@ -63,10 +63,11 @@ _BY_SQLSTATE: dict[str, type[Unavailable]] = {
 
 
 def trouble_of(error: BaseException | None) -> Unavailable | None:
-    """Return the error to answer with, if the database or a full disk caused it; the cause is logged.
-    None for others.
+    """Return the error to respond with if the database or a full disk caused ``error``, and log the cause; otherwise
+    None.
 
-    Some are psycopg's own: Django wraps none that comes as a cursor is closed, such as that of a form's choices.
+    Errors that are raised while a cursor is closed, for example of a form's choices, are psycopg's own, because Django
+    does not wrap them.
     """
     if is_disk_full(error):
         logger.error("The disk is full: %s", error)
@@ -75,7 +76,7 @@ def trouble_of(error: BaseException | None) -> Unavailable | None:
         return None
     cause = error if isinstance(error, psycopg.Error) else error.__cause__
     state = getattr(cause, "sqlstate", None)
-    if state is None:  # no query was sent: it is away, or the pool had no connection in time
+    if state is None:  # no query was sent: the server is unavailable, or the pool timed out
         found = Unavailable if isinstance(error, _AWAY) else None
         if found and NO_SPACE in str(error):
             found = DiskFull
@@ -88,16 +89,17 @@ def trouble_of(error: BaseException | None) -> Unavailable | None:
 
 
 def is_disk_full(error: BaseException | None) -> bool:
-    """Return whether an error means a full disk, including Python's own wording for temporary files."""
+    """Return whether an error means a full disk, including Python's error about temporary files."""
     return isinstance(error, OSError) and (
         error.errno in {errno.ENOSPC, errno.EDQUOT} or "No usable temporary directory" in str(error)
     )
 
 
 def refuse_writes(*, ask: bool = False) -> None:
-    """Raise ReadOnly if this connection could not write. Costs nothing: the server says so by itself (since 14).
+    """Raise ReadOnly if this connection cannot write. No query, because the server reports its state (since version
+    14).
 
-    With ``ask`` one query finds out whether the running transaction is read-only, too.
+    ``ask`` makes one query to detect a read-only transaction too.
     """
     connection.ensure_connection()
     info = connection.connection.info

@@ -1,4 +1,4 @@
-"""Locks for what one process at a time may do, on any host."""
+"""Locks across all processes and hosts."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _UNLOCK = "SELECT pg_advisory_unlock(hashtext(%s), %s)"
 
 @contextmanager
 def alone(what: str, number: int = 0) -> Iterator[bool]:
-    """Take a lock for the block, and yield whether this process has it. A killed process frees it.
+    """Try to acquire a lock for the block, and yield whether that succeeded. A killed process releases it.
 
-    Held by a connection of its own: the queue closes a job's connection that is older than a minute as the job queues
-    another. Costs a connect.
+    The lock has its own connection, because the queue closes a job's connection that is older than a minute when the
+    job queues another. Costs one connect and two queries.
     """
     key = (what, number % 2**31)
     with psycopg.connect(**_own_session(), autocommit=True) as own:
@@ -31,17 +31,20 @@ def alone(what: str, number: int = 0) -> Iterator[bool]:
             yield is_alone
         finally:
             if is_alone:
-                with suppress(psycopg.Error):  # the connection was cut: it is free
-                    own.execute(_UNLOCK, key)  # at once; a closed connection frees it a moment later
+                with suppress(psycopg.Error):  # the connection was lost, which released the lock
+                    own.execute(_UNLOCK, key)  # releases it at once; closing the connection takes a moment
 
 
 def _own_session() -> dict[str, Any]:
-    """Return the settings of a connection past a pooler, which would share sessions."""
+    """Return the settings of a direct connection, because a pooler shares sessions."""
     reached = settings.LISTEN_AT or libpq_settings(connection.settings_dict)
     return {**reached, "application_name": "memoryhub lock"}
 
 
 def release_connection() -> None:
-    """Return this thread's connection to the pool while it idles, as a stream does. Within a transaction it stays."""
+    """Return this thread's connection to the pool while it is idle, for example in a stream.
+
+    Keep it in a transaction.
+    """
     if not connection.in_atomic_block:
         connection.close()

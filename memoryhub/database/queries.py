@@ -1,4 +1,4 @@
-"""Queries whose SQL is built once: querysets, prepared statements of psycopg, and row counts at a fixed cost."""
+"""Fast queries: querysets whose SQL is built once, prepared statements, and row counts at a fixed cost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from memoryhub.llm.base import Vectors
 
 M = TypeVar("M", bound=Model)
 
-# What stands in for a value while the SQL is made, the number being which. No query has these of its own.
+# Placeholders for the numbered values while the SQL is built. No query contains such values itself.
 _MARKS: dict[type, Callable[[int], Any]] = {
     int: lambda number: 2**62 + number,
     str: lambda number: f"\x02{number}\x03",
@@ -29,11 +29,10 @@ _MARKS: dict[type, Callable[[int], Any]] = {
 
 
 class Ready(Generic[M]):
-    """A queryset whose SQL is built once. ``make(**values)`` returns it; ``kinds`` are the types of the values: int
-    (bigint), str or datetime.
+    """A queryset whose SQL is built once. ``make(**values)`` returns it; ``kinds`` are the types of the values.
 
-    It is called once, with values of no meaning: none may decide the query, and none is ever None. Relations come
-    by ``select_related``; prefetching is not for it.
+    ``make`` is called once, with placeholder values, so the query must not depend on a value, and no value may be None.
+    The types are int (bigint), str and datetime. Relations work with ``select_related``, not with prefetching.
     """
 
     def __init__(self, make: Callable[..., QuerySet[M]], **kinds: type) -> None:
@@ -41,12 +40,12 @@ class Ready(Generic[M]):
         self._compiled: _Compiled | None = None
 
     def all(self, *, limit: int | None = None, **values: Any) -> list[M]:
-        """Return the rows, at most ``limit``. One query."""
+        """Return the rows, limited to ``limit`` if given. One query."""
         compiled = self._compiled or self._compile()
         statement, params = compiled.statement, compiled.params_of(values)
         if limit is not None:
             statement += (
-                f" LIMIT {int(limit)}"  # in the text: a plan for an unknown number reads far too much
+                f" LIMIT {int(limit)}"  # in the text, because a plan for an unknown limit reads too many rows
             )
         return compiled.objects(rows(statement, params, binary=False))
 
@@ -55,7 +54,7 @@ class Ready(Generic[M]):
         return found[0] if found else None
 
     def count(self, **values: Any) -> int:
-        """Return how many rows there are. One query."""
+        """Return the number of rows. One query."""
         compiled = self._compiled or self._compile()
         statement = f"SELECT count(*) FROM ({compiled.statement}) counted"  # noqa: S608  the ORM's own text
         return int(rows(statement, compiled.params_of(values))[0][0])
@@ -71,7 +70,7 @@ class Ready(Generic[M]):
         own = [each for each in params if each not in names]
         if any(isinstance(each, datetime) for each in own):
             raise TypeError("the query has a moment of its own, which would never pass: give it as a value")
-        # Its own values stand in the text: only so does Postgres see that an index of some rows alone has them all.
+        # Constants are written into the text, because Postgres otherwise does not use partial indexes.
         written = ["%s" if each in names else _literal(each) for each in params]
         statement = statement.replace("%%", "%%%%") % tuple(written)
         self._compiled = _Compiled(statement, given, compiler)
@@ -84,8 +83,9 @@ def _literal(value: Any) -> str:
 
 
 class _Compiled:
-    """The text and the names of its values, in order, and how rows become objects: what Django's ``ModelIterable``
-    finds out each time.
+    """A compiled query: its SQL, the names of its values in order, and the conversion of rows to objects.
+
+    Django's ``ModelIterable`` computes the same for each query.
     """
 
     def __init__(self, statement: str, names: Sequence[str], compiler: Any) -> None:
@@ -105,7 +105,7 @@ class _Compiled:
         return [self._object(self._converted(row) if self._converters else row) for row in rows]
 
     def _converted(self, row: Sequence[Any]) -> Sequence[Any]:
-        """Return the row after the fields' converters, such as those of JSON."""
+        """Apply the fields' converters, such as those of JSON, to a row."""
         values = list(row)
         for at, (converters, expression) in self._converters:
             for convert in converters:
@@ -121,28 +121,28 @@ class _Compiled:
         return made
 
 
-# Statements on psycopg itself, prepared: parsed once a connection, and planned once where one plan serves all.
+# Prepared statements of psycopg, which are parsed once per connection and whose plans are reused.
 #
-# Django's own cursor binds values in the client, so Postgres parses and plans each statement every time; for a small
-# workspace that is most of what recall costs.
+# Django's own cursor binds values in the client, so Postgres parses and plans each statement every time. For a small
+# workspace that is most of the cost of recall.
 
 Params: TypeAlias = Mapping[str, Any] | Sequence[Any]
 
 
 def rows(statement: str, params: Params, *, binary: bool = True) -> list[tuple[Any, ...]]:
-    """Return the rows of a statement. There must be few texts: the server keeps each as long as the connection.
+    """Execute a prepared statement and return its rows. Raises Django's DatabaseError if it fails.
 
-    Values are sent apart from the text, so numbers need their type written beside them (``%(limit)s::int``) or
-    ``bigints``. ``binary=False`` gives values as Django's own cursor does. Raises Django's DatabaseError, and is
-    counted and logged as Django's own queries are.
+    Use few different texts, because the server keeps each prepared statement until the connection closes. Values are
+    sent separately, so numbers need a cast (``%(limit)s::int``) or ``bigints``. ``binary=False`` returns values as
+    Django's own cursor does. The query is counted and logged as Django's own queries are.
     """
-    if connection.queries_logged:  # by tests and in debugging: values are wanted in the text
+    if connection.queries_logged:  # in tests and debugging, where the log should contain the values
         with connection.cursor() as cursor:
             return _all(cursor, statement, params)
     connection.ensure_connection()
     bare = psycopg.Cursor(connection.connection)
     if binary:
-        bare.format = psycopg.pq.Format.BINARY  # moments and numbers need no parsing
+        bare.format = psycopg.pq.Format.BINARY  # dates and numbers need no parsing
     with connection.make_cursor(bare) as cursor:  # type: ignore[arg-type]  # what it wraps is psycopg's
         return _all(cursor, statement, params)
 
@@ -153,9 +153,7 @@ def _all(cursor: CursorWrapper, statement: str, params: Params) -> list[tuple[An
 
 
 def halfvec(vector: Vectors) -> str:
-    """Return a vector as text for ``::halfvec``. Cached, since one question uses it twice: 0.1 ms for 384
-    dimensions.
-    """
+    """Return a vector as text for ``::halfvec``. That takes 0.1 ms for 384 dimensions, so recent results are cached."""
     return _text(vector.astype(np.float16).tobytes())
 
 
@@ -165,17 +163,21 @@ def _text(halves: bytes) -> str:
 
 
 def bigints(numbers: Iterable[int]) -> str:
-    """Return numbers for a ``::bigint[]``, as text: a list would be sent as the type that its largest number needs."""
+    """Return numbers as text for ``::bigint[]``. psycopg would choose a list's type by its largest number."""
     return "{" + ",".join(map(str, numbers)) + "}"
 
 
-# Counting rows at a cost that does not grow with the table.
+# Row counts at a cost that does not grow with the table.
 
 EXACT_COUNT_UP_TO = 1000
 
 
 def count_or_estimate(rows: models.QuerySet[Any]) -> tuple[int, bool]:
-    """Count the rows, and return whether that is an estimate: the planner's, as fresh as the last ANALYZE."""
+    """Count rows exactly up to 1,000, else estimate. Return the number, and whether it is an estimate. One or two
+    queries.
+
+    The estimate is the query planner's, based on the last ANALYZE.
+    """
     rows = rows.order_by()
     number = rows.values("pk")[: EXACT_COUNT_UP_TO + 1].count()
     if number <= EXACT_COUNT_UP_TO:

@@ -1,8 +1,8 @@
-"""Reads from replicas, in such a way that each person sees their own writes.
+"""Reads from replicas, such that users see their own writes.
 
-``reading.read`` asks a replica that is near (``state``), or the primary for a person who wrote lately (``pinned``).
-While the primary is away (``servers``), whole requests that only read are answered by one (``reading.answering``).
-Nothing of this runs without ``MEMORYHUB_REPLICA_URLS``.
+``read`` uses a replica that is close enough behind the primary (``State.is_near``), or the primary for a user who wrote
+recently (``is_pinned``). While the primary is unavailable (``Server``), a replica answers whole requests that only read
+(``answering``). All of this is inactive without ``MEMORYHUB_REPLICA_URLS``.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ from memoryhub.database import queries
 from memoryhub.environment import libpq_settings
 from memoryhub.monitoring import metrics
 
-# What a thread is at: kept apart from what asks databases, since their connections ask for it.
+# The state of a thread. It is separate from the functions below, because database connections use it.
 
 
 class _Here(threading.local):
-    only_reads = False  # its request could be answered by a replica
-    stands_in = False  # and is, all of it
-    usual: Any = None  # the primary's connection, while another is in its place
+    only_reads = False  # whether a replica could answer its request
+    stands_in = False  # whether a replica answers the whole request
+    usual: Any = None  # the primary's connection, while a replica's replaces it
 
 
 here = _Here()
 
 
 def refuse_in_vain(alias: str) -> None:
-    """Raise OperationalError instead of waiting for a server that is away, where another may answer."""
+    """Raise OperationalError instead of waiting for an unavailable server, if another server may answer."""
     has_another = here.only_reads or alias != DEFAULT_DB_ALIAS
     if settings.REPLICAS and has_another and server(alias).check():
         raise OperationalError("the server is away")
 
 
-# Which of the servers cannot be reached: found out once for all threads, without waiting for a pool to give up.
+# Availability of the servers, shared by all threads and checked without waiting for a pool's timeout.
 
 logger = logging.getLogger(__name__)
-FRESH = 0.5  # seconds for which an answer is everybody's
-AGAIN = 1.0  # seconds after which one that was away is looked at again
-PATIENCE = "2"  # seconds to connect in
+FRESH = 0.5  # seconds for which all threads share a result
+AGAIN = 1.0  # seconds after which an unavailable server is checked again
+PATIENCE = "2"  # timeout of a connection, in seconds
 
 
 class Server:
-    """State of one server. At first it is there, until a connection to it was cut."""
+    """Availability of a server. It counts as available until a check fails."""
 
     def __init__(self, alias: str) -> None:
         self.alias = alias
@@ -63,8 +63,9 @@ class Server:
         self._away, self._checked_at, self._aside_until = False, 0.0, 0.0
 
     def is_away(self) -> bool:
-        """Return the known state. While the server is away one thread a second checks again, the others use its
-        result.
+        """Return whether the server is unavailable.
+
+        While it is, one thread checks again each second, and the other threads use its result.
         """
         if not self._away:
             return False
@@ -73,14 +74,14 @@ class Server:
         return self.check()
 
     def set_aside(self) -> None:
-        """Skip the server for a second: it answers but is of no use now."""
+        """Skip the server for a second, because it responds but cannot be used now."""
         self._aside_until = time.monotonic() + AGAIN
 
     def is_aside(self) -> bool:
         return time.monotonic() < self._aside_until
 
     def check(self) -> bool:
-        """Return whether it is away now, by a connection of its own; parallel callers get the same answer."""
+        """Check over a new connection whether the server is unavailable. Concurrent callers share the result."""
         with self._lock:
             if time.monotonic() - self._checked_at > FRESH:
                 away = not self._answers()
@@ -99,8 +100,9 @@ class Server:
 
 
 def connection_settings(alias: str) -> dict[str, Any]:
-    """Return settings of a connection outside the pool, which also bypasses a pooler: that would answer for a server
-    that is away.
+    """Return the settings of a direct connection, outside the pool and without a pooler.
+
+    A pooler would accept the connection even if the server is unavailable.
     """
     own = settings.LISTEN_AT if alias == DEFAULT_DB_ALIAS else {}
     return libpq_settings(settings.DATABASES[alias]) | own | {"connect_timeout": PATIENCE}
@@ -111,10 +113,10 @@ def server(alias: str = DEFAULT_DB_ALIAS) -> Server:
     return Server(alias)
 
 
-# How far a replica is, as it says itself.
+# Replication state, as each server reports it.
 
-# All that it received is applied, and it goes on receiving: then it is behind by nothing that can be known here. Else
-# the last transaction it has says since when, however long ago that was: an idle primary gives no other sign.
+# A replica that is receiving and has applied everything has a lag of 0. Otherwise the lag is the age of its last
+# replayed transaction, even if the primary was idle since, because the replica cannot tell.
 STATE = """
 SELECT pg_is_in_recovery(), applied,
        CASE WHEN applied AND receiving THEN 0 ELSE extract(epoch FROM clock_timestamp() - since)::float8 END,
@@ -124,40 +126,41 @@ FROM (SELECT coalesce(pg_last_wal_receive_lsn() <= pg_last_wal_replay_lsn(), tru
              coalesce(pg_last_xact_replay_timestamp(), pg_postmaster_start_time()) AS since) AS now
 """
 AWAY, ALONE = "cannot be reached", "follows no primary"
-KEPT = 0.5  # seconds for which a state may be reused
+KEPT = 0.5  # seconds for which a state is reused
 Ask = Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]]
 _found: dict[str, tuple[float, State]] = {}
 
 
 @dataclass(frozen=True)
 class State:
-    """The replication state of a server. ``lag``: seconds behind at most. ``applied``: it has applied all that it
-    received.
+    """Replication state of a server.
+
+    ``lag`` is the largest possible delay in seconds. ``applied`` means that everything received has been applied.
     """
 
-    follows: bool  # else it was promoted, or never was a replica
+    follows: bool  # False if it was promoted or never was a replica
     applied: bool
     lag: float
-    started: float  # when the server was, by which it is known again
+    started: float  # when the server started, which identifies it
 
     @property
     def is_near(self) -> bool:
-        """Return whether it follows the primary closely enough."""
+        """Return whether the server follows the primary with a lag of at most ``settings.REPLICA_LAG``."""
         return self.follows and self.lag <= settings.REPLICA_LAG
 
     @property
     def stands_in(self) -> bool:
-        """Whether it has all that was acknowledged, as far as anybody can tell: the primary is away."""
+        """Return whether the server may replace an unavailable primary: it has applied everything that it received."""
         return self.follows and self.applied
 
 
 def state(ask: Ask) -> State:
-    """Return a server's replication state over the connection of ``ask``. One query."""
+    """Return a server's replication state, queried with ``ask``. One query."""
     return State(*ask(STATE, {})[0])
 
 
 def state_lately(alias: str, ask: Ask) -> State:
-    """Return the state, or one that is at most half a second old."""
+    """Return a server's replication state, at most half a second old. At most one query."""
     at, found = _found.get(alias, (0.0, None))
     if found is None or time.monotonic() - at > KEPT:
         found = state(ask)
@@ -166,7 +169,7 @@ def state_lately(alias: str, ask: Ask) -> State:
 
 
 def probe_state(alias: str) -> State | None:
-    """Return the state over a connection of its own, for monitors; None if the server cannot be reached."""
+    """Return a server's state over a new connection, for monitoring; None if the server is unavailable."""
     try:
         with psycopg.connect(**connection_settings(alias)) as connection:
             return state(lambda statement, params: connection.execute(statement, params).fetchall())
@@ -175,9 +178,9 @@ def probe_state(alias: str) -> State | None:
 
 
 def what_ails(found: State | None) -> str:
-    """Return the fault of a server in words that reveal nothing to strangers; empty without a fault.
+    """Return a server's fault in words that reveal nothing confidential; empty if it has none.
 
-    The primary itself may be named among the replicas, as the one that it will be when another is promoted.
+    The primary itself may be listed among the replicas, because another server may be promoted later.
     """
     if found is None:
         return AWAY
@@ -188,27 +191,28 @@ def what_ails(found: State | None) -> str:
 
 
 def may_stand_in(why: str) -> bool:
-    """Return whether a replica with this fault may still answer reads while the primary is away."""
+    """Return whether a replica with this fault may still answer reads while the primary is unavailable."""
     return why not in {AWAY, ALONE}
 
 
-# People who wrote lately, or got events of others' writes: they read from the primary until every replica has it.
+# Users who wrote recently or received events of others' writes. They read from the primary until the replicas have
+# caught up.
 
-MARGIN = 3.0  # seconds beside a replica's lag: the clocks of hosts differ, and its state is kept for some
+MARGIN = 3.0  # seconds added to the permitted lag, for clock differences and cached states
 
 
 def pin_to_primary(person: int) -> None:
-    """Have this person read from the primary for as long as a replica may lack what there is now."""
+    """Make this user read from the primary until the replicas must have caught up. One query if there are replicas."""
     if not settings.REPLICAS:
         return
     try:
         cache.set(_key(person), True, settings.REPLICA_LAG + MARGIN)
-    except (DatabaseError, InterfaceError) as error:  # the write itself was acknowledged
+    except (DatabaseError, InterfaceError) as error:  # the write itself has succeeded
         logger.warning("A person was not pinned: %s", type(error.__cause__ or error).__name__)
 
 
 def is_pinned(person: int) -> bool:
-    """Return whether this person reads from the primary. One query of it."""
+    """Return whether this user reads from the primary. One query to the primary."""
     return cache.get(_key(person)) is not None
 
 
@@ -216,17 +220,18 @@ def _key(person: int) -> str:
     return f"pinned:{person}"
 
 
-# Asking a replica in the primary's place: within the block Django's usual connection is one to it.
+# Use of a replica: within a block, Django's default connection is replaced by a replica's connection.
 
 T = TypeVar("T")
 _turns = count()
 
 
 def read(person: int, ask: Callable[[], T]) -> T:
-    """Return the result of ``ask``, on a replica that is near, or on the primary if this person wrote lately.
+    """Return the result of ``ask``, run on a replica with little lag, or on the primary if this user wrote recently.
 
-    Only in requests that only read, and outside of transactions. ``ask`` writes nothing, gives nothing lazy, and is
-    asked once more where a replica fails. Costs a query of the primary, and now and then one of the replica, too.
+    Replicas are used only in requests that only read, outside transactions. ``ask`` must not write or return lazy
+    querysets, and is called again on the primary if a replica fails. Costs a query to the primary, and up to one to the
+    replica every half second.
     """
     if not here.only_reads or here.usual is not None or connection.in_atomic_block:
         return ask()
@@ -251,19 +256,20 @@ def read(person: int, ask: Callable[[], T]) -> T:
 
 
 def is_reading() -> bool:
-    """Return whether queries here and now go to a replica."""
+    """Return whether queries in this thread currently go to a replica."""
     return here.usual is not None
 
 
 def stands_in() -> bool:
-    """Whether a replica answers this request for a primary that is away: nothing can be written."""
+    """Return whether a replica answers this request because the primary is unavailable, so nothing can be written."""
     return here.stands_in
 
 
 @contextmanager
 def on_primary() -> Iterator[None]:
-    """Use the primary within the block, for writes that go with reading. While a replica stands in, nothing is
-    written.
+    """Use the primary within the block, for writes of a reading request.
+
+    While a replica replaces an unavailable primary, the block still uses the replica and must not write.
     """
     if here.usual is None or here.stands_in:
         yield
@@ -278,8 +284,10 @@ def on_primary() -> Iterator[None]:
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """Let a request that only reads use replicas: ``read`` may choose one, and one answers all of it while the primary
-    is away.
+    """Allow replicas for a request that only reads.
+
+    ``read`` may choose a replica for parts of it. While the primary is unavailable, a replica answers the whole
+    request.
     """
     here.only_reads = True
     try:
@@ -307,7 +315,7 @@ def _first_that(fits: Callable[[State], bool]) -> str | None:
 
 
 def _in_turn() -> list[str]:
-    """Return the replicas that can be reached, starting with another one each time."""
+    """Return the available replicas, starting with the next one at each call."""
     there = [alias for alias in settings.REPLICAS if not server(alias).is_away()]
     first = next(_turns) % len(there) if there else 0
     return there[first:] + there[:first]

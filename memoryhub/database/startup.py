@@ -1,4 +1,4 @@
-"""The database as a process finds it: is it of this version, and the embedded one started for commands."""
+"""Checks of the database's version at startup, and a context in which the embedded database runs."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _LISTED = "SELECT obj_description(to_regclass('django_migrations'), 'pg_class')"
 
 
 def psycopg_settings() -> dict[str, Any]:
-    """Return Django's settings of the database under psycopg's names."""
+    """Convert Django's settings of the default database to psycopg's names."""
     return libpq_settings(settings.DATABASES["default"])
 
 
 class OtherVersion(Exception):
-    """The tables are of a version that this one cannot continue. The message says what to do."""
+    """Raised when the tables belong to a version that this code cannot use. The message says what to do."""
 
 
 @cache
@@ -50,10 +50,10 @@ def _our_migrations() -> dict[tuple[str, str], Migration]:
 
 
 def newer_migrations(applied: Iterable[tuple[str, str]]) -> list[str]:
-    """Return our apps' migrations beyond the last one here: with them the database has tables unknown to this code.
+    """Return applied migrations of our apps that are newer than the last one in this code.
 
-    One that is missing in between was taken out of the code since, and those of packages may be squashed: neither
-    says that the database is newer.
+    Unknown migrations in between were removed from the code, and packages may squash theirs, so neither means that the
+    database is newer.
     """
     last: dict[str, str] = {}
     for app, name in _our_migrations():
@@ -62,7 +62,7 @@ def newer_migrations(applied: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def is_from_before(applied: Iterable[tuple[str, str]]) -> bool:
-    """Return whether these migrations are older than 0100_initial, with which each app began again
+    """Return whether a migration is older than 0100_initial, with which each app started again
     (docs/decisions/0002).
     """
     first: dict[str, str] = {}
@@ -72,11 +72,11 @@ def is_from_before(applied: Iterable[tuple[str, str]]) -> bool:
 
 
 def note_what_older_may_run_with(**_signal: Any) -> None:
-    """Store the list of migrations with ``older_may_run = True`` in the database, before and after migrating.
+    """Store the list of migrations with ``older_may_run = True`` in the database. A receiver of migrate signals.
 
-    A migration that only adds what older code need not know says so of itself. Older code cannot read it, but the list:
-    a rolling upgrade, and the way back, are open as long as all that it does not know is listed. Before, so that no
-    older process looks in between; after, where there was no table to leave it at.
+    Such a migration only adds what older code can ignore. Older code does not have the migration but can read the list,
+    so rolling upgrades and rollbacks work as long as every unknown migration is listed. The list is written before
+    migrating, so that older processes find it in time, and afterwards, in case the table did not exist before.
     """
     with django_connection.cursor() as cursor:
         cursor.execute("SELECT to_regclass('django_migrations') IS NOT NULL")
@@ -97,15 +97,15 @@ def note_what_older_may_run_with(**_signal: Any) -> None:
 
 
 def what_is_newer(connection: psycopg.Connection[Any], applied: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the database's migrations that this code does not know and may not run with."""
+    """Return applied migrations that this code neither knows nor can ignore. One query."""
     (listed,) = connection.execute(_LISTED).fetchone() or (None,)
     return sorted(set(newer_migrations(applied)) - set(json.loads(listed or "[]")))
 
 
 def refuse_other_version(connection: psycopg.Connection[Any]) -> None:
-    """Raise OtherVersion where this code would write into tables that it does not know."""
+    """Raise OtherVersion if the database is too new or too old for this code. Up to three queries."""
     if connection.execute("SELECT to_regclass('django_migrations')").fetchone() == (None,):
-        return  # asked for first: otherwise a first start would log an error
+        return  # checked first, because the server would log an error at the first start
     applied = connection.execute("SELECT app, name FROM django_migrations").fetchall()
     if is_from_before(applied):
         raise OtherVersion(FROM_BEFORE)
@@ -117,7 +117,7 @@ def refuse_other_version(connection: psycopg.Connection[Any]) -> None:
 
 
 def refuse_to_serve_other_version() -> None:
-    """End the process with a sentence if the database is of another version. One that is away is waited for."""
+    """Exit with a message if the database is of another version. An unavailable database is only logged."""
     try:
         with psycopg.connect(**{**psycopg_settings(), "connect_timeout": 2}) as connection:
             refuse_other_version(connection)
@@ -128,7 +128,7 @@ def refuse_to_serve_other_version() -> None:
 
 
 def close_connections() -> None:
-    """Close Django's connections and their pool. The next query connects again."""
+    """Close Django's connections and their pool. The next query opens a new connection."""
     for connection in connections.all():
         connection.close()
         close_pool = getattr(connection, "close_pool", None)
@@ -138,10 +138,10 @@ def close_connections() -> None:
 
 @contextmanager
 def running_database() -> Iterator[None]:
-    """Run the block with a database, for commands that work beside a running MemoryHub and without one.
+    """Run the block with a running database, for commands that work with or without a running MemoryHub.
 
-    Starts the embedded database, up to date, unless it runs already (or another is configured), and stops only what
-    it started. Ends the process where that cannot be, or the database is another version's.
+    Starts and migrates the embedded database if it is configured and not running, and stops it afterwards. Exits with a
+    message if that fails or the database is of another version.
     """
     server = EmbeddedPostgres(settings.DATA_DIR)
     if not settings.EMBEDDED_DATABASE or server.is_ready():

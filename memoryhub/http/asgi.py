@@ -1,4 +1,6 @@
-"""ASGI around Django: a limit of the request body, and scopes for libraries that are ASGI applications."""
+"""ASGI helpers: a limit of request bodies, and conversion of Django requests for libraries that are ASGI
+applications.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +38,12 @@ def receiver_of(request: HttpRequest) -> Receive:
 
     async def receive() -> Any:
         message = next(came, None)
-        return await asyncio.Future() if message is None else message  # its client stays until it is answered
+        return await asyncio.Future() if message is None else message  # never report a disconnect
 
     return receive
 
 
-# No request may send more than the largest upload: Django writes a body to the disk before it asks who sent it.
+# The limit of request bodies, needed because Django writes a body to disk before it authenticates the user.
 
 Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -56,9 +58,9 @@ class BodyTooLarge(DomainError):
 
 @dataclass
 class BodyLimit:
-    """Around an ASGI application: refuse bodies of more than ``most`` bytes, by Content-Length where they have one.
+    """An ASGI middleware that rejects bodies of more than ``most`` bytes, if possible by Content-Length.
 
-    A body that finds no room on the disk is answered, too. Slow senders and long heads are a proxy's to refuse
+    It also responds when a body does not fit on the disk. A proxy must limit slow clients and long headers
     (deploy/haproxy).
     """
 
@@ -84,15 +86,15 @@ class BodyLimit:
         except OSError as error:
             if trouble_of(error) is None:
                 raise
-            while not is_whole:  # most clients read no answer before they have sent all
+            while not is_whole:  # most clients read the response only after they have sent the whole body
                 await limited()
             await _refuse(scope, send, DiskFull)
-        if read > self.most:  # the application received a disconnect, and sent nothing
+        if read > self.most:  # the application received a disconnect and sent no response
             await _refuse(scope, send, BodyTooLarge)
 
 
 async def _refuse(scope: Any, send: Send, kind: type[DomainError]) -> None:
-    """Answer, and hang up: the rest of the body is not wanted."""
+    """Send an error response and close the connection, so that the client stops sending the body."""
     accepted = dict(scope["headers"]).get(b"accept-language", b"").decode("latin-1")
     with translation.override(language_at(scope["path"], accepted)):
         error = kind()

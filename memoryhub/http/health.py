@@ -1,8 +1,8 @@
-"""Health checks. ``/healthz``: the process answers. ``/readyz``: the state of each part that it needs.
+"""Health checks. ``/healthz``: the process responds. ``/readyz``: the state of each part that it needs.
 
-Not ready (503) is only what makes every page or every save fail: no database, or one that is not migrated or takes no
-writes. A worker, model or
-embedder that is missing degrades: chats can be read, memories saved and found by words, so traffic should still come.
+"Not ready" (503) means that every page or every save fails: the database is unavailable, not migrated or read-only. A
+missing worker, model or embedder only degrades the service: chats can be read, and memories saved and found by words,
+so it should still receive traffic.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from memoryhub.llm.probe import chat_model_trouble, embedder_trouble
 from memoryhub.local.worker_health import OLDEST_WAITING
 
 logger = logging.getLogger(__name__)
-KEPT_SECONDS = 5.0  # an answer is given again for so long: asking often costs nothing
+KEPT_SECONDS = 5.0  # seconds for which a result is cached
 DATABASE_SECONDS = 2
 LONGEST_SECONDS = 4.0
-QUEUE_SECONDS = 120  # a job that waited longer says that too little is working
-# A worker asks for jobs five times a second while it has room for one.
+QUEUE_SECONDS = 120  # a job that waits longer means too few workers
+# An idle worker queries the queue five times a second.
 HEARTBEAT = """
 SELECT extract(epoch FROM now() - max(greatest(state_change, query_start))) FROM pg_stat_activity
 WHERE datname = current_database() AND application_name = %s
 """
 WORKER_NAME = "memoryhub worker"
-# Undone again. It is refused by a standby, by a database that is only read, and where the right to write is missing.
+# A write that is rolled back. It fails on a standby, in a read-only database and without permission to write.
 WRITE = "UPDATE django_migrations SET name = name WHERE id = (SELECT min(id) FROM django_migrations)"
-# A row finds room in pages that are there already; a megabyte of rows without memory for them needs some of the disk.
+# A single row fits in existing pages. A megabyte of rows with little work_mem needs space on the disk.
 SPILL = "SELECT count(*) FROM unnest(array_fill(repeat('x', 1000), ARRAY[1000])) AS wide"
-NO_ROOM = {"53100", "53400"}  # of the disk, or of what the operator allows for files of this sort
+NO_ROOM = {"53100", "53400"}  # disk full, or the limit of temporary files
 FULL = "its disk is full"
 ESSENTIAL = ("database", "migrations", "writes")
 
 
 @dataclass(frozen=True)
 class Part:
-    """State of a part. ``why`` names the fault in words that help no attacker."""
+    """State of a part. ``why`` names the fault without details that could help an attacker."""
 
     ok: bool
     why: str = ""
@@ -64,7 +64,7 @@ class Readiness:
     @property
     def status(self) -> str:
         if not all(self.parts[name].ok for name in ESSENTIAL):
-            # What only reads is still answered, and another host would write no better.
+            # A replica still answers reads, and another host could not write either.
             return "degraded" if _stands_in(self.parts) else "not_ready"
         return "ok" if all(part.ok for part in self.parts.values()) else "degraded"
 
@@ -88,7 +88,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
 
 
 def readiness() -> Readiness:
-    """Return the state found at most five seconds ago. One request looks; others wait for it."""
+    """Return the state, at most five seconds old. Concurrent requests wait for one check."""
     global _kept
     with _lock:
         if _kept is None or time.monotonic() - _kept[0] > KEPT_SECONDS:
@@ -100,20 +100,20 @@ def readiness() -> Readiness:
 
 
 def _say(found: Readiness) -> None:
-    """Log the state when it changes."""
+    """Log the state of all faulty parts."""
     troubles = "; ".join(f"{name}: {part.why}" for name, part in found.parts.items() if not part.ok)
     level = logging.INFO if found.status == "ok" else logging.WARNING
     logger.log(level, "Readiness: %s%s", found.status, f" ({troubles})" if troubles else "")
 
 
 def check() -> Readiness:
-    """Check all parts in parallel. A part without an answer after four seconds counts as silent."""
+    """Check all parts in parallel. A part that does not answer within four seconds counts as faulty."""
     asked: dict[str, Future[Any]] = {
         "database": _threads.submit(_database),
         "model": _threads.submit(chat_model_trouble),
         "replicas": _threads.submit(_replicas),
     }
-    # The bundled embedder is in each process that embeds. A process that only answers probes would load one for it.
+    # Skip the bundled embedder in a probes process, which would have to load it only for this check.
     if settings.EMBEDDING_BASE_URL or settings.PROCESS_ROLE != "probes":
         asked["embedder"] = _threads.submit(embedder_trouble)
     wait(asked.values(), LONGEST_SECONDS)
@@ -138,7 +138,7 @@ def _no_database(why: str = "cannot be reached") -> dict[str, Part]:
 
 
 def _replicas() -> dict[str, Part]:
-    """Return the state of each replica by its number in MEMORYHUB_REPLICA_URLS."""
+    """Return the state of each replica, by its number in MEMORYHUB_REPLICA_URLS."""
     troubles = {alias: what_ails(probe_state(alias)) for alias in settings.REPLICAS}
     return {alias: Part(not why, why) for alias, why in troubles.items()}
 
@@ -148,7 +148,7 @@ def _stands_in(parts: dict[str, Part]) -> bool:
 
 
 def _database() -> dict[str, Part]:
-    """Check the database over a connection of its own: an exhausted pool would keep the check waiting."""
+    """Check the database over a new connection, because an exhausted pool would block the check."""
     options = {"connect_timeout": DATABASE_SECONDS, "options": f"-c statement_timeout={DATABASE_SECONDS}s"}
     try:
         with psycopg.connect(**{**psycopg_settings(), **options}) as connection:
@@ -180,7 +180,7 @@ def _migrated(connection: psycopg.Connection[Any]) -> Part:
 
 
 def _writes(connection: psycopg.Connection[Any]) -> Part:
-    """Check that a save would succeed; some ten milliseconds."""
+    """Check that the database accepts writes and has disk space. Takes some ten milliseconds."""
     try:
         with connection.transaction(force_rollback=True):
             connection.execute(WRITE)
@@ -202,7 +202,10 @@ def _queue(connection: psycopg.Connection[Any]) -> Part:
 
 
 def register_count(name: str, query: LiteralString, why: str) -> None:
-    """Add a part that is well while this query of an app above counts 0; ``why`` names the number."""
+    """Register a part for an app: it is healthy while ``query`` counts 0.
+
+    ``why`` is the fault, with %d for the number.
+    """
     _counts[name] = (query, why)
 
 
@@ -215,7 +218,7 @@ def _counted(connection: psycopg.Connection[Any]) -> dict[str, Part]:
 
 
 def _worker(connection: psycopg.Connection[Any]) -> Part:
-    """Silent for a little longer than a job may take: all of its processes may be at one."""
+    """Check the workers' heartbeat. All may be busy, so it may be as old as the job timeout plus 30 seconds."""
     row = connection.execute(HEARTBEAT, [WORKER_NAME]).fetchone()
     if row is None or row[0] is None:
         return Part(False, "none is running")

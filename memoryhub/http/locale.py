@@ -1,4 +1,4 @@
-"""Language and time zone of a request: the person's choice, else the browser's."""
+"""Language and time zone of a request: the user's choice, else the browser's."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from memoryhub.http.middleware import PROGRAMS, speaks_json
 from memoryhub.languages import chosen_by
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
-# Of the admin's words only Django's own are translated, and a page half in one's language is worse than one in English.
+# English only. In the admin only Django's own words are translated, and a half-translated page is worse than English.
 ENGLISH = ("/admin/", *PROGRAMS)
-SHARED = "/shared/"  # the same for everybody, signed in or not
-LONGEST_HEADER = 500  # characters of a header that are looked at, and so remembered
+SHARED = "/shared/"  # independent of the signed-in user
+LONGEST_HEADER = 500  # characters of a header that are used, and so cached
 
 
 class LanguageMiddleware:
@@ -32,7 +32,7 @@ class LanguageMiddleware:
         before, language = translation.get_language(), language_for(request)
         translation.activate(language)
         response = self.get_response(request)
-        if not response.streaming:  # a stream goes on in it, in the context of its request
+        if not response.streaming:  # a stream continues in this language
             translation.activate(before or settings.LANGUAGE_CODE)
         response.headers.setdefault("Content-Language", language)
         patch_vary_headers(response, ["Accept-Language"])
@@ -40,14 +40,14 @@ class LanguageMiddleware:
 
 
 def language_for(request: HttpRequest) -> str:
-    """Return the language of this response. One look at its person, which pages need anyway."""
+    """Return the language of the response to this request. May load the user, which pages need anyway."""
     for_anybody = request.path_info.startswith((*ENGLISH, SHARED)) or speaks_json(request.path_info)
     chosen = "" if for_anybody else chosen_by(request.user)
     return chosen or language_at(request.path_info, request.headers.get("Accept-Language", ""))
 
 
 def language_at(path: str, accept_language: str) -> str:
-    """Return the language for a path and an Accept-Language header, for anybody."""
+    """Return the language for a path and an Accept-Language header, regardless of the user."""
     return (
         str(settings.LANGUAGE_CODE)
         if path.startswith(ENGLISH)
@@ -57,7 +57,7 @@ def language_at(path: str, accept_language: str) -> str:
 
 @lru_cache(maxsize=1000)
 def asked_for(accept_language: str) -> str:
-    """Return the first supported language of an Accept-Language header; English for none or an invalid one."""
+    """Return the first supported language of an Accept-Language header; English if there is none."""
     for wanted, _weight in parse_accept_lang_header(accept_language.lower()):
         if wanted == "*":
             break
@@ -68,13 +68,13 @@ def asked_for(accept_language: str) -> str:
     return str(settings.LANGUAGE_CODE)
 
 
-# The time zone of times on pages: the browser's, which it names in a cookie (js/theme.js); UTC before it has.
+# The time zone of pages is the browser's, which js/theme.js stores in a cookie; UTC until then.
 #
-# Responses for programs, staff in the admin and readers of a link are in UTC, as stored.
+# API responses, the admin and shared chats use UTC, as stored.
 
 COOKIE = "zone"
 NAME = re.compile(r"[A-Za-z0-9_+-]{1,32}(/[A-Za-z0-9_+-]{1,32}){0,2}")
-LONGEST = 100  # characters of a name that are looked at, and so remembered
+LONGEST = 100  # characters of a name that are used, and so cached
 FOR_ALL = (*ENGLISH, SHARED)
 
 
@@ -90,7 +90,7 @@ class TimeZoneMiddleware:
 
 class Zone(ZoneInfo):
     def fromutc(self, moment: datetime) -> datetime:
-        """As it stands in UTC where the calendar has no such hour: an import may bring year 1 to everybody's pages."""
+        """Convert from UTC, or leave a time unchanged that is out of range locally. Imports may contain the year 1."""
         try:
             return super().fromutc(moment)
         except OverflowError:
@@ -99,7 +99,7 @@ class Zone(ZoneInfo):
 
 @lru_cache(maxsize=1000)
 def zone_named(name: str) -> tzinfo:
-    """Return the zone of this name, UTC if there is none: the name comes from the request."""
+    """Return the time zone of this name, which comes from the request; UTC if it is unknown."""
     if not NAME.fullmatch(name):
         return UTC
     try:

@@ -1,4 +1,4 @@
-"""The page ``/metrics`` for Prometheus: counters of every process, and the present state of the database."""
+"""The page ``/metrics`` for Prometheus: counters of all processes, and the current state of the database."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LAST_BACKUP: LiteralString = (
     "SELECT at FROM workspaces_auditevent WHERE verb = 'backup_made' ORDER BY id DESC LIMIT 1"
 )
-KEPT_SECONDS = 5.0  # for which the state of the database is reused
+KEPT_SECONDS = 5.0  # seconds for which the state of the database is cached
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Serve the metrics to a client with the token. Without a configured token the page does not exist."""
+    """Serve the metrics to a client with the right token. Returns 404 if no token is configured."""
     if not settings.METRICS_TOKEN:
         return HttpResponseNotFound("There is nothing here.\n", content_type="text/plain")
     scheme, _, given = request.headers.get("Authorization", "").partition(" ")
@@ -49,7 +49,7 @@ def exposition() -> bytes:
     if folder and Path(folder).is_dir():
         multiprocess.MultiProcessCollector(registry, folder)
         counted = generate_latest(registry)
-    else:  # each process for itself, as also after somebody removed the folder
+    else:  # only this process's counters, also if the folder was removed
         counted = generate_latest(REGISTRY)
     state = CollectorRegistry()
     state.register(_state)
@@ -60,19 +60,19 @@ _counts: dict[str, tuple[str, Callable[[datetime], float]]] = {}
 
 
 def register_count(name: str, help_text: str, count: Callable[[datetime], float]) -> None:
-    """Register a count over an upper app's tables, made each time the state of the database is reported."""
+    """Register an app's count, which is computed each time the state of the database is collected."""
     _counts[name] = (help_text, count)
 
 
 class DatabaseState(Collector):
-    """Return queue and table counts as they are now, in any process; none while the database is away."""
+    """A collector of queue and table counts, which are the same in every process. Cached for five seconds."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: tuple[float, list[Metric]] | None = None
 
     def describe(self) -> list[Metric]:
-        return []  # else registering would ask the database
+        return []  # prevents a database query at registration
 
     def collect(self) -> Iterator[Metric]:
         with self._lock:
