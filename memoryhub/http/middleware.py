@@ -35,15 +35,15 @@ logger = logging.getLogger(__name__)
 requests_log = logging.getLogger("memoryhub.requests")
 Handler = Callable[[HttpRequest], HttpResponseBase]
 
-# Everything loads its own files only, no script is ever inline; nothing but artifacts may be framed
-# (workspaces.views.artifacts). The admin's select boxes set styles.
+# Pages load only files of this server, without inline scripts, and only artifacts may be framed
+# (workspaces.views.artifacts). The admin's select boxes need inline styles.
 STRICT = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; frame-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; "
     "manifest-src 'self'"
 )
 RELAXED = STRICT.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'")
-# What no page here asks a browser for.
+# Browser features that no page uses, and the microphone, which only our pages may use.
 PERMISSIONS = (
     "accelerometer=(), browsing-topics=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), "
     "magnetometer=(), microphone=(self), midi=(), payment=(), serial=(), usb=()"
@@ -54,7 +54,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 
 class OriginMiddleware:
-    """Gives every request an id and a network, returns the id, and counts and times the answer."""
+    """Middleware that gives every request an id and a network, and traces, counts and logs the response."""
 
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
@@ -87,7 +87,9 @@ class OriginMiddleware:
 
 
 class ProbesMiddleware:
-    """Answer monitors before any other middleware: they use IP addresses, without https or cookies."""
+    """Middleware that answers monitors before all other middleware, since they use IP addresses without HTTPS or
+    cookies.
+    """
 
     VIEWS: ClassVar[dict[str, Handler]] = {
         "/healthz": health.healthz,
@@ -107,7 +109,7 @@ class ProbesMiddleware:
         response = view(request)
         response.headers["Cache-Control"] = "no-store"
         response.headers["X-Content-Type-Options"] = "nosniff"
-        response._has_been_logged = True  # type: ignore[attr-defined]  # Django's: not an error line for each probe
+        response._has_been_logged = True  # type: ignore[attr-defined]  # Django's attribute: do not log errors
         return response
 
 
@@ -120,16 +122,16 @@ class SecurityHeadersMiddleware:
         policy = RELAXED if request.path.startswith(RELAXED_PATHS) else STRICT
         response.headers.setdefault("Content-Security-Policy", policy)
         if response.status_code == 429:
-            response.headers.setdefault("Retry-After", "60")  # allauth's limits do not say how long
+            response.headers.setdefault("Retry-After", "60")  # allauth's limits do not set it
         response.headers.setdefault("Permissions-Policy", PERMISSIONS)
         response.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
-        # Nearly every page holds somebody's words: the back button must not show them after signing out.
+        # Nearly every page contains private text, which the back button must not show after signing out.
         response.headers.setdefault("Cache-Control", "no-store")
         return response
 
 
 class StorableCookiesMiddleware:
-    """Drops cookies with a NUL in them, which only a forger sends: the database looks up sessions, and takes none."""
+    """Middleware that drops cookies with a NUL, because the database rejects NUL when it looks up the session."""
 
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
@@ -140,9 +142,10 @@ class StorableCookiesMiddleware:
 
 
 class SessionMiddleware(DjangosSessionMiddleware):
-    """Handle a failed write of the session: Django takes every one for a session that was deleted, and answers 400.
+    """Django's session middleware with another response to failed writes, all of which Django answers with 400.
 
-    What a page notes in it, such as the workspace that was open last, is not worth the page.
+    If the database caused the failure, reads return their response anyway, since a session stores only small
+    conveniences, such as the last open workspace. Other requests respond with the database's error.
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
@@ -157,7 +160,7 @@ class SessionMiddleware(DjangosSessionMiddleware):
 
 
 class DomainErrorMiddleware:
-    """Turn domain errors of views into a page, a fragment or JSON with their status."""
+    """Middleware that converts domain errors of views to a page, a fragment or JSON with their status."""
 
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
@@ -166,11 +169,11 @@ class DomainErrorMiddleware:
         if not speaks_json(request.path) and (
             "\x00" in request.path or "%00" in request.META.get("QUERY_STRING", "")
         ):
-            # No page has a NUL in its address, and Postgres cannot look for one.
+            # No page has a NUL in its URL, and Postgres rejects NUL in queries.
             return answer_error(request, NotFound())
         if request.method not in SAFE_METHODS and not stands_in():
-            # Before anything is half done: files, mails and models know no transaction. Recall is among them, since
-            # it notes what was used.
+            # Check this first, because files, mails and model calls cannot be rolled back. Recall is checked too,
+            # since it records which memories were used.
             try:
                 refuse_writes()
             except (Unavailable, DatabaseError, InterfaceError) as error:
@@ -186,24 +189,24 @@ class DomainErrorMiddleware:
 
 
 def speaks_json(path: str) -> bool:
-    """Return whether this path is for programs."""
+    """Return whether this path belongs to an API."""
     return "/api/" in path or path.startswith(PROGRAMS)
 
 
 def _as_domain_error(error: BaseException | None) -> DomainError | None:
     if isinstance(error, DataError) and "NUL (0x00)" in str(error):
-        return Malformed()  # an id in a form, say, that Postgres cannot look for
+        return Malformed()  # for example an id in a form, which Postgres rejects
     return error if isinstance(error, DomainError) else trouble_of(error)
 
 
 def answer_error(request: HttpRequest, error: DomainError) -> HttpResponse:
-    """Return the error as JSON, a fragment or a page."""
+    """Return the error as JSON, an HTML fragment or a page."""
     if speaks_json(request.path):
         response: HttpResponse = JsonResponse(error.body(), status=error.status)
     elif getattr(request, "htmx", False):
         response = render(request, "partials/error.html", {"error": error}, status=error.status)
-        response.headers["HX-Reselect"] = ".toast"  # all of it, also if a part of a page was requested
-    elif isinstance(error, Unavailable):  # without what asks the database who looks
+        response.headers["HX-Reselect"] = ".toast"  # the whole message, even if the request selects a part
+    elif isinstance(error, Unavailable):  # without context processors that query the database for the user
         response = HttpResponse(render_to_string("error.html", {"error": error}), status=error.status)
     else:
         response = render(request, "error.html", {"error": error}, status=error.status)
@@ -213,7 +216,10 @@ def answer_error(request: HttpRequest, error: DomainError) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Return 503 while the database fails, otherwise 500, for unhandled errors. Only the log has the cause."""
+    """Return the response to an unhandled error: 503 if the database failed, else 500.
+
+    Only the log contains the cause.
+    """
     if trouble := trouble_of(sys.exc_info()[1]):
         return answer_error(request, trouble)
     if speaks_json(request.path):
@@ -222,16 +228,16 @@ def server_error(request: HttpRequest) -> HttpResponse:
     return error_page(request)
 
 
-# Pages are compressed on their way: a page of a chat is a tenth of its size then.
+# Compression of pages, which reduces a chat's page to a tenth of its size.
 
 
 class CompressedPagesMiddleware(GZipMiddleware):
     """Django's gzip, for pages only.
 
-    What is compressed with a secret beside text of somebody else's choosing gives it away by its length (BREACH). So
-    Django adds a random length to each and masks the CSRF token again in every page; and what answers a POST, such as
-    the page that shows a new key once, is left as it is. So are the API, whose ETags compression would weaken, files,
-    which mostly are compressed already, and streams, which must not wait for more.
+    The length of a compressed response can reveal a secret that is next to attacker-controlled text (BREACH). So Django
+    adds a random length and masks the CSRF token, and responses to POST are not compressed, such as the page that shows
+    a new key once. Neither are the API, whose ETags compression would weaken, files, which are mostly compressed
+    already, and streams, which must not be buffered.
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
@@ -241,16 +247,17 @@ class CompressedPagesMiddleware(GZipMiddleware):
         return super().process_response(request, response)
 
 
-# Which requests may be answered from a replica, and what those that may not leave behind for the next ones.
+# Reads from replicas, and retries after a lost connection.
 
 READING = frozenset({"GET", "HEAD"})
 
 
 class ReadingMiddleware:
-    """Answer a request that only reads once more when its connection to the database was cut, or by a replica.
+    """Middleware that retries a request that only reads, if its database connection was lost or a replica can answer
+    it.
 
-    A server that is restarted costs readers some time and no error. With replicas one answers what a primary that is
-    away cannot. A stream gives back its connection before it begins: it works in a thread of its own.
+    So a restart of the database delays reads but causes no errors. With replicas, one answers while the primary is
+    unavailable. A streaming response releases its connection before it starts, because it runs in another thread.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -258,7 +265,7 @@ class ReadingMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if settings.REPLICAS and request.method not in READING and reads_only(request):
-            _ = request.body  # kept, to be read twice
+            _ = request.body  # cache the body, so that it can be read twice
         try:
             response = self._answered(request)
             if response.status_code >= 500 and (
@@ -266,7 +273,7 @@ class ReadingMiddleware:
             ):
                 connection.close()
                 response = self._answered(request)
-        except BaseException:  # not even a page could be made of it, so nobody will close the response
+        except BaseException:  # there is no response whose closing would release the connection
             release_connection()
             raise
         if response.streaming:
@@ -283,7 +290,7 @@ def _was_cut() -> bool:
 
 
 def reads_only(request: HttpRequest) -> bool:
-    """Return whether a request only reads, by its method or by its view: recall is a POST."""
+    """Return whether a request only reads: by its method, or by its view's `only_reads` (recall is a POST)."""
     if request.method in READING:
         return True
     try:
@@ -295,7 +302,7 @@ def reads_only(request: HttpRequest) -> bool:
 
 @contextmanager
 def answered_from_replicas(request: HttpRequest) -> Iterator[None]:
-    """Answer a request with reads from replicas where it permits that."""
+    """Let a request read from replicas if it only reads; otherwise pin its user to the primary afterwards."""
     if not settings.REPLICAS:
         yield
     elif reads_only(request):
@@ -307,7 +314,7 @@ def answered_from_replicas(request: HttpRequest) -> Iterator[None]:
 
 
 def _note(request: HttpRequest) -> None:
-    """Let the person who made a change read it from now on."""
+    """Pin the user to the primary, so that they can read their own changes."""
     try:
         person = getattr(getattr(request, "user", None), "pk", None)
     except (DatabaseError, InterfaceError):  # the user was not loaded, and now cannot be
@@ -317,5 +324,5 @@ def _note(request: HttpRequest) -> None:
 
 
 def is_worth_another(request: HttpRequest) -> bool:
-    """Return whether a replica could answer a request that failed because the primary is away."""
+    """Return whether a replica could answer a request that failed because the primary is unavailable."""
     return bool(settings.REPLICAS) and reads_only(request) and server().check()

@@ -1,4 +1,4 @@
-"""Django's sessions in the database, read by one prebuilt query."""
+"""Django's database sessions, loaded with a prebuilt query."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SESSION = Ready(
 
 
 class SessionStore(db.SessionStore):
-    """Django's database sessions, loaded by a prebuilt query: it is the first one of every request."""
+    """Django's database sessions, loaded with a prebuilt query because it is the first query of every request."""
 
     def _get_session_from_db(self) -> Any:
         found = _SESSION.first(key=self.session_key, now=timezone.now())

@@ -1,6 +1,4 @@
-"""Static files: hashed, compressed, imports inlined. Also the manifest, service worker and offline page of the
-installed app.
-"""
+"""Static files (hashed, compressed, with inlined imports), and the manifest, service worker and offline page."""
 
 from __future__ import annotations
 
@@ -29,9 +27,9 @@ _SCRIPT = re.compile(r'^import "\./([\w.-]+\.js)";$', re.M)
 
 
 class StaticFiles:
-    """Around an ASGI application: a static file is answered at once, where a page would go to a thread and the session.
+    """An ASGI middleware that serves static files without Django's threads and sessions.
 
-    A first visit asks for ten of them; what they wait for, the page waits for.
+    A first visit requests ten files, and the page appears only when they have arrived.
     """
 
     def __init__(self, application: Application) -> None:
@@ -58,10 +56,10 @@ class StaticFiles:
 
 
 class OneFileStorage(CompressedManifestStaticFilesStorage):
-    """A sheet or script that imports others of its folder has them in it: one request in the place of twelve.
+    """A storage that inlines imports of stylesheets and scripts: one request instead of twelve.
 
-    Of a script each becomes a block, in which its names stay its own, as they are in a module: none exports anything.
-    Without collecting, as developers have it, the browser follows the imports itself.
+    Each imported script becomes a block, so that its names stay local as in a module; no module exports anything. In
+    development, without collectstatic, the browser follows the imports.
     """
 
     def post_process(
@@ -84,7 +82,7 @@ class OneFileStorage(CompressedManifestStaticFilesStorage):
 
 
 def with_imports(text: str, read: Callable[[str], str]) -> str:
-    """Replace import lines by what they import; scripts lose lines that are comments."""
+    """Replace import lines by the imported content. Comment lines of imported scripts are removed."""
     text = _SHEET.sub(lambda found: read(found[1]), text)
     return _SCRIPT.sub(lambda found: f"{{\n{_COMMENT.sub('', read(found[1]))}\n}}", text)
 
@@ -94,7 +92,7 @@ def _read(storage: Storage, path: str) -> str:
         return str(file.read().decode())
 
 
-PAGE_COLOUR = "#fbfaf8"  # of tokens.css, in light
+PAGE_COLOUR = "#fbfaf8"  # from the light theme in tokens.css
 
 
 @login_not_required
@@ -128,7 +126,7 @@ def manifest(request: HttpRequest) -> JsonResponse:
 @login_not_required
 @require_safe
 def service_worker(request: HttpRequest) -> HttpResponse:
-    """Serve the service worker from the root: its scope is the addresses below its own."""
+    """Serve the service worker from the root path, because its scope is limited to paths below its own."""
     path = finders.find("js/service-worker.js")
     assert isinstance(path, str), "it is among the static files"
     return HttpResponse(Path(path).read_bytes(), content_type="text/javascript")
@@ -137,5 +135,5 @@ def service_worker(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @require_safe
 def offline(request: HttpRequest) -> HttpResponse:
-    """Render the page that browsers keep for times without a connection; the same for everybody."""
+    """Render the page that browsers cache and show without a connection. It is the same for every user."""
     return render(request, "offline.html")

@@ -1,1 +1,1 @@
-"""Monitoring of a running installation: health, counters, logs, traces."""
+"""Monitoring of an installation: metrics, logs, traces, and the origin of requests."""

@@ -1,4 +1,4 @@
-"""Log formatters: each line has its request's id and never a person's text."""
+"""Log formatters, which add the request's id and keep people's texts out of the log."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ExcInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | N
 
 
 def without_keys(line: str) -> str:
-    """Remove keys from addresses that set a password, confirm an email address, let somebody in or open a chat:
-    the rest of such an address is the key.
+    """Replace keys in URLs that reset a password, confirm an email address, accept an invitation or open a shared
+    chat.
     """
     return KEYS.sub(r"\1…", line)
 
 
 class Formatter(logging.Formatter):
-    """Formatter that cuts an error's message to its first line: below it databases quote rows, endpoints requests."""
+    """A formatter that logs only the first line of an error's message, since later lines may quote rows or requests."""
 
     def format(self, record: logging.LogRecord) -> str:
         request_id = origin.current().request_id
@@ -40,7 +40,7 @@ class Formatter(logging.Formatter):
 
 
 class RefusalFilter(logging.Filter):
-    """A filter that removes Django's traceback from the log line of a refused request (status 4xx)."""
+    """A filter that removes the traceback from Django's log line of a response with status 4xx."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if 400 <= getattr(record, "status_code", 0) < 500:
@@ -49,7 +49,11 @@ class RefusalFilter(logging.Filter):
 
 
 class JsonFormatter(Formatter):
-    """JSON formatter, one object per line: at, level, logger, message; request_id, error and our fields if known."""
+    """A formatter that writes one JSON object per line.
+
+    It always has at, level, logger, service, process and message; request_id, trace_id, error and extra fields if
+    known.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {

@@ -1,8 +1,8 @@
-"""Counters and histograms of what MemoryHub does, which ``memoryhub.http.metrics`` shows to Prometheus.
+"""Counters and histograms, which ``memoryhub.http.metrics`` serves to Prometheus.
 
-The counters of web processes and workers lie in files of one folder (prometheus_client's multiprocess mode), which the
-supervisor makes and names in PROMETHEUS_MULTIPROC_DIR. Without the variable a process counts for itself.
-Labels are names of ours, never what somebody typed: each new value would be a new series.
+Web processes and workers keep their counters in files of one folder (prometheus_client's multiprocess mode). The
+supervisor creates it and sets PROMETHEUS_MULTIPROC_DIR. Without the variable each process counts for itself. Labels are
+fixed names, never user input, because each new value creates a time series.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from prometheus_client.mmap_dict import MmapedDict
 
 from memoryhub.errors import DomainError
 
-# The files in which processes count for each other, written without mapping them into memory.
+# The shared counter files, written without memory-mapping.
 #
-# prometheus_client maps sparse files, and the kernel ends a process (SIGBUS) that writes to such a map when the disk
-# has no room for the page. Here an update is a ``pwrite`` of 16 bytes, whose failure is an error like any other.
+# prometheus_client maps sparse files, and the kernel kills a process (SIGBUS) that writes to such a map when the disk
+# is full. Here an update is a ``pwrite`` of 16 bytes, which raises an ordinary error.
 
 RETRY_SECONDS = 10.0
-_USED = struct.Struct("i")  # the header: how many bytes of the file are used
+_USED = struct.Struct("i")  # the header: number of bytes in use
 _VALUE = struct.Struct("dd")
 
 
 class CounterFile(MmapedDict):
-    """Counters of one kind of one process, in memory and in a file of the format that prometheus_client collects.
+    """Counters of one type of one process, in memory and in a file in prometheus_client's format.
 
-    While the file cannot be written the process goes on counting in memory; the file has everything again soon after
-    it can. Not thread safe: prometheus_client holds a lock.
+    While the file cannot be written, the process counts in memory, and writes everything once it can. Not thread-safe:
+    prometheus_client holds a lock.
     """
 
     def __init__(self, filename: str, read_mode: bool = False) -> None:
@@ -43,7 +43,7 @@ class CounterFile(MmapedDict):
         self._file: int | None = None
         self._retry_at = 0.0
         _USED.pack_into(self._data, 0, len(self._data))
-        # The file of an ended process that had the same id: a counter never goes back.
+        # Continue the file of an ended process with the same id, because counters must not decrease.
         with suppress(OSError, RuntimeError, ValueError, struct.error):
             for key, value, timestamp, _ in self.read_all_values_from_file(filename):
                 self._add(key)
@@ -55,7 +55,7 @@ class CounterFile(MmapedDict):
             start = len(self._data)
             self._add(key)
             self._write(start, len(self._data))
-            self._write(0, _USED.size)  # last, so that the counted part is complete
+            self._write(0, _USED.size)  # the header comes last, so that it covers only complete data
         value, timestamp = _VALUE.unpack_from(self._data, self._positions[key])
         return value, timestamp
 
@@ -90,7 +90,7 @@ class CounterFile(MmapedDict):
             self._retry_at = time.monotonic() + RETRY_SECONDS
 
     def _write_whole(self) -> None:
-        """Replace the file at once, so that a collector never reads half of it."""
+        """Replace the file atomically, so that a collector never reads an incomplete file."""
         draft = self._path.with_suffix(".part")
         try:
             self._file = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -104,15 +104,15 @@ class CounterFile(MmapedDict):
 
 
 def _write_all(file: int, data: bytes | bytearray, start: int) -> None:
-    """Write all bytes. Raises OSError, also if only a part fits on the disk."""
+    """Write all bytes. Raises OSError if not all of them fit on the disk."""
     while data:
         written = os.pwrite(file, data, start)
         data, start = data[written:], start + written
 
 
 def use_counter_files() -> None:
-    """Have prometheus_client count in these. Call before the first metric is made."""
-    values.MmapedDict = CounterFile  # type: ignore[misc]  # the seam: values looks it up for each file
+    """Make prometheus_client use CounterFile. Call this before creating the first metric."""
+    values.MmapedDict = CounterFile  # type: ignore[misc]  # `values` looks up this name for each file
 
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -169,7 +169,7 @@ THROTTLED = Counter("memoryhub_throttled", "Requests over a limit.", ["limit"], 
 
 
 def count_request(request: HttpRequest, response: HttpResponseBase, seconds: float) -> str:
-    """Count it under its route's name, and return that: an address has ids in it, and would be a series of its own."""
+    """Count a request under its route's name and return the name. Paths contain ids, so each would be a time series."""
     match = request.resolver_match
     route = (match.view_name or match.route) if match else "none"
     REQUESTS.labels(route, method_of(request), response.status_code).inc()
@@ -178,12 +178,12 @@ def count_request(request: HttpRequest, response: HttpResponseBase, seconds: flo
 
 
 def method_of(request: HttpRequest) -> str:
-    """Return one of HTTP's methods; a made-up one gets no series of its own."""
+    """Return the request's HTTP method, or "other" for an unknown method, which would be a time series of its own."""
     return request.method if request.method in METHODS else OTHER
 
 
 def count_saves(source: str, number: int = 1) -> None:
-    """Count saved memories by origin. A caller's own label counts as one word: it is free text."""
+    """Count saved memories by source. Sources set by API clients are free text and counted as "other"."""
     SAVES.labels(source if source in SOURCES else OTHER).inc(number)
 
 

@@ -1,7 +1,7 @@
 """Origin of a request: its id, network and client address, and whether it comes from this machine.
 
-Set once by the middleware (``http.middleware.OriginMiddleware``) and read by log lines and the audit log, so that no
-function in between has to hand it on. Background jobs and commands have none.
+``OriginMiddleware`` sets the origin, and log lines and the audit log read it, so that functions do not have to pass it
+on. Background jobs and commands have none.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ IPV4_PREFIX, IPV6_PREFIX = (
 
 @dataclass(frozen=True)
 class Origin:
-    """The origin of a request. ``network``: the shortened address, such as ``203.0.113.0/24``; empty if unknown."""
+    """The origin of a request. ``network`` is the truncated address, such as ``203.0.113.0/24``; empty if unknown."""
 
     request_id: str = ""
     network: str = ""
@@ -39,7 +39,7 @@ def current() -> Origin:
 
 
 def begin(origin: Origin) -> None:
-    """Set the origin of the work in this context. The next request sets its own."""
+    """Set the origin in this context, until the next request sets its own."""
     _current.set(origin)
 
 
@@ -48,25 +48,25 @@ def origin_of(request: HttpRequest) -> Origin:
 
 
 def request_id_of(given: str) -> str:
-    """Return the caller's request id if it is well formed, so that logs of a proxy can be matched; else a new one."""
+    """Return the caller's request id if it is well formed, to match the logs of proxies; otherwise a new id."""
     return given if WELL_FORMED.fullmatch(given) else secrets.token_hex(8)
 
 
 def traced_before(request: HttpRequest) -> str:
-    """Return the trace context that a trusted proxy began. Others' is ignored: it decides about sampling."""
+    """Return the trace context that a trusted proxy started. Without one it is ignored, since it controls sampling."""
     return request.headers.get("traceparent", "") if settings.TRUSTED_PROXIES else ""
 
 
 def client_address(request: HttpRequest) -> str:
-    """Return the client's address; empty if there is none."""
+    """Return the client's address; empty if it is unknown."""
     return address_of(str(request.META.get("REMOTE_ADDR", "")), request.headers.get("X-Forwarded-For", ""))
 
 
 def address_of(peer: str, forwarded_for: str) -> str:
-    """Return the client's address behind a connection from ``peer``.
+    """Return the client's address for a connection from ``peer``.
 
-    What a proxy says in X-Forwarded-For counts only as far as ``MEMORYHUB_TRUSTED_PROXIES`` proxies stand in front:
-    the entry that the outermost of them added. Anything further left was written by the client.
+    With N proxies in ``MEMORYHUB_TRUSTED_PROXIES``, it is the N-th entry of X-Forwarded-For from the right, which the
+    outermost proxy added. Entries to the left of it were written by the client.
     """
     address = peer
     if settings.TRUSTED_PROXIES:
@@ -84,7 +84,7 @@ def network_of(address: str) -> str:
 
 
 def _clean(address: str) -> str:
-    """Return an address without port, brackets and zone, and a mapped IPv4 address as IPv4."""
+    """Return an address without port, brackets and zone; an IPv4-mapped address as IPv4. Empty if it is invalid."""
     address = address.strip()
     if address.startswith("["):
         address = address[1:].split("]")[0]
@@ -98,7 +98,7 @@ def _clean(address: str) -> str:
     return str(mapped or found)
 
 
-# Headers that proxies and tunnels add begin like this.
+# Prefixes of headers that proxies and tunnels add.
 FORWARDED = (
     *("Forwarded", "Via", "X-Forwarded", "X-Original-", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip"),
     *("True-Client-Ip", "Cdn-Loop", "Cf-", "X-Envoy-", "Tailscale-"),
@@ -106,10 +106,10 @@ FORWARDED = (
 
 
 def serves_only_here(host: str | None = None) -> bool:
-    """Return whether the server listens on this machine alone, under its names alone, and no setting names a proxy or a
-    company's sign-in.
+    """Return whether the server is reachable only from this machine, according to its settings.
 
-    ``host``: where it listens, if not where the settings say.
+    It must listen on a loopback address, have only local host names, and have no proxy or single sign-on configured.
+    ``host`` replaces the address of the settings.
     """
     names = [settings.HOST if host is None else host, *settings.ALLOWED_HOSTS]
     of_others = (
@@ -120,13 +120,16 @@ def serves_only_here(host: str | None = None) -> bool:
 
 
 def comes_from_here(request: HttpRequest) -> bool:
-    """Return whether a request to a hub that ``serves_only_here`` uses a name of this machine alone."""
+    """Return whether a request comes from this machine without a proxy, for a server that ``serves_only_here``."""
     between = any(header.title().startswith(FORWARDED) for header in request.headers)
     return _is_here(client_address(request)) and not between and _protocol(request) != "1.0"
 
 
 def _protocol(request: HttpRequest) -> str:
-    """Return the protocol version: 1.1 or later from browsers. nginx forwards with 1.0 by default, without a header."""
+    """Return the HTTP version.
+
+    Browsers use 1.1 or later; nginx forwards with 1.0 by default, without adding a header.
+    """
     scope = getattr(request, "scope", {})
     return str(scope.get("http_version", request.META.get("SERVER_PROTOCOL", "").removeprefix("HTTP/")))
 

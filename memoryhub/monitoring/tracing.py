@@ -1,8 +1,8 @@
-"""OpenTelemetry traces of what requests, turns and jobs are made of, by OpenTelemetry's own environment variables.
+"""OpenTelemetry traces of requests, turns and jobs, configured by OpenTelemetry's own environment variables.
 
-Off, at the price of a comparison, unless an endpoint for OTLP is set and requirements/tracing.txt is installed. Spans
-hold counts, kinds, outcomes and names of models, never what anybody said: an error is its class alone. The provider is
-no global one, by which libraries (mcp among them) would send spans of their own making.
+Off, at the cost of one comparison, unless an OTLP endpoint is set and requirements/tracing.txt is installed. Spans
+contain counts, kinds, outcomes and model names, never people's texts; an error is recorded only by its class. The
+tracer provider is not the global one, so that libraries such as mcp do not send their own spans.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 T = TypeVar("T")
 Attributes = Mapping[str, str | int | float | bool]
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-PARENT = "traceparent"  # W3C's name for what continues a trace elsewhere
+PARENT = "traceparent"  # W3C's header that continues a trace in another process
 NOT_INSTALLED = (
     "OTEL_EXPORTER_OTLP_ENDPOINT is set, but what sends traces is not installed: run `make install-tracing`."
 )
@@ -36,13 +36,13 @@ def is_wanted(environment: Mapping[str, str] = os.environ) -> bool:
 def is_installed() -> bool:
     try:
         return all(find_spec(f"opentelemetry.{part}") for part in ("sdk.trace", "exporter.otlp.proto.http"))
-    except ModuleNotFoundError:  # of what these are a part of
+    except ModuleNotFoundError:  # the parent package is missing
         return False
 
 
 _PROPAGATOR = TraceContextTextMapPropagator()
 _on = is_wanted() and is_installed()
-_made: tuple[int, Any] | None = None  # for which process, since the queue's are forked; its provider
+_made: tuple[int, Any] | None = None  # process id and provider, since the queue's workers are forked
 _making = threading.Lock()
 
 
@@ -55,10 +55,10 @@ def span(
     alone: bool = False,
     parent: str = "",
 ) -> Iterator[Span]:
-    """Trace a piece of work: ``with span("memoryhub.recall") as traced: …``, or as a decorator of a function.
+    """Trace a block, ``with span("memoryhub.recall") as traced: …``, or a function, as its decorator.
 
-    ``alone``: nothing that begins inside is a part of it, for what is awaited piece by piece, such as a stream.
-    ``parent``: the ``traceparent`` of another process that it goes on from, in place of what runs here.
+    ``alone`` does not make spans that start inside its children; it is for code that is awaited piece by piece, such as
+    a stream. ``parent`` is the ``traceparent`` of another process, which replaces the current span as the parent.
     """
     if not _on:
         yield INVALID_SPAN
@@ -77,18 +77,18 @@ def span(
 
 
 def failed(begun: Span, error: Exception) -> None:
-    """Record the type of an error on the span, and never its text, which may be a person's."""
+    """Record an error's type on the span, but not its message, which may contain a person's text."""
     begun.set_attribute("error.type", type(error).__qualname__)
     begun.set_status(StatusCode.ERROR)
 
 
 def note(attributes: Attributes) -> None:
-    """Add attributes to the span that runs in this context."""
+    """Add attributes to the current span."""
     trace.get_current_span().set_attributes(attributes)
 
 
 def carried(function: Callable[[], T]) -> Callable[[], T]:
-    """Make what ``function`` does in another thread a part of the current span."""
+    """Return ``function`` wrapped so that its spans become children of the current span, also in another thread."""
     if not _on:
         return function
     here = context.get_current()
@@ -104,26 +104,26 @@ def carried(function: Callable[[], T]) -> Callable[[], T]:
 
 
 def parent_here() -> str:
-    """Return the ``traceparent`` by which another process continues this trace; empty if there is none."""
+    """Return the ``traceparent`` with which another process can continue this trace; empty if there is none."""
     carrier: dict[str, str] = {}
     _PROPAGATOR.inject(carrier)
     return carrier.get(PARENT, "")
 
 
 def go_on_from(parent: str) -> None:
-    """Make this thread's further work a part of that span; of none, if it is empty."""
+    """Make further spans of this thread children of the span ``parent``; of none if it is empty."""
     if _on:
         context.attach(_going_on_from(parent))
 
 
 def trace_id() -> str:
-    """Return the id of the current trace, as log lines name it; empty if there is none."""
+    """Return the id of the current trace, for log lines; empty if there is none."""
     found = trace.get_current_span().get_span_context()
     return format(found.trace_id, "032x") if found.is_valid else ""
 
 
 def begin_anew() -> None:
-    """Look at the environment again, and send what is waiting: for tests."""
+    """Read the environment again and send pending spans. For tests."""
     global _on, _made
     made, _made, _on = _made, None, is_wanted() and is_installed()
     if made is not None:
@@ -131,7 +131,7 @@ def begin_anew() -> None:
 
 
 def _provider() -> Any:
-    """Return the process's tracer provider. The SDK reads the OTEL_… variables: sampler, headers, batches."""
+    """Return this process's tracer provider. The SDK reads the OTEL_… variables for sampler, headers and batches."""
     if _made is None or _made[0] != os.getpid():
         with _making:
             _make()

@@ -1,4 +1,4 @@
-"""`manage.py backup PLACE`: everything the installation keeps, in one file, here or in an S3-compatible store."""
+"""`manage.py backup PLACE`: write all data of the installation to one file, locally or in an S3-compatible store."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Command(BaseCommand):
         "Write the database, the stored files and (with MEMORYHUB_BACKUP_PASSPHRASE) the keys into one file. Works "
         "while MemoryHub runs. What people said is in it, readable: keep it as you keep the data folder."
     )
-    requires_system_checks = []  # the database may not be up yet
+    requires_system_checks = []  # the database may not be running yet
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(

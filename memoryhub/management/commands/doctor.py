@@ -1,4 +1,4 @@
-"""`manage.py doctor`: report the faults of this installation and their remedies."""
+"""`manage.py doctor`: report faults of this installation and how to fix them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         number = 0
         if not settings.EMBEDDING_BASE_URL:
-            embedder_trouble()  # loads this process's own, which takes a busy machine longer than anyone waits below
+            embedder_trouble()  # loads the embedder here, since that may exceed the timeout of check()
         for name, part in check().parts.items():
             if part.ok:
                 self.stdout.write(f"{name}: well")
@@ -65,18 +65,18 @@ class Command(BaseCommand):
         self.stdout.write("Nothing is wrong.")
 
 
-# Faults beyond those of the parts, each as a sentence with its remedy.
+# Faults other than those of the parts. Each function yields sentences with a remedy.
 
-LEAST_ROOM = 2 * 2**30  # bytes free on the data folder's disk: an index is rebuilt in less
+LEAST_ROOM = 2 * 2**30  # free bytes on the data folder's disk, enough to rebuild an index
 MOST_APART = 30.0  # seconds between two clocks
-MOST_WAITING = 1_000  # jobs: some minutes' work of two workers
+MOST_WAITING = 1_000  # jobs, a few minutes' work of two workers
 AT_HOME = {"127.0.0.1", "localhost", "::1"}
 FAILED: LiteralString = """
 SELECT func, count(*) FROM django_q_task WHERE NOT success AND stopped > now() - interval '1 day'
 GROUP BY func ORDER BY count(*) DESC LIMIT 5
 """
 WAITING: LiteralString = "SELECT count(*) FROM django_q_ormq"
-# What a server did not take at once is tried again after a minute.
+# Failed mails are retried after a minute.
 MAIL: LiteralString = """
 SELECT count(*), now() - min(created_at) FROM workspaces_waitingmail WHERE created_at < now() - interval '5 minutes'
 """
@@ -101,7 +101,7 @@ def troubles() -> Iterator[str]:
         for path in settings.DOCTOR_ASKS:
             yield from import_string(path)()
     except (psycopg.Error, DatabaseError):
-        return  # said by the parts, as the database's or the migrations' trouble
+        return  # already reported as a fault of the database or the migrations
 
 
 def _disk() -> Iterator[str]:
@@ -125,7 +125,7 @@ def _open_to_the_network() -> Iterator[str]:
 
 
 def _files() -> Iterator[str]:
-    """Check the folder, or put a file into the store and remove it again."""
+    """Check that the folder is writable, or that a file can be put into the store and deleted."""
     folders = [files_folder()]
     for name in PLACES:
         if isinstance(storage := storages[name], FileSystemStorage):
@@ -187,7 +187,7 @@ def _mail(connection: psycopg.Connection[Any]) -> Iterator[str]:
 
 
 def _clock(connection: psycopg.Connection[Any]) -> Iterator[str]:
-    """Compare the clocks of database and machine: due times use either, two-factor codes use the machine's."""
+    """Compare the clocks of database and machine. Due times use either; two-factor codes use the machine's."""
     apart = (datetime.now(UTC) - _one(connection, "SELECT clock_timestamp()")).total_seconds()
     if abs(apart) > MOST_APART:
         yield (
@@ -197,7 +197,7 @@ def _clock(connection: psycopg.Connection[Any]) -> Iterator[str]:
 
 
 def _backup(connection: psycopg.Connection[Any]) -> Iterator[str]:
-    """Report the last backup in the audit log; without one, how long there has been data to back up."""
+    """Report if the last backup in the audit log, or without one the first user account, is too old."""
     if not settings.BACKUP_DAYS:
         return
     last = _one(connection, LAST_BACKUP)

@@ -1,4 +1,4 @@
-"""`manage.py ensure_admin`: the first account, from the environment."""
+"""`manage.py ensure_admin`: create the first account from the environment."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Command(BaseCommand):
             )
         users: Any = get_user_model()._default_manager
         if users.filter(username=username).exists():
-            return  # the password is the person's own by now
+            return  # the user may have changed the password since
         try:
             users.create_superuser(username=username, email=email, password=password)
         except ValidationError as error:

@@ -1,4 +1,4 @@
-"""`manage.py fetch_model`: download the larger built-in model now; the next start, or the running one, uses it."""
+"""`manage.py fetch_model`: download the larger built-in model now. A running MemoryHub or the next start uses it."""
 
 from __future__ import annotations
 

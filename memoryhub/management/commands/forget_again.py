@@ -1,4 +1,6 @@
-"""`manage.py forget_again SOURCE`: repeat the forgetting done after the moment that this database was recovered to."""
+"""`manage.py forget_again SOURCE`: repeat the forgetting that happened after the time to which the database was
+recovered.
+"""
 
 from __future__ import annotations
 

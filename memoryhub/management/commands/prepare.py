@@ -1,4 +1,4 @@
-"""`manage.py prepare`: the steps before the web server may start, in one process."""
+"""`manage.py prepare`: all steps that precede the start of the web server, in one process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WAIT_SECONDS = 0.5
 
 
 class _Steps(io.StringIO):
-    """An output stream for `migrate` that shows how many steps are done."""
+    """An output stream for `migrate` that shows the number of applied migrations."""
 
     def __init__(self, progress: Progress, steps: int) -> None:
         super().__init__()
@@ -53,10 +53,10 @@ class Command(BaseCommand):
         self._collect_static_files()
 
     def _bring_up_to_date(self) -> None:
-        """Run the migrations in one process at a time, on any host; the others find it done."""
+        """Migrate in one process at a time across all hosts. The others wait."""
         said = False
         while True:
-            # Waited for outside Postgres: within it a waiting session would hold up indexes made concurrently.
+            # Wait outside Postgres, because a waiting session would block CREATE INDEX CONCURRENTLY.
             with alone("prepare") as is_alone:
                 if is_alone:
                     self._migrate()
@@ -75,7 +75,7 @@ class Command(BaseCommand):
         call_command("migrate", interactive=False, verbosity=1, stdout=_Steps(Progress(self.stdout), steps))
 
     def _collect_static_files(self) -> None:
-        """Collect static files if one has changed: hashing and compressing all takes seconds."""
+        """Collect static files only if one has changed, since hashing and compressing all takes seconds."""
         stamp = Path(settings.STATIC_ROOT) / ".collected"
         state = static_files_state()
         if stamp.exists() and stamp.read_text(encoding="utf-8") == state:
@@ -86,7 +86,7 @@ class Command(BaseCommand):
 
 
 def check_database() -> None:
-    """Raise CommandError with a sentence if the database cannot be used."""
+    """Raise CommandError if the database is unreachable, of another version, without pgvector or not UTF-8."""
     whose = "the embedded database" if settings.EMBEDDED_DATABASE else "the database that DATABASE_URL names"
     try:
         with psycopg.connect(**psycopg_settings() | {"connect_timeout": CONNECT_SECONDS}) as connection:
@@ -109,9 +109,9 @@ def check_database() -> None:
 
 
 def static_files_state() -> str:
-    """Return a digest of every static file's path, size and time, and of the storage.
+    """Return a digest of every static file's path, size and modification time, and of the storage's settings.
 
-    In the order of their names: folders list theirs in one of the file system's own.
+    Files are sorted by path, because the order in a folder depends on the file system.
     """
     digest = hashlib.sha256(repr(settings.STORAGES["staticfiles"]).encode())
     for finder in get_finders():
@@ -121,13 +121,16 @@ def static_files_state() -> str:
     return digest.hexdigest()
 
 
-# The catalogues of translations, as Django reads them: made of memoryhub/locale where they are older or missing.
+# The compiled translation catalogues, built from memoryhub/locale.
 
 SOURCES = Path(__file__).resolve().parents[2] / "locale"
 
 
 def compile_translations(into: Path | None = None) -> list[str]:
-    """Make each language's ``.mo`` of its ``.po``; the languages of which one has changed. 0.1 s for each."""
+    """Compile each changed ``.po`` file to a ``.mo`` file, which takes 0.1 s.
+
+    Return the languages that have changed.
+    """
     changed = []
     for source in sorted(SOURCES.glob("*/LC_MESSAGES/django.po")):
         target = (into or Path(settings.LOCALE_PATHS[0])) / source.relative_to(SOURCES).with_suffix(".mo")

@@ -1,4 +1,4 @@
-"""`manage.py restore PLACE`: a backup in the place of the present database, or tried with --drill."""
+"""`manage.py restore PLACE`: replace the database by a backup, or test a backup with --drill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py scrub`: remove what was forgotten for good from the database's files as well."""
+"""`manage.py scrub`: remove forgotten data from the database's files too."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Command(BaseCommand):
         "Remove what was deleted from the embedded database's files as well: pages, statistics and log. Works while "
         "MemoryHub runs; a table is locked while it is written anew."
     )
-    requires_system_checks = []  # the database may not be up yet
+    requires_system_checks = []  # the database may not be running yet
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.EMBEDDED_DATABASE:

@@ -1,4 +1,4 @@
-"""`manage.py up`: everything that MemoryHub needs, under one supervisor. `make run` calls it."""
+"""`manage.py up`: run all services of MemoryHub under one supervisor. `make run` calls it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from memoryhub.database.startup import psycopg_settings
 from memoryhub.local.stack import PARTS, TOGETHER, Stack, run
 from memoryhub.monitoring.origin import serves_only_here
 
-BESIDE_STREAMS = 1_000  # connections of each web process
+BESIDE_STREAMS = 1_000  # connections of each web process in addition to streams
 
 
 class Command(BaseCommand):
     help = "Start the database, the model, the background worker and the web server, and keep them running."
-    requires_system_checks = []  # they would ask for a database that is not up yet; `prepare` runs them
+    requires_system_checks = []  # the database is not running yet; `prepare` runs the checks
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default=settings.HOST, help="address to listen on (MEMORYHUB_HOST)")
@@ -80,7 +80,7 @@ def _parts(text: str) -> frozenset[str]:
 
 
 def _what_is_missing(parts: frozenset[str]) -> str:
-    """Return which settings that hosts share are missing on this one, as a sentence; empty if none."""
+    """Return a sentence about shared settings that are missing on this host; empty if none is missing."""
     if parts == frozenset(TOGETHER):
         return ""
     if parts == {"embedder"}:
