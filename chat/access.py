@@ -1,4 +1,4 @@
-"""Load a chat or message a person may see, or say that it is not there."""
+"""Loading of a chat or message that a person may see."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _LIVE_CHAT = Ready(lambda **asked: _chats(**asked).live(), user=int, public_id=s
 
 
 def get_chat(user: User, public_id: str, *, need: Role = Role.VIEWER, include_deleted: bool = False) -> Chat:
-    """Return the chat with the person's ``role`` in its workspace. NotFound when not visible, Forbidden below
-    ``need``.
+    """Return the chat, with the person's ``role`` in its workspace. Raises NotFound if the chat is not visible to the
+    person, and Forbidden if their role is below ``need``.
     """
     chat = (_CHAT if include_deleted else _LIVE_CHAT).first(user=user.pk, public_id=public_id)
     if chat is None:
@@ -34,7 +34,9 @@ def get_chat(user: User, public_id: str, *, need: Role = Role.VIEWER, include_de
 def get_message(
     user: User, chat_id: str, public_id: str, *, need: Role = Role.VIEWER
 ) -> tuple[Chat, Message]:
-    """Return a message that this person may read. NotFound, or Forbidden below ``need``."""
+    """Return the chat and the message. Raises NotFound if the person may not read one of them, and Forbidden if their
+    role is below ``need``.
+    """
     chat = get_chat(user, chat_id, need=need)
     readable = chat.messages.readable_by(user).select_related("author", "imported_by", "reply_to")
     message = readable.filter(public_id=public_id).first()

@@ -1,4 +1,4 @@
-"""Admin pages of chats, messages, runs and ratings, for moderation. Texts can be read here, not changed."""
+"""Admin pages of chats, messages, runs and ratings, for moderation. Texts are read-only."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class StatusFilter(ChoiceFilter):
 
 
 def may_read_private(request: HttpRequest) -> bool:
-    """Private and temporary chats are their maker's alone: looking after the others gives no right to read them."""
+    """Return whether the administrator may read private and temporary chats. This needs a permission of its own."""
     return request.user.has_perm("chat.read_private_chat")
 
 
 def _note_look(request: HttpRequest, chats: QuerySet[Chat]) -> None:
-    """Record in the audit log that an administrator opened private chats."""
+    """Record in the audit log that an administrator opened a private chat."""
     chat = chats.exclude(NOT_PRIVATE).first()
     if chat is not None and may_read_private(request) and request.user.has_perm("chat.view_message"):
         record(
@@ -108,7 +108,7 @@ class ChatAdmin(ReadOnlyAdmin):
         return format_html('<a href="{}?chat={}">Messages of this chat</a>', url, chat.pk)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Return the permission for the soft action only; the admin has no page that deletes for good."""
+        """Return the permission for the soft-delete action only. The admin has no page that deletes permanently."""
         return obj is None and request.user.has_perm("chat.delete_chat")
 
     @action(
@@ -152,7 +152,9 @@ class MessageAdmin(ReadOnlyAdmin):
     actions = None
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Exclude private chats, except a single one for administrators who may read it: each such view is audited."""
+        """Exclude private chats, unless one chat or message is opened by an administrator who may read them; that is
+        audited.
+        """
         rows = super().get_queryset(request)
         match = request.resolver_match
         one_chat = "chat" in request.GET or bool(match and match.url_name != "chat_message_changelist")
@@ -185,9 +187,9 @@ class MessageAdmin(ReadOnlyAdmin):
         if not text or PATTERN.fullmatch(text):
             return super().found(rows, text)
         newest = Message.objects.aggregate(newest=Max("pk"))["newest"] or 0
-        # Of these rows alone: hidden ones would take the place of others among the keys, and so show.
+        # Search the visible rows only. Hidden matches would use up the limit, and so reveal that they exist.
         parts = rows.filter(pk__gt=newest - WORDS_AMONG_NEWEST, content__icontains=text)
-        # The text is read once for the keys, and not again for the count and for the list.
+        # Search the text once for the keys, not again for the count and for the list.
         keys = list(parts.order_by("-pk").values_list("pk", flat=True)[:EXACT_COUNT_UP_TO])
         return rows.filter(pk__in=keys)
 
@@ -208,7 +210,7 @@ class RunStatusFilter(ChoiceFilter):
 
 @admin.register(Run)
 class RunAdmin(ReadOnlyAdmin):
-    """Admin of runs, to find failed and stuck ones. Results and memory are only for their workspace."""
+    """Admin of runs, to find failed and stuck ones. Results and run memory are visible only in the run's workspace."""
 
     many = "runs"
     list_display = ("public_id", "workspace", "user", "mode", "status", "rounds", "progressed_at", "error")
@@ -247,7 +249,7 @@ class ReasonFilter(ChoiceFilter):
 
 
 class ModelFilter(ChoiceFilter):
-    """The models of the newest ratings: there are as many names as anybody ever connected."""
+    """A filter by the models of the newest 1,000 ratings. A list of all names could be too long."""
 
     parameter_name = "model"
     column = "model_name"
@@ -264,7 +266,7 @@ class AssistantFilter(AutocompleteFilter):
 
 @admin.register(AnswerRating)
 class AnswerRatingAdmin(ReadOnlyAdmin):
-    """Admin of ratings. Comments are only for those who may read messages, of private chats those too."""
+    """Admin of ratings. Comments are shown to administrators who may read the rated message."""
 
     many = "ratings"
     list_display = (

@@ -25,19 +25,19 @@ TEMPORARY_KEPT = timedelta(hours=24)
 
 @job
 def run_import(*, import_id: int) -> str:
-    """Look through an import, or store it, for half a job's time; it queues itself again until it is done."""
+    """Check or store an import for half the job timeout. The job queues itself again until the import is done."""
     return import_run.advance(import_id, seconds=settings.JOB_TIMEOUT / 2)
 
 
 @job
 def work_on_runs() -> str:
-    """Do what is ready of all runs, for half a job's time; it queues itself again while something is left."""
+    """Perform ready steps of all runs for half the job timeout. The job queues itself again while steps remain."""
     return f"{worker.work(seconds=settings.JOB_TIMEOUT / 2)} steps"
 
 
 @job
 def compact_chat(*, answer_id: int, user_id: int) -> str:
-    """Summarise the older messages of the chat that this answer belongs to, for the person whose turn it was."""
+    """Summarise the older messages of this answer's chat, with the model of the user whose turn it was."""
     chats = ("chat__workspace__connection", "chat__connection", "chat__agent")
     answer = Message.objects.select_related(*chats).filter(pk=answer_id, chat__deleted_at=None).first()
     user = User.objects.filter(pk=user_id).first()
@@ -48,7 +48,7 @@ def compact_chat(*, answer_id: int, user_id: int) -> str:
 
 @job
 def title_chat(*, answer_id: int, user_id: int) -> str:
-    """Have the chat of this answer named by the model of the person whose turn it was. A second time it has a name."""
+    """Name the chat of this answer, with the model of the user whose turn it was. A chat with a name is left alone."""
     chats = ("chat__workspace__connection", "chat__connection", "chat__created_by", "reply_to")
     answer = Message.objects.select_related(*chats).filter(pk=answer_id, chat__deleted_at=None).first()
     user = User.objects.filter(pk=user_id).first()
@@ -59,15 +59,15 @@ def title_chat(*, answer_id: int, user_id: int) -> str:
 
 @job
 def render_answers(*, message_ids: list[int]) -> str:
-    """Make and keep the HTML of answers that a page showed without. A second time it finds nothing to do."""
+    """Store the HTML of answers that were shown without stored HTML. Repeated jobs have no effect."""
     return f"{store_html(message_ids)} answers rendered"
 
 
 @job
 def sweep() -> str:
-    """Run every minute: close answers whose process is gone, drop temporary chats a day after their last message, take
-    up imports and runs without a job, delete programs' turns after extraction, delete expired links, and purge what
-    was deleted long ago.
+    """Clean up, every minute: close answers whose process is gone, delete temporary chats a day after their last
+    message, restart imports and runs that have no job, delete API clients' turns after extraction, delete expired
+    links, and purge chats deleted long ago.
     """
     now = timezone.now()
     streaming = Message.objects.filter(status=MessageStatus.STREAMING)

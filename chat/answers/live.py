@@ -18,33 +18,33 @@ from workspaces.spending.bill import Account
 
 
 class LiveAnswer:
-    """Grows in the turn engine's thread and is read from any; readers are woken in their own loops."""
+    """An answer that this process is writing. It grows in the turns' thread and is readable from any thread; readers
+    are woken in their own event loops.
+    """
 
     def __init__(self, public_id: str, pk: int, attempt: int, text: str = "") -> None:
-        """``text``: what an answer that goes on has already."""
+        """Start with ``text``, which is what a continued answer already has."""
         self.public_id, self.pk, self.attempt = public_id, pk, attempt
         self.stop_requested = threading.Event()
         self._began = time.monotonic()
         self._lock = threading.Lock()
         self._text = text
         self._events: dict[str, tuple[str, dict[str, Any]]] = {}
-        self.is_whole = False  # what is still done about it is not writing: a stop takes nothing away
-        self.model_is_local = False  # until it is known: what it is shown leaves this machine
-        self.was_too_long = (
-            False  # for the model's context, so that it was written with less of the conversation
-        )
-        self.goes_on = bool(text)  # what comes next belongs to the last word so far
-        self.was_cut = False  # at the model's limit for one answer
-        self.waits = False  # for a person to look at its plan
-        self.meter = Meter()  # of what its model takes, and on whom that is put once it is known
+        self.is_whole = False  # the text is complete and only being checked, so a stop does not cut it
+        self.model_is_local = False  # until the model is known, assume that prompts leave this machine
+        self.was_too_long = False  # for the context window, so it was written from a shorter conversation
+        self.goes_on = bool(text)  # the next text continues the last word
+        self.was_cut = False  # at the model's length limit
+        self.waits = False  # for a person to review the plan
+        self.meter = Meter()  # usage of the model, charged to ``account`` once it is known
         self.account: Account | None = None
-        self.retracted = 0  # counts up when text turns out to be none of the answer
-        self.changes = 0  # counts up with everything a reader may want to hear of
+        self.retracted = 0  # number of retractions
+        self.changes = 0  # number of changes, so that readers notice new ones
         self._readers: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
 
     @property
     def took(self) -> float:
-        """Seconds that it has been written for."""
+        """The seconds since writing began."""
         return time.monotonic() - self._began
 
     @property
@@ -58,7 +58,7 @@ class LiveAnswer:
         self.wake()
 
     def retract(self, length: int) -> None:
-        """Remove the last characters, which were no part of the answer."""
+        """Remove the last ``length`` characters, which turned out not to belong to the answer."""
         with self._lock:
             self._text = self._text[: len(self._text) - length]
             self.retracted += 1
@@ -67,7 +67,7 @@ class LiveAnswer:
 
     @property
     def events(self) -> dict[str, tuple[str, dict[str, Any]]]:
-        """Return the events beside the text by id: kind and current data, in order."""
+        """The tool and step events by id, in order, each with its kind and current data."""
         with self._lock:
             return dict(self._events)
 
@@ -92,7 +92,7 @@ class LiveAnswer:
 
     @contextmanager
     def reader(self) -> Iterator[asyncio.Event]:
-        """Yield an event of the caller's loop, set whenever there is more; the reader clears it."""
+        """Yield an event of the caller's loop that is set on every change. The reader clears it."""
         mine = (asyncio.get_running_loop(), asyncio.Event())
         with self._lock:
             self._readers.add(mine)
@@ -107,7 +107,7 @@ _answers: dict[str, LiveAnswer] = {}
 
 
 def live_answer(public_id: str) -> LiveAnswer | None:
-    """Return the answer this process is writing, or None: then the database has what there is."""
+    """Return the answer if this process is writing it, else None; then the database has the current text."""
     return _answers.get(public_id)
 
 
@@ -121,7 +121,7 @@ def being_written(live: LiveAnswer) -> Iterator[LiveAnswer]:
     try:
         yield live
     finally:
-        if _answers.get(live.public_id) is live:  # a retry at that moment has put its own there
+        if _answers.get(live.public_id) is live:  # unless a retry has replaced it
             del _answers[live.public_id]
         live.wake()
 
@@ -129,16 +129,18 @@ def being_written(live: LiveAnswer) -> Iterator[LiveAnswer]:
 P = ParamSpec("P")
 T = TypeVar("T")
 _threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="turn")
-_tool_threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="tool")  # a slow tool holds up no turn
+_tool_threads = ThreadPoolExecutor(
+    max_workers=8, thread_name_prefix="tool"
+)  # separate, so that slow tools do not block turns
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run blocking code (the database, the embedder) in a thread that gives its connection back afterwards."""
+    """Run blocking code (database, embedder) in a thread, and close the thread's database connections afterwards."""
     return await _run_in(_threads, function, *args, **kwargs)
 
 
 async def in_tool_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run the function like ``in_thread``, in separate threads for slow work."""
+    """Run slow blocking code like ``in_thread``, in a separate thread pool."""
     return await _run_in(_tool_threads, function, *args, **kwargs)
 
 

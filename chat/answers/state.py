@@ -1,4 +1,4 @@
-"""State of an answer (streaming, stopped, abandoned by its process), and the sentences about its errors."""
+"""States of an answer (streaming, stopped, abandoned by its process), and the messages about its errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memoryhub.kept import kept
 from memoryhub.llm.errors import ModelError
 from workspaces.models import User
 
-STOP_POLL = 0.1  # seconds between looks at an answer that another process is to stop
+STOP_POLL = 0.1  # seconds between checks whether another process has stopped
 
 
 def message_channel(answer_id: str) -> str:
@@ -26,10 +26,10 @@ def message_channel(answer_id: str) -> str:
 
 
 def stop_answer(answer: Message, *, by: User, now: datetime) -> Message:
-    """Stop writing; the text so far is kept. Whichever process writes it notices within a second.
+    """Stop an answer and keep the text so far. The writing process notices within a second.
 
-    Where another process should be writing, wait until it has stopped, or is given up: three seconds after its last
-    sign of life at most. So the answer is over when this returns, and another can begin.
+    If another process is writing, wait until it has stopped or, at the latest three seconds after its last heartbeat,
+    is considered gone. The answer is over when this returns, so another turn can begin.
     """
     Message.objects.filter(pk=answer.pk, status=MessageStatus.STREAMING).update(stop_requested=True)
     live = live_answer(answer.public_id)
@@ -51,7 +51,7 @@ def _as_stored(answer: Message) -> Message:
 
 
 def reap_abandoned(chat: Chat, *, now: datetime) -> int:
-    """Close answers whose process is gone: the text so far stays, with a reason and a Retry. How many."""
+    """Close the chat's answers whose process is gone, and return their number. The text so far is kept."""
     streaming = chat.messages.filter(status=MessageStatus.STREAMING)
     return sum(close_abandoned(answer, now=now) for answer in streaming)
 
@@ -67,7 +67,7 @@ def close_abandoned(answer: Message, *, now: datetime) -> bool:
 
 
 def show_abandoned(answers: Iterable[Message], *, now: datetime) -> None:
-    """Let abandoned answers read as they will be closed, for a reader that writes nothing."""
+    """Set the fields of abandoned answers as if they were closed, for read-only requests. Stores nothing."""
     for answer in answers:
         if answer.is_abandoned(now):
             for name, value in _as_abandoned(answer, now).items():
@@ -82,7 +82,7 @@ def _as_abandoned(answer: Message, now: datetime) -> dict[str, Any]:
 
 
 def as_interrupted(*, is_whole: bool, now: datetime) -> dict[str, Any]:
-    """Return the fields that close an answer whose process ended. An answer that was only being checked is done."""
+    """Return the fields that close an answer whose process ended. An answer that was only being checked is complete."""
     if is_whole:
         return {"status": MessageStatus.DONE, "finished_at": now}
     return {
@@ -93,9 +93,9 @@ def as_interrupted(*, is_whole: bool, now: datetime) -> dict[str, Any]:
     }
 
 
-CUT = "length"  # error_code of an answer that is done as far as it goes
+CUT = "length"  # error_code of an answer that was cut off at its length limit
 CUT_SENTENCE = kept("The answer reached the length limit of one reply.")
-PLAN = "plan_waits"  # error_code of an answer that is done as far as its plan, which a person looks at
+PLAN = "plan_waits"  # error_code of an answer whose plan waits for review
 PLAN_SENTENCE = kept("The plan waits for you: change it or start the research.")
 SAVED = kept("Your message is saved.")
 SAVED_SO_FAR = kept("Your message and the text so far are saved.")
@@ -103,9 +103,7 @@ BROKEN = kept("Something went wrong here.")
 
 
 def reason_of(error: ModelError, *, has_text: bool) -> str:
-    """Return what went wrong and what is safe. Stored with the answer in English, translated on the page and over
-    REST.
-    """
+    """Return what went wrong and what is saved. The text is stored in English and translated on display."""
     parts = [str(error), _asked_to_wait(error.retry_after), SAVED_SO_FAR if has_text else SAVED]
     return " ".join(filter(None, parts))
 
@@ -121,7 +119,7 @@ def _asked_to_wait(seconds: float | None) -> str:
 
 
 def advice_for(code: str) -> str:
-    """Return what to do about a failure with this code, for the page; empty if Retry is enough."""
+    """Return advice for a failure with this code, in the reader's language; empty if Retry is enough."""
     elsewhere = _("Or choose another model beside the title.")
     put_right = _("The person who set up the connection can fix and test it.")
     advice = {

@@ -1,6 +1,6 @@
-"""Steps of an answer (thoughts, plans, checks): storing them, and showing those that a reader may see.
+"""Steps of an answer (thoughts, plans, checks): storage, and what each reader may see.
 
-A step that cannot be stored does not fail its answer.
+A failure to store a step does not fail the answer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ from workspaces.models import Document, DocumentQuerySet, DocumentStatus, User
 
 @dataclass(frozen=True)
 class Finding:
-    """A memory compared with a statement of the answer. ``quote`` is empty if the model did not quote it exactly."""
+    """A memory compared with a statement of the answer. ``quote`` is empty if the model did not quote the answer
+    exactly.
+    """
 
     quote: str
     memory: Memory
@@ -39,7 +41,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class ShownStep:
-    """A step with the memories that this reader may see and that are not forgotten."""
+    """A step with its memories that the reader may see and that are not forgotten."""
 
     step: Step
     memories: tuple[Memory, ...]
@@ -55,12 +57,12 @@ class ShownStep:
 
     @property
     def has_more(self) -> bool:
-        """Return whether there is a plan or a thought to read, or memories that were compared."""
+        """Whether the step has a plan or thought to read, or memories that were compared."""
         return bool(self.memories) and self.step.status == "done" if self.is_check else bool(self.step.text)
 
     @property
     def findings(self) -> list[Finding]:
-        """Return the findings, those that differ first."""
+        """The findings, contradictions first."""
         by_id = {memory.public_id: memory for memory in self.memories}
         seen = [
             Finding(found["quote"], by_id[found["memory_id"]], found["agrees"])
@@ -71,7 +73,7 @@ class ShownStep:
 
     @property
     def others(self) -> list[Memory]:
-        """Memories that it was compared with and that say nothing of it."""
+        """The compared memories that neither confirm nor contradict the answer."""
         spoke = {found["memory_id"] for found in self.step.findings}
         return [memory for memory in self.memories if memory.public_id not in spoke]
 
@@ -89,9 +91,9 @@ class ShownStep:
 
 
 def outcome_of(step: Step) -> str:
-    """Return the outcome as far as the reader may know it: comparisons with others' personal memories are left out.
+    """Return the outcome that the reader may know. Comparisons with other people's personal memories are left out.
 
-    A correction is visible in the answer to all readers, so the memories that it corrects count as different.
+    A corrected answer is visible to all readers, so its outcome is always returned.
     """
     if step.outcome not in (StepOutcome.AGREES, StepOutcome.DIFFERS) or step.text:
         return step.outcome
@@ -105,7 +107,7 @@ def _differing(step: Step) -> int:
 
 
 def line_of(step: Step, *, is_over: bool = False) -> str:
-    """Return one line: what was done, and the result. It never contains the text of a memory."""
+    """Return one line that says what was done and the result. The line never contains the text of a memory."""
     if step.kind == StepKind.READING:
         return _awaited(step, is_over=is_over)
     if step.kind == StepKind.RESEARCH:
@@ -126,7 +128,7 @@ def _researched(step: Step, *, is_over: bool) -> str:
 
 
 def _awaited(step: Step, *, is_over: bool) -> str:
-    """Files that a message waited for: which are being read, and in the end what of them was not."""
+    """Return the line about files that a message waited for: which are being read, and at the end which were not."""
 
     def named(*statuses: str) -> str:
         ids = [found["document"] for found in step.findings if not statuses or found["status"] in statuses]
@@ -189,8 +191,8 @@ def _verdict(step: Step) -> str:
 
 
 def event_of(step: Step) -> dict[str, Any]:
-    """Return the data of a stream's event about a step. Of memories it has only their number, without personal ones,
-    since every reader receives the same. Costs one query if memories were compared.
+    """Return the stream event's data for a step. It has only the number of memories, without personal ones, since every
+    reader receives the same event. One query if memories were compared.
     """
     step.known = for_everyone(step.memory_ids)
     if step.kind == StepKind.READING:
@@ -207,10 +209,10 @@ def event_of(step: Step) -> dict[str, Any]:
 
 
 def steps_of(messages: Iterable[Message], user: User) -> dict[int, list[tuple[Step, tuple[Memory, ...]]]]:
-    """Return the steps of these answers, each with those of its memories that this person may see and that are not
+    """Return the steps of these answers by message key, each with its memories that ``user`` may see and that are not
     forgotten.
 
-    Costs two queries, one more where files were waited for, and none where nothing was thought through.
+    Two queries, one more if files were waited for, and none if there are no steps.
     """
     thought = [message.pk for message in messages if message.has_steps]
     if not thought:
@@ -221,13 +223,13 @@ def steps_of(messages: Iterable[Message], user: User) -> dict[int, list[tuple[St
 
 
 def _readable_by_all(step: Step) -> DocumentQuerySet:
-    """Return the documents that every reader of the step's chat may know of: of a private chat that is its creator."""
+    """Return the documents that all readers of the step's chat may see. A private chat's only reader is its creator."""
     chats = Message.objects.filter(pk=step.message_id, chat__is_private=True)
     return Document.objects.live().filter(Q(owner=None) | Q(owner__in=chats.values("chat__created_by")))
 
 
 def _load_titles(steps: Iterable[Step], readable: DocumentQuerySet) -> None:
-    """Return the titles of the files that an answer waited for. One query if there are any."""
+    """Set the ``titles`` of the files that each answer waited for. One query if there are any."""
     waits = [step for step in steps if step.kind == StepKind.READING]
     wanted = {found["document"] for step in waits for found in step.findings}
     titles = dict(readable.filter(public_id__in=wanted).values_list("public_id", "title")) if wanted else {}
@@ -239,21 +241,21 @@ logger = logging.getLogger(__name__)
 
 
 def begin_step(live: LiveAnswer, kind: str, **given: Any) -> Step:
-    """Store a step that runs from now on. Blocks."""
+    """Store a new running step. Blocks."""
     step = Step(message_id=live.pk, kind=kind, **given)
     _store(live, step)
     return step
 
 
 def end_step(live: LiveAnswer, step: Step, outcome: str, *, error: str = "") -> None:
-    """Store the outcome of the step, with the text written into it. Blocks."""
+    """Store the step's outcome and text. Blocks."""
     step.outcome, step.error = outcome, error[:200]
     step.finished_at = timezone.now()
     _store(live, step)
 
 
 def store_progress(live: LiveAnswer, step: Step) -> None:
-    """Store the progress of the step, with the text written into it. Blocks."""
+    """Store the step's current text. Blocks."""
     _store(live, step)
 
 
@@ -262,22 +264,22 @@ def _store(live: LiveAnswer, step: Step) -> None:
         with transaction.atomic():
             step.save()
             events.publish(message_channel(live.public_id), "grown")
-    except DatabaseError:  # connection lost, or its chat was deleted
+    except DatabaseError:  # the connection is lost, or the chat was deleted
         logger.warning("A step of an answer could not be stored")
     live.set_event("step", step.public_id, event_of(step))
 
 
 def close_unfinished(answer: Message) -> None:
-    """Mark a step that still runs as stopped, when its answer ends."""
+    """Mark steps that still run as stopped when their answer ends."""
     running = Step.objects.filter(message=answer, outcome="")
     running.update(outcome=StepOutcome.STOPPED, finished_at=timezone.now())
 
 
-MOST_THOUGHT = 20_000  # characters that are kept of one thought
+MOST_THOUGHT = 20_000  # characters stored per thought
 
 
 class Thinking:
-    """The thought before one reply. Readers get an event at its start and at its end, since it is collapsed in
+    """The model's thought before one reply. Readers receive an event at its start and end only, since it is collapsed
     between.
     """
 
@@ -292,7 +294,7 @@ class Thinking:
             self._text += thought
 
     async def close(self) -> None:
-        """End the thought, as the answer or a call begins. A second call changes nothing."""
+        """End the thought when the answer or a tool call begins. A second call has no effect."""
         step, self._step = self._step, None
         if step is not None:
             step.text, self._text = self._text.strip()[:MOST_THOUGHT], ""

@@ -29,12 +29,12 @@ QUERY_SHOWN = 120  # characters
 
 @dataclass(frozen=True)
 class ShownCall:
-    """A call with the memories it saved or found that this reader may see and that are not forgotten."""
+    """A tool call with the memories it saved or found that the reader may see and that are not forgotten."""
 
     call: ToolCall
     memories: tuple[Memory, ...]
     is_over: bool = True  # False while its answer is being written
-    artifact: Artifact | None = None  # that it wrote or changed, where this reader may see it
+    artifact: Artifact | None = None  # the artifact it wrote or changed, if the reader may see it
 
     @property
     def line(self) -> str:
@@ -42,12 +42,12 @@ class ShownCall:
 
     @property
     def saved(self) -> Memory | None:
-        """Return the memory that the call stored, which may be undone."""
+        """The memory that the call stored and that can be undone, or None."""
         return self.memories[0] if self.call.outcome == ToolOutcome.SAVED and self.memories else None
 
     @property
     def may_undo(self) -> bool:
-        """Return whether the artifact has not changed since."""
+        """Whether the artifact is unchanged since the call."""
         return self.artifact is not None and self.artifact.version == self.call.arguments.get("version")
 
     @property
@@ -62,12 +62,12 @@ class ShownCall:
 
 
 def count_of(call: ToolCall) -> int:
-    """Return how many results the call found that the reader may know of; others' personal memories are not counted."""
+    """Return the number of results that the reader may know of, without other people's personal memories."""
     return max(0, call.count - len(set(call.memory_ids).difference(call.known)))
 
 
 def line_of(call: ToolCall, *, is_over: bool = False) -> str:
-    """Return one line: what was done, and the result. It never contains the text of a memory."""
+    """Return one line that says what was done and the result. The line never contains the text of a memory."""
     if call.status == ToolStatus.RUNNING:
         return _unfinished(call) if is_over else _running(call)
     if call.name in ARTIFACTS and (call.outcome in _DONE or call.arguments.get("tells")):
@@ -103,7 +103,7 @@ def _of_artifact(call: ToolCall) -> str:
 
 
 def is_reading(call: ToolCall) -> bool:
-    """Return whether a document or artifact was read, not searched for."""
+    """Return whether the call read a document or artifact by id, rather than searched."""
     return call.name == SEARCH and _asked(call).startswith(("doc_", "art_"))
 
 
@@ -138,9 +138,9 @@ def _searched(call: ToolCall) -> str:
 
 
 def event_of(call: ToolCall) -> dict[str, Any]:
-    """Return the data of a stream's event about a call: ids and our own words, no stored text.
+    """Return the stream event's data for a tool call: ids and fixed text, without stored text.
 
-    Every reader receives the same, so it counts no personal memories. Costs one query if memories were found.
+    Every reader receives the same event, so personal memories are not counted. One query if memories were found.
     """
     call.known = for_everyone(call.memory_ids)
     return {
@@ -154,7 +154,7 @@ def event_of(call: ToolCall) -> dict[str, Any]:
 
 
 def artifacts_of(calls: Iterable[ToolCall], user: User) -> dict[str, Artifact]:
-    """Return the artifacts that these calls wrote or changed and that this person may see, by id. At most one query."""
+    """Return the artifacts, by id, that these calls wrote or changed and that ``user`` may see. At most one query."""
     wanted = {str(call.arguments["artifact"]) for call in calls if call.arguments.get("artifact")}
     if not wanted:
         return {}
@@ -163,15 +163,17 @@ def artifacts_of(calls: Iterable[ToolCall], user: User) -> dict[str, Artifact]:
 
 
 def calls_of(message_pks: Iterable[int], user: User) -> dict[int, list[tuple[ToolCall, tuple[Memory, ...]]]]:
-    """Return the calls of these answers, each with those of its memories that this person may see and that are not
-    forgotten. Costs two queries.
+    """Return the tool calls of these answers by message key, each with its memories that ``user`` may see and that are
+    not forgotten. Two queries.
     """
     found = list(ToolCall.objects.filter(message_id__in=list(message_pks)).defer("output"))
     return with_memories(found, user)
 
 
 def with_memories(found: Iterable[N], user: User) -> dict[int, list[tuple[N, tuple[Memory, ...]]]]:
-    """Return the calls by message, each with its memories that this person may see and that are not forgotten."""
+    """Group tool calls or steps by message key, each with its memories that ``user`` may see and that are not
+    forgotten. At most one query.
+    """
     found = list(found)
     wanted = {memory_id for each in found for memory_id in each.memory_ids}
     rows = Memory.objects.visible_to(user).select_related("workspace").filter(public_id__in=wanted)

@@ -1,4 +1,6 @@
-"""The model that answers in a chat: its own choice, else its workspace's, else the configured one."""
+"""Choice of the model that answers in a chat: the chat's own connection, else its workspace's, else the server's
+default.
+"""
 
 from __future__ import annotations
 
@@ -14,23 +16,21 @@ from workspaces.spending.budgets import require_budget
 
 
 def chosen_for_chat(chat: Chat, user: User | None) -> Chosen:
-    """Return the model for this person's turns: another person's own connection answers only them. At most two
-    queries.
+    """Return the model that answers this person's turns in the chat. A person's own connection answers only its owner.
+    At most two queries.
     """
     return chosen_for(chat.workspace, user, first=chat.connection)
 
 
 def require_paid(chat: Chat, by: User, *, now: datetime) -> None:
-    """Raise BudgetReached where the month's is used up and the model that answers costs something. One query."""
+    """Raise BudgetReached if this month's budget is used up and the chosen model is not free. One query."""
     require_budget(chat.workspace_id, by.pk, lambda: rate_of(chosen_for_chat(chat, by)), now=now)
 
 
 def model_context(
     user: User, workspace: Workspace, chat: Chat | None = None, wanted: str = ""
 ) -> dict[str, Any]:
-    """Return the context of pages: the model that answers this person here, and for a new chat the ``wanted``
-    connection.
-    """
+    """Return the template context for the chosen model. ``wanted`` is the connection id selected for a new chat."""
     connection = chat.connection if chat else None
     if chat is None:
         connection = wanted_by(user, wanted)

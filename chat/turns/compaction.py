@@ -1,4 +1,4 @@
-"""Compaction: older messages become a summary before the model's context is full, in the background after a turn."""
+"""Compaction: a background job after a turn summarises older messages before the model's context is full."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ from workspaces.spending.bill import Account, counted, rate_of
 from workspaces.spending.budgets import has_budget
 
 logger = logging.getLogger(__name__)
-KEPT_SHARE = 0.4  # of the history's room: the newest messages, which stay as they are
+KEPT_SHARE = 0.4  # share of the history's token budget for the newest messages, which are not summarised
 SUMMARY_TOKENS = 800
-LEAST_SUMMARY = 40  # characters: less is a refusal or nothing
-MOST_ROUNDS = 8  # of one job; a very long history goes on with the next turn
+LEAST_SUMMARY = 40  # characters; a shorter reply is a refusal or empty
+MOST_ROUNDS = 8  # summaries per job; the next turn's job continues a very long history
 
 
 def queue_compaction(answer: Message, user: User) -> None:
-    """Queue compaction on commit; a second time does nothing more. ``user`` had the turn."""
+    """Queue compaction for ``user``, who started the turn, on commit. Repeated jobs have no effect."""
     job = {"answer_id": answer.pk, "user_id": user.pk, "task_name": "compact"}
     transaction.on_commit(lambda: async_task("chat.tasks.compact_chat", **job))
 
 
 def can_compact(capabilities: Capabilities) -> bool:
-    """Return whether the model can summarise: one too small to extract cannot, and its older messages are left out."""
+    """Return whether the model can summarise. If it cannot, older messages are left out of the prompt."""
     return capabilities.can_extract
 
 
 def latest_compaction(chat: Chat, shown: PromptPolicy) -> Compaction | None:
-    """Return the latest summary of the current conversation: without replaced messages, and without answers that may
-    not be ``shown``. One query, and two for each summary of answers that are personal or stay here.
+    """Return the latest summary of the current conversation that covers no replaced messages and no answers hidden by
+    the policy ``shown``. One query, and two for each summary of answers that are personal or must stay on this server.
     """
     for found in Compaction.objects.filter(chat=chat, upto__superseded_by=None):
         summarised = Message.objects.filter(chat=chat, pk__lte=found.upto_id).current()
@@ -57,8 +57,9 @@ def latest_compaction(chat: Chat, shown: PromptPolicy) -> Compaction | None:
 
 
 def compact(answer: Message, user: User, *, now: datetime) -> str:
-    """Summarise what is older than the newest messages of the answer's chat; says what it did. May wait for the model
-    of the person whose turn it was.
+    """Summarise the older messages of the answer's chat with the model of ``user``, and return a line for the job log.
+
+    The call blocks while the model writes.
     """
     chosen = chosen_for_chat(answer.chat, user)
     model = chosen.model
@@ -89,7 +90,7 @@ def compact(answer: Message, user: User, *, now: datetime) -> str:
 
 
 def _older(chat: Chat, previous: Compaction | None, model: ChatModel, shown: PromptPolicy) -> list[Message]:
-    """Return the messages before the newest ones, from the beginning, as many as one summary can take in."""
+    """Return the oldest messages to summarise, as many as fit into one prompt; empty if the history is short."""
     capabilities = model.capabilities
     whole = room_beside_answer(capabilities)
     system = tokens(system_text(chat.agent, now=chat.active_at, has_tools=capabilities.has_tools, room=whole))
@@ -106,13 +107,13 @@ def _older(chat: Chat, previous: Compaction | None, model: ChatModel, shown: Pro
             break
     else:
         return []
-    while older and older[-1].role == MessageRole.USER:  # what stays begins with a person
+    while older and older[-1].role == MessageRole.USER:  # the messages that are kept begin with a person's
         older.pop()
     return _portion(older, capabilities)
 
 
 def _portion(older: Sequence[Message], capabilities: Capabilities) -> list[Message]:
-    """Return as many of the oldest as the model can read at once beside the summary so far, ending with an answer."""
+    """Return as many of the oldest messages as fit into one prompt with the previous summary, ending with an answer."""
     room = capabilities.context_tokens - 3 * SUMMARY_TOKENS - tokens(prompt_text("compact"))
     portion: list[Message] = []
     for message in older:
@@ -164,7 +165,7 @@ def _summarise(
 def _store(
     made: Compaction, previous: Compaction | None, answer: Message, shown: PromptPolicy, *, now: datetime
 ) -> bool:
-    """Store the summary. False if another worker was first."""
+    """Store the summary. Return False if another worker has stored one first."""
     chat = made.chat
     with transaction.atomic():
         Chat.objects.select_for_update(of=("self",)).get(pk=chat.pk)

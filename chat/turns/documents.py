@@ -1,4 +1,4 @@
-"""Passages of the workspace's documents for a turn: search, their block in the prompt, and citations in the answer."""
+"""Document passages for a turn: search, the prompt block, and the sources cited by the answer."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ from workspaces.policy import Reach, in_reach
 
 
 def documents_block(found: Sequence[FoundPassage], unread: Sequence[str] = ()) -> str:
-    """Numbered as the answer cites them already, else from 1; nothing for none. No text can close the block, open a
-    tag or begin an entry: its lines are marked as quoted. ``unread``: what files of the question are called whose text
-    is not there.
+    """Return the prompt block of these passages; empty if there is nothing to show.
+
+    Passages keep the numbers already cited in the answer, else they are numbered from 1. ``unread`` are the titles of
+    the question's files that have no text. Document text is escaped and quoted, so that it cannot close the block, open
+    a tag or start an entry.
     """
     if not found and not unread:
         return ""
@@ -39,7 +41,7 @@ def documents_block(found: Sequence[FoundPassage], unread: Sequence[str] = ()) -
 
 
 def those_that_fit(found: Sequence[FoundPassage], room: int) -> list[FoundPassage]:
-    """Return the best of these, in their order, in ``room`` tokens together."""
+    """Return the first passages that fit together into ``room`` tokens. They are ordered best first."""
     room -= tokens(documents_block([]) + prompt_text("documents")) + 8
     kept: list[FoundPassage] = []
     for each in found:
@@ -61,16 +63,16 @@ def _entry(number: int, each: FoundPassage) -> str:
 
 logger = logging.getLogger(__name__)
 MOST = 8
-MOST_OF_CHOSEN = 24  # where the question names its documents
-SHARE = 0.6  # of the room that recalled memories may have
+MOST_OF_CHOSEN = 24  # limit if the question names its documents
+SHARE = 0.6  # share of the token budget for recalled memories
 EMBEDDED_FIRST = 256  # passages; about a second with the bundled embedder
 MOST_CHOSEN = 20  # documents that one message may name
-THRESHOLD = 0.45  # of the score, with words alone or another embedder than the bundled one
+THRESHOLD = 0.45  # minimum score for word search alone and for embedders other than the bundled one
 
 
 def require_documents(ids: Sequence[str] | None, chat: Chat, by: User) -> None:
-    """Raise Invalid unless these are documents of this workspace, or the person's own if nobody else reads the chat or
-    they allow it, and not too many.
+    """Raise Invalid unless ``ids`` are at most 20 documents of this workspace or of the person. Personal documents are
+    allowed if nobody else reads the chat, or if the person allows personal files in it.
     """
     if not ids:
         return
@@ -94,9 +96,9 @@ def require_documents(ids: Sequence[str] | None, chat: Chat, by: User) -> None:
 
 
 def publish_drafts(ids: Sequence[str] | None, chat: Chat, by: User, *, now: datetime) -> list[str] | None:
-    """Make the drafts that a message names the workspace's, or the person's alone where only they see the chat.
+    """Publish the draft files that a message names, to the workspace, or to the person alone if only they see the chat.
 
-    Returns the ids of the documents that the message names then. Part of the transaction that stores the message.
+    Return the ids of the message's documents after publishing. Runs in the transaction that stores the message.
     """
     if not ids:
         return None if ids is None else []
@@ -109,7 +111,9 @@ def publish_drafts(ids: Sequence[str] | None, chat: Chat, by: User, *, now: date
 
 
 def still_there(question: Message, by: User) -> list[str] | None:
-    """Return the documents that this question is answered from: those it names that may still be. None: all."""
+    """Return the documents named by this question that still exist and are readable; None if it names none and searches
+    all.
+    """
     if not question.only_documents:
         return question.only_documents
     personal = personal_allowed(question.chat, by)
@@ -125,10 +129,11 @@ def _those_of(ids: Collection[str], chat: Chat, by: User, *, personal: bool) -> 
 def sources_for(
     answer: Message, question: Message, user: User, *, room: int, reach: Reach
 ) -> list[FoundPassage]:
-    """Return the best passages for this question, kept with the answer by their numbers. Trouble never costs the turn.
+    """Return the best passages for this question, and store them as numbered sources of the answer. Never raises: on an
+    error the turn continues without documents.
 
-    Costs one query where the workspace has no documents. Of documents that the question names the best passages are
-    taken however far they are, and then the first ones. An answer that goes on has those it began with.
+    Without documents in the workspace this costs one query. If the question names documents, their best passages are
+    used even if they are not similar, else their first ones. A continued answer keeps its earlier passages.
     """
     workspace, only = answer.chat.workspace, question.only_documents
     try:
@@ -186,7 +191,7 @@ def unread_files(question: Message, user: User, reach: Reach) -> list[str]:
 
 
 def _embed_new(named: DocumentQuerySet) -> None:
-    """Files that came with the question have no vectors yet: embed the first passages before looking among them."""
+    """Embed the first 256 passages of files attached to the question that have no vectors yet."""
     new = list(named.filter(status=DocumentStatus.INDEXING))
     if new:
         passages = DocumentPassage.objects.live().filter(document__in=new).order_by("number", "document")
@@ -194,7 +199,9 @@ def _embed_new(named: DocumentQuerySet) -> None:
 
 
 def _as_before(answer: Message, there: DocumentQuerySet) -> list[FoundPassage]:
-    """Return the earlier passages under their numbers, without changed ones and those not ``there`` any more."""
+    """Return the answer's earlier passages with their numbers, without those that changed or left the documents
+    ``there``.
+    """
     return [
         FoundPassage(source.passage, source.score, source.number)
         for source in sources_of([answer.pk], there).get(answer.pk, [])
@@ -203,12 +210,14 @@ def _as_before(answer: Message, there: DocumentQuerySet) -> list[FoundPassage]:
 
 
 def sources_for_reader(message_pks: list[int], reader: User) -> dict[int, list[AnswerSource]]:
-    """Return the sources that this person may open: no others' personal documents, none moved out of their reach."""
+    """Return the sources of each answer that this person may open. One query."""
     return sources_of(message_pks, Document.objects.visible_to(reader).live())
 
 
 def sources_of(message_pks: list[int], there: DocumentQuerySet) -> dict[int, list[AnswerSource]]:
-    """Return the sources of each answer among these documents, by number. One query."""
+    """Return the sources of each answer that are among the documents ``there``, by message key, ordered by number. One
+    query.
+    """
     rows = there.order_by().values("pk")
     kept = AnswerSource.objects.filter(message__in=message_pks, document__in=rows)
     by_message: dict[int, list[AnswerSource]] = {}

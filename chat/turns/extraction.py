@@ -1,4 +1,4 @@
-"""The text of a chat that extraction may read: the person's words and the answer, without recalled or system text."""
+"""The text of a chat that extraction reads: the person's words and the answer, without recalled or system text."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from memoryhub.llm.base import Speaker
 from workspaces.models import User
 
 PLACE = ("connection", "workspace__connection")
-EARLIER = 4  # messages before a turn that it is understood by: two turns
+EARLIER = 4  # preceding messages given as context: two turns
 THOUGHT = (SourceType.AUTO_DEEP_THINK, SourceType.AUTO_RESEARCH)
 
 
 def load_turn(public_id: str, source_type: str, by: User | None) -> TurnText | None:
-    """Return the text that extraction of this source type reads, of a turn of ``by``; None if its chat is deleted or
-    temporary, or the answer was replaced.
+    """Return the text that extraction of this source type reads for a turn of ``by``. None if the chat is deleted or
+    temporary, or if the answer was replaced.
     """
     if public_id.startswith(program_turns.PREFIX):
         return program_turns.load_passing(public_id)
@@ -64,7 +64,7 @@ def load_turn(public_id: str, source_type: str, by: User | None) -> TurnText | N
 
 
 def load_message(message_id: str, reader: User | None) -> TurnText | None:
-    """Return a message by its id; None also if this person may not see its chat (any more)."""
+    """Return the text of a message for extraction; None if ``reader`` may not see the message."""
     if reader is None:
         return None
     seen = _messages().filter(chat__in=Chat.objects.visible_to(reader)).readable_by(reader)
@@ -120,9 +120,10 @@ def _summary(compaction_id: str, by: User | None) -> TurnText | None:
 
 
 def _output(text: str, until: Message, by: User | None, *said: Source, source: Message) -> TurnText:
-    """Return an output without an excerpt, since its sources are spread or long ago. ``said``: its author, and all
-    that the model was shown ``until`` then. An output is personal if it rests on something personal or its chat is
-    private.
+    """Return the text of a model output, without an excerpt, since its sources are spread over the chat.
+
+    ``said`` is the author of the output; the provenance also includes all that the model had seen up to ``until``. The
+    output is personal if its chat is private or the answer used personal data.
     """
     chat = until.chat
     return TurnText(
@@ -145,7 +146,8 @@ def _said_before(question: Message) -> str:
 
 
 def _earlier(question: Message, *, is_personal: bool) -> tuple[tuple[str, str], ...]:
-    """Return the earlier messages, without personal answers unless this one is personal: then so are the memories.
+    """Return the preceding messages, oldest first. Personal answers are included only if this turn is personal, because
+    then its memories are personal too.
 
     If several people wrote, each of their messages begins with the name of its author or importer.
     """
@@ -165,7 +167,7 @@ def _earlier(question: Message, *, is_personal: bool) -> tuple[tuple[str, str], 
 
 
 def _place(chat: Chat) -> dict[str, Any]:
-    """Return the workspace by which the model is chosen."""
+    """Return the connection and workspace that determine the model."""
     return {"connection": chat.connection, "workspace": chat.workspace}
 
 

@@ -42,13 +42,15 @@ from workspaces.policy import Reach
 from workspaces.spending.bill import Account, rate_of
 
 logger = logging.getLogger(__name__)
-QUESTION_MARKS = ("?", "\uff1f", "\u061f")  # also of Chinese and Japanese, and of Arabic
+QUESTION_MARKS = ("?", "\uff1f", "\u061f")  # ASCII, full-width (Chinese, Japanese) and Arabic
 NOTHING = Found(Recall(), [], threshold=0.0, stored=0)
-GOES_ON_SHARE = 0.4  # of the room, for an answer that goes on
+GOES_ON_SHARE = 0.4  # share of the token budget for the text of a continued answer
 
 
 def prepare(answer_pk: int, user_pk: int) -> Plan:
-    """Return the plan of the answer. Recall, and its receipt, when memory is on; its failure does not fail the turn."""
+    """Return the plan of the answer. If memory is on, recall memories and store a receipt; a failed recall does not
+    fail the turn. Raises ModelNotLocal if a continued answer must stay on this server and the model is remote.
+    """
     chat = ("chat__workspace__connection", "chat__agent", "chat__connection")
     answer = Message.objects.select_related(*chat, "reply_to").get(pk=answer_pk)
     user = User.objects.get(pk=user_pk)
@@ -81,7 +83,7 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
         reach=reach,
         now=now,
         alone=quotes and not documents,
-        # The built-in models are misled by what does not bear on a question, and read 500 tokens in eight seconds.
+        # Irrelevant text misleads the built-in models, and they need eight seconds to read 500 tokens.
         profile=user.profile_in_chats and model.capabilities.can_extract,
     )
     used, memory_page = found.used, reverse("memories:all", args=[answer.chat.workspace.public_id])
@@ -130,8 +132,8 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
 
 
 def _opening(question: str, found: Found, user: User, memory_page: str) -> str:
-    """Return the memory that an answer begins with, word for word, as so small a model is not trusted to repeat it;
-    each of an overview.
+    """Return the memory that the answer of a small model begins with, quoted verbatim because such a model may misquote
+    it. For an overview question return all recalled memories.
     """
     used = found.used
     if used and found.recall.overview is not None:
@@ -141,7 +143,9 @@ def _opening(question: str, found: Found, user: User, memory_page: str) -> str:
 
 
 def _quoted(item: Recalled, user: User) -> str:
-    """Return the text with the name of its author if it is someone else's: "my" would be read as the user's."""
+    """Return the memory's text, prefixed with its author if that is someone else, so that "my" is not read as the
+    user's.
+    """
     by = item.memory.written_by
     return item.text if by is None or by == user else f"{by.shown_name}: {item.text}"
 
@@ -159,7 +163,7 @@ def _more_of(found: Found, user: User, memory_page: str) -> list[str]:
 
 
 def _answers(question: str, used: Sequence[Recalled]) -> bool:
-    """Return whether the first memory answers the message, which asks for it and not for work or advice."""
+    """Return whether the first memory answers the question. It does not if the message asks for work or advice."""
     if not used:
         return False
     asks = used[0].relevance.asks if used[0].relevance is not None else ""
@@ -169,9 +173,7 @@ def _answers(question: str, used: Sequence[Recalled]) -> bool:
 def _conversation(
     question: Message, compaction: Compaction | None, chosen: Chosen, shown: PromptPolicy, reach: Reach
 ) -> Conversation:
-    """Return the conversation with its pictures, unless the model is known not to support images; if unknown, it is
-    probed.
-    """
+    """Return the conversation, with images unless the model is known not to support them. Unknown support is probed."""
     shows = chosen.model.sees is not False
     found = conversation_of(question, compaction, shown=shown, reach=reach, shows_pictures=shows)
     if any(line.pictures for line in (found.question, *found.earlier)):
@@ -180,15 +182,15 @@ def _conversation(
 
 
 def _forget_attempt_before(answer: Message) -> None:
-    """Delete what the replaced attempt left with the answer. Its receipt has been replaced already."""
+    """Delete the tool calls and steps of the replaced attempt. Its receipt is already replaced if memory is on."""
     answer.tool_calls.all().delete()
-    answer.steps.exclude(kind=StepKind.READING).delete()  # that one is of this attempt
+    answer.steps.exclude(kind=StepKind.READING).delete()  # the reading step belongs to the new attempt
     if not answer.memory_enabled:
         drop_receipt(answer.public_id)
 
 
 def _to_go_on(text: str, capabilities: Capabilities) -> list[PromptMessage]:
-    """Return an answer that was cut, and the wish that it goes on, where the model needs one; of a long one its end."""
+    """Return the end of the cut answer as prompt messages, and a request to continue if the model needs one."""
     most = int(room_beside_answer(capabilities) * GOES_ON_SHARE * BYTES_PER_TOKEN)
     end = text.encode(errors="replace")[-most:].decode(errors="ignore")
     begun = PromptMessage("assistant", end, speaker=Speaker.MODEL)

@@ -1,5 +1,5 @@
-"""Turns that are in no chat: a program keeps the conversation and sends it whole each time. Of it we keep what has to
-be mined until that is done, and then a mark, so that a turn that is sent again is not mined again.
+"""Turns of API clients that keep the conversation themselves and send it whole each time. The text is stored until it
+has been mined for memories; then a fingerprint remains, so that a repeated turn is not mined again.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ from workspaces.models.connections import Connection
 from workspaces.policy import Caller
 
 PREFIX = "turn_"
-SAID = 5  # messages that are kept, the question among them
-MOST_WORDS = 10_000  # that are kept of what was shown
-TEXT_LENGTH = 32_000  # of one message: as long as one of a chat may be
-EXCERPT_LENGTH = 1_000  # of each message
-ANSWERED_WITHIN = timedelta(minutes=15)  # then the process that asked has lost it, or the program its tool
-MARKED = timedelta(hours=24)  # what is sent again after that is mined again, and found to be known
+SAID = 5  # messages stored per turn, including the question
+MOST_WORDS = 10_000  # words stored of what the model was shown
+TEXT_LENGTH = 32_000  # characters per message, as in a chat
+EXCERPT_LENGTH = 1_000  # characters per message
+ANSWERED_WITHIN = timedelta(minutes=15)  # after that the request or the client's tool call is considered lost
+MARKED = timedelta(
+    hours=24
+)  # how long fingerprints are kept; a turn repeated later is mined again and found to be a duplicate
 SWEPT = 200
 
 
@@ -48,7 +50,7 @@ _SAVED = Ready(_saved, conversation=str, user=int, now=datetime)
 
 @dataclass(frozen=True)
 class Said:
-    """A conversation up to its question, the last of ``lines``: (role, text) of people and of the model."""
+    """A conversation up to its question, which is the last of ``lines``. Each line is a pair (role, text)."""
 
     lines: Sequence[tuple[str, str]]
 
@@ -59,14 +61,18 @@ class Said:
 
 @dataclass(frozen=True)
 class Shown:
-    """The ``words`` before the model that no person said; whether there was ``more``, which is not among them."""
+    """The set of ``words`` in the prompt that no person wrote. ``more`` tells whether words beyond the limit are
+    missing.
+    """
 
     words: Set[str] = frozenset()
     more: bool = False
 
 
 def conversation_id(caller: Caller, said: Said) -> str:
-    """Return the same for every turn of a conversation, as far as its beginning tells: nobody numbers it for us."""
+    """Return an id that is the same for every turn of a conversation. It is derived from the first user message, since
+    API clients send no conversation id.
+    """
     first = next(text for role, text in said.lines if role == "user")
     return "conv_" + _hash("conversation", caller, first)[:LENGTH]
 
@@ -74,7 +80,7 @@ def conversation_id(caller: Caller, said: Said) -> str:
 def begin(
     caller: Caller, said: Said, shown: Shown, *, used: Sequence[str], connection: Connection | None
 ) -> PassingTurn | None:
-    """Note a turn before anything of its answer is passed on. None where it was handed on before. Two queries."""
+    """Record a turn before any part of its answer is sent. Return None if the turn has already ended. Two queries."""
     defaults = {
         "workspace": caller.workspace,
         "user": caller.person,
@@ -90,8 +96,8 @@ def begin(
     turn, made = PassingTurn.objects.get_or_create(fingerprint=mark, defaults=defaults)
     if not made and turn.ended_at is not None:
         return None
-    if not made:  # another round of it, with what the program's tools came to
-        words = {*turn.shown, *shown.words}  # what an earlier round showed may be in the answer as well
+    if not made:  # another round of the turn, with the results of the client's tools
+        words = {*turn.shown, *shown.words}  # the answer may also draw on an earlier round
         turn.shown, turn.memory_ids = sorted(words)[:MOST_WORDS], list({*turn.memory_ids, *used})
         turn.shown_more = turn.shown_more or shown.more or len(words) > MOST_WORDS
         turn.save(update_fields=["shown", "shown_more", "memory_ids"])
@@ -99,7 +105,9 @@ def begin(
 
 
 def end(turn_pk: int, answer: str, *, is_over: bool, now: datetime) -> None:
-    """Keep what the model said, and hand the turn on to be mined once it ``is_over``: once, however often it ends."""
+    """Store the model's answer, and queue extraction if the turn ``is_over``. A turn that has already ended is left
+    alone.
+    """
     open_one = PassingTurn.objects.filter(pk=turn_pk, ended_at=None).select_related("workspace", "user")
     with transaction.atomic():
         turn = open_one.select_for_update(of=("self",)).first()
@@ -120,7 +128,7 @@ def end(turn_pk: int, answer: str, *, is_over: bool, now: datetime) -> None:
 
 
 def load_passing(public_id: str) -> TurnText | None:
-    """Return the text for extraction; None once it is gone."""
+    """Return the turn's text for extraction; None if the text has been deleted."""
     found = PassingTurn.objects.select_related("workspace__connection", "connection", "user")
     turn = found.filter(public_id=public_id).first()
     if turn is None or not turn.said:
@@ -131,7 +139,7 @@ def load_passing(public_id: str) -> TurnText | None:
     return TurnText(
         (("user", turn.said[-1][1]), ("assistant", turn.answer)),
         turn.public_id,
-        # It would show others parts of a conversation that they cannot open.
+        # An excerpt would show other members a conversation that they cannot open.
         "" if shared else _excerpt(turn),
         is_personal=_may_be_personal(turn),
         said_by=turn.user,
@@ -145,14 +153,18 @@ def load_passing(public_id: str) -> TurnText | None:
 
 
 def _may_be_personal(turn: PassingTurn) -> bool:
-    """Return whether the model may have seen the person's own data: now, in an earlier answer, or from the program."""
+    """Return whether the model may have seen personal data: in recalled memories, an earlier answer or the client's
+    text.
+    """
     shared = Memory.objects.filter(owner=None, public_id__in=turn.memory_ids)
     answered_before = any(role == "assistant" for role, _text in turn.said)
     return answered_before or bool(turn.shown) or turn.shown_more or shared.count() < len(turn.memory_ids)
 
 
 def _provenance(turn: PassingTurn, readable: MemoryQuerySet) -> Provenance:
-    """Answers in what a program sends may be made up, so they are the program's, and nobody confirms one."""
+    """Return the sources of the turn. Earlier answers count as the client's words, because the client may have invented
+    them.
+    """
     said = [Source(Speaker.PERSON, text) for role, text in reversed(turn.said) if role == "user"]
     recalled = [
         Source(Speaker.MEMORY, text, name) for name, text in readable.values_list("public_id", "content")
@@ -163,13 +175,15 @@ def _provenance(turn: PassingTurn, readable: MemoryQuerySet) -> Provenance:
 
 
 def saved_from(conversation: str, user: User, *, now: datetime) -> list[str]:
-    """Return the current memories extracted from this conversation, newest first. One query."""
+    """Return the current memories extracted from this conversation, newest first, at most 20. One query."""
     rows = _SAVED.all(limit=20, conversation=conversation, user=user.pk, now=now)
     return [memory.public_id for memory in rows]
 
 
 def sweep(*, now: datetime) -> int:
-    """Hand on what nobody ended, and let go of texts that were mined; how many were handed on."""
+    """Queue extraction of turns that nobody ended, and delete texts that were mined. Return how many turns were
+    queued.
+    """
     lost = PassingTurn.objects.filter(ended_at=None, created_at__lt=now - ANSWERED_WITHIN)
     pks = list(lost.values_list("pk", flat=True)[:SWEPT])
     for pk in pks:
@@ -192,7 +206,7 @@ def _stored(text: str, longest: int) -> str:
 
 
 def _excerpt(turn: PassingTurn) -> str:
-    """Return the excerpt as of a chat: two messages before the question, and the answer."""
+    """Return an excerpt like that of a chat: two messages before the question, the question and the answer."""
     lines: Iterable[tuple[str, str]] = [*map(tuple, turn.said[-3:]), ("assistant", turn.answer)]
     names = {"user": turn.user.get_username(), "assistant": "Assistant"}
     return "\n".join(f"{names[role]}: {cut_at_word(text, EXCERPT_LENGTH)}" for role, text in lines if text)

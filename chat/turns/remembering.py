@@ -1,4 +1,4 @@
-"""“Remember this”: a memory from a message, or from a statement proposed for a question or an answer."""
+""" "Remember this": a memory from a message, or from a statement proposed for a question or an answer."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from workspaces.access import role_in
 from workspaces.models import User
 
 logger = logging.getLogger(__name__)
-PROPOSED_LENGTH = 300  # characters of an answer that are proposed where no model shortens it
-# The marks of questions, the particles that end them in Chinese, and verbs with such a particle in Japanese: a name may
-# end with that sign, too.
+PROPOSED_LENGTH = 300  # characters proposed from an answer if no model can shorten it
+# Question marks, Chinese question particles, and Japanese verbs with a question particle. The verb is required, because
+# a name may end with the same character.
 _ASKS = re.compile(
     "[?\uff1f\u061f][\\W_]*$|[\u5417\u5462][\u3002.!\uff01\\s]*$"
     "|(?:\u3067\u3059|\u307e\u3059|\u3067\u3057\u3087\u3046|\u306e|\u3063\u305f|\u306a\u3044)\u304b[\u3002.!\uff01\\s]*$"
 )
 _ADDRESS = re.compile(r"\S+://\S+")
 _PARTS = re.compile("(?<=[.!?])\\s+|(?<=[\u3002\uff01\uff1f\u061f])\\s*|\n+")
-# A word or two that ask for agreement behind a statement: "I'm allergic to peanuts, okay?"
+# A question tag of up to three words after a statement: "I'm allergic to peanuts, okay?"
 _TAG = re.compile("[,;\u2013\u2014-]\\s*(?:[^\\s,;]+\\s*){1,3}[?\uff1f\u061f][\\W_]*$")
 _EMPTY_WORDS = re.compile(
     r"[\W_]*(?:ok(?:ay|e)?|yes|no|sure|thanks?(?: you)?|great|fine|done)?[\W_]*", re.IGNORECASE
@@ -48,21 +48,21 @@ _SENTENCE = re.compile(r"(?<=[.!\u3002\uff01])\s+|\n\s*\n|(?<=[\u3002\uff01])")
 
 @dataclass(frozen=True)
 class Proposal:
-    """``synthesized``: a model wrote it."""
+    """A statement proposed as a memory. ``synthesized`` is True if a model wrote it."""
 
     content: str
     synthesized: bool = False
 
 
 def is_question(message: Message) -> bool:
-    """Return whether the message only asks: no part of it states anything."""
+    """Return whether the message consists of questions only and states nothing."""
     return message.role == MessageRole.USER and not statement_in(message.content)
 
 
 def statement_in(text: str) -> str:
-    """Return the part of a text that states something, as it stands there; empty where all of it asks.
+    """Return the part of a text that states something, verbatim; empty if the text only asks.
 
-    A tag that asks for agreement ("…, okay?") goes, and questions at the end go.
+    Questions and question tags ("…, okay?") at the end are removed.
     """
     parts = [part for part in _PARTS.split(text.strip()) if part.strip()]
     while parts and _ASKS.search(_ADDRESS.sub("", parts[-1]).strip()):
@@ -79,16 +79,15 @@ def statement_in(text: str) -> str:
 
 
 def says_nothing(text: str) -> bool:
-    """Return whether there is nothing to remember in a text: "OK.", or signs alone."""
+    """Return whether a text has nothing to remember, such as "OK." or punctuation alone."""
     return bool(_EMPTY_WORDS.fullmatch(text))
 
 
 def proposal_for(message: Message, *, by: User, by_model: bool = True) -> Proposal:
-    """Return a statement of the message to remember, for the person to edit. May wait for the model of the person's
-    turns here.
+    """Return a statement of the message to remember, for the person to edit. The call blocks while the model writes.
 
-    If no model is able enough, or without ``by_model``: what a question says of its author, else the beginning of the
-    answer.
+    Without an able model, or if ``by_model`` is False, the statement is what a question says about its author, else the
+    first sentence of the answer.
     """
     question, answer = _turn(message, by)
     said = [(each.role, each.content) for each in (question, answer) if each is not None and each.content]
@@ -129,12 +128,12 @@ def remember_message(
     synthesize: bool = False,
     confirmed: bool = False,
 ) -> Saved:
-    """Make a memory of a message, or of ``content`` said to come from it. Text of the message itself is cut to fit.
+    """Create a memory from a message, or from ``content``, which is text derived from the message. The message's own
+    text is cut to fit.
 
-    With ``synthesize`` the model rewrites the text into one statement first. A model that cannot at the moment gets
-    a second chance in the background; where none can, the text is stored as it is. ``confirmed``: see ``Draft``.
-    Of a message of a person the part that states something is taken, if there is one. Raises Invalid where there is
-    nothing to remember ("OK.").
+    With ``synthesize`` the model first rewrites the text as one statement. If the model is not available, a background
+    job tries again; if no model is able, the text is stored as it is. ``confirmed``: see ``Draft``. Of a person's
+    message only the part that states something is used. Raises Invalid if the message says nothing to remember ("OK.").
     """
     text = content
     if text is None:
@@ -174,7 +173,7 @@ def remember_text(
     synthesize: bool = False,
     confirmed: bool = False,
 ) -> Saved:
-    """Make a memory of what somebody types in a chat, without a message of it; ``synthesize`` as of a message."""
+    """Create a memory from text that a person types in a chat. ``synthesize``: see ``remember_message``."""
     written = statement_of(content, _completer(chat, by)) if synthesize else None
     draft = Draft(
         content=content if written is None else cut_at_word(written),
@@ -189,8 +188,8 @@ def remember_text(
 
 
 def _rests_on(message: Message, content: str | None, by: User) -> Message | None:
-    """Return the answer that a memory of this message comes of: also of a question where the words are not its own, as
-    a proposal is made of both.
+    """Return the answer that the memory is based on: the message itself if it is an answer, or the personal answer to a
+    question if ``content`` is not quoted from the question. None for a quoted question.
     """
     if message.role != MessageRole.USER:
         return message
@@ -200,7 +199,7 @@ def _rests_on(message: Message, content: str | None, by: User) -> Message | None
 
 
 def _is_quoted(message: Message, content: str | None) -> bool:
-    """Return whether ``content`` is part of the message, or all of it."""
+    """Return whether ``content`` is None or is part of the message."""
     return content is None or " ".join(content.split()) in " ".join(message.content.split())
 
 
@@ -214,8 +213,8 @@ def _kept_for(chat: Chat, by: User, *, rests_on: Message | None = None) -> dict[
 
 
 def _written_by(message: Message, content: str | None, *, by: User, now: datetime) -> dict[str, Any]:
-    """Return whose words a memory of this message is: its author's, and changed by ``by`` where ``content`` is not part
-    of it. An answer has no author: it counts as said by ``by``. An author who has left the workspace is not named.
+    """Return the author fields of a memory of this message: the message's author, and ``by`` as the editor if
+    ``content`` is not quoted. For an answer the author is ``by``. An author who has left the workspace is not named.
     """
     if message.role != MessageRole.USER or message.author_id == by.pk:
         return {"author": by}
@@ -228,13 +227,11 @@ def _written_by(message: Message, content: str | None, *, by: User, now: datetim
 
 
 def _completer(chat: Chat, by: User, message: Message | None = None) -> Complete | None:
-    """Return the model of this person's turns in this chat, where it is able enough to rewrite a text, and may read
-    it.
-    """
+    """Return the model that rewrites text for this person; None if it is not able, or may not read the message."""
     stays_here = message is not None and message.stays_here
     return completer(chosen_for_chat(chat, by), chat.workspace, by, stays_here=stays_here)
 
 
 def _how_written(asked: bool, written: str | None) -> dict[str, bool]:
-    """Return for ``source_details`` whether a model was to rewrite the text, and whether it did."""
+    """Return the ``source_details``: whether a rewrite was requested, and whether a model did it."""
     return {"synthesize": True, "synthesized": written is not None} if asked else {}

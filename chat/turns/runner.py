@@ -1,4 +1,4 @@
-"""Running turns in an event loop and threads of their own: an answer continues after its request ends."""
+"""Event loop and thread for turns, so that an answer continues after its request ends."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _running: set[Future[None]] = set()
 
 
 def start(answer_pk: int, attempt: int, user_pk: int) -> None:
-    """Begin writing an answer in this process. Callable from any thread; returns at once."""
+    """Start writing an answer in this process. Callable from any thread; returns at once."""
     submit(turn.write_answer(answer_pk, attempt, user_pk))
 
 
 def submit(work: Coroutine[Any, Any, None]) -> Future[None]:
-    """Run this in the loop of turns, independent of the request."""
+    """Run the coroutine in the event loop for turns, independent of the request."""
     future = asyncio.run_coroutine_threadsafe(work, _ensure_loop())
     with _lock:
         _running.add(future)
@@ -35,7 +35,7 @@ def submit(work: Coroutine[Any, Any, None]) -> Future[None]:
 
 
 def wait_until_idle(timeout: float) -> bool:
-    """Wait for the turns that run now; False if some still do after ``timeout`` seconds."""
+    """Wait for the running turns. Return False if some still run after ``timeout`` seconds."""
     deadline = time.monotonic() + timeout
     while _running and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -60,6 +60,6 @@ def _finished(future: Future[None]) -> None:
 
 
 def _close_what_runs() -> None:
-    """Store each unfinished answer's text on exit, with a reason and a Retry."""
+    """Store the text of each unfinished answer as interrupted when the process exits."""
 
     turn.close_interrupted()

@@ -1,4 +1,4 @@
-"""Actions on turns: begin, edit, retry, continue, and resume research whose plan was reviewed."""
+"""Actions on turns: begin, edit, retry, continue, and resume research after a plan review."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def begin_turn(
     mode: str = Mode.CHAT,
     documents: Sequence[str] | None = None,
 ) -> Turn:
-    """Store the message and an empty answer, and set the model to work once that is committed.
+    """Store the message and an empty answer, and start the model when the transaction commits.
 
-    ``memory_enabled`` speaks for this turn alone and wins over the chat's chip. ``in_place_of`` is a question that is
-    set aside with all that followed it. ``documents``: the ids of those that the answer may draw on; None: all of the
-    workspace and their own. Raises Invalid for a blank or too long message, a mode that the model cannot do or a
-    document that is not here, TooManyRequests, BudgetReached, and Conflict while another answer is being written.
+    ``memory_enabled`` overrides the chat's setting for this turn. ``in_place_of`` is a question to be replaced,
+    together with all messages after it. ``documents`` are the ids of documents that the answer may use; None means all
+    that the person may read here. Raises Invalid for a blank or too long message, a mode that the model does not
+    support, or an unknown document; TooManyRequests; BudgetReached; and Conflict while another answer is being written.
     """
     content = _clean_message(content)
     require_documents(documents, chat, by)
@@ -89,8 +89,8 @@ def begin_turn(
 
 
 def _say_active(chat: Chat, content: str, now: datetime) -> None:
-    """Update the lists of chats: this one is the newest, and is named after its first message unless somebody named
-    it.
+    """Move the chat to the top of the lists, and name it after its first message unless it has a title. Raises NotFound
+    if the chat has been deleted.
     """
     if not chat.title:
         chat.title = title_from(content)
@@ -102,7 +102,7 @@ def _say_active(chat: Chat, content: str, now: datetime) -> None:
 
 
 def require_rest(chat: Chat, *, now: datetime) -> None:
-    """Conflict while an answer is being written: nothing is begun that could not be sent."""
+    """Raise Conflict while an answer is being written in the chat."""
     reap_abandoned(chat, now=now)
     if chat.messages.filter(status=MessageStatus.STREAMING).exists():
         raise _busy()
@@ -132,7 +132,7 @@ def _clean_message(content: str) -> str:
             fields={"content": _("has a NUL character")},
         )
     content = content.replace("\r\n", "\n").strip()
-    if all(unicodedata.category(sign) in {"Cc", "Cf", "Zs"} for sign in content):  # nothing that is seen
+    if all(unicodedata.category(sign) in {"Cc", "Cf", "Zs"} for sign in content):  # no visible character
         raise Invalid(_("Write a message first."), fields={"content": _("is required")})
     if len(content) > MESSAGE_LENGTH:
         raise Invalid(
@@ -153,10 +153,10 @@ def edit_message(
     mode: str = "",
     documents: Sequence[str] | Literal["as before"] | None = "as before",
 ) -> Turn:
-    """Ask something else in the place of an earlier question of one's own: a turn like any other, in the same mode
-    and from the same documents unless others are given.
+    """Replace the person's own earlier question and answer the new one, with the same mode and documents unless given.
 
-    The question as it was, and all that followed it, becomes an earlier version; memories that came of it stay.
+    The old question and all messages after it become an earlier version. Memories extracted from them remain. Raises
+    Forbidden for another person's message, and what ``begin_turn`` raises.
     """
     versions.require_editable(message, by)
     answered = message.answers.order_by("pk").last()
@@ -173,15 +173,15 @@ def edit_message(
 
 
 def _mode_as_before(answered: Message | None, by: User) -> str:
-    """Return the mode of the answer so far, if the current model supports it."""
+    """Return the mode of the previous answer, or the chat mode if the current model does not support it."""
     if answered is None:
         return Mode.CHAT
     return or_plain(answered.mode, lambda: chosen_for_chat(answered.chat, by).model.capabilities)
 
 
 def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:
-    """Have the last answer of a chat written again. A complete or stopped one is kept as an earlier version; a failed
-    one is replaced.
+    """Write the last answer of a chat again. A complete or stopped answer is kept as an earlier version; a failed one
+    is replaced. Raises Conflict if the message is not the last answer.
     """
     reap_abandoned(answer.chat, now=now)
     if answer.role != MessageRole.ASSISTANT or answer.reply_to_id is None:
@@ -208,7 +208,9 @@ def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:
 
 
 def continue_answer(answer: Message, *, by: User, now: datetime) -> Message:
-    """Have the last answer of a chat, which its model cut at its limit, go on in its own place."""
+    """Continue the last answer of a chat, which was cut off at its length limit, in the same message. Raises Conflict
+    if the answer was not cut off or is not the last.
+    """
     require_paid(answer.chat, by, now=now)
     spend("turns", by, now=now)
     enabled = memory_on(by, answer.chat.memory_enabled) and not answer.chat.is_temporary
@@ -224,7 +226,9 @@ def continue_answer(answer: Message, *, by: User, now: datetime) -> Message:
 
 
 def stream_again(answer: Message, *, by: int, now: datetime) -> None:
-    """Written on in its own place, for the person of this key. It is locked, and the last of its chat."""
+    """Start a new attempt that continues the answer, for the user with the key ``by``. The caller has locked the answer
+    and checked that it is the last of its chat.
+    """
     answer.attempt += 1
     _set_streaming(answer, now=now)
     answer.save()
@@ -243,7 +247,7 @@ def _require_last(answer: Message) -> None:
 
 
 def _blank_anew(answer: Message, *, now: datetime) -> Message:
-    """Return an empty answer, not stored yet: its own row, or a new one if the old text is kept."""
+    """Return an unsaved empty answer: the same row, or a new row if the old text is kept as a version."""
     if answer.status in (MessageStatus.DONE, MessageStatus.STOPPED) and answer.content:
         anew = Message(
             chat=answer.chat, role=answer.role, reply_to=answer.reply_to, mode=answer.mode, created_at=now
@@ -266,8 +270,8 @@ def _set_streaming(answer: Message, *, now: datetime) -> None:
 def go_on_with(
     run: Run, *, by: User, now: datetime, plan: object = None, budget: Mapping[str, int] | None = None
 ) -> Run:
-    """Resume a run. If the plan of a chat's last answer has waited, the answer waits for the report from now on; of
-    any other answer the report is only with the run. Raises what ``resume_run`` raises.
+    """Resume a run. If the run waited with its plan for review in a chat's last answer, that answer streams the report.
+    For any other answer the report is stored with the run only. Raises what ``resume_run`` raises.
     """
     answer = run.answer
     if answer is None or run.status != RunStatus.WAITING or answer.chat.deleted_at is not None:

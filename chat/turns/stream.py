@@ -1,4 +1,4 @@
-"""Following an answer while it is written, from any process and any position, as events and as HTML."""
+"""Streaming of an answer while it is written, from any process and position, as events and as HTML."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from memoryhub.languages import translated
 from workspaces.models import User
 
 RECHECK_SECONDS = 2.0  # seconds after which a reader's access is checked again
-LAST = ("done", "error")  # after them the answer is loaded, and no replica without it may answer
-POLL = 1.0  # seconds between looks when nothing is listening: events are a help, the database is the truth
+LAST = ("done", "error")  # the client then loads the answer, which a lagging replica may not have
+POLL = 1.0  # seconds between queries, because an event may be missed
 
 
 @dataclass(frozen=True)
 class StreamEvent:
-    """An event of a stream. ``token`` carries text, and its id is the length of the text with it; ``restart`` begins
-    again.
+    """An event of a stream. ``token`` carries text, and its id is the length of the text up to its end. ``restart``
+    means that the text begins again.
 
-    ``tool`` is the state of a call, ``step`` of a step of deep thinking; each is sent to every new reader, and again
-    when it changes.
+    ``tool`` is the state of a tool call, and ``step`` that of a step of deep thinking. Both are sent to every new
+    reader, and again on each change.
     """
 
     kind: str
@@ -58,14 +58,14 @@ class _State:
     error: str
     events: dict[str, tuple[str, dict[str, Any]]]
     changes: int = 0
-    retracted: int | None = None  # None: nobody here writes it
+    retracted: int | None = None  # None: not written by this process
 
 
 async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEvent, None]:
     """Yield the events of an answer after its first ``after`` characters, until it is done or has failed.
 
-    The last event is ``done`` {status} or ``error`` {code, message}. The id of every event is where to resume
-    (``Last-Event-ID``). An answer that does not exist ends at once with an error.
+    The last event is ``done`` {status} or ``error`` {code, message}. The id of every event is the position to resume
+    from (``Last-Event-ID``). If the answer does not exist, the only event is an error.
     """
     reached, attempt, retracted = after, None, 0
     sent: dict[str, tuple[str, dict[str, Any]]] = {}
@@ -104,10 +104,10 @@ async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEven
 async def follow_for(
     user: User, chat_id: str, answer_id: str, *, after: int = 0
 ) -> AsyncGenerator[StreamEvent, None]:
-    """Yield the events of ``follow`` while this person may read the answer: members are removed, chats are made
-    private, and an answer becomes personal by its sources.
+    """Yield the events of ``follow`` as long as this person may read the answer. Access can end while it is written: a
+    member is removed, the chat is made private, or the answer uses personal sources.
 
-    Checked before the first event, every two seconds, after each call of a tool, and before the last event.
+    Access is checked before the first event, every two seconds, on each event of a tool call and before the last event.
     """
     looked: float | None = None
     async with aclosing(follow(answer_id, after=after)) as found:
@@ -134,7 +134,7 @@ def _may_read(user_pk: int, chat_id: str, answer_id: str) -> bool:
 
 
 def to_sse(event: StreamEvent) -> str:
-    """Return a server-sent event, its data as JSON in one line."""
+    """Return the event in server-sent events format, with its data as one line of JSON."""
     return f"id: {event.id}\nevent: {event.kind}\ndata: {json.dumps(event.data)}\n\n"
 
 
@@ -161,7 +161,7 @@ def _stored_state(answer_id: str) -> _State | None:
 
 
 async def _more(answer_id: str, changes: int, listening: events.Subscription) -> None:
-    """Return when more happened than these ``changes``, or after a while."""
+    """Wait until the answer has changed since ``changes``, at most one second."""
     live = live_answer(answer_id)
     if live is None:
         await listening.get(POLL)
@@ -176,14 +176,14 @@ async def _more(answer_id: str, changes: int, listening: events.Subscription) ->
 
 
 logger = logging.getLogger(__name__)
-EVERY = 0.1  # seconds between two renderings, at least
+EVERY = 0.1  # minimum seconds between two renderings
 REST = (
-    20  # and this many times what the last one took: a long answer costs no more than a twentieth of a core
+    20  # times the duration of the last rendering, so that a long answer costs at most a twentieth of a core
 )
 
 
 def html_so_far(text: str) -> SafeString:
-    """Return the HTML of an answer as if it ended here; as plain text if rendering is too expensive. Never fails."""
+    """Return the HTML of an answer as if it ended here; plain text if rendering is too expensive or fails."""
     try:
         return render_markdown(text, Budget(MESSAGE_STEPS))
     except TooHeavy:
@@ -196,7 +196,8 @@ def html_so_far(text: str) -> SafeString:
 async def with_html(stream: AsyncGenerator[StreamEvent, None]) -> AsyncGenerator[StreamEvent, None]:
     """Yield the events of ``follow`` from the beginning, with ``html`` {keep, html} in place of ``token``.
 
-    ``keep``: how much of the HTML so far is still valid, in UTF-16 units as a browser counts; ``html`` follows it.
+    ``keep`` is the length of the previous HTML that remains valid, in UTF-16 units as in JavaScript; ``html`` follows
+    it.
     """
     text, sent, reached, due, is_new = "", "", 0, 0.0, False
     waiting: asyncio.Future[StreamEvent | None] | None = None

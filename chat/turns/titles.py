@@ -1,4 +1,4 @@
-"""Titles of new chats, written in the background by the model that answers there, after the first answer."""
+"""Titles of new chats, written by the chat's model in a background job after the first answer."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from workspaces.spending.bill import Account, counted, rate_of
 from workspaces.spending.budgets import has_budget
 
 logger = logging.getLogger(__name__)
-READ_TOKENS = 500  # of the message
-TITLE_TOKENS = 400  # models that think first need more than the title's own
+READ_TOKENS = 500  # tokens of the message that the model reads
+TITLE_TOKENS = 400  # reasoning models need more than the title itself
 LONGEST = 80  # characters; a longer reply is no title
 
 
 def can_title(capabilities: Capabilities) -> bool:
-    """Return whether the model can name chats. One too small to extract misses the subject (docs/models.md)."""
+    """Return whether the model can name chats. Models too small to extract miss the subject (docs/models.md)."""
     return capabilities.can_extract
 
 
 def queue_title(answer: Message, user: User) -> None:
-    """Have a title written once this is committed, where the chat is called after a first message that was too long to
-    be its title as a whole.
+    """Queue a title when the transaction commits, if the chat is named after a first message that was too long for a
+    title.
     """
     question, chat = answer.reply_to, answer.chat
     if question is None or chat.is_temporary or chat.title != title_from(question.content):
@@ -44,8 +44,9 @@ def queue_title(answer: Message, user: User) -> None:
 
 
 def write_title(answer: Message, user: User, *, now: datetime) -> str:
-    """Name the chat after its first message alone, since an answer may rest on what others must not read. Returns what
-    it did; a title that a person gave stays.
+    """Name the chat, and return a line for the job log. A title given by a person is kept.
+
+    The model reads the first message only, since an answer may contain data that other readers must not see.
     """
     chat, question = answer.chat, answer.reply_to
     chosen = chosen_for_chat(chat, user)
@@ -75,7 +76,7 @@ def write_title(answer: Message, user: User, *, now: datetime) -> str:
 
 
 def clean_title(reply: str) -> str:
-    """Return the title in a reply; empty where it holds none."""
+    """Return the title in a model's reply; empty if the reply is too long for a title."""
     title = " ".join(UNSTORABLE.sub("", reply).split()).strip("\"'“”„«»「」*#` ")
     title = title.removeprefix("Title:").strip().removesuffix(".")
     return title if len(title) <= LONGEST else ""

@@ -1,4 +1,4 @@
-"""A turn: wait for attached files, recall, prompt, model with tools, answer. ``turns.stream`` shows it."""
+"""A turn: wait for attached files, recall, prompt, model with tools, answer. ``turns.stream`` shows the answer."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ from workspaces.models import Document, DocumentStatus, User
 from workspaces.spending.bill import Bill, record
 
 POLL = 0.5  # seconds
-INDEXED_WITHIN = 10.0  # seconds of the wait that are for vectors: until they are there, words find a file
+INDEXED_WITHIN = 10.0  # seconds to wait for vectors; until then a file is found by word search
 UNREAD = (DocumentStatus.WAITING, DocumentStatus.READING)
 
 
 async def wait_for_files(live: LiveAnswer) -> None:
-    """Wait for the documents that the question names, at most ``FILE_WAIT_SECONDS``, with a step that tells which, and
-    in the end which were not read. One query where none is named or all are ready.
+    """Wait up to ``FILE_WAIT_SECONDS`` for the documents that the question names. A step of the answer shows which
+    files, and at the end which were not read. One query if the question names none or all are ready.
     """
     step = await in_thread(_begin, live)
     if step is None:
@@ -104,7 +104,7 @@ def _end(live: LiveAnswer, step: Step) -> None:
 
 
 def _findings(documents: list[Document]) -> list[dict[str, object]]:
-    """Return findings by ids, since a title may be forgotten."""
+    """Return the states of the documents by id. Titles are not stored, since a title may be forgotten later."""
     return [
         {"document": each.public_id, "status": each.status, "by_meaning": each.by_meaning}
         for each in with_shares(documents)
@@ -112,9 +112,11 @@ def _findings(documents: list[Document]) -> list[dict[str, object]]:
 
 
 logger = logging.getLogger(__name__)
-KEEP_EVERY = 0.3  # seconds between saves of a growing answer: what a crash can lose
-BEAT_EVERY = 0.9  # seconds between signs of life while the model is silent, and to hear a stop from elsewhere
-FINISH_TRIES = 30  # seconds a finished answer waits for a database that is away
+KEEP_EVERY = 0.3  # seconds between saves of a growing answer, the most that a crash loses
+BEAT_EVERY = (
+    0.9  # seconds between heartbeats while the model is silent, and between checks for a stop request
+)
+FINISH_TRIES = 30  # attempts to store a finished answer, one per second, while the database is unavailable
 
 
 @dataclass(frozen=True)
@@ -122,12 +124,14 @@ class _Outcome:
     status: str
     error_code: str = ""
     error: str = ""
-    is_tight: bool = False  # the history filled its room: the older part is to be summarised
+    is_tight: bool = False  # the history is nearly too long, so older messages are to be summarised
     can_title: bool = False  # the model may name the chat
 
 
 async def write_answer(answer_pk: int, attempt: int, user_pk: int) -> None:
-    """Write one answer from recall to receipt. Every failure ends in a stored status; the message is never lost."""
+    """Write one answer, from recall to storage. Every failure is stored as a status of the answer; the message is never
+    lost.
+    """
     found = await in_thread(_id_and_text, answer_pk)
     if found is None:
         return
@@ -188,7 +192,7 @@ async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
 
 
 async def _stop_requested(live: LiveAnswer) -> None:
-    """Returns when the person wants it to stop; hears of it from this process and, through _keep, from others."""
+    """Wait until the person requests a stop. A request in another process arrives through ``_keep``."""
     with live.reader() as woken:
         while not live.stop_requested.is_set():
             await woken.wait()
@@ -196,7 +200,7 @@ async def _stop_requested(live: LiveAnswer) -> None:
 
 
 async def _keep(live: LiveAnswer) -> None:
-    """Save the growing answer now and then, show that it is alive, and hear a stop from another process."""
+    """Save the growing answer periodically, update its heartbeat, and check for a stop request from another process."""
     kept, silent = "", 0.0
     while True:
         await asyncio.sleep(KEEP_EVERY)
@@ -214,7 +218,9 @@ async def _keep(live: LiveAnswer) -> None:
 
 
 def _save_so_far(live: LiveAnswer, text: str) -> bool:
-    """Store the text so far. False if this process should stop writing: on request, or because it lost the answer."""
+    """Store the text so far. Return False if this process must stop writing: on request, or because another attempt
+    took over.
+    """
     mine = Message.objects.filter(pk=live.pk, attempt=live.attempt, status=MessageStatus.STREAMING)
     with transaction.atomic():
         alive = mine.update(content=text, beat_at=timezone.now())
@@ -223,7 +229,7 @@ def _save_so_far(live: LiveAnswer, text: str) -> bool:
 
 
 def _id_and_text(answer_pk: int) -> tuple[str, str] | None:
-    """Return the id and the text, which is there if a cut answer is continued."""
+    """Return the public id and the text, which is not empty for an answer that is continued."""
     return Message.objects.filter(pk=answer_pk).values_list("public_id", "content").first()
 
 
@@ -248,12 +254,12 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
             .first()
         )
         bill = _count(live, now)
-        if answer is None:  # its workspace was deleted while it was written
+        if answer is None:  # the workspace was deleted while the answer was written
             return
         if bill is not None:
             answer.usage = (Bill.from_json(answer.usage) + bill).as_json()
         if answer.attempt != live.attempt or answer.status != MessageStatus.STREAMING:
-            answer.save(update_fields=["usage"])  # the text is another attempt's by now
+            answer.save(update_fields=["usage"])  # another attempt now owns the text
             return
         answer.content, answer.status, answer.finished_at = live.text, outcome.status, now
         answer.error_code, answer.error = outcome.error_code, outcome.error[:500]
@@ -266,7 +272,7 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
         if answer.has_steps:
             close_unfinished(answer)
         user = User.objects.filter(pk=user_pk).first()
-        if user is None:  # their account was deleted while it was written
+        if user is None:  # the account was deleted while the answer was written
             return
         if outcome.status != MessageStatus.STOPPED:
             notify_done(user, "answer", reverse("chat:chat", args=[answer.chat.public_id]), took=live.took)
@@ -280,14 +286,14 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
 
 
 def _count(live: LiveAnswer, now: datetime) -> Bill | None:
-    """Record the usage of the model, even if nobody is left to read the answer."""
+    """Record the model's usage, even if the answer was deleted."""
     if live.account is None:
         return None
     return record(live.account, live.meter, now=now)
 
 
 def _queue_mining(answer: Message, user: User, *, now: datetime) -> None:
-    """Queue extraction of this turn, and of the deep thinking for it as an output."""
+    """Queue extraction of this turn, and distillation of the answer if its mode is deep thinking or research."""
     turn: dict[str, Any] = {
         "workspace": answer.chat.workspace,
         "user": user,
@@ -301,7 +307,7 @@ def _queue_mining(answer: Message, user: User, *, now: datetime) -> None:
 
 
 def close_interrupted() -> None:
-    """Store every unfinished answer as interrupted, with its text so far, at the end of the process."""
+    """Store every unfinished answer as interrupted, with its text so far, when the process exits."""
     for live in all_live():
         try:
             Message.objects.filter(pk=live.pk, attempt=live.attempt, status=MessageStatus.STREAMING).update(

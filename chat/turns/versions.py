@@ -1,4 +1,4 @@
-"""Earlier versions of a conversation, which an edited question or another answer replaced."""
+"""Earlier versions of a conversation, replaced by an edited question or another answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workspaces.models import User
 
 @dataclass(frozen=True)
 class Version:
-    """An earlier version of a message: an answer alone, or a question with all that followed it."""
+    """An earlier version of a message: an answer alone, or a question with all messages after it."""
 
     messages: Sequence[Message]
     superseded_at: datetime
@@ -31,7 +31,9 @@ class Version:
 
 
 def set_aside(messages: MessageQuerySet, *, first: Message, by: Message, now: datetime) -> None:
-    """Replace these messages, which begin with ``first``, by ``by``, which takes over their earlier versions."""
+    """Mark these messages, which begin with ``first``, as replaced by ``by``. Earlier versions of ``first`` move to
+    ``by``.
+    """
     wanted = list(messages.current().exclude(pk=by.pk).values_list("pk", flat=True))
     first.supersedes.update(superseded_by=by)
     Message.objects.filter(pk__in=wanted).update(superseded_by=by, superseded_at=now)
@@ -45,7 +47,9 @@ def require_editable(message: Message, by: User) -> None:
 
 
 def take_the_place_of(question: Message, message: Message, *, by: User, now: datetime) -> None:
-    """Replace this question by ``message``, and set it aside with all that followed it."""
+    """Replace this question and all messages after it by ``message``. Raises Forbidden or Conflict if it may not be
+    edited.
+    """
     lock_conversation(question.chat)
     question.refresh_from_db(fields=["superseded_by"])
     require_editable(question, by)
@@ -56,8 +60,8 @@ def take_the_place_of(question: Message, message: Message, *, by: User, now: dat
 
 
 def versions_of(message: Message, reader: User) -> list[Version]:
-    """Return the earlier versions of this message that this person may read, the oldest first, without failed
-    attempts. One query.
+    """Return the earlier versions of this message that ``reader`` may read, oldest first, without failed attempts. One
+    query.
     """
     rows = message.supersedes.readable_by(reader).select_related("author", "imported_by", "reply_to")
     rows = rows.order_by("superseded_at", "pk")
@@ -67,14 +71,14 @@ def versions_of(message: Message, reader: User) -> list[Version]:
 
 @dataclass(frozen=True)
 class Place:
-    """``number`` versions stand beside a message, ``older`` of them before it."""
+    """The position of a message among its versions: the number of other versions, and how many of them are older."""
 
     number: int
     older: int
 
 
 def count_versions(messages: Iterable[Message]) -> dict[int, Place]:
-    """Return the number of other versions of each message by key. One query."""
+    """Return the number of other versions of each message, by message key. One query."""
     rows = Message.objects.filter(superseded_by__in=[message.pk for message in messages]).order_by()
     older = Count("superseded_at", distinct=True, filter=Q(pk__lt=F("superseded_by")))
     counted = rows.exclude(content="").values("superseded_by")
@@ -87,7 +91,7 @@ def count_versions(messages: Iterable[Message]) -> dict[int, Place]:
 
 
 def step_to(message: Message, *, back: bool, by: User) -> Message:
-    """Return the first message of the version before this one, or of the one after it. Conflict where there is none."""
+    """Return the first message of the previous version, or of the next one. Raises Conflict if there is none."""
     firsts = [version.first for version in versions_of(message, by)]
     on_that_side = [first for first in firsts if (first.pk < message.pk) == back]
     if not on_that_side:
@@ -96,7 +100,7 @@ def step_to(message: Message, *, back: bool, by: User) -> Message:
 
 
 def standing_for(message: Message) -> Message:
-    """Return the message of the conversation as it goes now under which this one is found."""
+    """Return the message of the current conversation that replaced this one, or the message itself if none did."""
     seen: set[int] = set()
     while message.superseded_by is not None and message.pk not in seen:
         seen.add(message.pk)
@@ -105,11 +109,12 @@ def standing_for(message: Message) -> Message:
 
 
 def bring_back(message: Message, *, by: User, now: datetime) -> Message:
-    """Make the earlier version that this message belongs to the conversation again; its first message.
+    """Restore the earlier version that this message belongs to, and return the version's first message.
 
-    What stands there now becomes an earlier version in turn. Conflict where that cannot be done.
+    The current version becomes an earlier one. Raises Conflict if the version is in use, belongs to an earlier version,
+    or the conversation continued from another answer.
     """
-    chat = message.chat  # that of the caller, who sees its title follow
+    chat = message.chat  # the caller's object, whose title is updated
     with transaction.atomic():
         lock_conversation(chat)
         message.refresh_from_db()
@@ -134,7 +139,9 @@ def bring_back(message: Message, *, by: User, now: datetime) -> Message:
 
 
 def lock_conversation(chat: Chat) -> None:
-    """Lock the conversation until this transaction ends. Raises if an answer is being written."""
+    """Lock the conversation until the transaction ends. Raises Conflict if an answer is being written, and NotFound if
+    the chat has been deleted.
+    """
     if Chat.objects.select_for_update(of=("self",)).filter(pk=chat.pk).first() is None:
         raise NotFound(_("This chat has since been forgotten."))
     if chat.messages.filter(status=MessageStatus.STREAMING).exists():
@@ -142,7 +149,7 @@ def lock_conversation(chat: Chat) -> None:
 
 
 def _follow_in_title(chat: Chat, before: Message, now: Message) -> None:
-    """Update a title taken from the first message, if that is replaced; a given title stays."""
+    """Update a title taken from the first message if that message is replaced. A title given by a person is kept."""
     if chat.messages.current().filter(pk__lt=before.pk).exists():
         return
     title = title_from(now.content)
