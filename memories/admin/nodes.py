@@ -51,7 +51,9 @@ class MemoryNodeAdmin(ReadOnlyAdmin):
     inlines = (RelationInline,)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[MemoryNode]:
-        """Without those of one person: their names may tell of personal memories."""
+        """Exclude nodes of one person for staff who may not read personal memories, because node names may reveal
+        these.
+        """
         every = NodeRelation.objects.all()
         both = number_of(every, "source") + number_of(every, "target")
         rows = super().get_queryset(request).annotate(relation_count=both)

@@ -21,7 +21,10 @@ RELATION_LENGTH = 80
 
 class MemoryNodeQuerySet(models.QuerySet["MemoryNode"]):
     def visible_to(self, user: User) -> MemoryNodeQuerySet:
-        """Filter to the nodes of this person's workspaces, annotated with their ``role`` in each."""
+        """Filter to the nodes of this person's workspaces that they may see, annotated with their ``role`` in each.
+
+        Another person's node is included only while it has a memory that this person may see.
+        """
         seen = Memory.objects.visible_to(user).live().filter(nodes=models.OuterRef("pk"))
         return self.filter(
             Q(owner=None) | Q(owner=user) | models.Exists(seen), workspace__memberships__user=user
@@ -31,7 +34,7 @@ class MemoryNodeQuerySet(models.QuerySet["MemoryNode"]):
 class MemoryNode(models.Model):
     """A person, project or thing that memories are about.
 
-    The whole workspace sees a node, but each member sees only those of its memories that they may see.
+    Members of the workspace see a node without ``owner``, and of its memories only those that they may see.
     """
 
     role: str  # the reader's role, annotated by ``visible_to``

@@ -25,7 +25,7 @@ KEY_TAKEN = later("Another memory now has this key. Reject this one, or edit the
 
 @dataclass(frozen=True)
 class Known:
-    """Verdict: ``memory`` says the same. Only the other wording is recorded, in the history of ``memory``."""
+    """Verdict: the draft is a duplicate of ``memory``. Only its wording is recorded, in the history of ``memory``."""
 
     memory: Memory
 

@@ -298,10 +298,10 @@ class Draft:
 
     @cached_property
     def waits_for_review(self) -> bool:
-        """Return whether the draft becomes a proposal: it is marked so, or a model made it and the workspace reviews
-        these.
+        """Return whether the draft becomes a proposal: it is marked for review, or the workspace reviews automatic
+        memories.
 
-        A workspace never reviews personal memories of its own accord.
+        Personal memories are reviewed only if they are marked.
         """
         reviewed = self.workspace.reviews_proposals and self.scope != Scope.USER
         return not self.was_in_use and (self.for_review or (self.is_automatic and reviewed))

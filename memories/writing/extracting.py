@@ -279,8 +279,8 @@ def extract(extraction_id: int, *, now: datetime) -> str:
 
 
 def _claim(extraction_id: int, now: datetime) -> Extraction | None:
-    """Lock the extraction and count the attempt before making it, so that a turn that crashes its worker is eventually
-    given up.
+    """Lock the extraction and count the attempt beforehand, so that a turn that crashes its worker is eventually given
+    up.
 
     Return None if there is nothing to do.
     """

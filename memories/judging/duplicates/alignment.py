@@ -303,7 +303,7 @@ def is_moved(a: list[str], b: list[str]) -> bool:
 
 
 def _counted(a: list[str], b: list[str], likeness: Vectors) -> float:
-    """Return the lowest similarity of the words after the same number, which are its units."""
+    """Return the lowest similarity of the words that follow the same number in both texts, such as units."""
     found = [
         float(likeness[at + 1, b.index(word) + 1])
         for at, word in enumerate(a[:-1])

@@ -270,7 +270,7 @@ class _Compared:
         return len(self._words & words_of(text)) / len(self._words) if self._words else 0.0
 
     def _share_of_bag(self, bag: str, own: Sequence[str]) -> float:
-        """Return the share of the statement's words that no person used which the bag contains, or 0 if such words are
+        """Return the share of the statement's words used by no person that the bag contains, or 0 if such words are
         few.
         """
         foreign = self._words - words_of(" ".join(own))
@@ -291,8 +291,8 @@ class _Compared:
 def confirmed(message: str, before: str) -> str:
     """Return the statement that a short "Yes, exactly" confirms, which is in the question before it, or "".
 
-    If the question only asks whether something is true or should be remembered, the sentence before the question is
-    confirmed. A statement before an offer is not.
+    If the question only asks whether something is true or should be remembered, the sentence before the question is the
+    confirmed one.
     """
     if not agrees(message):
         return ""
