@@ -1,1 +1,1 @@
-"""Taking everything out of MemoryHub as one file, and bringing one in, of another program too (docs/exchange.md)."""
+"""Export of all data as one file, and import of MemoryHub's files and those of other programs (docs/exchange.md)."""

@@ -1,7 +1,7 @@
-"""The parts of an upload that are read: the file itself or known names in a .zip, and elements of large JSON arrays.
+"""Reader of an upload: a plain file, or the files with known names in a .zip, and the elements of large JSON arrays.
 
-Nothing is unpacked to disk, so that no name in an archive leads anywhere. Sizes are counted while reading, without
-trust in the sizes that the archive declares.
+Nothing is unpacked to disk, so a path in an archive cannot write outside a folder. Sizes are counted while reading,
+because the sizes that an archive declares may be false.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from workspaces.documents.reading.kinds import utf_16
 from workspaces.documents.reading.plain import LOOKED_AT, guessed
 
 KNOWN = re.compile(r"(?i)conversations([-_ ]?\(?\d{1,5}\)?)?\.json|memories\.json")
-UNPACKED = 4  # times the largest upload
-DIRECTORY = 32 * 2**20  # bytes of an archive's list of files, which is read whole
+UNPACKED = 4  # limit of the unpacked size, as a multiple of IMPORT_MAX_BYTES
+DIRECTORY = 32 * 2**20  # limit in bytes of an archive's list of files, which is read into memory
 END, LOCATOR64 = b"PK\x05\x06", b"PK\x06\x07"
 NO_ARCHIVE = later("This .zip file cannot be read. Download it again.")
 
@@ -37,7 +37,7 @@ NO_ARCHIVE = later("This .zip file cannot be read. Download it again.")
 class Part:
     name: str
     file: IO[bytes]
-    size: int  # as it says
+    size: int  # as declared by the archive
     read_count: int = 0  # bytes
     room: int = 0
 
@@ -98,7 +98,7 @@ def _of_archive(archive: zipfile.ZipFile) -> Iterator[Part]:
             zipfile.BadZipFile,
             RuntimeError,
             NotImplementedError,
-        ):  # broken, with a password, or packed oddly
+        ):  # damaged, encrypted, or in an unsupported compression
             raise Invalid(NO_ARCHIVE) from None
         with file:
             part = Part(_name(info), _in_utf8(archive, info, file), info.file_size, room=room)
@@ -107,12 +107,12 @@ def _of_archive(archive: zipfile.ZipFile) -> Iterator[Part]:
 
 
 def _in_utf8(archive: zipfile.ZipFile, info: zipfile.ZipInfo, file: IO[bytes]) -> IO[bytes]:
-    """Return the part, recoded where its beginning is UTF-16 or in an older code page."""
+    """Return the part, converted to UTF-8 if its first bytes are UTF-16 or an older code page."""
     try:
         with archive.open(info) as peeked:
             beginning = peeked.read(LOOKED_AT)
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError):
-        return file  # whose reading says so
+        return file  # reading it raises the error
     if beginning.startswith(codecs.BOM_UTF8):
         file.read(len(codecs.BOM_UTF8))
         return file
@@ -123,7 +123,7 @@ def _in_utf8(archive: zipfile.ZipFile, info: zipfile.ZipInfo, file: IO[bytes]) -
 
 
 def is_utf8(beginning: bytes) -> bool:
-    """Return whether these first bytes of a file are UTF-8, of whose last letter some may be missing."""
+    """Return whether the first bytes of a file are UTF-8; the last character may be cut off."""
     try:
         beginning.decode()
     except UnicodeDecodeError as error:
@@ -132,7 +132,9 @@ def is_utf8(beginning: bytes) -> bool:
 
 
 def _known(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    """Return the known parts by name, from any folder of the archive."""
+    """Return the files with known names, in any folder of the archive, sorted by name. Raises Invalid if there are
+    none.
+    """
     found: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
         if KNOWN.fullmatch(_name(info)) and not info.filename.startswith("__MACOSX/"):
@@ -147,7 +149,7 @@ def _name(info: zipfile.ZipInfo) -> str:
 
 
 def _refuse_long_directory(path: Path) -> None:
-    """Refuse a long list of files before Python's zipfile reads it."""
+    """Raise Invalid for a list of files over DIRECTORY bytes, before Python's zipfile reads it into memory."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
         file.seek(max(0, size - 65_557))
@@ -161,7 +163,7 @@ def _refuse_long_directory(path: Path) -> None:
 
 
 DEPTH = 100
-ITEM = 64 * 2**20  # characters and values of one element: a conversation is built whole
+ITEM = 64 * 2**20  # size limit of one element, which is held in memory: its characters, plus 8 for each value
 BUFFER = 65_536
 
 
@@ -170,7 +172,7 @@ class Readable(Protocol):
 
 
 def items(file: Readable) -> Iterator[Any]:
-    """Yield the elements of an array, or objects that stand alone or one after the other.
+    """Yield the elements of a JSON array, or the objects of a file with one or several objects.
 
     Raises Invalid for invalid or truncated JSON, and for nesting or elements beyond the limits.
     """
@@ -193,7 +195,7 @@ def items(file: Readable) -> Iterator[Any]:
 
 
 class _Maker:
-    """Builds one element from its events, without recursion."""
+    """Builder of one element from the events of the JSON parser, without recursion."""
 
     def __init__(self) -> None:
         self.in_array = False
@@ -238,7 +240,7 @@ class _Maker:
 
     def _end(self) -> bool:
         self.depth -= 1
-        if not self.open:  # of the array that holds the elements
+        if not self.open:  # the end of the outer array
             return False
         self.made = self.open.pop()
         self.keys.pop()

@@ -1,4 +1,4 @@
-"""Download of a chat to read elsewhere, as Markdown or JSON. ``export`` writes the format that can be imported."""
+"""Download of one chat as Markdown or JSON, for reading. The format that can be imported is written by ``export``."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ MEDIA_TYPES = {"md": "text/markdown; charset=utf-8", "json": "application/json"}
 
 
 def chat_response(chat: Chat, *, kind: str, by: User, now: datetime) -> StreamingHttpResponse:
-    """Return the conversation as it goes now, as a download; ``kind`` is one of MEDIA_TYPES. An answer that is being
-    written is left out, and what ``by`` may not read.
+    """Return the current version of the conversation as a download; ``kind`` is a key of MEDIA_TYPES.
+
+    An answer that is still being written is left out, as are messages that ``by`` may not read.
     """
     record(Verb.EXPORTED, by=by, workspace=audit_place(chat), target=chat.public_id)
     made = (_markdown if kind == "md" else _json)(chat, by)

@@ -1,7 +1,7 @@
-"""ChatGPT's ``conversations.json``: an array of conversations, each a tree of messages under ``mapping``.
+"""Reader of ChatGPT's ``conversations.json``, an array of conversations with a tree of messages under ``mapping``.
 
-Read is the branch that ends in ``current_node``, as the page shows it, or else the longest branch: what the person
-and the assistant said to each other, not system messages, tool calls or hidden thoughts.
+The branch that ends in ``current_node`` is read, as ChatGPT's page shows it, or else the longest branch. System
+messages, tool calls and hidden reasoning are left out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def transcript_of(conversation: dict[str, Any]) -> Transcript | None:
         return None
     nodes = {name: node for name, node in mapping.items() if isinstance(node, dict)}
     parents = {name: str(node.get("parent") or "") for name, node in nodes.items()}
-    for name, node in nodes.items():  # some exports name children alone
+    for name, node in nodes.items():  # some exports have children but no parents
         for child in node["children"] if isinstance(node.get("children"), list) else ():
             if isinstance(child, str):
                 parents[child] = parents.get(child) or name
@@ -48,7 +48,7 @@ def transcript_of(conversation: dict[str, Any]) -> Transcript | None:
 
 
 def _lengths(parents: dict[str, str]) -> dict[str, int]:
-    """Return the length of the branch that ends in each node. Each node is visited once."""
+    """Return for each node the length of the branch that ends there. Visits each node once."""
     lengths: dict[str, int] = {}
     for name in parents:
         branch = path_to(name, parents, known=lengths)
@@ -77,7 +77,7 @@ def _said(name: str, message: Any, usual_model: str) -> Said | None:
 
 
 def _files(metadata: dict[str, Any]) -> list[str]:
-    """Return the names of attached files, whose text the export has not."""
+    """Return the names of attached files. The export does not contain their text."""
     given = metadata.get("attachments")
     names = [text_of(_dict(each).get("name")) for each in given] if isinstance(given, list) else []
     return [name for name in names if name]

@@ -1,7 +1,7 @@
-"""Claude's export: ``conversations.json``, an array of conversations with ``chat_messages``, and ``memories.json``.
+"""Reader of Claude's export: ``conversations.json``, conversations with ``chat_messages``, and ``memories.json``.
 
-Of a message its ``content`` blocks of text are read, else its ``text``; of messages that name their parent, the
-branch that was last. What Claude remembered is prose: every sentence of it becomes a statement.
+A message's text is that of its ``content`` blocks, or else its ``text``. If messages name their parents, the latest
+branch is read. Claude's memories are prose, and every sentence becomes a statement.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _said(name: str, message: dict[str, Any]) -> Said | None:
 
 
 def _attached(message: dict[str, Any]) -> Iterator[str]:
-    """Pasted texts and attached files: their text where the export has it, else their names."""
+    """Yield the name and text of each pasted text or attached file, or only the name if the export has no text."""
     for key in ("attachments", "files"):
         given = message.get(key)
         for each in given if isinstance(given, list) else ():

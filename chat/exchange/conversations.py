@@ -1,7 +1,7 @@
-"""Chats, messages and receipts of an import, with earlier versions of conversations.
+"""Import of chats, messages and receipts, including earlier versions of conversations.
 
-A line names only messages on lines before it. Mostly an edited question's line names all that it ``supersedes``; after
-an older version was restored, the later line names what it is ``superseded_by``.
+A line refers only to messages on earlier lines. The line of an edited question lists the messages that it
+``supersedes``; after an older version was restored, the later line has ``superseded_by``.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from workspaces.quotas import brought_by, require_room
 
 
 def with_versions(messages: MessageQuerySet) -> MessageQuerySet:
-    """Load what ``version_fields`` needs."""
+    """Load what ``version_fields`` reads. One additional query."""
     set_aside = Message.objects.only("public_id", "superseded_by_id").order_by("pk")
     loaded = messages.select_related("superseded_by")
     return loaded.prefetch_related(Prefetch("supersedes", set_aside))
 
 
 def version_fields(message: Message) -> dict[str, Any]:
-    """Return the fields about versions in the line of a message."""
+    """Return the fields ``supersedes`` and ``superseded_by`` of a message's line."""
     by = message.superseded_by
     return {
         "supersedes": [other.public_id for other in message.supersedes.all() if other.pk < message.pk],
@@ -56,8 +56,11 @@ def version_fields(message: Message) -> dict[str, Any]:
 def link_versions(
     wanted: dict[Record, tuple[str, str]], made: dict[Record, Message], find_taken: FindTaken
 ) -> None:
-    """Set aside again what was. ``wanted`` is each line's (id in the file, chat); only what was just brought in, or
-    waits for it since an earlier piece of the file, is touched."""
+    """Link superseded messages to the messages that replaced them.
+
+    ``wanted`` maps each line to (id in the file, chat). Only messages stored by this chunk, or by an earlier chunk and
+    waiting for their successor, are changed.
+    """
     named: dict[Record, list[tuple[str, str]]] = {}
     for record, (_id, chat) in wanted.items():
         others = record.line.get("supersedes")
@@ -78,8 +81,8 @@ def link_versions(
         waiting.update(superseded_by=message)
 
 
-ITEMS = 100  # of a receipt
-SPANS = 2  # of an item
+ITEMS = 100  # limit for one receipt
+SPANS = 2  # limit for one item
 SMALL = 32_767
 NO_CHAT = kept("its chat is not in the file, was refused, or belongs to somebody else")
 
@@ -130,7 +133,7 @@ def take_messages(records: list[Record], places: Places) -> None:
 
 
 def take_receipts(records: list[Record], places: Places) -> None:
-    """Store the receipts of answers, as far as their memories exist here."""
+    """Store the receipts of answers, with those of their memories that exist here."""
     chats, wanted = _in_chats(records, places, "message")
     ids = resolve("msg", wanted.values(), lambda public_ids: messages_at(public_ids, places))
     there = {found.local for found in ids.values()}
@@ -155,21 +158,21 @@ def take_receipts(records: list[Record], places: Places) -> None:
 
 
 def chat_ids(placed: Placed, places: Places, name: str) -> dict[Record, tuple[Workspace, Id]]:
-    """Return the workspace and id here of the chat that each line refers to."""
+    """Return for each line its workspace and the local id of the chat it refers to."""
     wanted = {record: (str(record.line.get(name)), workspace.public_id) for record, workspace in placed}
     found = resolve("chat", wanted.values(), lambda public_ids: chats_at(public_ids, places))
     return {record: (workspace, found[wanted[record]]) for record, workspace in placed}
 
 
 def chats_at(public_ids: set[str], places: Places) -> dict[str, str]:
-    """Taken by a chat that the importer sees, in its workspace; or by one they do not see, nowhere."""
+    """Return the existing chats among these ids, each with its workspace's id, or "" if the importer may not see it."""
     taken = taken_by_none(Chat, public_ids)
     seen = Chat.objects.visible_to(places.user).filter(public_id__in=taken)
     return taken | dict(seen.values_list("public_id", "workspace__public_id"))
 
 
 def messages_at(public_ids: set[str], places: Places) -> dict[str, str]:
-    """Return the chat of each of these messages."""
+    """Return the existing messages among these ids, each with its chat's id, or "" if the importer may not see it."""
     taken = taken_by_none(Message, public_ids)
     seen = Message.objects.filter(public_id__in=taken, chat__in=Chat.objects.visible_to(places.user))
     return taken | dict(seen.values_list("public_id", "chat__public_id"))
@@ -178,7 +181,9 @@ def messages_at(public_ids: set[str], places: Places) -> dict[str, str]:
 def _in_chats(
     records: list[Record], places: Places, name: str
 ) -> tuple[dict[str, Chat], dict[Record, tuple[str, str]]]:
-    """Return the chats that lines belong to, and for each line (its id ``name`` in the file, its chat's id here)."""
+    """Return the chats that the lines belong to, and for each line (its id ``name`` in the file, its chat's local
+    id).
+    """
     ids = chat_ids(places.sort(records), places, "chat")
     wanted = {record: (str(record.line.get(name)), found.local) for record, (_, found) in ids.items()}
     chats = Chat.objects.visible_to(places.user).filter(public_id__in={chat for _, chat in wanted.values()})
@@ -187,7 +192,7 @@ def _in_chats(
 
 
 def _may_add_to(chat: Chat, places: Places) -> bool:
-    """Return whether messages may be added: to the importer's own chat, or by an owner."""
+    """Return whether the importer may add messages to the chat: as its creator or as an owner of the workspace."""
     return chat.created_by_id == places.user.pk or chat.role == Role.OWNER
 
 
@@ -249,7 +254,9 @@ def _message(line: dict[str, Any], local: str, chat: Chat, places: Places) -> Me
 
 
 def _marks(line: dict[str, Any], author: User | None, places: Places) -> dict[str, Any]:
-    """Return the marks of a message, also of answers, which another installation may have written."""
+    """Return the import marks of a message. Answers have marks too, since another installation may have written
+    them.
+    """
     name = text_of(line, "imported_by", 150)
     at = read_moment("imported_at", line.get("imported_at"))
     return import_marks(author, places.user, at, lambda: _who(line, name, places), now=places.now)
@@ -267,13 +274,16 @@ def _rests_on(line: dict[str, Any], role: str) -> dict[str, Any]:
 
 
 def _keep_from_others(made: Iterable[Message], places: Places) -> None:
-    """Treat chats with personal answers as opened now: else members who joined before an answer could read it."""
+    """Set ``opened_at`` of chats with personal answers to now.
+
+    Otherwise members who joined before an imported answer could read it.
+    """
     marked = {message.chat_id for message in made if message.is_marked}
     Chat.objects.filter(pk__in=marked).update(opened_at=places.now)
 
 
 def _link_answers(wanted: dict[Record, tuple[str, str]], made: dict[str, Message], places: Places) -> None:
-    """Link each answer to its question, which stands before it in the same chat."""
+    """Link each answer to its question, an earlier message of the same chat."""
     asked = {
         record: (record.line["reply_to"], chat)
         for record, (_, chat) in wanted.items()
@@ -338,7 +348,7 @@ def _items(line: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _spans(given: object) -> list[list[int]]:
-    """Places in a text; none where that is no list of them, as in a file of before."""
+    """Return the text positions of an item, or [] if they are not a list of valid pairs, as in older exports."""
     pairs = (
         [pair for pair in given if isinstance(pair, list) and len(pair) == 2]
         if isinstance(given, list)
@@ -353,7 +363,7 @@ def _store_receipts(made: list[tuple[Receipt, list[dict[str, Any]]]], places: Pl
     dates = [receipt.created_at for receipt in receipts]
     Receipt.objects.bulk_create(receipts)
     for receipt, created_at in zip(receipts, dates, strict=True):
-        receipt.created_at = created_at  # which the table set to now
+        receipt.created_at = created_at  # bulk_create set it to now
     Receipt.objects.bulk_update(receipts, ["created_at"])
     wanted = {
         (item["memory"], into)
@@ -376,7 +386,10 @@ def _store_receipts(made: list[tuple[Receipt, list[dict[str, Any]]]], places: Pl
 
 
 def memories_at(public_ids: set[str], places: Places) -> dict[str, str]:
-    """Taken by a memory that the importer sees, in its workspace or (a personal one) with its owner."""
+    """Return the existing memories among these ids, each with the id of its workspace or, if personal, of its owner.
+
+    The value is "" for memories that the importer may not see.
+    """
     taken = taken_by_none(Memory, public_ids)
     seen = Memory.objects.visible_to(places.user).filter(public_id__in=taken)
     for public_id, workspace, owner in seen.values_list(
@@ -393,7 +406,7 @@ def _who(line: dict[str, Any], name: str, places: Places) -> User | None:
 
 
 def _past(line: dict[str, Any], name: str, places: Places) -> Any:
-    """Return a moment of the past; a future one becomes now."""
+    """Return a moment of the line; one in the future becomes now."""
     moment = read_moment(name, line.get(name))
     return min(moment, places.now) if moment else None
 

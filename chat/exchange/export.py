@@ -1,6 +1,6 @@
-"""Export of a workspace, or of all workspaces of a person, as JSON lines (docs/exchange.md).
+"""Export of one workspace, or of all workspaces of a user, as JSON lines (docs/exchange.md).
 
-It is made a few hundred rows at a time: neither queries nor memory grow with the size of the export.
+Rows are read a few hundred at a time, so that the memory used does not grow with the size of the export.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from workspaces.audit import record as audit
 from workspaces.models import Agent, Artifact, ArtifactVersion, Document, PersonPicture, Role, User, Workspace
 
 FORMAT, VERSION = "memoryhub", 1
-ROWS = 500  # of one query and one piece of the answer
+ROWS = 500  # per query and per piece of the response
 MEDIA_TYPE = "application/x-ndjson"
 
 Line = dict[str, Any]
@@ -38,7 +38,7 @@ Row = TypeVar("Row", bound=Model)
 def export_response(
     user: User, *, workspace: Workspace | None = None, now: datetime
 ) -> StreamingHttpResponse:
-    """Return the file as a download: of one workspace, or of all that this person is a member of."""
+    """Return the export of one workspace, or of all workspaces of which the user is a member, as a download."""
     audit(Verb.EXPORTED, by=user, workspace=workspace, target=(workspace or user).public_id)
     name = slugify(workspace.name)[:60] if workspace else slugify(user.get_username())[:60]
     response = StreamingHttpResponse(
@@ -52,7 +52,7 @@ def export_response(
 
 
 async def in_pieces(made: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the pieces of a response, each made in its own thread, with no connection held in between."""
+    """Yield the pieces of a streaming response. Each is made in a thread, and no connection is held between pieces."""
     while piece := await sync_to_async(_next)(made):
         yield piece
 
@@ -61,11 +61,11 @@ def _next(made: Iterator[bytes]) -> bytes:
     try:
         return next(made, b"")
     finally:
-        release_connection()  # a reader may be slow
+        release_connection()  # the client may read slowly
 
 
 def export(user: User, *, workspace: Workspace | None = None, now: datetime) -> Iterator[bytes]:
-    """Pieces of the file, each of some whole lines. What the person may no longer see is not in the next piece."""
+    """Yield the file in pieces of whole lines. Rows that become invisible to the user are missing from later pieces."""
     workspaces = Workspace.objects.visible_to(user).order_by("created_at", "pk")
     if workspace is not None:
         workspaces = workspaces.filter(pk=workspace.pk)
@@ -86,12 +86,12 @@ def _picture(user: User) -> str | None:
 
 
 def _of_workspace(user: User, workspace: Workspace, now: datetime) -> Iterator[list[Line]]:
-    """Yield the lines in an order in which each refers only to earlier ones."""
+    """Yield the lines of a workspace, ordered so that each line refers only to earlier ones."""
     role = Role(workspace.role)
     yield [_workspace_line(workspace)]
     agents = Agent.objects.visible_to(user).filter(workspace=workspace).select_related("created_by")
     chats = Chat.objects.visible_to(user).filter(workspace=workspace, is_temporary=False)
-    if role != Role.OWNER:  # what this person could restore, and nothing else that was deleted
+    if role != Role.OWNER:  # include a deleted chat only if this user could restore it
         own = Q(created_by=user) if role == Role.EDITOR else Q(pk=None)
         chats = chats.filter(Q(deleted_at=None) | own)
     memories = Memory.objects.visible_to(user).filter(workspace=workspace)
@@ -131,7 +131,7 @@ def _visible(user: User, role: Role) -> QuerySet[Memory]:
 def _in_pieces(
     rows: QuerySet[Row], line: Callable[[Row], Line], *, rows_at_once: int = ROWS
 ) -> Iterator[list[Line]]:
-    """Yield the rows by key, oldest first: each query begins after the last row, at any number of rows."""
+    """Yield the lines of the rows by primary key, with one query per piece that starts after the last row."""
     last = 0
     while found := list(rows.filter(pk__gt=last).order_by("pk")[:rows_at_once]):
         yield [line(row) for row in found]
@@ -226,7 +226,7 @@ def _receipt_line(receipt: Any) -> Line:
         "items": [
             {
                 "memory": item.memory.public_id,
-                "position": position,  # among those that this person may see
+                "position": position,  # among the memories that this user may see
                 "score": item.score,
                 "score_parts": item.score_parts,
                 "strength": item.strength,

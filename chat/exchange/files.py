@@ -1,4 +1,4 @@
-"""Documents with their newest file, and artifacts with all their versions, as lines of an export and an import."""
+"""Lines of an export and an import for documents (with the newest file) and artifacts (with all versions)."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ from workspaces.models.artifacts import TITLE_LENGTH as ARTIFACT_TITLE_LENGTH
 from workspaces.models.documents import TITLE_LENGTH
 from workspaces.quotas import QuotaReached
 
-LARGEST = (MAX_LINE - 2**16) // 4 * 3  # bytes of a file that a line has room for
+LARGEST = (MAX_LINE - 2**16) // 4 * 3  # limit in bytes of a file in a line, as base64
 NO_FILE = kept("its file is missing from the export: it was too large or no longer there")
 BROKEN_FILE = kept("its file is not the one that was exported")
 
 
 def document_line(document: Document) -> dict[str, Any]:
-    """Return the line of a document. ``content`` is null if the file is larger than a line, or missing. Reads the
-    file.
+    """Return the line of a document. Reads the file.
+
+    ``content`` is null if the file is missing or too large for a line.
     """
     return {
         "type": "document",
@@ -63,9 +64,9 @@ def _content(document: Document) -> str | None:
 
 
 def take_documents(records: list[Record], places: Places) -> None:
-    """Brought as by the importer, to be read in the background; what a workspace has already is known.
+    """Store documents as uploads of the importer, to be processed in the background. Those already here are duplicates.
 
-    Raises QuotaReached: the import goes on when there is room.
+    Raises QuotaReached if there is no space left; the import continues when there is.
     """
     for record, workspace in places.sort(records):
         try:
@@ -109,7 +110,7 @@ def take_documents(records: list[Record], places: Places) -> None:
 MOST_VERSIONS = 1000
 LARGEST_ARTIFACT = (
     MAX_LINE - 2**16
-)  # bytes of versions that a line has room for; of more the newest are in it
+)  # limit in bytes of the versions in a line; the oldest are left out beyond it
 
 
 def artifact_line(artifact: Artifact) -> dict[str, Any]:
@@ -132,7 +133,7 @@ def artifact_line(artifact: Artifact) -> dict[str, Any]:
 
 
 def _versions(newest_first: Iterable[ArtifactVersion]) -> list[dict[str, Any]]:
-    """Oldest first."""
+    """Return the versions for a line, oldest first. The oldest are left out if they do not fit."""
     lines: list[dict[str, Any]] = []
     room = LARGEST_ARTIFACT
     for each in newest_first:
@@ -157,14 +158,14 @@ class _Read:
     record: Record
     artifact: Artifact  # not stored yet
     versions: list[Past]
-    given: str  # its id in the file
+    given: str  # the artifact's id in the file
 
 
 def take_artifacts(records: list[Record], places: Places) -> None:
-    """Store artifacts with all versions; personal ones become the importer's, and those with an id that exists here
-    are duplicates.
+    """Store artifacts with all versions. Personal ones become the importer's; those whose id exists here are
+    duplicates.
 
-    Raises QuotaReached: the import continues when there is room.
+    Raises QuotaReached if there is no space left; the import continues when there is.
     """
     placed = places.sort(records)
     names = (each.get("by") for record, _ in placed for each in _dicts(record.line.get("versions")))
@@ -241,7 +242,7 @@ def _read(record: Record, workspace: Workspace, places: Places) -> _Read:
 
 
 def _dicts(given: Any) -> list[dict[str, Any]]:
-    """Return the objects of a list; nothing for any other value."""
+    """Return the value if it is a list of objects, else an empty list."""
     return given if isinstance(given, list) and all(isinstance(each, dict) for each in given) else []
 
 
@@ -250,19 +251,21 @@ def _moment(line: dict[str, Any], name: str, now: datetime) -> datetime:
 
 
 def _artifacts_at(ids: set[str], places: Places) -> dict[str, str]:
-    """Return the workspace of each of these artifacts that exists, empty for those that the importer may not see."""
+    """Return the existing artifacts among these ids, each with its workspace's id, or "" if the importer may not see
+    it.
+    """
     seen = Artifact.objects.visible_to(places.user).filter(public_id__in=ids)
     return taken_by_none(Artifact, ids) | dict(seen.values_list("public_id", "workspace__public_id"))
 
 
 def _point_at_source(artifact: Artifact, places: Places) -> None:
-    """Set the source to the ids of chat and answer here; to none if they are not here or the importer may not see
+    """Set the source to the local ids of chat and answer, or to "" if they do not exist or the importer may not see
     them.
     """
     given = artifact.source_chat_id
     at = (
         chats_at({given}, places).get(given) or artifact.workspace.public_id
-    )  # a private chat's may lie elsewhere
+    )  # a private chat may be in another workspace
     chat = resolve("chat", [(given, at)], lambda ids: chats_at(ids, places))[given, at]
     pair = artifact.source_message_id, chat.local
     message = resolve("msg", [pair], lambda ids: messages_at(ids, places))[pair]

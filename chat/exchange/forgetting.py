@@ -1,6 +1,6 @@
-"""Removal of forgotten memories from the files of a person's own unfinished imports.
+"""Removal of forgotten memories from the files of a user's own unfinished imports.
 
-Files of others stay unchanged: forgotten texts are refused when their lines are checked or stored.
+Files of other users stay unchanged, because forgotten texts are refused when their lines are checked or stored.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ Line = dict[str, Any]
 
 
 def forget_in_imports(wanted: Wanted, by: User) -> Counts:
-    """Remove lines of memories with the text, and quotations of it in others; chat messages stay, as they do here.
+    """Remove the lines of memories with these texts, and quotations of the texts in other lines.
 
-    Reads the files of this person's imports once, 100 MB in a second or two.
+    Messages of chats stay, as they do in the database. Reads the files of this user's imports once (100 MB in one to
+    two seconds).
     """
     clean = _cleaner(wanted)
     number = 0
     unfinished = Import.objects.of(by).exclude(status__in=[ImportStatus.DONE, ImportStatus.FAILED])
     for pk in list(unfinished.order_by("pk").values_list("pk", flat=True)):
-        with transaction.atomic():  # a chunk that is being looked at or stored is waited for
+        with transaction.atomic():  # waits for a chunk that is being checked or stored
             locked = unfinished.select_for_update(of=("self",)).filter(pk=pk).first()
             if locked is not None:
                 number += _forget_in(locked, clean)
@@ -78,7 +79,10 @@ def _earlier(revision: Any, holds: re.Pattern[str]) -> Any:
 
 
 def _forget_in(imported: Import, clean: Callable[[Line], Line | None]) -> int:
-    """Return how many lines were changed or removed. Lines that no transaction has read yet are left to the check."""
+    """Clean the lines that a transaction has read, and return how many were changed or removed.
+
+    Later lines are left to the check.
+    """
     native = imported.kind == ImportKind.MEMORYHUB
     if imported.checked_at is not None and not native and not imported.sample:
         upload_files.remove_upload(imported.public_id)
@@ -95,7 +99,7 @@ def _forget_in(imported: Import, clean: Callable[[Line], Line | None]) -> int:
 
 
 def _clean_lines(file: BinaryIO, end: int, clean: Callable[[Line], Line | None], gone: list[int]) -> int:
-    """Write over what is to go; the offsets of lines that go whole are added to ``gone``."""
+    """Overwrite lines in place and return how many changed. Adds the offsets of removed lines to ``gone``."""
     changed = offset = 0
     while offset < end and (raw := file.readline(MAX_LINE)):
         try:
@@ -104,7 +108,7 @@ def _clean_lines(file: BinaryIO, end: int, clean: Callable[[Line], Line | None],
             line = {}
         kept = clean(line)
         if kept != line:
-            # Never longer without a text of it, but for numbers that were written strangely: then the line goes.
+            # A cleaned line is shorter, unless its numbers were written in an unusual form: then it is removed.
             new = GONE if kept is None else _written(kept)
             if kept is None or len(new) > len(raw.rstrip(b"\n")):
                 new = GONE
@@ -121,7 +125,7 @@ def _written(line: Line) -> bytes:
 
 
 def _refuse(imported: Import, offsets: list[int]) -> None:
-    """Remove the preview's rows of removed lines, and correct its counts."""
+    """Mark the preview's rows of removed lines as refused, and correct the preview's counts."""
     for row in imported.rows.filter(offset__in=offsets).exclude(outcome=Outcome.REFUSED):
         counts = imported.foreseen.get(row.kind)
         if counts and counts.get(row.outcome):

@@ -1,7 +1,7 @@
-"""The states of an import: uploaded, checked, stored, stopped, resumed, removed.
+"""State changes of an import: uploaded, checked, stored, stopped, resumed, deleted.
 
-Both passes read the file a chunk at a time. A chunk is one transaction that also stores its position: after a killed
-worker the job continues behind the last complete chunk, and no row is stored twice.
+Checking and storing both read the file in chunks. A chunk is one transaction, which also saves the position in the
+file. If a worker is killed, the job continues after the last complete chunk and stores no row twice.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ ROW_FOR_EACH = {
     "memory",
     "document",
     "artifact",
-}  # of the others only those that are refused
+}  # other kinds have a row only if they are refused
 
 Counts = dict[str, dict[str, int]]
 
 
 def read_ahead(imported: Import, records: list[Record], *, now: datetime) -> list[Read]:
-    """Return the memories with their vectors. This may wait for a model, so it comes before the transaction."""
+    """Return the memories with their vectors. Runs before the transaction, because it may wait for a model."""
     native = imported.kind == ImportKind.MEMORYHUB
     compares = not native or imported.checked_at is not None
     places = Places(imported, now=now, stores=False)
@@ -62,7 +62,7 @@ def read_ahead(imported: Import, records: list[Record], *, now: datetime) -> lis
 
 
 def take(imported: Import, records: list[Record], read: list[Read], *, now: datetime, stores: bool) -> None:
-    """Settle each record's outcome, and with ``stores`` store what is new. Part of the caller's transaction."""
+    """Set each record's outcome, and store new records if ``stores``. Runs in the caller's transaction."""
     places = Places(imported, now=now, stores=stores)
     places.add_workspaces(_of(records, "workspace"))
     places.add_agents(_of(records, "agent"))
@@ -80,7 +80,7 @@ def take(imported: Import, records: list[Record], read: list[Read], *, now: date
 
 
 def count(counts: Counts, imported: Import, records: list[Record]) -> None:
-    """Add these to {kind: {outcome: number}}. What was not to be taken is not counted."""
+    """Add the records to ``counts``, {kind: {outcome: number}}. Kinds that the user did not choose are not counted."""
     for each in records:
         if each.kind != "header" and not _is_left(imported, each):
             of_kind = counts.setdefault(each.kind or "other", dict.fromkeys(Outcome.values, 0))
@@ -88,7 +88,7 @@ def count(counts: Counts, imported: Import, records: list[Record]) -> None:
 
 
 def searched(imported: Import, piece: Chunk) -> dict[str, int]:
-    """Return how many messages were searched up to this chunk, and the number of new statements."""
+    """Return how many messages were searched up to the end of this chunk, and how many new statements were found."""
     if piece.searched is None or not piece.searched.messages:
         return imported.searched
     found = imported.searched.get("found", 0)
@@ -100,7 +100,7 @@ def searched(imported: Import, piece: Chunk) -> dict[str, int]:
 
 
 def count_refusals(imported: Import, records: list[Record], *, now: datetime) -> None:
-    """Count for the dashboard what the gate refused in the preview, in the chosen workspace or the person's own."""
+    """Count the preview's refusals for the dashboard, in the chosen workspace or the user's default workspace."""
     refused = [record.refusal for record in records if record.refusal is not None]
     if refused:
         place = imported.workspace or default_workspace(imported.user)
@@ -108,7 +108,7 @@ def count_refusals(imported: Import, records: list[Record], *, now: datetime) ->
 
 
 def store_rows(imported: Import, records: list[Record], *, stored: bool) -> None:
-    """Store the expected outcome of these lines; with ``stored``, replace it by the actual one. One query."""
+    """Save the expected outcomes of these lines or, with ``stored``, replace them with the actual ones. One query."""
     told = ["outcome", "reason", "duplicate_of", "same_as", "became"]
     ImportRow.objects.bulk_create(
         (
@@ -152,7 +152,7 @@ def _is_left(imported: Import, record: Record) -> bool:
 logger = logging.getLogger(__name__)
 LOCK = "chat.exchange"
 ORPHANED = timedelta(hours=1)
-MOST_OPEN = 20  # of one person, so that a disk cannot be filled file by file
+MOST_OPEN = 20  # per user, so that many uploads cannot fill the disk
 
 
 class JobResult(StrEnum):
@@ -169,10 +169,10 @@ class JobResult(StrEnum):
 def begin(
     user: User, *, workspace: Workspace | None, filename: str, pieces: Iterable[bytes], now: datetime
 ) -> Import:
-    """Keep an upload and have it looked at in the background. Without a workspace each of the file's goes to its own.
+    """Save an upload and check it in the background. Without ``workspace``, data goes to the workspaces of the file.
 
-    Raises TooLarge, Invalid for a file that is none we know, Forbidden for viewers, Conflict for too many at once,
-    QuotaReached.
+    Raises TooLarge for a file above the limit, Invalid for an unknown format, Forbidden for viewers, Conflict if the
+    user has MOST_OPEN unfinished imports, and QuotaReached if there is no space left.
     """
     if workspace is not None:
         get_workspace(user, workspace.public_id, need=Role.EDITOR)
@@ -180,7 +180,7 @@ def begin(
     if unfinished.count() >= MOST_OPEN:
         raise Conflict(_("You have %s unfinished imports. Finish or delete one first.") % MOST_OPEN)
     spend("uploads", user, now=now)
-    require_room("bytes", user)  # before anything is written; with its size once that is known
+    require_room("bytes", user)  # before anything is written, and again once the size is known
     public_id = new_id("imp")
     path = upload_files.keep_upload(public_id, pieces)
     try:
@@ -204,7 +204,7 @@ def begin(
 
 
 def get_import(user: User, public_id: str) -> Import:
-    """NotFound for everybody but who uploaded it."""
+    """Return the user's import. Raises NotFound for other users' imports."""
     imported = Import.objects.of(user).select_related("workspace").filter(public_id=public_id).first()
     if imported is None:
         raise NotFound(_("This import does not exist, or you do not have access to it."))
@@ -214,7 +214,7 @@ def get_import(user: User, public_id: str) -> Import:
 def start(
     imported: Import, *, now: datetime, takes_chats: bool = True, takes_memories: bool = True
 ) -> Import:
-    """Store what the preview showed, in the background. Conflict while the file is still being looked at."""
+    """Store in the background what the preview showed. Raises Conflict unless the import has a complete preview."""
     with transaction.atomic():
         locked = _locked(imported)
         if locked.status != ImportStatus.PREVIEW or locked.checked_at is None:
@@ -227,7 +227,7 @@ def start(
         locked.status, locked.places, locked.attempts = ImportStatus.RUNNING, {}, 0
         locked.newest_memory = Memory.objects.aggregate(newest=Max("pk"))["newest"] or 0
         locked.progressed_at, locked.began_at = now, None
-        if locked.sample:  # the upload is read again, and all of it searched
+        if locked.sample:  # only a sample was searched: read the upload again and search all of it
             locked.rows.all().delete()
             locked.looked_bytes = locked.looked_lines = 0
             locked.read_bytes = locked.read_count = locked.read_lines = 0
@@ -237,7 +237,7 @@ def start(
 
 
 def stop(imported: Import, *, now: datetime) -> Import:
-    """Store no further until it is resumed. What was stored stays."""
+    """Stop storing until the import is resumed. Rows already stored stay. Raises Conflict if it is not running."""
     with transaction.atomic():
         locked = _locked(imported)
         if locked.status != ImportStatus.RUNNING:
@@ -248,7 +248,7 @@ def stop(imported: Import, *, now: datetime) -> Import:
 
 
 def resume(imported: Import, *, now: datetime) -> Import:
-    """Go on where it was stopped."""
+    """Continue a stopped import. Raises Conflict if it is not stopped."""
     with transaction.atomic():
         locked = _locked(imported)
         if locked.status != ImportStatus.STOPPED:
@@ -261,19 +261,24 @@ def resume(imported: Import, *, now: datetime) -> Import:
 
 
 def delete(imported: Import) -> None:
-    """Forget the upload and its preview. What it stored stays."""
+    """Delete the upload and its preview. Rows already stored stay."""
     with transaction.atomic():
         Import.objects.filter(pk=imported.pk).delete()
         transaction.on_commit(lambda: upload_files.remove(imported.public_id))
 
 
 def advance(import_id: int, *, seconds: float) -> JobResult:
-    """Look or store for about so many seconds. One process at a time; every chunk is kept, whenever this ends."""
+    """Check or store chunks for about this many seconds. Only one process at a time works on an import.
+
+    Every complete chunk is committed, so the job can be interrupted at any time.
+    """
     with alone(LOCK, import_id) as is_alone:
         if not is_alone:
             return JobResult.ELSEWHERE
         found = Import.objects.at_work().filter(pk=import_id)
-        imported = found.select_related("user", "workspace").first()  # whether they see it any more or not
+        imported = found.select_related(
+            "user", "workspace"
+        ).first()  # also if the user no longer has access to the workspace
         if imported is None:
             return JobResult.NOTHING
         if imported.attempts >= MAX_ATTEMPTS:
@@ -293,7 +298,7 @@ def advance(import_id: int, *, seconds: float) -> JobResult:
 
 
 def sweep(*, now: datetime) -> int:
-    """Queue what no job is doing, clear away what nobody finished; how many are at work."""
+    """Queue unfinished imports without a job, remove expired ones, and return the number of unfinished imports."""
     waiting = list(Import.objects.at_work())
     for imported in waiting:
         with alone(LOCK, imported.pk) as is_alone:
@@ -310,7 +315,7 @@ def sweep(*, now: datetime) -> int:
 
 
 def path_of(imported: Import) -> Path:
-    """Return the file of lines: the upload itself, if it is an export of ours."""
+    """Return the file of lines. For an export of MemoryHub this is the upload itself."""
     native = imported.kind == ImportKind.MEMORYHUB
     return upload_files.upload_of(imported.public_id) if native else upload_files.lines_of(imported.public_id)
 
@@ -359,7 +364,7 @@ def _chunks(imported: Import) -> Iterator[Chunk]:
 
 
 def _step(imported: Import, piece: Chunk, now: datetime, *, stores: bool) -> None:
-    """Note how far this chunk came, in its own transaction."""
+    """Save the progress after this chunk, in the chunk's transaction."""
     store_rows(imported, piece.records, stored=stores)
     imported.attempts, imported.error, imported.progressed_at = 0, "", now
     if stores:
@@ -396,7 +401,7 @@ def _step(imported: Import, piece: Chunk, now: datetime, *, stores: bool) -> Non
 
 
 def _wait(imported: Import, why: str) -> JobResult:
-    """Until the sweep comes by. After several times the person decides."""
+    """Leave the import for the next sweep. After MAX_ATTEMPTS, stop it so that the user decides."""
     Import.objects.filter(pk=imported.pk).update(error=why)
     if imported.attempts + 1 >= MAX_ATTEMPTS and not imported.is_checking:
         Import.objects.filter(pk=imported.pk, status=ImportStatus.RUNNING).update(status=ImportStatus.STOPPED)
@@ -404,7 +409,7 @@ def _wait(imported: Import, why: str) -> JobResult:
 
 
 def _halt(imported: Import, why: str) -> JobResult:
-    """Until the person has made room and goes on."""
+    """Stop the import until the user has freed space and resumes it."""
     running = Import.objects.filter(pk=imported.pk, status=ImportStatus.RUNNING)
     running.update(status=ImportStatus.STOPPED, error=why[:300])
     return JobResult.FULL
@@ -435,7 +440,7 @@ def _locked(imported: Import) -> Import:
 
 
 def _clear_orphans(now: datetime) -> None:
-    """Files whose import is gone with its person or workspace."""
+    """Remove files whose import was deleted together with its user or workspace."""
     kept = list(upload_files.all_kept())
     there = set(Import.objects.filter(public_id__in=kept).values_list("public_id", flat=True))
     for public_id in kept:

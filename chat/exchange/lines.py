@@ -1,7 +1,7 @@
-"""Lines of an import: JSON objects, one a line, each with a type; and the ids that they get here.
+"""Lines of an import, each a JSON object with a type, and the local ids of their rows.
 
-A row keeps its id if that is free, else gets one derived from it, always the same: importing a file twice stores its
-rows once.
+A row keeps its id if that id is free here. Otherwise it gets an id derived from it, which is the same each time, so
+that importing a file twice stores its rows once.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from memoryhub.errors import DomainError, Invalid, SecretRefused
 from memoryhub.ids import ALPHABET, LENGTH
 from memoryhub.kept import kept
 
-SETTINGS = ("private_short_term", "reviews_proposals")  # of a workspace, on or off
-MAX_LINE = 16 * 2**20  # bytes; a memory's line holds its history
+SETTINGS = ("private_short_term", "reviews_proposals")  # boolean fields of a workspace
+MAX_LINE = 16 * 2**20  # bytes; the line of a memory includes its revisions
 ROWS = 500
-ROWS_BYTES = 4 * 2**20  # no more lines are read into a chunk that has so much
+ROWS_BYTES = 4 * 2**20  # a chunk ends once it has this many bytes
 FORGOTTEN = kept("it was forgotten for good here")
 EMPTY = kept("the entry is empty")
 NO_MESSAGES = kept("the chat has no messages")
 NO_STATEMENT = kept("a heading or a number is not a statement")
 UNKNOWN = kept("entries of this kind are not known here")
-GONE = b'{"type":"forgotten"}'  # in the place of a memory's line; shorter than any
+GONE = b'{"type":"forgotten"}'  # replaces the line of a forgotten memory; shorter than every such line
 KINDS = {"workspace", "agent", "chat", "message", "memory", "document", "artifact", "receipt"}
 
 
@@ -53,8 +53,8 @@ class Record:
     outcome: str = Outcome.NEW
     reason: str = ""
     duplicate_of: str = ""
-    became: str = ""  # the id of what was stored of it, or changed by it
-    refusal: DomainError | None = None  # what the gate's rules said, if it was they
+    became: str = ""  # the id of the row that the line created or changed
+    refusal: DomainError | None = None  # the error, if a rule of the gate refused the line
     same_as: int | None = None
     fingerprint: int | None = None
 
@@ -70,8 +70,10 @@ class Record:
         self.outcome, self.reason, self.refusal = Outcome.REFUSED, reason[:200], refusal
 
     def refuse_for(self, error: DomainError) -> None:
-        """Store the reason of a refusal: a word for a secret or a personal number, else the wrong fields and what is
-        allowed, never the text itself.
+        """Refuse the line because of this error. The reason never contains the text itself.
+
+        For a secret or a personal number, the reason is the error's code and fields; otherwise it is the error's
+        message.
         """
         if isinstance(error, SecretRefused):
             self.refuse(f"{error.code}: {', '.join(error.fields)}", error)
@@ -79,7 +81,7 @@ class Record:
             self.refuse(error.message, error)
 
     def leave_out(self) -> None:
-        """Refuse what ``left_out`` made a line of."""
+        """Refuse a line created by ``left_out``."""
         of, reason = self.line.get("of"), self.line.get("reason")
         self.kind = of if of in KINDS else ""
         self.refuse(reason if reason in (EMPTY, NO_MESSAGES, NO_STATEMENT, UNKNOWN) else UNKNOWN)
@@ -91,17 +93,17 @@ class Record:
 @dataclass(frozen=True)
 class Chunk:
     records: list[Record]
-    offset: int  # where the next one begins
-    number: int  # lines up to there
+    offset: int  # start of the next chunk
+    number: int  # lines up to that offset
     ends: bool
-    read_bytes: int = 0  # of the upload, where the lines are made from it
-    read_count: int = 0  # whole entries of it
-    read_lines: int = 0  # of the next entry
-    searched: Searched | None = None  # up to here
+    read_bytes: int = 0  # bytes read of the upload, if the lines are created from it
+    read_count: int = 0  # complete entries read of the upload
+    read_lines: int = 0  # lines already created from the next entry
+    searched: Searched | None = None  # totals up to the end of this chunk
 
 
 def read_chunk(file: BinaryIO, *, offset: int, number: int) -> Chunk:
-    """Return the next lines from ``offset``, the ``number``-th being the last one before it."""
+    """Return the next lines from the byte ``offset``; ``number`` is the count of lines before it."""
     file.seek(offset)
     records: list[Record] = []
     begin = offset
@@ -125,7 +127,7 @@ def read_chunk(file: BinaryIO, *, offset: int, number: int) -> Chunk:
 
 
 def forget_lines(path: Path, offsets: Collection[int]) -> None:
-    """Write over these lines of memories that they were forgotten; the others stay where they are."""
+    """Overwrite the lines at these offsets with GONE. The offsets of other lines do not change."""
     if not offsets:
         return
     with path.open("r+b") as file:
@@ -136,7 +138,7 @@ def forget_lines(path: Path, offsets: Collection[int]) -> None:
 
 
 def write_over(file: BinaryIO, offset: int, raw: bytes, new: bytes) -> None:
-    """Put ``new``, which is no longer, in the place of the line ``raw`` with its end."""
+    """Overwrite the line ``raw`` with ``new``, padded to the same length. ``new`` must not be longer."""
     end = b"\n" if raw.endswith(b"\n") else b""
     file.seek(offset)
     file.write(new.ljust(len(raw) - len(end)) + end)
@@ -148,7 +150,7 @@ def sync(file: BinaryIO) -> None:
 
 
 def parse_line(raw: bytes) -> dict[str, Any]:
-    """Return the object of one line. Raises Invalid."""
+    """Return the JSON object of one line. Raises Invalid if the line is not a JSON object."""
     try:
         value = json.loads(raw.decode("utf-8-sig"), parse_constant=_no_constant)
     except (ValueError, RecursionError):
@@ -186,14 +188,14 @@ def _no_constant(name: str) -> NoReturn:
 @dataclass(frozen=True)
 class Id:
     local: str
-    is_here: bool  # stored already, by an earlier import or because it comes from this installation
+    is_here: bool  # already stored, by an earlier import or because the file was exported here
 
 
 FindTaken = Callable[[set[str]], Mapping[str, str]]
 
 
 def derived_id(prefix: str, *of: str) -> str:
-    """Return the public id derived from these words, always the same."""
+    """Return the public id derived from these strings by a hash."""
     number = int.from_bytes(
         hashlib.sha256("\0".join((prefix, *of)).encode("utf-8", "replace")).digest(), "big"
     )
@@ -205,7 +207,10 @@ def derived_id(prefix: str, *of: str) -> str:
 
 
 def taken_by_none(model: type[Model], public_ids: Iterable[str]) -> dict[str, str]:
-    """Return those of these ids that are taken, each with an empty place, before it is known what the importer sees."""
+    """Return the existing rows among these ids, each with the value "".
+
+    The caller replaces "" with the location of each row that the importer may see.
+    """
     rows = model._default_manager.filter(public_id__in=public_ids)
     return dict.fromkeys(rows.values_list("public_id", flat=True), "")
 
@@ -213,9 +218,10 @@ def taken_by_none(model: type[Model], public_ids: Iterable[str]) -> dict[str, st
 def resolve(
     prefix: str, wanted: Iterable[tuple[str, str]], find_taken: FindTaken
 ) -> dict[tuple[str, str], Id]:
-    """Return the id here for each (id in the file, target). One call of ``find_taken``.
+    """Return the local id for each (id in the file, target). Calls ``find_taken`` once.
 
-    ``find_taken`` returns the place of those of some public ids that are taken; empty if the importer may not see it.
+    ``find_taken`` returns the location of each existing row among some public ids, or "" if the importer may not see
+    it.
     """
     pairs = set(wanted)
     own = {pair: derived_id(prefix, pair[1], pair[0]) for pair in pairs}

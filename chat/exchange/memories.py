@@ -1,4 +1,4 @@
-"""Memories of an import: through the gate's own rules, by its writer for many."""
+"""Import of memories, with the gate's rules and its writer for many memories."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KEY_TAKEN = kept("another memory has this key")
 
 
 class NoVectors(Exception):
-    """There is an embedder, and it does not answer: what is compared by meaning has to wait for it."""
+    """An error raised when the embedder does not answer; the import waits, because duplicates are found by vectors."""
 
 
 @dataclass(eq=False)
@@ -45,8 +45,9 @@ class Read:
 
 
 def read_memories(records: Sequence[Record], places: Places, *, embed: bool) -> list[Read]:
-    """Return the valid memories and refuse the others. ``embed``: with vectors of new ones, so this may wait for a
-    model. ``places`` are not changed.
+    """Return the valid memories and refuse the other lines. ``places`` is not changed.
+
+    ``embed``: also embed the new memories, which may wait for a model.
     """
     read: list[Read] = []
     for record in records:
@@ -67,7 +68,7 @@ def read_memories(records: Sequence[Record], places: Places, *, embed: bool) -> 
 
 
 def _reach(read: Read, places: Places) -> Reach:
-    """Return the policy of the target workspace; one that does not exist yet has no restriction."""
+    """Return the data policy of the target workspace. A workspace that does not exist yet has no restriction."""
     personal = read.memory.draft.scope == Scope.USER
     place = places.home() if personal else places.workspace(read.memory.workspace)
     return Reach.here(place or Workspace())
@@ -87,11 +88,11 @@ def _here_already(read: list[Read], places: Places) -> set[Read]:
 def take_memories(
     read: list[Read], places: Places, *, native: bool, newest: int | None, rows: QuerySet[ImportRow]
 ) -> None:
-    """Decide about each, and store if that is what ``places`` is for.
+    """Set the outcome of each memory, and store the new ones if ``places.stores``.
 
-    ``native``: as they were, near-duplicates and all; only what was here before (up to the key ``newest``) with the
-    same text or under the same key is left, and what is here under the same id. Otherwise the gate compares.
-    ``rows``: of the lines that were looked at before.
+    ``native``: the file is an export of MemoryHub, so near-duplicates are kept. Only memories with the same id, or with
+    the same text or key as one that existed before the import (primary key up to ``newest``), are skipped. For other
+    files, the gate compares the memories with all others. ``rows``: the rows of lines that were already checked.
     """
     _settle(read, places)
     if places.stores:
@@ -149,8 +150,9 @@ def _settle(read: list[Read], places: Places) -> None:
 
 
 def _point_at_sources(chats: dict[Read, tuple[str, str]], places: Places) -> None:
-    """Set sources to the ids of chat and message here. Those that are not here, or not visible to the importer, stay
-    names without a link.
+    """Set sources to the local ids of chat and message.
+
+    A source that does not exist here, or is not visible to the importer, is stored without a link.
     """
     at_chats = resolve("chat", chats.values(), lambda ids: chats_at(ids, places))
     messages = {
@@ -166,7 +168,7 @@ def _point_at_sources(chats: dict[Read, tuple[str, str]], places: Places) -> Non
 
 
 def _keep_own_sources(read: list[Read], places: Places) -> None:
-    """Keep those sources that lead to what the importer may see, or nowhere."""
+    """Drop sources that exist here but are not visible to the importer."""
     given = {source for each in read for source in each.past.sources}
     taken = chats_at({source for source in given if source.startswith("chat_")}, places)
     taken |= messages_at({source for source in given if source.startswith("msg_")}, places)
@@ -176,7 +178,9 @@ def _keep_own_sources(read: list[Read], places: Places) -> None:
 
 
 def _leave_forgotten(read: list[Read], by: User) -> None:
-    """Drop summaries and earlier versions that were forgotten for good; of contents the gate's writer knows."""
+    """Drop summaries and earlier versions that were permanently forgotten. The gate's writer checks the current
+    contents.
+    """
     said: list[tuple[Read, str]] = []
     for each in read:
         befores = [revision.before or {} for revision in each.past.revisions]
@@ -209,9 +213,7 @@ def _into(draft: Draft) -> str:
 
 
 def _find_by_id(read: list[Read], places: Places) -> None:
-    """Set which memories exist here; the others get their future id, and links are changed to the ids of this
-    installation.
-    """
+    """Mark memories that already exist here, set the future id of the others, and replace links with local ids."""
     wanted = {
         each: (each.past.public_id, _into(each.draft)) for each in read if each.draft and each.past.public_id
     }
@@ -234,8 +236,9 @@ def _find_by_id(read: list[Read], places: Places) -> None:
 
 
 def _take_as_they_were(read: list[Read], places: Places, newest: int | None) -> None:
-    """Accept memories of a workspace that is not stored yet without comparison. None waits for review, since the
-    importer may approve it, except those that their line marks so.
+    """Accept memories without searching for near-duplicates.
+
+    None waits for review, since the importer may approve it, except memories whose line marks them as waiting.
     """
     left = []
     for each in read:
@@ -252,7 +255,7 @@ def _is_stored(draft: Draft) -> bool:
 
 
 def _settled(read: list[Read], places: Places, **how: Any) -> None:
-    """Stored, or foreseen, and told."""
+    """Store the memories, or predict the result if ``places.stores`` is off, and set the outcomes of their records."""
     drafts = [each.draft for each in read if each.draft is not None]
     vectors, pasts = [each.embedded for each in read], [each.past for each in read]
     store = save_cleaned if places.stores else foresee
@@ -300,7 +303,7 @@ def _set_outcomes(read: Sequence[Read], saved: Sequence[Saved]) -> None:
 
 
 def _is_namesake(read: Read, memory: Memory) -> bool:
-    """Return whether it is known by its key alone."""
+    """Return whether the memory has the same key as the draft but another text."""
     draft = read.draft
     return (
         draft is not None
@@ -311,6 +314,6 @@ def _is_namesake(read: Read, memory: Memory) -> bool:
 
 
 def fingerprint(draft: Draft) -> int:
-    """Return a hash of text and target: two lines with the same one are the same statement."""
+    """Return a hash of text and target. Two lines with the same hash are the same statement."""
     made = f"{draft.content_hash} {draft.place}"
     return int.from_bytes(sha256(made.encode()).digest()[:8], "big", signed=True)

@@ -1,7 +1,7 @@
-"""Copy of everything stored about a person: a ZIP that is created while it is downloaded.
+"""Copy of all data about a user, as a ZIP that is created while it is downloaded.
 
-It holds an export and account data, settings and counts. Every table that names a person is in ``ABOUT`` or, with a
-reason, in ``LEFT_OUT``. No copy is kept on the server, and neither the ZIP nor any file in it is ever whole in memory.
+It holds an export, account data, settings and counts. Every table that refers to a user is in ``ABOUT`` or, with a
+reason, in ``LEFT_OUT``. No copy is stored on the server, and no file of the ZIP is held in memory as a whole.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from workspaces.documents.files import open_document
 from workspaces.models import AuditEvent, Document, User, Workspace
 
 ROWS = 500
-# By the column that names them, and where it lies: what is in a workspace goes to its members alone.
+# For each table: the column of the user, and the path to the workspace, whose rows only members receive.
 ABOUT = {
     "workspaces.User": ("pk", ""),
     "account.EmailAddress": ("user", ""),
@@ -97,7 +97,7 @@ LEFT_OUT = {
     "workspaces.User_groups": "rights of staff, which the audit log tells of",
     "workspaces.User_user_permissions": "rights of staff, which the audit log tells of",
 }
-# What opens something, or stands for it, and keys of rows.
+# Credentials, their hashes and internal keys.
 HIDDEN = {
     "password",
     "looks",
@@ -124,7 +124,7 @@ _EVENT = ("at", "verb", "by_id", "workspace_id", "target", "details", "network",
 
 
 def kept_about(person: User) -> Iterator[dict[str, Any]]:
-    """Row by row, each with its ``table``; a few hundred at a time. No keys of rows, no secrets."""
+    """Yield the rows about a user, each with its ``table``, without primary keys and secrets. Reads ROWS at a time."""
     for label, (column, place) in ABOUT.items():
         model = apps.get_model(label)
         names = _fields(model)
@@ -150,7 +150,7 @@ def _after(rows: QuerySet[Any], last: int, names: list[str]) -> list[tuple[Any, 
 
 
 def _fields(model: Any) -> dict[str, str]:
-    """Return the names of a model's fields by their path; of a relation the public id, if it has one."""
+    """Map the query path of each exported field to its name. A relation is exported as a public id, or left out."""
     found = {}
     for field in model._meta.concrete_fields:
         if field.name in HIDDEN or field.primary_key or isinstance(field, BinaryField):
@@ -167,7 +167,7 @@ Part = tuple[str, Iterator[bytes]]
 
 
 def copy_response(person: User, *, now: datetime) -> StreamingHttpResponse:
-    """Return the ZIP as a download. Rows deleted or no longer visible by then are left out of its next part."""
+    """Return the ZIP as a download. Rows that are deleted or become invisible are missing from later parts."""
     audit(Verb.EXPORTED, by=person, target=person.public_id)
     response = StreamingHttpResponse(in_pieces(_zipped(_parts(person, now))), content_type=MEDIA_TYPE)
     name = slugify(person.get_username())[:60] or "copy"
@@ -184,7 +184,7 @@ def _parts(person: User, now: datetime) -> Iterator[Part]:
     yield "about-you.jsonl", (_line(each) for each in kept_about(person))
     mine = Asset.objects.filter(created_by=person, memory__in=Memory.objects.visible_to(person))
     for asset in mine.order_by("pk"):
-        with suppress(NotFound):  # its file is missing, which the server's log says
+        with suppress(NotFound):  # the missing file is logged
             yield _named(asset.public_id, asset.name), _read(open_file(asset))
     large = Document.objects.visible_to(person).live().filter(created_by=person, size__gt=LARGEST)
     for document in large.order_by("pk"):
@@ -203,7 +203,7 @@ def _readme(person: User) -> bytes:
 
 
 def _named(public_id: str, name: str) -> str:
-    """Beginning with its id, so that no name leads out of the folder or is there twice."""
+    """Return the path in the ZIP. It starts with the id, so that it is unique and cannot leave the folder."""
     return f"files/{public_id}-{name.replace('/', '_').replace(chr(92), '_')}"
 
 
@@ -218,7 +218,7 @@ def _read(file: IO[Any]) -> Iterator[bytes]:
 
 
 class _Sink(io.RawIOBase):
-    """Buffer for zipfile, emptied as it is sent. It cannot seek, so that sizes stand behind each file."""
+    """Output buffer for zipfile, emptied while it is sent. It cannot seek, so zipfile writes sizes after each file."""
 
     def __init__(self) -> None:
         self.held = bytearray()

@@ -1,4 +1,4 @@
-"""Preview of the lines of an import."""
+"""Preview of an import's lines and their outcomes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from memories.writing.drafts import UNSTORABLE, cut_at_word, is_delicate
 from memoryhub.errors import Invalid
 from workspaces.models import Agent, Artifact, Document, User, Workspace
 
-REASONS = 20  # of refusals, that the page lists
-SHOWN = 300  # characters of a line's text
+REASONS = 20  # limit of reasons for refusals on the page
+SHOWN = 300  # limit in characters of a line's text
 TEXT_IN = {
     "memory": "content",
     "message": "content",
@@ -31,7 +31,7 @@ TEXT_IN = {
     "document": "title",
     "artifact": "title",
 }
-# By the beginning of an id: what of the kind somebody sees, where it says what it is, and its page.
+# For each prefix of ids: the rows that a user may see, the field with the text, and the page.
 PAGES: dict[str, tuple[Callable[[User], Any], str, str]] = {
     "mem": (
         lambda user: Memory.objects.visible_to(user).filter(deleted_at=None),
@@ -49,15 +49,16 @@ PAGES: dict[str, tuple[Callable[[User], Any], str, str]] = {
 @dataclass(frozen=True)
 class Shown:
     row: ImportRow
-    text: str  # empty: it holds a credential, cannot be read, or the file is gone
-    here: str = ""  # what that says which the line became, or which was here already
-    address: str = ""  # of that
-    gone: bool = False  # the file is not there any more: finished, failed or cleared away
+    text: str  # empty if the line holds a credential or cannot be read, or if the file is gone
+    here: str = ""  # current text of the row that the line became or duplicates
+    address: str = ""  # URL of that row
+    gone: bool = False  # the file was removed, because the import is finished, failed or expired
 
 
 def with_texts(imported: Import, rows: Iterable[ImportRow]) -> list[Shown]:
-    """Return the rows with the beginning of their texts, read from the file: none of it lies in a table. What became
-    of them says what it says now.
+    """Return the rows with the beginning of their texts, which is read from the file and never stored in a table.
+
+    Rows that were stored also have their current text.
     """
     rows = list(rows)
     here = _here(imported, {row.became or row.duplicate_of for row in rows} - {""})
@@ -66,7 +67,7 @@ def with_texts(imported: Import, rows: Iterable[ImportRow]) -> list[Shown]:
         what, address = here.get(row.became or row.duplicate_of, ("", ""))
         return Shown(row, text, cut_at_word(what, SHOWN), address, gone)
 
-    if imported.status == ImportStatus.DONE:  # the file goes a moment later
+    if imported.status == ImportStatus.DONE:  # the file is removed soon afterwards
         return [shown(row, gone=True) for row in rows]
     try:
         with import_run.path_of(imported).open("rb") as file:
@@ -80,14 +81,14 @@ def with_texts(imported: Import, rows: Iterable[ImportRow]) -> list[Shown]:
 
 
 def refusals(imported: Import) -> list[dict[str, Any]]:
-    """Return how many lines were refused by kind and reason, the most frequent first."""
+    """Return the number of refused lines for each kind and reason, the most frequent first."""
     rows = imported.rows.filter(outcome=Outcome.REFUSED).order_by().values("kind", "reason")
     counted = rows.annotate(count=Count("id")).order_by("-count", "reason")
     return [dict(each) for each in counted[:REASONS]]
 
 
 def _here(imported: Import, ids: set[str]) -> dict[str, tuple[str, str]]:
-    """Return text and place of those of these rows that the importer may see. One query for each kind."""
+    """Return text and URL of the rows with these ids that the importer may see. One query for each kind."""
     found: dict[str, tuple[str, str]] = {}
     for prefix, (visible_to, says, page) in PAGES.items():
         wanted = {each for each in ids if each.startswith(f"{prefix}_")}
@@ -101,7 +102,7 @@ def _here(imported: Import, ids: set[str]) -> dict[str, tuple[str, str]]:
 def _address(page: str, public_id: str, text: str, place: str) -> str:
     if page == "chat:chat":
         return reverse(page, args=[public_id])
-    if page == "chat:workspace":  # of a memory its panel opens, searched for its words
+    if page == "chat:workspace":  # a memory's URL opens the memory panel with a search for its text
         return reverse(page, args=[place]) + (
             f"?{urlencode({'find': text[:100]})}" if place != public_id else ""
         )

@@ -1,4 +1,4 @@
-"""Targets of the lines of an import: the workspace, assistant and person here for each of the file."""
+"""Local workspaces, assistants and users for those named in the lines of an import."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ from workspaces.actions.workspaces import create_workspace
 from workspaces.models import Agent, Membership, Role, User, Workspace
 from workspaces.quotas import QuotaReached
 
-MOST_PLACES = 500  # workspaces and assistants of one file
+MOST_PLACES = 500  # limit of workspaces and assistants in one file
 NO_PLACE = kept("its workspace is not in the file or was refused")
 
 
 class Places:
-    """Targets of an import. ``stores``: create what is missing; while checking, only the future ids are recorded.
+    """Target workspaces, assistants and users of an import.
 
-    Every chunk checks again what the importer may do, since memberships end while an import runs.
+    ``stores``: create the missing ones; otherwise only their future ids are recorded. Permissions are checked again for
+    every chunk, since memberships can end while an import runs.
     """
 
     def __init__(self, imported: Import, *, now: datetime, stores: bool) -> None:
@@ -42,17 +43,18 @@ class Places:
         self._members: dict[int, set[int]] = {}
 
     def workspace(self, given: str) -> Workspace | None:
-        """Return the workspace for a line of the file's workspace ``given``, with the importer's ``role``.
+        """Return the target of the file's workspace ``given``, with the importer's ``role``, or None if the file has
+        none.
 
-        One that would be created has no key yet. None: the file never named it. Raises Forbidden if the importer may
-        no longer write there.
+        A workspace that is not created yet has no primary key. Raises Forbidden if the importer may no longer write
+        there.
         """
         if given not in self._workspaces:
             self._workspaces[given] = self._find(given)
         return self._workspaces[given]
 
     def sort(self, records: list[Record]) -> list[tuple[Record, Workspace]]:
-        """Return the lines whose workspace is known, with it; refuse the others."""
+        """Return the lines whose workspace is known, each with the workspace, and refuse the others."""
         names = ("author", "created_by", "imported_by", "user")
         self.meet(str(record.line.get(name) or "") for record in records for name in names)
         placed = []
@@ -73,7 +75,7 @@ class Places:
         return default_workspace(self.user)
 
     def agent(self, given: str, workspace: Workspace) -> Agent | None:
-        """Return the assistant of the file's ``given``; one that would be made has no key yet."""
+        """Return the assistant for the file's id ``given``. One that is not created yet has no primary key."""
         if not given or workspace.pk is None:
             return Agent(workspace=workspace) if given in self.known else None
         if given not in self._agents:
@@ -83,15 +85,17 @@ class Places:
         return self._agents[given]
 
     def meet(self, names: Iterable[str]) -> None:
-        """Look these people up at once."""
+        """Load the users with these names in one query."""
         new = {name for name in names if name and not UNSTORABLE.search(name)} - set(self.people)
         named = list(User.objects.filter(username__in=new, is_active=True))
         found = {person.get_username(): person for person in named}
         self.people |= {name: found.get(name) for name in new}
 
     def person(self, workspace: Workspace) -> Callable[[str], User | None]:
-        """Return a lookup of members by name. Only an owner's import may speak for others, an editor's knows its
-        importer alone; an administrator who restores a whole installation speaks for all.
+        """Return a function that finds a member by name.
+
+        An editor's import may name only the importer as author, an owner's import all members, an administrator's all
+        users.
         """
         if self.user.is_superuser:
             return self.people.get
@@ -116,7 +120,7 @@ class Places:
             try:
                 self._add_workspace(record)
             except QuotaReached:
-                raise  # the import stops, and can go on once there is room
+                raise  # the import stops, and can be resumed once there is space
             except DomainError as error:
                 record.refuse_for(error)
 
@@ -130,7 +134,7 @@ class Places:
     def _find(self, given: str) -> Workspace | None:
         if self.target is not None:
             return get_workspace(self.user, self.target.public_id, need=Role.EDITOR)
-        if not given:  # of a file that knows no workspaces
+        if not given:  # the file has no workspaces
             return self.home()
         local = self.known.get(given)
         if local is None:
@@ -164,7 +168,9 @@ class Places:
         self._note(given, local)
 
     def _writable(self, ids: set[str]) -> dict[str, str]:
-        """Taken by a workspace in which the importer may write, or by another."""
+        """Return the existing workspaces among these ids, with the importer's id if the importer may write there, else
+        "".
+        """
         taken = taken_by_none(Workspace, ids)
         memberships = Membership.objects.filter(user=self.user, workspace__public_id__in=ids)
         writable = memberships.exclude(role=Role.VIEWER).values_list("workspace__public_id", flat=True)
@@ -239,7 +245,7 @@ def _agents_at(ids: set[str]) -> dict[str, str]:
 
 
 def text_of(line: dict[str, Any], name: str, limit: int, *, least: int = 0) -> str:
-    """Return a text of a line; one that is missing or null is empty. Raises Invalid."""
+    """Return a text field of a line; a missing or null field is "". Raises Invalid for a wrong type or length."""
     value = line.get(name)
     value = "" if value is None else value
     if not isinstance(value, str) or not least <= len(value) <= limit or UNSTORABLE.search(value):

@@ -1,4 +1,4 @@
-"""Conversations and plain lists of statements of other programs, as lines of an import."""
+"""Conversion of other programs' conversations and lists of statements to lines of an import."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Said:
     text: str
     at: datetime | None = None
     model: str = ""
-    pasted: str = ""  # what came with it, and is not the person's own words
+    pasted: str = ""  # pasted or attached text, which the user did not write
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Transcript:
 
 
 def lines_of(transcript: Transcript, *, source: str, importer: User) -> Iterator[Line]:
-    """Yield the chat and its messages."""
+    """Yield the lines of a chat and its messages."""
     said = [each for each in transcript.said if each.text or each.pasted]
     if not said:
         yield left_out(NO_MESSAGES, of="chat")
@@ -86,7 +86,7 @@ def lines_of(transcript: Transcript, *, source: str, importer: User) -> Iterator
 
 
 def own_words(transcript: Transcript, *, source: str, importer: User) -> dict[str, str]:
-    """Return what the person wrote, without what was pasted, by the ids of the messages."""
+    """Return the text that the user wrote in each message, without pasted text, by message id."""
     return {
         derived_id("msg", importer.public_id, source, transcript.id, each.id): each.text
         for each in transcript.said
@@ -95,10 +95,10 @@ def own_words(transcript: Transcript, *, source: str, importer: User) -> dict[st
 
 
 def statements_in(messages: Sequence[tuple[str, Line, str]]) -> list[list[Line]]:
-    """Return what the rules of extraction find in each message, given by source, line and the person's own words.
+    """Return the statements that the extraction rules find in each message, given as (source, line, user's own words).
 
-    They become personal memories, as everything does that is noticed in a private chat. All are read together, some
-    50 ms each. Raises EmbedderError.
+    They become personal memories, as in a private chat. All messages are embedded together, at about 50 ms each. Raises
+    EmbedderError if the embedder fails.
     """
     found = extract_from_each([text for _, _, text in messages], get_reader())
     return [
@@ -128,7 +128,7 @@ def text_of(value: object) -> str:
 
 
 def moment_of(value: object) -> datetime | None:
-    """Seconds since 1970, or ISO 8601; None for what is neither."""
+    """Parse seconds since 1970 or ISO 8601. Return None for any other value."""
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime.fromtimestamp(value, UTC)
@@ -141,9 +141,9 @@ def moment_of(value: object) -> datetime | None:
 
 
 def path_to(leaf: str, parents: dict[str, str], *, known: Container[str] = ()) -> list[str]:
-    """Return the branch of a tree of messages from the first to ``leaf``, also if it has loops.
+    """Return the branch of a tree of messages from the first to ``leaf``. Stops at loops.
 
-    Begins after the last one that is ``known``.
+    The branch starts after the last message that is ``known``.
     """
     path: list[str] = []
     seen: set[str] = set()
@@ -159,8 +159,8 @@ def _iso(moment: datetime | None) -> str | None:
     return moment.isoformat() if moment else None
 
 
-LONGEST = 65_536  # bytes of a line of text; what is longer is refused as too long for a memory
-TEXTS = {"content", "memory", "text"}  # names under which lists of other programs have a statement
+LONGEST = 65_536  # limit in bytes of a line of text; longer lines are cut, and then refused as too long for a memory
+TEXTS = {"content", "memory", "text"}  # fields that hold the statement in other programs' lists
 BULLET = re.compile(r"^\s*(?:([-*•\u2013☐☑]|\(?\d{1,3}[.)]|\[[ xX]\])\s+)+")
 NO_STATEMENT = re.compile(
     r"\s*(#{1,6}(\s.*)?|\*\*[^*]+\*\*:?|[^.!?]{1,80}:|[-*•\u2013]?\s*\(?(\d{0,3}|[IVXivx]{1,6})[.)]?|[-=_*~]+)\s*"
@@ -169,7 +169,7 @@ FIELDS = ("content", "summary", "key", "category", "tags", "importance", "pinned
 
 
 def lines_in(file: Part) -> Iterator[str]:
-    """Yield the lines of a text file that are not blank. Raises Invalid for what is no text."""
+    """Yield the non-blank lines of a text file. Raises Invalid if the file is not UTF-8."""
     while raw := file.readline(LONGEST):
         try:
             text = raw.decode()
@@ -184,7 +184,7 @@ def lines_in(file: Part) -> Iterator[str]:
 
 
 def line_of(statement: Any, *, importer: str) -> Line:
-    """Return the line of a statement. Its errors are found where every line is checked."""
+    """Return the line of a statement. It is not validated here but with all other lines."""
     given = statement if isinstance(statement, dict) else {"content": statement}
     text = next((given[name] for name in sorted(TEXTS) if given.get(name)), None)
     given = given if text is None else given | {"content": text}
@@ -199,7 +199,7 @@ def line_of(statement: Any, *, importer: str) -> Line:
 
 
 def is_statement(text: str) -> bool:
-    """Return whether the line is not a heading, a number of a list or a rule."""
+    """Return whether the line is a statement, not a heading, list number or horizontal rule."""
     return NO_STATEMENT.fullmatch(text) is None
 
 

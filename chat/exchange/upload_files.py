@@ -1,4 +1,4 @@
-"""Files of uploads, kept in the data folder for this user only until their import is finished."""
+"""Uploaded files, stored in the data folder with access for the server's user only, until their import is finished."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def folder_of(public_id: str) -> Path:
 
 
 def keep_upload(public_id: str, pieces: Iterable[bytes]) -> Path:
-    """Write an upload, readable by this user only. Raises TooLarge above the limit, and then keeps nothing."""
+    """Save an upload, readable by the server's user only. Raises TooLarge above the limit and removes the file."""
     folder = folder_of(public_id)
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.mkdir(mode=0o700)
@@ -54,12 +54,12 @@ def upload_of(public_id: str) -> Path:
 
 
 def lines_of(public_id: str) -> Path:
-    """Return the file of lines made from another program's export."""
+    """Return the file of lines created from another program's export."""
     return folder_of(public_id) / "lines"
 
 
 def remove_upload(public_id: str) -> None:
-    """Remove the uploaded export of another program, once all its lines are made."""
+    """Remove the upload of another program's export, once all lines are created from it."""
     upload_of(public_id).unlink(missing_ok=True)
 
 
@@ -68,7 +68,7 @@ def remove(public_id: str) -> None:
 
 
 def all_kept() -> Iterator[str]:
-    """Yield the imports whose files lie here."""
+    """Yield the ids of imports that have files."""
     folder = files_folder() / "imports"
     if folder.is_dir():
         yield from sorted(each.name for each in folder.iterdir() if NAME.fullmatch(each.name))
@@ -81,10 +81,10 @@ def is_older(public_id: str, *, than: datetime) -> bool:
         return False
 
 
-FORM = 65_536  # bytes that a form needs beside its file
+FORM = 65_536  # bytes of a form in addition to its file
 
 
 def refuse_too_large(content_length: str | None) -> None:
-    """Refuse a request by its Content-Length; the bytes it sends are counted as well."""
+    """Raise TooLarge if the Content-Length is above the limit. The received bytes are counted separately."""
     if content_length and content_length.isdigit() and int(content_length) > settings.IMPORT_MAX_BYTES + FORM:
         raise too_large()

@@ -1,4 +1,4 @@
-"""File types of uploads, and the conversion of other programs' exports to lines."""
+"""File formats of uploads, and the conversion of other programs' exports to lines."""
 
 from __future__ import annotations
 
@@ -38,11 +38,13 @@ from workspaces.documents.reading.plain import LOOKED_AT, guessed
 from workspaces.models import User
 
 PEEK = 4096
-# Characters that the encoder reads of the importer's messages to preview a file, some 10,000 a second on a core; so
-# many of its beginning, at any size.
-READ_TIMES = 3  # each message: as a whole, and the clauses it may have
+# Limit in characters of the importer's messages that the encoder reads for a preview (about 10,000 a second on one
+# core), and the part of the limit that is available from the beginning of the file.
+READ_TIMES = 3  # passes over each message: the whole text and its clauses
 SAMPLE, SAMPLE_BEGIN = 150_000, 50_000
-SEARCHED_AT_ONCE = 100_000  # then a chunk ends, so that it takes no longer than a job may
+SEARCHED_AT_ONCE = (
+    100_000  # a chunk ends at this number of characters, so that it stays within a job's time limit
+)
 UNKNOWN = later("This is not an export from MemoryHub, ChatGPT or Claude, nor a list of statements.")
 
 
@@ -50,7 +52,7 @@ class Reader(Protocol):
     """A module that reads another program's export, entry by entry."""
 
     def is_entry(self, first: dict[str, Any]) -> bool:
-        """Return whether such an export begins with this."""
+        """Return whether this is the first entry of such an export."""
 
     def transcript_of(self, conversation: dict[str, Any], /) -> Transcript | None: ...
 
@@ -60,16 +62,16 @@ READERS: dict[str, Reader] = {ImportKind.CHATGPT: chatgpt, ImportKind.CLAUDE: cl
 
 @dataclass(frozen=True)
 class Entry:
-    """A conversation or statement of an upload, as lines."""
+    """The lines of one conversation or statement of an upload."""
 
     lines: list[Line]
     read_bytes: int
     source: str = ""
-    own_words: dict[str, str] = field(default_factory=dict)  # of the importer, by the ids of messages
+    own_words: dict[str, str] = field(default_factory=dict)  # text written by the importer, by message id
 
 
 def recognise(path: Path) -> str:
-    """Return the kind of a file. Raises Invalid for an unknown one."""
+    """Return the kind of a file. Raises Invalid for an empty file or an unknown format."""
     if is_archive(path):
         return _kind_in(path)
     with path.open("rb") as file:
@@ -86,7 +88,7 @@ def recognise(path: Path) -> str:
 
 
 def make_utf8(path: Path) -> None:
-    """Write a text in UTF-16 or an older code page over in UTF-8. Another file stays as it is."""
+    """Convert a text file in UTF-16 or an older code page to UTF-8, in place. Other files stay unchanged."""
     if is_archive(path):
         return
     with path.open("rb") as file:
@@ -116,9 +118,9 @@ def _is_text(path: Path, code: str) -> bool:
 
 
 def prepare(imported: Import, *, samples: bool) -> Iterator[Chunk]:
-    """Write the file of lines, a chunk at a time, behind those of earlier jobs.
+    """Append lines to the file of lines, one chunk at a time, and yield each chunk.
 
-    What a killed worker wrote and no transaction knows of is cut off and written again. With ``samples`` a part of a
+    Lines that a killed worker wrote without a commit are cut off and written again. With ``samples``, only a part of a
     large file's messages is searched for statements.
     """
     path = lines_of(imported.public_id)
@@ -142,9 +144,9 @@ def prepare(imported: Import, *, samples: bool) -> Iterator[Chunk]:
 
 
 class Sampling:
-    """Selection of the messages to search: all, or in a file of ``size`` bytes as many as take half a minute.
+    """Selection of the messages to search: all if ``size`` is 0, otherwise as many as take half a minute.
 
-    The limit grows with the progress in the file, so that all of its parts have their share.
+    The limit grows with the progress in the file of ``size`` bytes, so that messages from all parts are searched.
     """
 
     def __init__(self, searched: Searched, size: int) -> None:
@@ -152,7 +154,7 @@ class Sampling:
         self.searched = searched
 
     def takes(self, text: str, read_bytes: int) -> bool:
-        """Return whether to search this message, the next one of the importer."""
+        """Return whether to search the importer's next message."""
         now = self.searched
         allowed = SAMPLE_BEGIN + SAMPLE * read_bytes / self.size if self.size else None
         is_taken = allowed is None or now.characters < allowed
@@ -167,7 +169,7 @@ class Sampling:
 
 
 class Batch:
-    """Lines of one chunk, whose messages are searched together."""
+    """The lines of one chunk, whose messages are searched for statements together."""
 
     def __init__(self, offset: int, number: int, sampling: Sampling) -> None:
         self.offset, self.number, self.sampling = offset, number, sampling
@@ -175,7 +177,7 @@ class Batch:
 
     def _begin(self) -> None:
         self.lines: list[Line] = []
-        self.searched: dict[int, tuple[str, Line, str]] = {}  # by the place of the message among the lines
+        self.searched: dict[int, tuple[str, Line, str]] = {}  # by the index of the message's line
         self.searched_from = self.sampling.searched.characters
 
     def add(self, line: Line, entry: Entry) -> None:
@@ -190,7 +192,7 @@ class Batch:
         return len(self.lines) >= ROWS or searched >= SEARCHED_AT_ONCE
 
     def write(self, out: BinaryIO, **read: Any) -> Chunk:
-        """Write the lines, then the statements found in messages, and empty the batch."""
+        """Write the lines, each followed by the statements found in it, and empty the batch."""
         statements = dict(zip(self.searched, self._statements(), strict=True))
         records: list[Record] = []
         for place, line in enumerate(self.lines):
@@ -240,7 +242,7 @@ def _values(kind: str, part: Part, path: Path) -> Iterator[Any]:
 
 
 def _entries_in(part: Part) -> Iterator[Any]:
-    """Yield the elements of the array, or of that under ``conversations`` where an object is around it."""
+    """Yield the elements of an array, which may be inside an object under ``conversations``."""
     for value in items(part):
         wrapped = value.get("conversations") if isinstance(value, dict) else None
         yield from wrapped if isinstance(wrapped, list) else [value]
@@ -269,7 +271,7 @@ def _entry(kind: str, value: Any, importer: User, read_bytes: int) -> Entry:
 
 
 def _kind_in(path: Path) -> str:
-    """Return the kind of the first conversation, else of the first statement. Raises Invalid if there is neither."""
+    """Return the kind of the first conversation, or else of the first statement. Raises Invalid if there is neither."""
     is_empty = True
     otherwise = ""
     with parts_of(path) as parts:
@@ -293,7 +295,7 @@ def _kind_of(entry: object) -> str | None:
 
 
 def _is_shell(entry: object) -> bool:
-    """Return whether only the frame of a conversation was exported, without its messages."""
+    """Return whether the entry has fields of a conversation. Used for conversations exported without messages."""
     return isinstance(entry, dict) and bool({"conversation_id", "uuid", "title", "name"} & entry.keys())
 
 

@@ -1,7 +1,8 @@
-"""Formulas of an answer, ``$a^2$``, ``\\(a^2\\)``, ``$$…$$`` and ``\\[…\\]``, as MathML.
+r"""Rendering of formulas in answers, ``$a^2$``, ``\(a^2\)``, ``$$…$$`` and ``\[…\]``, as MathML.
 
-Browsers draw MathML themselves: no script, no fonts and no style that a page's policy would refuse, and a formula is
-there while its answer is still being written (docs/decisions/0021). What is not understood is shown as its source.
+Browsers display MathML without scripts, fonts or inline styles, which the content security policy would refuse, and a
+formula appears while its answer is still streaming (docs/decisions/0021). A formula that cannot be parsed is shown as
+its source.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 
-MOST = 2_000  # characters of a formula
+MOST = 2_000  # limit in characters of a formula
 MOST_LINES = 60
-STEPS_A_CHARACTER = 2  # of the budget (chat.rendering.markdown): up to 12 microseconds each are measured
+STEPS_A_CHARACTER = 2  # steps of the budget (chat.rendering.markdown), measured at up to 12 microseconds each
 PAIRS = {"$$": "$$", "\\[": "\\]", "\\(": "\\)", "$": "$"}
 ATTRIBUTES: Mapping[str, set[str]] = {
     "math": {"display"},
@@ -42,11 +43,11 @@ TAGS = {
     *ATTRIBUTES,
     *("mn", "mtext", "msup", "msub", "msubsup", "munderover", "msqrt", "mroot", "mtr", "mphantom"),
 }
-# Surroundings that the library does not know, by what looks like them.
+# Environments that the library does not support, mapped to similar ones.
 _LIKE = {"aligned": "align*", "align": "align*", "gather": "matrix", "gathered": "matrix", "dcases": "cases"}
 _LIKE |= {"gather*": "matrix", "equation": "", "equation*": ""}
 _SURROUNDING = re.compile(r"\\(begin|end)\{([a-z]+\*?)\}")
-# Prices, variables of a shell and brackets that were escaped: "from $5 to 10$", "$HOME/bin:$PATH", "\[1\]".
+# Text that is no formula: prices, shell variables and escaped brackets ("from $5 to 10$", "$HOME/bin:$PATH", "\[1\]").
 _WORDS = re.compile(r"\s*\d[\d.,]*(?:\s[^\\^_=+<>{}]*)?\Z|[^\\^_=+<>{}]*[^\W\d_]{4}[^\\^_=+<>{}]*\Z")
 
 
@@ -76,7 +77,7 @@ def _inline(state: StateInline, silent: bool) -> bool:
 
 
 def _end_of(source: str, begin: int, limit: int, mark: str) -> int | None:
-    """Return the position of the closing mark; None if the text is no formula."""
+    """Return the position of the closing mark, or None if the text is not a formula."""
     start = begin + len(mark)
     limit = min(limit, start + MOST)
     end = source.find(PAIRS[mark], start, limit)
@@ -93,7 +94,7 @@ def _end_of(source: str, begin: int, limit: int, mark: str) -> int | None:
 
 
 def _block(state: StateBlock, line: int, end: int, silent: bool) -> bool:
-    """Add a formula that has its lines to itself. The last one may lack its end, while it is being written."""
+    """Add a formula on lines of its own. The closing mark may be missing while the answer is streaming."""
     begin = state.bMarks[line] + state.tShift[line]
     mark = state.src[begin : begin + 2]
     if mark not in ("$$", "\\[") or state.is_code_block(line):
@@ -123,7 +124,7 @@ def _block(state: StateBlock, line: int, end: int, silent: bool) -> bool:
 
 
 def _add(state: StateInline | StateBlock, formula: str, source: str, mark: str) -> None:
-    """Add a formula; ``mark`` is empty for one without an end yet."""
+    """Add a formula. ``mark`` is empty if the closing mark is still missing."""
     state.env["budget"].spend(STEPS_A_CHARACTER * len(formula))
     token = state.push("formula", "math", 0)
     token.content, token.markup = formula.strip(), mark
@@ -143,8 +144,8 @@ def _render(
 
 @lru_cache(maxsize=512)
 def mathml(formula: str, *, display: bool) -> str:
-    """Return the formula as MathML; empty if it cannot be parsed. Some 10 microseconds a character, once."""
-    # It takes 90 ms to import: only who has formulas waits.
+    """Return the formula as MathML, or "" if it cannot be parsed. Takes about 10 microseconds a character; cached."""
+    # The import takes 90 ms, so it is done only when there is a formula.
     from latex2mathml.converter import convert_to_element
 
     try:
@@ -152,7 +153,7 @@ def mathml(formula: str, *, display: bool) -> str:
             _SURROUNDING.sub(_known, formula), display="block" if display else "inline"
         )
         return _written(found)
-    except Exception:  # its own exceptions are many, and hostile text finds others
+    except Exception:  # the library has many exceptions, and hostile text can cause others
         return ""
 
 
@@ -162,8 +163,9 @@ def _known(found: re.Match[str]) -> str:
 
 
 def _written(element: Element) -> str:
-    """Return the element with allowed attributes only: no links, colours or styles. The library's texts have entities
-    in them.
+    """Return the element as HTML with allowed attributes only: no links, colours or styles.
+
+    The library's texts contain entities, so they are unescaped and escaped again.
     """
     tag = element.tag if element.tag in TAGS else "mrow"
     held = {name: value for name, value in element.attrib.items() if name in ATTRIBUTES.get(tag, ())}

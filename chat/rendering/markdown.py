@@ -1,7 +1,7 @@
-"""Markdown of answers: rendered without raw HTML, then sanitised.
+"""Markdown rendering of answers, without raw HTML and sanitised.
 
 Some texts take long to render, so the cost is counted in steps of a ``Budget`` while rendering, and a text over its
-budget is shown as written. ``chat.rendering.rendered`` sets budgets, ``tests/bench/bench_markdown.py``
+budget is shown as plain source. ``chat.rendering.rendered`` sets the budgets; ``tests/bench/bench_markdown.py``
 measures them.
 """
 
@@ -25,17 +25,17 @@ from markdown_it.token import Token
 from chat.rendering import formulas
 from chat.rendering.highlighting import coloured
 
-# Of a host in plain letters: of others one cannot see whose they are. Up to a space or bracket, to signs and letters of
-# scripts that put none between an address and what follows, and to signs that nobody sees or that turn the line round.
+# A URL whose host is ASCII, because other letters can imitate a host. The URL ends at a space or bracket, at characters
+# of scripts that do not separate words by spaces, and at invisible or bidirectional control characters.
 _ADDRESS = re.compile(
     r"(?<![A-Za-z0-9])[Hh]ttps?://[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?"
     r"(?:[/?#][^\s<>\[\]{}\"`|\\\u0600-\u06ff\u200b-\u200f\u202a-\u202e\u2066-\u2069\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]*)?",
 )
-_AFTER = ".,;:!?'*_~\u2019\u201d\u2026\u00bb"  # ends the sentence, not the address
+_AFTER = ".,;:!?'*_~\u2019\u201d\u2026\u00bb"  # punctuation that belongs to the sentence, not to the URL
 
 
 def with_addresses(tokens: Sequence[Token]) -> list[Token]:
-    """Return these tokens of a line, with links for the addresses in its text; text within a link stays as it is."""
+    """Return the inline tokens with links for the URLs in their text. Text inside a link stays unchanged."""
     made: list[Token] = []
     depth = 0
     for token in tokens:
@@ -63,8 +63,8 @@ def _split(text: str) -> list[Token]:
 
 
 def _trimmed(address: str) -> str:
-    """Return the address without punctuation of the sentence around it, and without a bracket that was opened before
-    it.
+    """Return the URL without the sentence's punctuation, and without a closing bracket that was opened before the
+    URL.
     """
     address = address.rstrip(_AFTER)
     surplus = address.count(")") - address.count("(")
@@ -77,7 +77,7 @@ def _text(content: str) -> Token:
     return Token("text", "", 0, content=content)
 
 
-RENDERER = 4  # counts up with every change of the output: stored HTML is rendered again
+RENDERER = 4  # increase it with every change of the output, so that stored HTML is rendered again
 TAGS = {
     *(
         "p",
@@ -108,29 +108,28 @@ ATTRIBUTES = {
     **{tag: {"class"} for tag in _CLASSED},
     **formulas.ATTRIBUTES,
 }
-# Of this MemoryHub's own files pictures are shown: who may not read one gets none.
+# Images are shown only from these views, which check the reader's access.
 OWN_FILES = {"workspaces:document_content", "memories:asset"}
-# Before the name of another image, which is a link to it: a page loads nothing from elsewhere.
+# Precedes the link to an external image, since a page loads nothing from other hosts.
 PICTURE = "\u25a3"
-BOXES = {"[ ] ": "\u2610", "[x] ": "\u2611", "[X] ": "\u2611"}  # of tasks
+BOXES = {"[ ] ": "\u2610", "[x] ": "\u2611", "[X] ": "\u2611"}  # task list items
 SCHEMES = {"http", "https", "mailto"}
-COLOURED_LENGTH = 20_000  # what of a text's code is coloured: a block that goes beyond is shown plain
-CODE_A_STEP = 2  # characters of it
+COLOURED_LENGTH = 20_000  # limit in characters of a text's highlighted code; blocks beyond it are plain
+CODE_A_STEP = 2  # characters of highlighted code that count as one step
 SOURCE_A_STEP = (
-    50  # characters of a text, of a line looked at again, and of what is made, that count as one step
+    50  # characters of a text, of a line that is read again, and of the output, that count as one step
 )
 TOKENS_A_STEP = 2
-# What each of these costs, in steps, wherever it stands: a run of stars is looked at once and makes many tokens, and
-# what may be a link is looked at closely.
+# Cost in steps of each occurrence: every star in a row becomes a token, and possible links take longer to parse.
 SIGNS = {"\n": 1, "://": 4, "*": 1, "_": 1, "~": 1, "`": 1, "]": 1, "<": 4}
 
 
 class TooHeavy(Exception):
-    """A text costs more to render than its budget has."""
+    """An error raised when rendering a text costs more steps than its budget has."""
 
 
 class Budget:
-    """Steps of work, each a few microseconds; spending more of them than there are raises TooHeavy."""
+    """Steps of rendering work, each a few microseconds. Spending more than are left raises TooHeavy."""
 
     def __init__(self, steps: int) -> None:
         self.left = steps
@@ -142,8 +141,10 @@ class Budget:
 
 
 def _count_block(state: StateBlock, line: int, end: int, silent: bool) -> bool:
-    """Stands before the rules for blocks and fits nothing: every line looked at, by whichever of them, counts, and so
-    does what was made since: one short row of a wide table is filled up with thousands of cells.
+    """Spend steps for each line that the block rules read, and for the tokens added since the last call.
+
+    Runs before the other block rules and never matches. Tokens count because one short row of a wide table can be
+    filled up with thousands of cells.
     """
     length, made = state.eMarks[line] - state.bMarks[line], len(state.tokens)
     state.env["budget"].spend(1 + length // SOURCE_A_STEP + (made - state.env["made"]) // TOKENS_A_STEP)
@@ -152,14 +153,16 @@ def _count_block(state: StateBlock, line: int, end: int, silent: bool) -> bool:
 
 
 def _count_inline(state: StateInline, silent: bool) -> bool:
-    """Count the characters within a line, as ``_count_block`` does."""
+    """Spend a step for each position that the inline rules read. Never matches."""
     state.env["budget"].spend(1)
     return False
 
 
 class _Inline(ParserInline):
     def skipToken(self, state: StateInline) -> None:
-        """Count tokens skipped in search of the end of a link's label, which brackets repeat many times."""
+        """Spend a step for each token skipped in search of the end of a link's label, which nested brackets repeat
+        often.
+        """
         state.env["budget"].spend(1)
         super().skipToken(state)
 
@@ -186,7 +189,7 @@ _markdown = _parser()
 
 
 def render_markdown(text: str, budget: Budget) -> SafeString:
-    """Sanitised HTML. Links open outside and pass no referrer; code is coloured, each in a ``code-block``.
+    """Return sanitised HTML. External links send no referrer; highlighted code is wrapped in ``code-block``.
 
     Raises TooHeavy as soon as the text has cost more than the budget.
     """
@@ -214,7 +217,7 @@ def render_markdown(text: str, budget: Budget) -> SafeString:
 
 
 def parsed(text: str, budget: Budget, env: dict[str, Any] | None = None) -> list[Token]:
-    """Return the tokens of a text. Raises TooHeavy."""
+    """Return the Markdown tokens of a text. Raises TooHeavy if the text costs more than the budget."""
     budget.spend(len(text) // SOURCE_A_STEP + sum(text.count(sign) * cost for sign, cost in SIGNS.items()))
     env = {} if env is None else env
     env |= {"budget": budget, "made": 0}
@@ -222,7 +225,7 @@ def parsed(text: str, budget: Budget, env: dict[str, Any] | None = None) -> list
 
 
 def _leave_plain(tokens: Sequence[Token], budget: Budget) -> None:
-    """Code beyond what is coloured of one text loses the name of its language."""
+    """Remove the language of code blocks beyond COLOURED_LENGTH, so that they are not highlighted."""
     left = COLOURED_LENGTH
     for token in tokens:
         if token.type == "fence" and token.info:
@@ -234,14 +237,14 @@ def _leave_plain(tokens: Sequence[Token], budget: Budget) -> None:
 
 
 def _align(token: Token) -> None:
-    """Set a column's alignment as a class: the policy of pages refuses styles."""
+    """Set a column's alignment as a class, because the content security policy refuses inline styles."""
     style = str(token.attrs.pop("style", ""))
     if style.startswith("text-align:"):
         token.attrSet("class", f"align-{style.removeprefix('text-align:')}")
 
 
 def _mark_tasks(tokens: Sequence[Token]) -> None:
-    """Render ``- [ ] this`` as a task: its box in place of the list's mark."""
+    """Render ``- [ ] text`` as a task, with a box instead of the list marker."""
     for item, paragraph, inline in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if (item.type, paragraph.type, inline.type) != ("list_item_open", "paragraph_open", "inline"):
             continue
@@ -256,7 +259,7 @@ def _mark_tasks(tokens: Sequence[Token]) -> None:
 
 
 def _own_images(tokens: Sequence[Token]) -> list[Token]:
-    """Images from elsewhere become links; within a link such an image is its name alone."""
+    """Replace external images with links, or inside a link with the image's name."""
     made: list[Token] = []
     depth = 0
     for token in tokens:
@@ -284,7 +287,7 @@ def _is_own_file(source: str) -> bool:
 
 
 def _spend_on(tokens: Sequence[Token], budget: Budget) -> None:
-    """Count tokens before rendering: a short text can repeat a long link, or a table's empty cells, many times."""
+    """Spend steps for tokens before rendering. A short text can repeat a long link or empty table cells many times."""
     budget.spend(len(tokens) // TOKENS_A_STEP)
     for token in tokens:
         made = len(token.content) + sum(len(str(value)) for value in token.attrs.values())

@@ -1,9 +1,10 @@
 """HTML of answers, rendered once when an answer is stored and kept in ``Message.html``.
 
-Answers from imports and earlier renderers have none. A page renders a few of those, shows the others as written, and
-queues a job that renders and stores them all, since a GET writes nothing. Work is counted, not timed (``markdown``), so
-that a text looks the same on every machine. Links of citations are added on display, since their documents may be gone
-by then. Readers of a share link get neither links nor pictures of this server, whose addresses name workspaces.
+Answers from imports and from earlier renderers have no HTML. Since a GET writes nothing, a page renders a few of them,
+shows the others as plain source, and queues a job that renders and stores them all. Work is counted in steps, not timed
+(``markdown``), so that a text looks the same on every machine. Links of citations are added on display, since their
+documents may be deleted by then. Readers of a share link get neither links nor images of this server, because their
+URLs contain workspace ids.
 """
 
 from __future__ import annotations
@@ -25,27 +26,32 @@ from chat.models import AnswerSource, Message, MessageRole, MessageStatus
 from chat.rendering.markdown import RENDERER, Budget, TooHeavy, render_markdown
 
 logger = logging.getLogger(__name__)
-# In steps, measured by tests/bench/bench_markdown.py: hostile text takes up to seven microseconds a step, so 0.2 s of
-# CPU for a message once, and less for a page. This project's docs need 7,000 for 32,000 characters.
+# Limits in steps, measured by tests/bench/bench_markdown.py: hostile text takes up to seven microseconds a step, which
+# is 0.2 s of CPU for a message. This project's docs need 7,000 steps for 32,000 characters.
 MESSAGE_STEPS = 30_000
 PAGE_STEPS = 20_000  # sixty answers of a thousand characters need 12,000
 
 
 @dataclass(frozen=True)
 class Shown:
-    """``html`` is empty for an answer that is shown as it was written: too heavy, or (``is_late``) not made yet."""
+    """The HTML of an answer. ``html`` is empty for an answer shown as plain source.
+
+    Such an answer is too expensive to render or, if ``is_late``, not rendered yet.
+    """
 
     html: SafeString
     is_late: bool = False
 
 
 def set_html(answer: Message) -> None:
-    """Render the content into the fields that keep it; who calls saves them."""
+    """Render the content into ``html`` and ``html_of``. The caller saves them."""
     answer.html, answer.html_of = _rendered(answer.content, Budget(MESSAGE_STEPS)), _mark(answer.content)
 
 
 def store_html(message_ids: Iterable[int]) -> int:
-    """Render and keep those of these messages that have no HTML of today; how many. 0.2 s of CPU each at most."""
+    """Render and save those of these answers without current HTML, and return how many. Takes up to 0.2 s of CPU
+    each.
+    """
     made = 0
     for key in message_ids:
         answer = Message.objects.filter(pk=key, role=MessageRole.ASSISTANT).first()
@@ -57,14 +63,15 @@ def store_html(message_ids: Iterable[int]) -> int:
 
 
 def show(answers: Sequence[Message]) -> dict[int, Shown]:
-    """Return the HTML of these answers on one page by key. Queues a job if any has none stored; the last ones are
-    rendered first.
+    """Return the HTML of a page's answers by primary key. Renders the latest answers first, within one budget.
+
+    Queues a job for answers without stored HTML.
     """
     budget, shown, late = Budget(PAGE_STEPS), {}, []
     for answer in reversed(answers):
         if _is_kept(answer) or not answer.content:
             shown[answer.pk] = Shown(mark_safe(answer.html))  # noqa: S308  sanitised when it was made
-        elif answer.status == MessageStatus.STREAMING:  # it grows, or is soon found abandoned
+        elif answer.status == MessageStatus.STREAMING:  # still growing, or abandoned and soon marked so
             shown[answer.pk] = Shown(SafeString(), is_late=True)
         else:
             html = _rendered(answer.content, budget)
@@ -76,16 +83,16 @@ def show(answers: Sequence[Message]) -> dict[int, Shown]:
 
 
 def _queue(late: list[int]) -> None:
-    """Queue rendering. On a full or read-only database the page is shown without it; the next view queues it again."""
+    """Queue rendering. If the database is full or read-only, log a warning; the next view queues the job again."""
     try:
-        with transaction.atomic():  # what fails spoils no transaction around it
+        with transaction.atomic():  # so that a failure does not break the outer transaction
             async_task("chat.tasks.render_answers", message_ids=late, task_name="render answers")
     except DatabaseError as error:
         logger.warning("Rendering answers was not queued: %s", type(error.__cause__).__name__)
 
 
 def _rendered(text: str, budget: Budget) -> SafeString:
-    """Return the HTML; empty for a text that is too expensive, or that the renderer fails at."""
+    """Return the HTML, or "" if the text is too expensive or the renderer fails."""
     try:
         return render_markdown(text, budget)
     except TooHeavy:
@@ -100,11 +107,11 @@ def _is_kept(answer: Message) -> bool:
 
 
 def _mark(text: str) -> str:
-    """Return the mark of the text and of the renderer that the HTML was made with."""
+    """Return a hash of the text and the renderer's version."""
     return hashlib.blake2b(f"{RENDERER}:{text}".encode(), digest_size=16).hexdigest()
 
 
-# Of HTML that was sanitised: attributes are quoted, and no link lies within another.
+# These patterns rely on sanitised HTML, where attributes are quoted and links are not nested.
 _ATTRIBUTES = r'([^<>"]*(?:"[^"]*"[^<>"]*)*)'
 _LINK = re.compile(rf"<a\b{_ATTRIBUTES}>(.*?)</a>", re.DOTALL)
 _IMAGE = re.compile(rf"<img\b{_ATTRIBUTES}>")
@@ -113,7 +120,7 @@ _ALT = re.compile(r'\balt="([^"]*)"')
 
 
 def without_own_links(html: SafeString, host: str) -> SafeString:
-    """Return ``html``, which is sanitised, with external links only. ``host``: this MemoryHub's, from the request."""
+    """Return sanitised ``html`` with external links only. ``host`` is this server's host, from the request."""
     own = _host_of(f"//{host}")
     outside = _LINK.sub(lambda found: found[0] if _leads_out(found[1], own) else found[2], html)
     return mark_safe(_IMAGE.sub(_name, outside))  # noqa: S308  sanitised when it was made; names are escaped
@@ -126,7 +133,7 @@ def _leads_out(attributes: str, own: str) -> bool:
 
 
 def _host_of(address: str) -> str:
-    """Return the host of an address; empty without one, as for a path, and for an invalid address."""
+    """Return the host of a URL, or "" for a path or an invalid URL."""
     try:
         return (urlsplit(address).hostname or "").rstrip(".")
     except ValueError:
@@ -134,19 +141,21 @@ def _host_of(address: str) -> str:
 
 
 def _name(image: re.Match[str]) -> str:
-    """Return the name of a picture. Every image of an answer is this MemoryHub's own (``chat.rendering.markdown``)."""
+    """Return the alternative text of an image. All images of answers are on this server
+    (``chat.rendering.markdown``).
+    """
     alt = _ALT.search(image[1])
     return escape(unescape(alt[1])) if alt else ""
 
 
 _TAG = re.compile(r'(<[^<>"]*(?:"[^"]*"[^<>"]*)*>)')
-_NAME = re.compile(r"<(/?)(a|code|pre)\b")  # in which a number in brackets cites nothing
-MOST = 100  # places of one answer: a link is a thousand times as long as what the answer writes for it
+_NAME = re.compile(r"<(/?)(a|code|pre)\b")  # inside these elements a number in brackets is not a citation
+MOST = 100  # limit of linked citations in an answer, since a link's HTML is a thousand times as long as its number
 _CITED = re.compile(r"\[(\d{1,2}(?:, ?\d{1,2}){0,9})\]")
 
 
 def with_links(html: SafeString, sources: Iterable[AnswerSource]) -> SafeString:
-    """Return ``html``, which is sanitised, with ``[1]`` and ``[1, 2]`` as links if these are numbers of sources."""
+    """Return sanitised ``html`` with links for ``[1]`` and ``[1, 2]`` if these are numbers of sources."""
     links = {source.number: _link(source) for source in sources}
     if not links:
         return html

@@ -1,4 +1,4 @@
-"""An artifact's text as HTML, by the renderer of answers."""
+"""Template tag for an artifact's text as HTML."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ register = template.Library()
 
 @register.simple_tag
 def artifact_html(shown: ArtifactVersion, kind: str) -> SafeString:
-    """Render text and tables, and colour code; show it as written if that is too expensive."""
+    """Render Markdown and tables, and highlight code. A text that is too expensive to render is shown as plain
+    source.
+    """
     text = shown.content
     if kind in (ArtifactKind.MARKDOWN, ArtifactKind.TABLE):
         try:

@@ -1,4 +1,4 @@
-"""The frame around every page of a signed-in person: the sidebar, for pages of all apps."""
+"""Template tags for the frame around the pages of signed-in users: the sidebar, and chats that memories link to."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ MOST_NAMED = 20
 
 @register.inclusion_tag("chat/sidebar.html", takes_context=True)
 def sidebar(context: Context) -> dict[str, Any]:
-    """Chats of the page's workspace; on pages without one, of the one visited last. Four queries beside the page's."""
+    """Return the context of the sidebar: chats of the page's workspace, or else of the last visited one. Four
+    queries.
+    """
     request = context["request"]
     user = request.user
     workspaces = workspaces_of(user)
@@ -51,7 +53,7 @@ def sidebar(context: Context) -> dict[str, Any]:
 
 @register.simple_tag(takes_context=True)
 def source_chats(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
-    """Return the chats these memories come from, by id, as far as the person may open them. One query."""
+    """Return the source chats of these memories by id, as far as the user may open them. One query."""
     ids = {memory.source_chat_id for memory in memories if memory.source_chat_id}
     if not ids:
         return {}
@@ -61,7 +63,7 @@ def source_chats(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
 
 @register.simple_tag
 def said_otherwise(memories: Iterable[Memory]) -> set[str]:
-    """Return those source messages of the memories that an edit has replaced since. One query."""
+    """Return the ids of those source messages of the memories that were edited since. One query."""
     ids = {memory.source_message_id for memory in memories if memory.source_message_id}
     if not ids:
         return set()
@@ -71,9 +73,9 @@ def said_otherwise(memories: Iterable[Memory]) -> set[str]:
 
 @register.simple_tag(takes_context=True)
 def given_sources(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
-    """Return the chats of the sources that callers gave, by the source's id, as far as the person may open them.
+    """Return by source id the chats of the sources given by API clients, as far as the user may open them. Two queries.
 
-    The memories are those of ``memories.views.panel_context.for_cards``.
+    The memories must come from ``memories.views.panel_context.for_cards``.
     """
     ids = {source.source_id for memory in memories for source in memory.origins}
     if not ids:
@@ -87,9 +89,7 @@ def given_sources(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
 
 @register.simple_tag(takes_context=True)
 def chats_with_own(context: Context, workspace: Workspace) -> list[Chat]:
-    """Chats of this workspace open to all its members, now and later, in which answers used what is this
-    person's own; the newest first. One query.
-    """
+    """Return the newest chats open to all members in which answers used this user's personal data. One query."""
     return list(with_personal_of(context["request"].user, workspace)[:MOST_NAMED])
 
 
@@ -105,19 +105,19 @@ def _last_visited(request: HttpRequest, workspaces: list[Workspace]) -> Workspac
 
 @register.simple_tag
 def memory_vetoed() -> bool:
-    """Return whether the operator switched automatic memory off for everyone."""
+    """Return whether the operator switched automatic memory off for all users."""
     return vetoed()
 
 
 @register.simple_tag(takes_context=True)
 def memory_on_by_default(context: Context) -> bool:
-    """Return whether this person's new chats begin with memory on: their own answer, else the operator's."""
+    """Return whether the user's new chats start with memory on, by the user's setting or else the operator's."""
     return memory_on(context["request"].user, None)
 
 
 @register.simple_tag(takes_context=True)
 def model_without_tools(context: Context) -> str:
-    """Return the name of the model in this person's own workspace if it cannot call tools, for the profile."""
+    """Return the name of the model of the user's own workspace if it cannot call tools, else ""."""
     user = context["request"].user
     model = chosen_for(default_workspace(user), user).model
     return "" if model.capabilities.has_tools else model.name or _("the bundled one")

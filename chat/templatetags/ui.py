@@ -1,4 +1,4 @@
-"""Small things every template needs: icons, dates as people say them, fields that know their errors."""
+"""General template tags and filters: icons, avatars, relative dates, and form fields linked to their errors."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from workspaces.spending.bill import amount
 register = template.Library()
 
 
-AVATAR_COLOURS = 5  # as many as the series of a chart, distinguishable on every surface (tokens.css)
+AVATAR_COLOURS = 5  # the number of chart colours, which differ clearly on every background (tokens.css)
 DIRECTIONAL = {
     "chevron-left",
     "chevron-right",
     "log-out",
     "panel-left",
     "undo-2",
-}  # named as one reads from the left
+}  # mirrored in right-to-left languages
 
 
 @register.simple_tag
 @cache
 def icon(name: str, classes: str = "") -> SafeString:
-    """Render a picture from the sprite. It is decoration: the words beside it say the same.
+    """Render an icon of the sprite. It is hidden from screen readers, because the text beside it says the same.
 
-    Each is rendered once: a page has hundreds, of a few dozen kinds.
+    Cached, since a page has hundreds of icons of a few dozen kinds.
     """
     return format_html(
         '<svg class="icon {}" aria-hidden="true" focusable="false"><use href="{}#{}"></use></svg>',
@@ -57,8 +57,9 @@ def icon(name: str, classes: str = "") -> SafeString:
 
 @register.simple_tag
 def icon_button(symbol: str, label: str, classes: str = "", **attributes: Any) -> SafeString:
-    """Render a button with an icon alone: its ``label`` is for screen readers and on hover. ``hx_get=…`` is
-    ``hx-get="…"``.
+    """Render a button with only an icon. ``label`` is its tooltip and its text for screen readers.
+
+    Other arguments become attributes: ``hx_get=…`` becomes ``hx-get="…"``.
     """
     return format_html(
         '<button type="button" class="button button--quiet button--small button--icon {}" title="{}"{}>'
@@ -73,7 +74,7 @@ def icon_button(symbol: str, label: str, classes: str = "", **attributes: Any) -
 
 @register.simple_tag
 def avatar(person: Any, classes: str = "") -> SafeString:
-    """Decoration beside somebody's name: their picture over their initials, which are seen where there is none."""
+    """Render a user's picture above their initials, which show if there is no picture. Hidden from screen readers."""
     picture: SafeString | str = ""
     if person.picture_version:
         address = reverse("workspaces:picture", args=[person.public_id])
@@ -83,7 +84,7 @@ def avatar(person: Any, classes: str = "") -> SafeString:
             person.picture_version,
             side=FACE_SIDE,
         )
-    colour = crc32(person.public_id.encode()) % AVATAR_COLOURS  # always the same one
+    colour = crc32(person.public_id.encode()) % AVATAR_COLOURS  # the same for a user every time
     return format_html(
         '<span class="avatar avatar--{} {}" aria-hidden="true">{}{}</span>',
         colour,
@@ -101,7 +102,7 @@ def initials(person: Any) -> str:
 
 @register.filter
 def money(value: Decimal) -> str:
-    """Return an amount of the installation's currency."""
+    """Format an amount in the installation's currency."""
     return amount(value)
 
 
@@ -115,7 +116,7 @@ register.filter("withheld", withheld)
 
 @register.filter
 def ago(moment: datetime | None) -> SafeString | str:
-    """Render “3 hours ago” with the exact time on hover; a date once it is more than a month old."""
+    """Render “3 hours ago” with the exact time as tooltip, or the date if it is more than a month ago."""
     if moment is None:
         return ""
     age = timezone.now() - moment
@@ -137,14 +138,14 @@ register.filter("translated", translated)
 
 @register.filter
 def described(field: BoundField) -> SafeString:
-    """Return the field's widget, tied to its help and errors for those who hear the page."""
+    """Return the field's widget with ARIA attributes that refer to its help text and errors."""
     base = field.id_for_label
     notes = [f"{base}_error{number}" for number, _error in enumerate(field.errors, start=1)]
     if field.help_text:
         notes.append(f"{base}_helptext")
     attributes: dict[str, str | bool] = {"aria-describedby": " ".join(notes)} if notes else {}
     if any(each.__module__.startswith("allauth") for each in type(field.form).__mro__):
-        attributes["placeholder"] = ""  # it only repeats the label
+        attributes["placeholder"] = ""  # allauth's placeholder repeats the label
     if field.errors:
         attributes["aria-invalid"] = "true"
     return field.as_widget(attrs=attributes)
@@ -152,7 +153,7 @@ def described(field: BoundField) -> SafeString:
 
 @register.filter
 def percent(score: float) -> int:
-    """Return a score of 0..1 as whole percent, kept within 0 and 100."""
+    """Return a score from 0 to 1 as a whole percentage, limited to 0 to 100."""
     return max(0, min(100, round(score * 100)))
 
 
@@ -179,7 +180,7 @@ REASONS = {
 
 @register.filter
 def why(parts: dict[str, float]) -> str:
-    """Return the parts of a score, the largest first, adding up: “62 = meaning 42 + words 20”."""
+    """Return the parts of a score, the largest first, and their sum: “62 = meaning 42 + words 20”."""
     named = sorted(parts.items(), key=lambda part: -part[1])
     shown = [(PART_NAMES.get(name, name), percent(value)) for name, value in named if percent(value)]
     return f"{sum(value for _, value in shown)} = " + " + ".join(f"{name} {value}" for name, value in shown)
@@ -192,22 +193,26 @@ def reason_words(reason: str) -> str:
 
 @register.filter
 def is_new(memory: Memory) -> bool:
-    """Saved within the last few seconds: it glows once where it appears."""
+    """Return whether the memory was created within the last 15 seconds, to highlight it once."""
     return (timezone.now() - memory.created_at).total_seconds() < 15
 
 
 @register.inclusion_tag("partials/leads_to.html")
 def leads_to(address: str, symbol: str, **words: Any) -> dict[str, Any]:
-    """A section of a settings page that only leads to another: its ``id``, ``title``, ``text``, the button's ``label``,
-    and ``danger`` for what cannot be taken back.
+    """Render a section of a settings page that links to another page.
+
+    ``words``: the section's ``id``, ``title`` and ``text``, the button's ``label``, and ``danger`` for an irreversible
+    action.
     """
     return {"address": address, "symbol": symbol, **words}
 
 
 @register.simple_tag
 def saves(url: str, section: str, also: str = "") -> SafeString:
-    """Return the attributes of a form that is saved on change; its section, named by its heading, is then replaced,
-    and other elements that show the same (``also``: “,#an-id,#another”).
+    """Return the attributes of a form that is saved on change.
+
+    The response replaces the section labelled by the heading ``section``, and other elements (``also``:
+    “,#an-id,#another”).
     """
     return format_html(
         'hx-post="{}" hx-trigger="change, submit" hx-target="closest section" hx-swap="morph:outerHTML"'

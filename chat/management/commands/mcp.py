@@ -1,4 +1,4 @@
-"""``manage.py mcp``: the Model Context Protocol over standard input and output, for desktop programs that start it."""
+"""Command ``manage.py mcp``: an MCP server on standard input and output, started by desktop programs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Command(BaseCommand):
 
 
 def _verified(text: str) -> ApiKey:
-    """Return the key, counted as one request. Raises CommandError."""
+    """Return the API key and count one request. Raises CommandError if the key is refused."""
     try:
         key = verify_key(text, now=timezone.now())
     except KeyRefused as refusal:

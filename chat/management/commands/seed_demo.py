@@ -1,7 +1,7 @@
-"""``manage.py seed_demo``: people, chats and memories to look at, created as real ones are.
+"""Command ``manage.py seed_demo``: create demo users, chats and memories through the usual services.
 
-The story is in demo_story.json. Its days count back from the moment the command runs; ``{opening}`` and the like are
-dates after it.
+The texts are in demo_story.json. Their days count back from the moment the command runs; placeholders such as
+``{opening}`` become dates after that moment.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ SHARED_DESCRIPTION: str = _STORY["shared_description"]
 # Role in the shared workspace → (suffix of the user name, first name, last name)
 PEOPLE: dict[str, tuple[str, str, str]] = {role: tuple(names) for role, names in _STORY["people"].items()}
 DATES: dict[str, int] = _STORY["dates"]  # placeholders → days from now
-# Of the shared workspace: assistants (name, description, instructions), nodes (name, kind, a word by which its
-# memories are found) and relations of nodes.
+# In the shared workspace: assistants (name, description, instructions), nodes (name, kind, a word that their memories
+# contain) and relations between nodes.
 ASSISTANTS, NODES, RELATIONS = (_STORY[name] for name in ("assistants", "nodes", "relations"))
 
 
 @dataclass(frozen=True)
 class DemoChat:
-    """``says`` alternates: a person, the assistant, a person, … ``who`` speaks for the person."""
+    """A chat of the demo. ``says`` alternates between the user ``who`` and the assistant, starting with the user."""
 
     name: str
     title: str
@@ -58,7 +58,9 @@ class DemoChat:
 
 @dataclass(frozen=True)
 class DemoMemory:
-    """``at``: (name of a chat, position of the message it comes from). ``fields`` go into the draft."""
+    """A memory of the demo. ``at``: (name of a chat, index of the source message). ``fields`` are fields of the
+    draft.
+    """
 
     name: str
     days: float
@@ -103,7 +105,7 @@ class Command(BaseCommand):
         self.say_what_happened(username, given, new_people, new_chats, new_memories)
 
     def make_people(self, username: str, password: str) -> list[str]:
-        """Create the three people, by role in ``self.people``, and return the names of new ones."""
+        """Create the three users, set ``self.people`` by role, and return the names of new users."""
         self.people: dict[str, User] = {}
         new = []
         for role, (suffix, first_name, last_name) in PEOPLE.items():
@@ -133,7 +135,9 @@ class Command(BaseCommand):
         return workspace
 
     def make_chats(self) -> int:
-        """Create the chats, by name in ``self.chats``, and return how many are new. A deleted one stays deleted."""
+        """Create the chats, set ``self.chats`` by name, and return how many are new. Deleted chats are not created
+        again.
+        """
         self.chats: dict[str, Chat] = {}
         new = 0
         for story in CHATS:
@@ -163,7 +167,7 @@ class Command(BaseCommand):
                     finished_at=moment,
                 )
                 if answers:
-                    set_html(message)  # as a turn does when it ends
+                    set_html(message)  # as at the end of a turn
                 message.save()
                 asked = None if answers else message
             chat.active_at = at + len(story.says) * PAUSE
@@ -172,7 +176,7 @@ class Command(BaseCommand):
         return chat
 
     def make_memories(self) -> int:
-        """Create the memories and return how many are new. Forgotten and edited ones are recognised and not created
+        """Create the memories and return how many are new. Memories that were edited or forgotten are not created
         again.
         """
         known = set(
@@ -198,7 +202,7 @@ class Command(BaseCommand):
                 agents.create_agent(shared, **texts, by=owner, now=self.now)
 
     def make_nodes(self) -> None:
-        """Create the nodes, each with up to five memories. Existing ones are not changed."""
+        """Create the nodes, each with up to five memories, and their relations. Existing nodes are not changed."""
         shared, owner = self.places["shared"], self.people["owner"]
         made: dict[str, MemoryNode] = {}
         for name, kind, word in NODES:
