@@ -1,4 +1,4 @@
-"""The entry point of the web server."""
+"""The ASGI application of the web server."""
 
 import gc
 import os

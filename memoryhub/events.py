@@ -160,7 +160,7 @@ _listener = Listener()
 
 
 def close() -> None:
-    """Stop listening in this process."""
+    """Stop the listening thread of this process."""
     _listener.stop()
 
 

@@ -89,13 +89,16 @@ def _normal_choice(choice: Chunk) -> Chunk:
 
 
 def _text_of(parts: list[Any]) -> str:
-    """Return the text of content that came in parts."""
+    """Join content that came as a list of parts to a string."""
     texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
     return "".join(text for text in texts if isinstance(text, str))
 
 
 def error_text(error: Exception) -> str:
-    """Return all that the server sent about a failure, in any shape; the library keeps one shape's text."""
+    """Return everything that the server sent about a failure, in any format.
+
+    The library keeps only one format's message.
+    """
     if not isinstance(error, openai.APIError):
         return str(error)
     said = _said(error.body)

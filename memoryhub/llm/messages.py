@@ -106,7 +106,7 @@ def _text(text: str) -> dict[str, Any]:
 
 
 def _unseen(parts: Sequence[dict[str, Any]]) -> str:
-    """Return the parts as text, with each picture's label marked as not shown."""
+    """Return a message's parts as text, with each picture's label marked as not shown."""
     said: list[str] = []
     for part in parts:
         if part["type"] == "text":

@@ -1,6 +1,6 @@
-"""Every setting of MemoryHub, by subject. Environment variables are read here and nowhere else.
+"""All settings of MemoryHub, by subject. Only this package reads environment variables.
 
-docs/options.md lists it.
+docs/options.md lists them.
 """
 
 from __future__ import annotations
@@ -12,5 +12,5 @@ from memoryhub.settings.process import env
 from memoryhub.settings.storage import *
 from memoryhub.settings.web import *
 
-READ_ELSEWHERE = ("ADMIN_USERNAME", "ADMIN_PASSWORD", "ADMIN_EMAIL")  # by manage.py ensure_admin
+READ_ELSEWHERE = ("ADMIN_USERNAME", "ADMIN_PASSWORD", "ADMIN_EMAIL")  # read by manage.py ensure_admin
 env.refuse_unknown(*READ_ELSEWHERE)

@@ -1,4 +1,4 @@
-"""People: signing in, what one of them may make, mail to them."""
+"""Settings of user accounts: sign-in, quotas, rate limits and mail."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ if SIGNUP_DOMAINS and not env.optional("SMTP_URL"):
     )
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email*" if SIGNUP_DOMAINS else "email", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "mandatory" if SIGNUP_DOMAINS else "none"
-ACCOUNT_REAUTHENTICATION_REQUIRED = True  # before addresses are changed: a new password can be sent to them
+ACCOUNT_REAUTHENTICATION_REQUIRED = True  # before changing email addresses, which can reset the password
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 ACCOUNT_SESSION_REMEMBER = True
-ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False  # else a request for a new password sends mail to any address
+ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False  # otherwise a password reset sends mail to any address
 ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
 TWO_FACTOR = env.text("TWO_FACTOR", "optional").lower()
 if TWO_FACTOR not in {"optional", "staff", "everyone"}:
@@ -58,9 +58,9 @@ MFA_FORMS = {
     "reauthenticate": "workspaces.accounts.two_factor.ProveForm",
 }
 MFA_TOTP_ISSUER = "MemoryHub"
-MFA_TOTP_TOLERANCE = 1  # a code of half a minute ago still counts: telephones' clocks are not ours
-MFA_ALLOW_UNVERIFIED_EMAIL = True  # no address is ever verified here (ACCOUNT_EMAIL_VERIFICATION)
-# Single sign-on by OpenID Connect, and the domains whose verified addresses it lets in (none: any).
+MFA_TOTP_TOLERANCE = 1  # accept the previous code too, since clocks of phones differ
+MFA_ALLOW_UNVERIFIED_EMAIL = True  # addresses may stay unverified (ACCOUNT_EMAIL_VERIFICATION)
+# Single sign-on by OpenID Connect. OIDC_DOMAINS, below, limits the domains of verified addresses; if empty, any.
 _oidc = (env.url("OIDC_URL"), env.optional("OIDC_CLIENT_ID"), env.optional("OIDC_CLIENT_SECRET"))
 _oidc_name = env.text("OIDC_NAME", "single sign-on")
 if any(_oidc) and not all(_oidc):
@@ -77,7 +77,7 @@ OIDC = (
     if _oidc[0]
     else None
 )
-# By OAuth at providers where anybody may have an account: those that a client id and a secret are given for.
+# Sign-in by OAuth with public providers, each enabled by a client id and a secret.
 OAUTH: dict[str, dict[str, Any]] = {}
 for _name in ("GitHub", "GitLab", "Google"):
     _prefix = f"OAUTH_{_name.upper()}"
@@ -93,20 +93,20 @@ for _name in ("GitHub", "GitLab", "Google"):
             "secret": _client[1],
             "settings": {"oauth_pkce_enabled": True},
         }
-_own = {name: env.url(f"OAUTH_{name}_URL") for name in ("GITHUB", "GITLAB")}  # servers of a company's own
+_own = {name: env.url(f"OAUTH_{name}_URL") for name in ("GITHUB", "GITLAB")}  # self-hosted servers
 SOCIALACCOUNT_PROVIDERS = {name.lower(): {f"{name}_URL": url} for name, url in _own.items() if url}
-# Whose address is of them, as the provider has verified, may come in by it; without any, new people as by a password.
+# Domains whose verified addresses may sign in by OAuth. If empty, new users may sign up if SIGNUP_OPEN is set.
 OAUTH_DOMAINS = [
     domain.casefold().removeprefix("@") for domain in env.words("OAUTH_DOMAINS")
 ] or SIGNUP_DOMAINS
 OAUTH_SIGNUP = SIGNUP_OPEN or bool(OAUTH_DOMAINS)
 OIDC_DOMAINS = [domain.casefold().removeprefix("@") for domain in env.words("OIDC_DOMAINS")]
-# Groups of the provider, and what each gives: "staff", or a place in a workspace such as "ws_…:editor".
+# Groups of the provider, and what each grants: "staff", or a role in a workspace such as "ws_…:editor".
 SSO_GROUPS_CLAIM = env.text("SSO_GROUPS_CLAIM")
 SSO_GROUPS = env.lists(
     "SSO_GROUPS", r"staff|ws_[A-Za-z0-9]{24}:(owner|editor|viewer)", "staff or ws_…:editor"
 )
-SCIM_TOKEN = env.text("SCIM_TOKEN")  # empty: /scim/v2 is not there
+SCIM_TOKEN = env.text("SCIM_TOKEN")  # if empty, /scim/v2 does not exist
 if SCIM_TOKEN and len(SCIM_TOKEN) < 32:
     raise ImproperlyConfigured("MEMORYHUB_SCIM_TOKEN is shorter than 32 characters.")
 if SSO_GROUPS_CLAIM and (not SSO_GROUPS or OIDC is None):
@@ -118,18 +118,18 @@ if SSO_GROUPS and not (SSO_GROUPS_CLAIM or SCIM_TOKEN):
         "MEMORYHUB_SSO_GROUPS needs MEMORYHUB_SSO_GROUPS_CLAIM, or a directory (MEMORYHUB_SCIM_TOKEN)."
     )
 SOCIALACCOUNT_QUERY_EMAIL = True  # without it GitHub sends no addresses
-SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True  # whom SingleSignOn.authenticate_by_email names
+SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True  # for users of SingleSignOn.authenticate_by_email
 PASSWORD_SIGN_IN = env.flag("PASSWORD_SIGN_IN", True)
 if not PASSWORD_SIGN_IN:
     if OIDC is None and not OAUTH:
         raise ImproperlyConfigured(
             "MEMORYHUB_PASSWORD_SIGN_IN=off needs single sign-on: set MEMORYHUB_OIDC_URL or MEMORYHUB_OAUTH_…."
         )
-    SIGNUP_OPEN = False  # by a page of ours, with a password
+    SIGNUP_OPEN = False  # sign-up with a password
 SOCIALACCOUNT_ADAPTER = "workspaces.accounts.single_sign_on.SingleSignOn"
-AUDIT_DAYS = env.integer("AUDIT_DAYS", 365, low=0, high=36_500)  # 0: the audit log is kept for good
+AUDIT_DAYS = env.integer("AUDIT_DAYS", 365, low=0, high=36_500)  # 0 keeps the audit log forever
 MIN_ACTIVITY_DAYS = env.integer("MIN_ACTIVITY_DAYS", 30, low=1, high=36_500)
-# Days that workspaces may keep things at most, as a limit for their owners; 0: for good.
+# Upper limits in days of the retention that owners of workspaces may choose; 0 means forever.
 RETENTION_MOST = {
     "chats": env.integer("MAX_CHAT_DAYS", 0, low=0, high=36_500),
     "memories": env.integer("MAX_UNUSED_MEMORY_DAYS", 0, low=0, high=36_500),
@@ -137,7 +137,7 @@ RETENTION_MOST = {
     "artifacts": env.integer("MAX_ARTIFACT_DAYS", 0, low=0, high=36_500),
     "activity": AUDIT_DAYS,
 }
-# For allauth: how often, in what time, and per address, person or account ("key": the name that was typed).
+# allauth's rate limits: number, period, and per IP address, user or key (the submitted user name).
 ACCOUNT_RATE_LIMITS = {
     "login": "30/m/ip",
     "login_failed": "10/m/ip,100/h/ip,5/5m/key",
@@ -145,31 +145,31 @@ ACCOUNT_RATE_LIMITS = {
     "reset_password": "10/m/ip,3/m/key",
     "reauthenticate": "10/m/user",
     "change_password": "5/m/user",
-    "register_program": "10/m/ip,60/h/ip",  # by OAuth, without signing in
+    "register_program": "10/m/ip,60/h/ip",  # OAuth client registration, without sign-in
     "oauth_token": "120/m/ip",
-    "scim_token": "10/m/ip,60/h/ip",  # wrong ones
+    "scim_token": "10/m/ip,60/h/ip",  # wrong tokens
 }
-# Requests a minute that one person may make, as many of them at once (workspaces.quotas).
+# Requests per user and minute, all of which may come at once (workspaces.quotas).
 THROTTLES = {
     "turns": env.integer("TURN_RATE", 60, low=1, high=1_000_000),
     "uploads": env.integer("UPLOAD_RATE", 60, low=1, high=1_000_000),
-    "model tests": 10,  # each makes several requests to somebody's server
-    "invitations": 20,  # made and accepted
-    "invitation mails": 50,  # a day: to any typed address
-    "sendings": 10,  # of earlier deliveries of a webhook
+    "model tests": 10,  # each makes several requests to a model's server
+    "invitations": 20,  # creating and accepting
+    "invitation mails": 50,  # per day, because the address is arbitrary
+    "sendings": 10,  # repeated deliveries of a webhook
 }
 EVENT_STREAMS = env.integer("EVENT_STREAMS", 20, low=1, high=1_000_000)  # per person and process
-ANSWER_STREAMS = env.integer("ANSWER_STREAMS", 100, low=1, high=1_000_000)  # the same, of answers under /v1
-# What one person may make in all (workspaces.quotas); 0: without a limit.
+ANSWER_STREAMS = env.integer("ANSWER_STREAMS", 100, low=1, high=1_000_000)  # likewise, for answers under /v1
+# Quotas per user (workspaces.quotas); 0 means unlimited.
 QUOTAS = {
     "workspaces": env.integer("MAX_WORKSPACES_PER_PERSON", 100, low=0, high=1_000_000),
     "chats": env.integer("MAX_CHATS_PER_PERSON", 10_000, low=0, high=100_000_000),
     "memories": env.integer("MAX_MEMORIES_PER_PERSON", 100_000, low=0, high=100_000_000),
     "bytes": env.integer("MAX_BYTES_PER_PERSON", 5_000_000_000, low=0, high=10**15),
 }
-KEY_RATE = env.integer("KEY_RATE", 120, low=1, high=1_000_000)  # requests a minute, for each API key
-# Without a server for mail none is sent. Printing it instead would put links that set a password into the logs.
-_smtp_url = env.optional("SMTP_URL")  # no setting: it has a password
+KEY_RATE = env.integer("KEY_RATE", 120, low=1, high=1_000_000)  # requests per minute and API key
+# Without a mail server no mail is sent. Logging it instead would put links that reset passwords into the log.
+_smtp_url = env.optional("SMTP_URL")  # not a setting, because it contains a password
 EMAIL_BACKEND = (
     "workspaces.accounts.email_backend.RetryingBackend"
     if _smtp_url
@@ -178,5 +178,5 @@ EMAIL_BACKEND = (
 (EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD, EMAIL_USE_TLS, EMAIL_USE_SSL) = mail_from_url(
     _smtp_url or "smtp://localhost"
 )
-EMAIL_TIMEOUT = 10  # seconds: somebody waits for the page
+EMAIL_TIMEOUT = 10  # seconds; short because a user waits for the page
 DEFAULT_FROM_EMAIL = env.text("FROM_EMAIL", "memoryhub@localhost")

@@ -7,8 +7,8 @@ from django.core.exceptions import ImproperlyConfigured
 from memoryhub.settings.process import env
 
 LLM_BASE_URL = env.url("LLM_BASE_URL")
-# Which built-in model answers where no other is connected: the small one until the larger one is fetched (auto, on a
-# machine with room for it), the larger one on any machine, the small one alone, or none.
+# The built-in model that answers if no other is connected. "auto": the small model until the larger one is downloaded,
+# if the machine has room for it; "large": the larger one on any machine; "small": only the small one; "off": none.
 BUILTIN_MODEL = env.text("BUILTIN_MODEL", "auto").lower()
 if BUILTIN_MODEL not in {"auto", "small", "large", "off"}:
     raise ImproperlyConfigured(
@@ -37,24 +37,22 @@ CURRENCY = env.text("CURRENCY", "USD").upper()
 if not CURRENCY.isascii() or not CURRENCY.isalpha() or len(CURRENCY) != 3:
     raise ImproperlyConfigured(f"MEMORYHUB_CURRENCY is {CURRENCY!r}, but must be three letters such as EUR.")
 LLM_TIMEOUT = env.number("LLM_TIMEOUT", 60.0, low=1, high=3600)
-LLM_PRICE = env.price("LLM_PRICE")  # of the model that these name; those of connections lie with them
-LLM_SEES = env.boolean("LLM_SEES", None)  # None: it is found out when a picture is sent
-LLM_LOCAL = env.boolean("LLM_LOCAL", None)  # None: whether its address is of this machine says so
-SHARE_LINKS = env.flag("SHARE_LINKS", True)  # by which a chat is read without signing in
-PEOPLE_MAY_CONNECT = env.flag("PEOPLE_MAY_CONNECT", False)  # own connections to models
-PEOPLE_MAY_CONNECT_INTERNAL = env.flag(
-    "PEOPLE_MAY_CONNECT_INTERNAL", False
-)  # and to addresses in this network
-WEBHOOKS_INTERNAL = env.flag("WEBHOOKS_INTERNAL", False)  # webhooks to addresses in this network
+LLM_PRICE = env.price("LLM_PRICE")  # of LLM_MODEL; connections have prices of their own
+LLM_SEES = env.boolean("LLM_SEES", None)  # None: detected when a picture is sent
+LLM_LOCAL = env.boolean("LLM_LOCAL", None)  # None: whether the URL is on this machine
+SHARE_LINKS = env.flag("SHARE_LINKS", True)  # links that show a chat without sign-in
+PEOPLE_MAY_CONNECT = env.flag("PEOPLE_MAY_CONNECT", False)  # whether users may connect their own models
+PEOPLE_MAY_CONNECT_INTERNAL = env.flag("PEOPLE_MAY_CONNECT_INTERNAL", False)  # also in this server's network
+WEBHOOKS_INTERNAL = env.flag("WEBHOOKS_INTERNAL", False)  # allow webhooks in this network
 SEARCH_URL = env.url(
     "SEARCH_URL"
-)  # of a SearXNG: with it runs and research may search the web and read pages
+)  # a SearXNG server, with which runs and research can search the web and read pages
 EMBEDDING_BASE_URL = env.url("EMBEDDING_BASE_URL")
 EMBEDDING_API_KEY = env.text("EMBEDDING_API_KEY")
 EMBEDDING_PREVIOUS_API_KEY = env.text("EMBEDDING_PREVIOUS_API_KEY")
 EMBEDDING_PRICE = env.price("EMBEDDING_PRICE")
-EMBEDDING_LOCAL = env.boolean("EMBEDDING_LOCAL", None)  # as LLM_LOCAL
-EMBEDDING_MODEL = env.text("EMBEDDING_MODEL")  # "none": no embedder, recall by words
+EMBEDDING_LOCAL = env.boolean("EMBEDDING_LOCAL", None)  # like LLM_LOCAL
+EMBEDDING_MODEL = env.text("EMBEDDING_MODEL")  # "none": no embedder, recall uses words only
 if EMBEDDING_BASE_URL and EMBEDDING_MODEL in {"", "none"}:
     raise ImproperlyConfigured(
         "MEMORYHUB_EMBEDDING_MODEL must name a model when MEMORYHUB_EMBEDDING_BASE_URL is set."
@@ -69,7 +67,7 @@ if EMBEDDING_MODEL not in {"", "none"} and not EMBEDDING_BASE_URL:
 
 MEMORY_ENABLED = env.boolean(
     "MEMORY_ENABLED", None
-)  # None: off until switched on; False: vetoed for everyone
+)  # None: off until enabled in the application; False: off for everyone
 DEDUPE_THRESHOLD = env.number("DEDUPE_THRESHOLD", 0.92, low=0.0, high=1.0)
 RECALL_THRESHOLD = env.number("RECALL_THRESHOLD", 0.57, low=0.0, high=2.0)
 RECALL_LIMIT = env.integer("RECALL_LIMIT", 5, low=1, high=20)
@@ -79,7 +77,7 @@ DOCUMENT_MAX_BYTES = env.integer("DOCUMENT_MAX_BYTES", 50 * 1024**2, low=1, high
 FILE_WAIT_SECONDS = env.integer("FILE_WAIT_SECONDS", 60, low=0, high=600)
 DOCUMENT_SECONDS = env.integer("DOCUMENT_SECONDS", 120, low=1, high=3600)
 DOCUMENT_MEMORY_MB = env.integer("DOCUMENT_MEMORY_MB", 2048, low=256, high=65_536)
-OCR_LANGUAGES = env.text("OCR_LANGUAGES", "eng")  # as tesseract names them, with + between; "none": no OCR
+OCR_LANGUAGES = env.text("OCR_LANGUAGES", "eng")  # tesseract's names, joined by +; "none" disables OCR
 OCR_SECONDS = env.integer("OCR_SECONDS", 600, low=1, high=36_000)
 IMPORT_MAX_BYTES = env.integer("IMPORT_MAX_MB", 512, low=1, high=100_000) * 2**20
 PURGE_AFTER_DAYS = env.integer("PURGE_AFTER_DAYS", 30, low=0, high=36_500)

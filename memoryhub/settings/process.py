@@ -15,10 +15,10 @@ from memoryhub.environment import Environment
 env = Environment("MEMORYHUB_")
 BASE_DIR = Path(__file__).resolve().parents[2]
 DATA_DIR: Path = env.path("DATA_DIR", BASE_DIR / "var")
-FILES_DIR = env.optional("FILES_DIR")  # what several hosts see alike; None: they lie in the data folder
+FILES_DIR = env.optional("FILES_DIR")  # a folder shared by several hosts; None: the data folder
 RUNNING_WORKER = "qcluster" in sys.argv[1:2]
 RUNNING_COMMAND = Path(sys.argv[0]).name == "manage.py"
-RUNNING_SERVER = "uvicorn" in Path(sys.argv[0]).parts[-2:]  # its module or its script
+RUNNING_SERVER = "uvicorn" in Path(sys.argv[0]).parts[-2:]  # run as a module or as a script
 RUNNING_PROBES = RUNNING_SERVER and "memoryhub.probes:application" in sys.argv
 PROCESS_ROLE = (
     "worker" if RUNNING_WORKER else "command" if RUNNING_COMMAND else "probes" if RUNNING_PROBES else "web"
@@ -26,7 +26,10 @@ PROCESS_ROLE = (
 
 
 def _kept_key(given: str | None, file_name: str) -> str:
-    """Return the environment's key, or one made once and stored beside the data, so that it survives a restart."""
+    """Return the environment's key or, without one, a key that is generated once and stored in the data folder.
+
+    Raises ImproperlyConfigured if the key is too short or the data folder is not writable.
+    """
     if given:
         if len(given) < 32:
             name = file_name.replace("-", "_").upper()
@@ -40,7 +43,7 @@ def _kept_key(given: str | None, file_name: str) -> str:
             draft.touch(mode=0o600)
             draft.write_text(secrets.token_urlsafe(50))
             try:
-                # Atomic, and the first of two processes wins: the other's key is as good.
+                # Atomic. If two processes start at once, both use the first key.
                 with suppress(FileExistsError):
                     os.link(draft, path)
             finally:
@@ -53,12 +56,12 @@ def _kept_key(given: str | None, file_name: str) -> str:
 
 
 SECRET_KEY = _kept_key(env.optional("SECRET_KEY"), "secret-key")
-# Keys the hashes of forgotten texts. Separate from the key that is changed to end all sessions.
+# The key for hashes of forgotten texts. Separate from SECRET_KEY, which may be changed to end all sessions.
 FORGET_KEY = _kept_key(env.optional("FORGET_KEY"), "forget-key")
 KEYS_ARE_GIVEN = bool(
     env.optional("SECRET_KEY") and env.optional("FORGET_KEY")
-)  # as several hosts share them
-# Of stored secrets (memoryhub.encryption): the first seals, each unseals. None: the secret key does.
+)  # so that several hosts can share them
+# Keys of stored secrets (memoryhub.encryption): the first encrypts, all decrypt. If empty, SECRET_KEY is used.
 ENCRYPTION_KEYS = env.words("ENCRYPTION_KEYS")
 if any(len(key) < 32 for key in ENCRYPTION_KEYS):
     raise ImproperlyConfigured("MEMORYHUB_ENCRYPTION_KEYS has a key that is shorter than 32 characters.")
@@ -74,7 +77,7 @@ if LOG_LEVEL not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
 LOG_FORMAT = env.text("LOG_FORMAT", "plain").lower()
 if LOG_FORMAT not in {"plain", "json"}:
     raise ImproperlyConfigured(f"MEMORYHUB_LOG_FORMAT is {LOG_FORMAT!r}, but must be plain or json.")
-METRICS_TOKEN = env.text("METRICS_TOKEN")  # empty: /metrics is not there
+METRICS_TOKEN = env.text("METRICS_TOKEN")  # if empty, /metrics does not exist
 if METRICS_TOKEN and len(METRICS_TOKEN) < 16:
     raise ImproperlyConfigured("MEMORYHUB_METRICS_TOKEN is shorter than 16 characters.")
 LOGGING = {
@@ -94,20 +97,20 @@ LOGGING = {
     },
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
     "loggers": {
-        # A line for each request, for programs that collect them; a person's console is spared.
+        # A line for each request, only in JSON logs, which programs collect.
         "memoryhub.requests": {"level": "INFO" if LOG_FORMAT == "json" else "WARNING"},
         "uvicorn": {"handlers": ["console"], "level": "WARNING", "propagate": False},
-        # Addresses as they were requested: some are as good as a password.
+        # Would log full URLs, some of which contain keys.
         "uvicorn.access": {"level": "WARNING"},
         "django.server": {"handlers": ["console"], "level": LOG_LEVEL, "propagate": False},
-        # At DEBUG these log statements with their values, and texts sent to models.
+        # At DEBUG these log SQL with its values, and texts sent to models.
         "django.db.backends": {"level": "WARNING"},
         "httpx2": {"level": "WARNING"},
-        # It says where it found its keys and its store's address, each time.
+        # Logs the source of its keys and the store's address each time.
         "botocore": {"level": "WARNING"},
         "openai": {"level": "WARNING"},
         "mcp": {"level": "WARNING"},
-        # It says on every job that it was put into the queue, taken and done.
+        # Logs three lines for each job: queued, started and finished.
         "django-q": {"level": "DEBUG" if LOG_LEVEL == "DEBUG" else "WARNING"},
     },
 }

@@ -20,23 +20,23 @@ if POOLER_URL and not DATABASE_URL:
     raise ImproperlyConfigured(
         "MEMORYHUB_POOLER_URL needs DATABASE_URL beside it: the database that it pools."
     )
-# What keeps a session, as hearing notifications does, goes past the pooler.
+# Connections that need their own session, such as LISTEN, bypass the pooler.
 LISTEN_AT = libpq_settings(database_from_url(DATABASE_URL)) if POOLER_URL else {}
 
-# Servers that follow the primary and are read in its place (memoryhub.database.replicas).
+# Replicas of the primary, used for reads (memoryhub.database.replicas).
 REPLICA_URLS = env.words("REPLICA_URLS")
-REPLICA_LAG = env.number("REPLICA_LAG", 10.0, low=0.1, high=3600)  # seconds behind: then the primary is read
+REPLICA_LAG = env.number("REPLICA_LAG", 10.0, low=0.1, high=3600)  # maximum delay of reads in seconds
 if REPLICA_URLS and not DATABASE_URL:
     raise ImproperlyConfigured(
         "MEMORYHUB_REPLICA_URLS needs DATABASE_URL beside it: the primary that they follow."
     )
 
-# Of a backup: what its keys are sealed with, and what else is done with a database that was restored, by what a newer
-# one says in which tables.
+# Backups: the passphrase for their keys, and hooks. AFTER_RESTORE maps each function that repeats forgetting in a
+# restored database to the tables that the function reads in a newer database.
 BACKUP_PASSPHRASE = env.optional("BACKUP_PASSPHRASE") or ""
-BACKUP_DAYS = env.integer("BACKUP_DAYS", 7, low=0, high=3650)  # without one, and the doctor says so; 0: never
-AFTER_BACKUP = ["workspaces.audit.note_backup"]  # told its size in bytes and its installation
-# Tables whose rows tell of a stored file (file_name, sha256), and its folder: there it lies below two of its letters
+BACKUP_DAYS = env.integer("BACKUP_DAYS", 7, low=0, high=3650)  # `doctor` reports older backups; 0: never
+AFTER_BACKUP = ["workspaces.audit.note_backup"]  # called with size in bytes and installation id
+# Tables with the columns file_name and sha256, and the folder of their files, in subfolders of two letters.
 FILES_OF = {
     "memories_asset": "assets",
     "workspaces_document": "documents",
@@ -50,7 +50,7 @@ AFTER_RESTORE = {
 }
 
 
-# What else the doctor asks: each gives sentences.
+# Further checks of `doctor`: functions that yield sentences.
 DOCTOR_ASKS = ["workspaces.management.commands.reseal.in_short"]
 
 
@@ -67,12 +67,12 @@ def _database() -> dict[str, Any]:
             "OPTIONS": {},
         }
     if POOLER_URL and PROCESS_ROLE == "web":
-        # Each transaction may be another session: nothing is prepared, and no cursor outlives its transaction.
+        # Each transaction may use another session, so statements are not prepared and cursors do not outlive one.
         database = database_from_url(POOLER_URL, "MEMORYHUB_POOLER_URL") | {
             "DISABLE_SERVER_SIDE_CURSORS": True
         }
         database["OPTIONS"]["prepare_threshold"] = None
-    # With replicas who only reads is answered by one, and who writes waits several times (memoryhub.database).
+    # With replicas the timeout is shorter: reads use a replica, and writes are retried (memoryhub.database).
     return _connected(database, wait=3 if REPLICA_URLS else 15)
 
 
@@ -83,19 +83,22 @@ def _replica(url: str) -> dict[str, Any]:
 
 
 def _connected(database: dict[str, Any], *, wait: float) -> dict[str, Any]:
-    """Return the database settings with this process's way to connect. ``wait``: seconds for a pooled connection."""
+    """Return the settings of a database with this process's connection options.
+
+    ``wait`` is the pool's timeout in seconds.
+    """
     database["ENGINE"] = "django.db.backends.postgresql"
-    # For the cursors that let the server bind (memoryhub.database.queries): prepared at once. Django's own never are.
+    # Prepare statements of server-side binding cursors (memoryhub.database.queries) at once. Django's own never are.
     database["OPTIONS"].setdefault("prepare_threshold", 0)
-    # By which /readyz sees in pg_stat_activity that a worker is at work.
+    # /readyz finds workers by this name in pg_stat_activity.
     database["OPTIONS"]["application_name"] = f"memoryhub {PROCESS_ROLE}"
     if RUNNING_WORKER:
-        # The cluster forks: a kept connection for each worker, never a pool shared over the fork.
+        # The cluster forks, so each worker has a persistent connection instead of a shared pool.
         database |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
     elif PROCESS_ROLE == "web":
         database["ENGINE"] = "memoryhub.database"
-        # After five seconds in vain a request connects again: the pool's own attempts become ever rarer.
-        # Kept for half a day: Postgres accepts no new one while its disk is full, and reads go on by those there are.
+        # After five seconds of failed attempts, which become ever rarer, the next request connects again.
+        # Connections live for half a day: while its disk is full, Postgres accepts no new ones, but they still read.
         waits = {"timeout": wait, "max_idle": 120, "max_lifetime": 12 * 3600, "reconnect_timeout": 5}
         database["OPTIONS"]["pool"] = {"min_size": 2, "max_size": 20, **waits}
     return database
@@ -106,14 +109,14 @@ DATABASES |= {f"replica {number}": _replica(url) for number, url in enumerate(RE
 REPLICAS = [alias for alias in DATABASES if alias != "default"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CACHES = {
-    # Holds the counts of sign-ins and used one-time codes, for all web processes; room enough that nobody pushes theirs
-    # out. Its table is made by a migration of workspaces.
+    # Rate limits of sign-ins and used one-time codes, shared by all web processes. It is so large that an attacker
+    # cannot evict entries. A migration of workspaces creates its table.
     "default": {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
         "LOCATION": "workspaces_cache",
         "OPTIONS": {"MAX_ENTRIES": 50_000},
     },
-    # What a process may note for itself: that it wrote "last seen" a moment ago, the queue's statistics.
+    # Data of one process: when it last updated "last seen", and the queue's statistics.
     "process": {
         "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
         "OPTIONS": {"MAX_ENTRIES": 20_000},
@@ -138,7 +141,7 @@ STORAGES = {
     },
 }
 LANGUAGE_CODE = "en"
-# By the names that people who speak them give them. What is translated: docs/languages.md.
+# Languages with their native names. docs/languages.md says what is translated.
 LANGUAGES = [
     ("en", "English"),
     ("de", "Deutsch"),
@@ -149,7 +152,7 @@ LANGUAGES = [
     ("ar", "العربية"),
 ]
 FORMAT_MODULE_PATH = ["memoryhub.formats"]
-LOCALE_PATHS = [DATA_DIR / "locale"]  # what `manage.py prepare` makes of memoryhub/locale
+LOCALE_PATHS = [DATA_DIR / "locale"]  # compiled from memoryhub/locale by `manage.py prepare`
 TIME_ZONE = "UTC"
 USE_TZ = True
 
@@ -161,13 +164,13 @@ JOB_TIMEOUT = env.integer("JOB_TIMEOUT", 90, low=1, high=3600)
 Q_CLUSTER = {
     "name": "memoryhub",
     "orm": "default",
-    "cache": "process",  # twice a second its statistics, which nobody reads from elsewhere
+    "cache": "process",  # for statistics, which are written twice a second and only read locally
     "workers": WORKERS,
     "timeout": JOB_TIMEOUT,
-    "retry": JOB_TIMEOUT + max(2, JOB_TIMEOUT // 3),  # a killed worker's job is taken up again after this
+    "retry": JOB_TIMEOUT + max(2, JOB_TIMEOUT // 3),  # seconds until a killed worker's job is retried
     "max_attempts": 5,
     "bulk": 1,
-    "recycle": 100_000,  # a worker that ends itself looks like a lost one to the watchdog
+    "recycle": 100_000,  # effectively never, because worker_health treats a worker's end as a loss
     "queue_limit": WORKERS,
     "save_limit": 1000,
     "poll": 0.2,

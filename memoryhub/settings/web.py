@@ -1,4 +1,4 @@
-"""The web: where the server listens and how it is reached, the installed apps and middleware, REST and its schema."""
+"""Settings of the web server: addresses, cookies, installed apps, middleware, and the REST API with its schema."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from memoryhub.settings.process import BASE_DIR, env
 
 HOST = env.text("HOST", "127.0.0.1")
 PORT = env.integer("PORT", 8000, low=1, high=65535)
-# A Python process works on one core at a time; a second one also answers while the first is started again.
+# A Python process uses one core; a second process also answers while the first restarts.
 WEB_PROCESSES = env.integer("WEB_PROCESSES", min(2, os.cpu_count() or 1), low=1, high=64)
 DEBUG = env.flag("DEBUG", False)
 HTTPS = env.flag("HTTPS", False)
@@ -26,9 +26,9 @@ for origin in CSRF_TRUSTED_ORIGINS:
         raise ImproperlyConfigured(
             f"MEMORYHUB_CSRF_TRUSTED_ORIGINS has {origin!r}, but every entry must start with http:// or https://."
         )
-TRUSTED_PROXIES = env.integer("TRUSTED_PROXIES", 0, low=0, high=10)  # whose X-Forwarded-For is believed
+TRUSTED_PROXIES = env.integer("TRUSTED_PROXIES", 0, low=0, high=10)  # number of proxies in front
 ALLAUTH_TRUSTED_PROXY_COUNT = TRUSTED_PROXIES
-STREAMS_AT_ONCE = env.integer("STREAMS_AT_ONCE", 2000, low=1, high=1_000_000)  # per process; more is 503
+STREAMS_AT_ONCE = env.integer("STREAMS_AT_ONCE", 2000, low=1, high=1_000_000)  # per process; more get 503
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_AGE = env.integer("SESSION_DAYS", 14, low=1, high=365) * 86_400
@@ -40,7 +40,7 @@ SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 
 
-# What the project is put together of.
+# Installed apps, middleware and templates.
 
 INSTALLED_APPS = [
     "memoryhub",
@@ -70,8 +70,8 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
 ]
 MIDDLEWARE = [
-    "memoryhub.http.middleware.ProbesMiddleware",  # before hosts and https are checked: monitors use IP addresses
-    "memoryhub.http.middleware.OriginMiddleware",  # what follows is timed, counted, and logged under its id
+    "memoryhub.http.middleware.ProbesMiddleware",  # before host and HTTPS checks, which monitors would fail
+    "memoryhub.http.middleware.OriginMiddleware",  # early, because it times and logs everything that follows
     "memoryhub.http.middleware.ReadingMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "memoryhub.http.middleware.CompressedPagesMiddleware",
@@ -82,7 +82,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "memoryhub.http.locale.LanguageMiddleware",
     "memoryhub.http.locale.TimeZoneMiddleware",
-    "django.contrib.auth.middleware.LoginRequiredMiddleware",  # of every page, unless it says otherwise
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",  # for all views without login_not_required
     "workspaces.accounts.sessions.LastSeenMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
