@@ -212,8 +212,8 @@ def evaluate(
 ) -> list[float]:
     """Run every question once for every line of the table, and add the results to ``scores``.
 
-    Return the seconds that embedding each question took, which are in no line's time. Each question is asked as of one
-    day after the last memory.
+    Return the seconds that embedding each question took, which are in no line's time. Recall runs as of one day after
+    the last memory.
     """
     now = max(datetime.fromisoformat(memory["at"]) for memory in conversation.memories) + timedelta(days=1)
     embedding = []
