@@ -1,4 +1,4 @@
-"""Saving an answer, or a code block or table of it, as an artifact."""
+"""Saving of an answer, or of one of its code blocks or tables, as an artifact."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MARKDOWN = {"markdown", "md"}
 
 @dataclass(frozen=True)
 class Block:
-    """``heading`` is the nearest above it."""
+    """A code block, a table or a whole text. ``heading`` is the nearest heading above it."""
 
     kind: str
     content: str
@@ -30,7 +30,9 @@ class Block:
 
 
 def blocks_of(text: str, budget: Budget) -> list[Block]:
-    """Return the blocks in order, as a page shows them. Raises TooHeavy."""
+    """Return the code blocks and tables in the order of the page. Raises TooHeavy if the text is too expensive to
+    parse.
+    """
     lines, found, heading = text.split("\n"), list[Block](), ""
     tokens = parsed(text, budget)
     for token, following in zip(tokens, [*tokens[1:], None], strict=True):
@@ -56,11 +58,11 @@ def _code(content: str, language: str, heading: str) -> Block:
 def save_answer(
     answer: Message, *, block: int | None = None, by: User, now: datetime, confirmed: bool = False
 ) -> Artifact:
-    """Save the whole answer as a text, or its code or table with this number, counted from 0.
+    """Save the whole answer as a text, or only its code block or table with the index ``block``.
 
-    From a chat that only its creator sees it is theirs alone, and so is an answer that rests on something personal.
-    Raises NotFound if there is no such block, Conflict while the answer is being written, and what ``artifacts.keep``
-    raises.
+    The artifact is personal if only the chat's creator can see the chat, or if the answer used personal data. Raises
+    NotFound if there is no such block, Conflict while the answer is being written, and the errors of
+    ``artifacts.keep``.
     """
     if answer.role != MessageRole.ASSISTANT or not answer.content.strip():
         raise NotFound(_("Only answers can be kept."))

@@ -1,4 +1,4 @@
-"""The chat list of the sidebar: paging by day, and each reader's own pins, archive and tags."""
+"""Chat list of the sidebar: paging by day, and each user's own pins, archive and tags."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from memoryhub.errors import Invalid
 from workspaces.access import lock_to_count
 from workspaces.models import User, Workspace
 
-MOST_OF_CHAT = 10
-MOST_HERE = 100  # different ones of a person in a workspace
+MOST_OF_CHAT = 10  # limit of a user's tags on one chat
+MOST_HERE = 100  # limit of a user's different tags in a workspace
 
 
 def set_tags(chat: Chat, names: Sequence[str], *, by: User) -> list[str]:
-    """Replace the reader's tags of a chat and return them: once each regardless of case, in the spelling in use.
+    """Replace the user's tags of a chat and return them without duplicates, in the spelling already in use.
 
-    Raises Invalid for a tag that is too long, too many, and for a temporary chat.
+    Raises Invalid for a tag that is too long, for too many tags, and for a temporary chat.
     """
     wanted = _by_key(name for name in map(_clean, names) if name)
     if wanted and chat.is_temporary:
@@ -53,14 +53,14 @@ def tags_of(chat: Chat, reader: User) -> list[str]:
 
 
 def tags_in(workspace: Workspace, reader: User) -> list[str]:
-    """Return the tags that this reader has given to chats there that they may still see. One query."""
+    """Return the user's tags of chats in the workspace that the user can still see. One query."""
     chats = Chat.objects.visible_to(reader).live().filter(workspace=workspace)
     names = ChatTag.objects.filter(user=reader, chat__in=chats).values_list("name", flat=True)
     return sorted(set(names.order_by()), key=str.casefold)
 
 
 def tagged(chats: ChatQuerySet, name: str, *, by: User) -> ChatQuerySet:
-    """Return the chats that this reader gave the tag to, regardless of case and blanks."""
+    """Return the chats with this tag of the user's, regardless of case and spaces."""
     same = Lower(Value(_one_line(name), output_field=TextField()))
     mine = ChatTag.objects.alias(lower=Lower("name")).filter(user=by, lower=same)
     return chats.filter(pk__in=mine.values("chat"))
@@ -79,9 +79,9 @@ def _one_line(name: str) -> str:
 
 
 def _by_key(names: Iterable[str]) -> dict[str, str]:
-    """The last of each that are one tag, by what they have in common: what the database holds unique. One query.
+    """Return the names by their lower case in Postgres, which decides which tags are equal. One query.
 
-    Python's lower case is another: there İ is none of i.
+    Python's lower case differs, for example for İ.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT LOWER(name), name FROM UNNEST(%s::text[]) AS name", [list(names)])
@@ -92,9 +92,9 @@ MOST_PINNED = 50
 
 
 def set_mark(chat: Chat, kind: str, *, by: User) -> None:
-    """Mark a chat with ``kind`` of ChatMark.Kind, or "" for none. Pinned and archived exclude each other.
+    """Set the user's mark of a chat to ``kind`` (pinned or archived), or remove it if ``kind`` is "".
 
-    Raises Invalid for an unknown kind, for a temporary chat, and beyond MOST_PINNED pinned ones in a workspace.
+    Raises Invalid for an unknown kind, for a temporary chat, and beyond MOST_PINNED pinned chats in a workspace.
     """
     if kind not in ("", *ChatMark.Kind.values):
         raise Invalid(fields={"mark": _("must be one of %s") % ", ".join(["", *ChatMark.Kind.values])})
@@ -117,13 +117,13 @@ def mark_of(chat: Chat, reader: User) -> str:
 
 
 def with_marks(chats: ChatQuerySet, reader: User) -> ChatQuerySet:
-    """Annotate each chat with its ``mark`` for this reader; None for neither."""
+    """Annotate each chat with this user's ``mark``, or None."""
     marks = ChatMark.objects.filter(user=reader, chat=OuterRef("pk")).values("kind")
     return chats.annotate(**{"mark": Subquery(marks)})
 
 
 def marked(chats: ChatQuerySet, kind: str, *, by: User) -> ChatQuerySet:
-    """Return the chats that this reader marked so; with "", those without any mark of theirs."""
+    """Return the chats with this mark of the user's or, if ``kind`` is "", the chats without a mark."""
     mine = ChatMark.objects.filter(user=by)
     if kind:
         return chats.filter(pk__in=mine.filter(kind=kind).values("chat"))
@@ -142,8 +142,10 @@ class Day:
 
 @dataclass(frozen=True)
 class ChatListPage:
-    """A page of the list. ``next``: the chat after which more follow, empty at the end. ``suffix`` keeps ids of later
-    pages apart. ``matches``: of a search, the places by the chat's key. ``tag``: the chosen one of the reader's
+    """A page of the chat list.
+
+    ``next``: id of the last chat if more follow, else "". ``suffix``: keeps HTML ids of later pages unique.
+    ``matches``: by primary key, the text in which a search found the chat. ``tag``: the chosen tag of the user's
     ``tags``.
     """
 
@@ -170,17 +172,16 @@ def chat_list_page(
     tag: str = "",
     now: datetime,
 ) -> ChatListPage:
-    """Chats after the chat ``before``, of a search for ``q`` or a ``tag`` those found, archived or not; else the one or
-    the other.
+    """Return the chats after the chat ``before``, pinned ones first. At most seven queries.
 
-    Pinned ones stand first. Seven queries at most.
+    A search for ``q`` or a ``tag`` finds archived and other chats; without them, ``archived`` selects which are listed.
     """
     which: dict[str, Any] = {"q": q.strip(), "before": before, "archived": archived, "tag": tag.strip()}
     return read(user.pk, lambda: _page(workspace, user, **which, now=now))
 
 
 def has_chats(workspace: Workspace, user: User) -> bool:
-    """Return whether the list has any, archived ones too. One query."""
+    """Return whether the user's list has any chats, including archived ones. One query."""
     return Chat.objects.visible_to(user).live().listed().filter(workspace=workspace).exists()
 
 

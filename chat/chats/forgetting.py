@@ -1,4 +1,4 @@
-"""Deletion of chats for good: by a person, after retention, and when their creator leaves."""
+"""Permanent deletion of chats: by a user, after retention, and when their creator leaves."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from workspaces.retention import Kept
 
 
 def memories_of(chat: Chat, by: User) -> QuerySet[Memory]:
-    """Return the memories from this chat that ``by`` may forget for good, including forgotten ones."""
+    """Return the memories from this chat that ``by`` may forget permanently, including deleted ones."""
     return Memory.objects.forgettable_by(by).filter(source_chat_id=chat.public_id)
 
 
 def forget_chat(chat: Chat, *, by: User, now: datetime, memories: bool = False) -> Report:
-    """Remove a chat with its messages and all that was noted of them, for good; its creator or a workspace owner.
+    """Permanently delete a chat with its messages and all data derived from them.
 
-    ``memories``: also what came from it and is theirs to forget. What stays loses its excerpt and its source. Raises
-    Forbidden, or NotFound if it is gone already.
+    ``memories``: also forget its memories that ``by`` may forget; the remaining ones lose their excerpt and source.
+    Raises Forbidden unless ``by`` is the chat's creator or a workspace owner, and NotFound if the chat is already gone.
     """
     require_own(chat, by)
     with transaction.atomic():
@@ -42,7 +42,10 @@ def forget_chat(chat: Chat, *, by: User, now: datetime, memories: bool = False) 
 
 
 def purge(*, now: datetime, seconds: float) -> int:
-    """Remove chats that were deleted ``MEMORYHUB_PURGE_AFTER_DAYS`` ago; their memories stay. How many."""
+    """Permanently delete chats that were deleted ``MEMORYHUB_PURGE_AFTER_DAYS`` ago, and return how many.
+
+    Their memories stay.
+    """
 
     def remove(keys: list[int]) -> None:
         for chat in Chat.objects.filter(pk__in=keys):
@@ -52,7 +55,10 @@ def purge(*, now: datetime, seconds: float) -> int:
 
 
 def leave_chats(*, workspace_ids: list[int], user_id: int | None, by: User) -> Counts:
-    """Pass shared chats of a person who leaves to an owner of the workspace, for ``actions.removal``."""
+    """Hand over the shared chats of a user who leaves to an owner of the workspace, and delete private ones.
+
+    Called by ``actions.removal``.
+    """
     alone = Q(is_private=True) | Q(is_temporary=True)
     Chat.objects.filter(alone, workspace_id__in=workspace_ids).exclude(created_by=by).delete()
     Import.objects.filter(workspace_id__in=workspace_ids).exclude(user=by).delete()
@@ -72,7 +78,10 @@ def leave_chats(*, workspace_ids: list[int], user_id: int | None, by: User) -> C
 def _remove(
     chat: Chat, wanted: QuerySet[Memory], *, by: User | None, now: datetime
 ) -> tuple[forget.Gone, Counts]:
-    """Messages first: an answer that is being written finds its row gone, and queues no extraction any more."""
+    """Delete the chat and its messages, then the data derived from them.
+
+    Messages go first, so that an answer that is being written finds its row gone and queues no extraction.
+    """
     locked = Chat.objects.select_for_update(of=("self",)).filter(pk=chat.pk).first()
     if locked is None:
         raise NotFound(_("This chat has since been forgotten."))
@@ -89,8 +98,9 @@ def _remove(
 
 
 def _unpinned() -> ChatQuerySet:
-    """Return the chats that no reader has pinned: a pin of one reader keeps the chat for all. Temporary ones go after
-    a day anyway.
+    """Return the chats that no user has pinned, since one user's pin keeps a chat for all.
+
+    Temporary chats are left out, because they are deleted after a day anyway.
     """
     pins = ChatMark.objects.filter(chat=OuterRef("pk"), kind=ChatMark.Kind.PINNED)
     return Chat.objects.live().filter(~Exists(pins), is_temporary=False).select_related("created_by")

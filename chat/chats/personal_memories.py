@@ -1,11 +1,9 @@
-"""Whether a person's own memories, documents and artifacts may be used in a chat: decided here, asked by every way into
-a prompt.
+"""Rules for using a user's personal memories, documents and artifacts in a chat.
 
-What is personal is not put before the model in a chat that others read, unless its person said so for that chat.
-What it says of other chats follows it: without that, a turn hears of those alone that all its readers may open.
-
-An answer that rests on something personal is marked (``Message.personal``). Links leave it out, people who could not
-read the chat when it was written never read it, and no later prompt of the chat holds it while such people read along.
+Personal data is not in prompts of a chat that others read, unless its owner allowed that for the chat. The same holds
+for other chats: without that permission, a turn uses only chats that all its readers may open. An answer that used
+personal data is marked (``Message.personal``). Such an answer is left out of share links, is never visible to people
+who could not read the chat when it was written, and is in no later prompt while such people can read the chat.
 """
 
 from __future__ import annotations
@@ -24,8 +22,10 @@ from workspaces.models import Membership, User, Workspace
 
 @dataclass(frozen=True)
 class Personal:
-    """Rules for one person's own memories in one chat. ``said_so``: they allow them although others read it.
-    ``since``: from when on all of today's readers can read it; None if nobody else can.
+    """The rules for one user's personal data in one chat.
+
+    ``said_so``: the user allows its use although others read the chat. ``since``: when the last of today's readers
+    gained access, or None if nobody else can read it.
     """
 
     read_by_others: bool
@@ -38,10 +38,10 @@ class Personal:
 
 
 def personal_in(chat: Chat, user: User) -> Personal:
-    """Return the current rules, even if the chat was loaded before. One query.
+    """Return the current rules, read from the database. One query.
 
-    A chat is read by others if any other member of its workspace may open it; of a private chat, all but its creator
-    are others. A deleted chat counts as read by others.
+    A shared chat is read by others if its workspace has another member; a private chat, if the user is not its creator.
+    A deleted chat counts as read by others.
     """
     others = Membership.objects.filter(workspace=OuterRef("workspace")).exclude(user=user)
     hidden = Q(is_private=True) | Q(is_temporary=True)
@@ -58,14 +58,16 @@ def personal_in(chat: Chat, user: User) -> Personal:
 
 
 def personal_allowed(chat: Chat, user: User) -> bool:
-    """Return whether prompts of this person's turn may contain their personal memories. One query."""
+    """Return whether prompts of this user's turn may contain their personal data. One query."""
     return personal_in(chat, user).allowed
 
 
 @dataclass(frozen=True)
 class PromptPolicy:
-    """Filter of messages for a prompt of this person's turn: those that all current readers may read, and that may
-    reach the model. ``leaves``: the model is not on this machine.
+    """A filter for messages in a prompt of this user's turn.
+
+    It keeps the messages that all current readers may read and that may be sent to the model. ``leaves``: the model is
+    not on this machine.
     """
 
     user: User
@@ -74,7 +76,7 @@ class PromptPolicy:
 
     @classmethod
     def in_turn(cls, chat: Chat, user: User, *, leaves: bool) -> PromptPolicy:
-        """Return the current policy. One query."""
+        """Return the policy for a turn that starts now. One query."""
         return cls(user, personal_in(chat, user).since, leaves)
 
     def of(self, messages: MessageQuerySet) -> MessageQuerySet:
@@ -84,14 +86,15 @@ class PromptPolicy:
         return found.filter(stays_here=False) if self.leaves else found
 
     def has_all(self, messages: MessageQuerySet) -> bool:
-        """Return whether it may hold all of these. Two queries."""
+        """Return whether the prompt may contain all of these messages. Two queries."""
         marked = messages.marked()
         return marked.count() == self.of(marked).count()
 
 
 def withheld_answers(messages: Sequence[Message], reader: User) -> set[int]:
-    """Return the keys of those questions whose answer this person may not read. One query where one is not among
-    these.
+    """Return the primary keys of questions whose answer this user may not read.
+
+    One query if a question has no answer among ``messages``, else none.
     """
     answered = {message.reply_to_id for message in messages}
     asked = [
@@ -108,8 +111,10 @@ def withheld_answers(messages: Sequence[Message], reader: User) -> set[int]:
 
 
 def home_of(chat: Chat, user: User, *, rests_on: Message | None = None) -> tuple[Workspace, bool]:
-    """Return the workspace for what this person saves from a chat, and whether it is for them alone: it is if only
-    they see the chat, or if the answer rests on something personal. Raises Conflict as ``personal_place``.
+    """Return the workspace for data that the user saves from a chat, and whether the data is personal.
+
+    It is personal if only the user sees the chat, or if the answer ``rests_on`` used personal data. Raises Conflict as
+    ``personal_place`` does.
     """
     is_personal = rests_on is not None and rests_on.is_marked
     if chat.is_private or chat.is_temporary or is_personal:
@@ -119,8 +124,9 @@ def home_of(chat: Chat, user: User, *, rests_on: Message | None = None) -> tuple
 
 
 def with_personal_of(user: User, workspace: Workspace) -> ChatQuerySet:
-    """Return the chats of a workspace that all its members may open, in which an answer used what is this person's
-    own: while nobody else was a member, or since they said so.
+    """Return the chats open to all members of the workspace in which an answer used this user's personal data.
+
+    Such answers come from a time when the user was the only member, or the user allowed the use.
     """
     used = ReceiptItem.objects.filter(used=True, memory__owner=user, receipt__workspace=workspace)
     given = Q(public_id__in=used.values("receipt__message_id")) | Q(sources__document__owner=user)
@@ -131,9 +137,9 @@ def with_personal_of(user: User, workspace: Workspace) -> ChatQuerySet:
 
 
 def use_personal(chat: Chat, *, allowed: bool, by: User) -> None:
-    """Set whether a person's own memories may be used in this chat although others read it. Applies to them alone.
+    """Set whether the user's personal data may be used in this chat although others read it.
 
-    Earlier answers stay; from the next turn on the setting applies. Calling it twice changes nothing.
+    Applies to this user's data only, and from the next turn on; earlier answers stay.
     """
     if allowed:
         chat.personal_of.add(by)

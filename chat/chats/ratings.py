@@ -1,4 +1,4 @@
-"""Thumbs: what each reader of an answer thinks of it, and why."""
+"""Ratings of answers by their readers: thumbs up or down, with reasons and a comment."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def rate(
     reasons: Collection[str] = (),
     comment: str = "",
 ) -> AnswerRating:
-    """Store a reader's rating, in place of an earlier one. ``by`` may read the message.
+    """Store a reader's rating and replace an earlier one. The caller checks that ``by`` may read the message.
 
-    Raises Invalid for a message that is no finished answer, and for an invalid rating, reason or comment.
+    Raises Invalid for a message that is not a finished answer, and for an invalid rating, reason or comment.
     """
     if message.role != MessageRole.ASSISTANT or message.status == MessageStatus.STREAMING:
         raise Invalid(_("Only a finished answer can be rated."))
@@ -49,11 +49,11 @@ def rate(
 
 
 def take_back(message: Message, *, by: User) -> None:
-    """Remove a rating. A second call changes nothing."""
+    """Remove the user's rating, if there is one."""
     AnswerRating.objects.filter(message=message, user=by).delete()
 
 
 def ratings_of(answers: Sequence[int], reader: User) -> dict[int, AnswerRating]:
-    """Return this reader's ratings of these answers by key. One query."""
+    """Return this user's ratings by the primary keys of the answers. One query."""
     rows = AnswerRating.objects.filter(message__in=answers, user=reader)
     return {rating.message_id: rating for rating in rows}

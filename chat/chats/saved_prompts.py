@@ -1,4 +1,4 @@
-"""Keeping, finding, changing and deleting prompts. ``{{name}}`` in one is a variable, asked for when it is used."""
+"""Saved prompts: search and changes. ``{{name}}`` in a prompt is a variable, filled in when the prompt is used."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ from workspaces.models import Role, User, Workspace
 
 NAME_LENGTH = 80
 TEXT_LENGTH = 8000
-MOST = 200  # of a person, and of a workspace
+MOST = 200  # limit per user and per workspace
 MOST_VARIABLES = 20
-OFFERED = 8  # below the field of a message
+OFFERED = 8  # suggestions below the message field
 VARIABLE = re.compile(r"{{[ \t]*([^{}\n]{1,40}?)[ \t]*}}")
 
 
 def variables_of(text: str) -> list[str]:
-    """Return the names in it, each once, in their order: “Write to {{name}} about {{topic}}” has name and topic."""
+    """Return the variables without duplicates, in order: “Write to {{name}} about {{topic}}” has name and topic."""
     return list(dict.fromkeys(name for name in VARIABLE.findall(text) if name.strip()))
 
 
 def prompts_for(workspace: Workspace, user: User, q: str = "") -> SavedPromptQuerySet:
-    """Return the prompts that may be used here, by name; with ``q`` those whose name or text contains it, names first.
-    One query.
+    """Return the prompts that the user may use here, by name. One query.
+
+    ``q``: only those that contain it, matches in the name before matches in the text.
     """
     found = SavedPrompt.objects.visible_to(user, workspace).select_related("workspace", "created_by")
     if not q:
@@ -43,7 +44,7 @@ def prompts_for(workspace: Workspace, user: User, q: str = "") -> SavedPromptQue
 
 
 def get_prompt(user: User, workspace: Workspace, public_id: str) -> SavedPrompt:
-    """Return a prompt that this person may use here, else raise NotFound."""
+    """Return a prompt that this user may use here. Raises NotFound if there is none."""
     found = SavedPrompt.objects.visible_to(user, workspace).filter(public_id=public_id).first()
     if found is None:
         raise NotFound(_("This prompt does not exist, or you do not have access to it."))
@@ -51,8 +52,9 @@ def get_prompt(user: User, workspace: Workspace, public_id: str) -> SavedPrompt:
 
 
 def may_change(prompt: SavedPrompt, workspace: Workspace, user: User) -> bool:
-    """Return whether the person may change the prompt: their own, or a workspace's if they made it and may still write
-    there, or are its owner.
+    """Return whether the user may change the prompt.
+
+    Allowed for the user's own prompts. A workspace's prompt may be changed by owners, and by its creator if an editor.
     """
     if prompt.is_personal:
         return prompt.owner_id == user.pk
@@ -68,9 +70,10 @@ def require_own(prompt: SavedPrompt, workspace: Workspace, by: User) -> None:
 def save_prompt(
     workspace: Workspace, *, name: str, text: str, personal: bool, by: User, now: datetime
 ) -> SavedPrompt:
-    """Keep one, for oneself everywhere or for everyone here; that takes an editor.
+    """Create a personal prompt or, as an editor, one for the workspace.
 
-    Raises Invalid for a wrong or taken name and a wrong text, Conflict where there are too many.
+    Raises Invalid for an invalid or taken name and for an invalid text, Conflict at MOST prompts, Forbidden for viewers
+    who save for the workspace.
     """
     workspace = get_workspace(by, workspace.public_id, need=Role.VIEWER if personal else Role.EDITOR)
     of = {"owner": by} if personal else {"workspace": workspace}
@@ -93,7 +96,7 @@ def update_prompt(
     name: str | None = None,
     text: str | None = None,
 ) -> SavedPrompt:
-    """Change what is passed. Forbidden, Invalid."""
+    """Change the name or text if given. Raises Forbidden without the right, Invalid for an invalid value."""
     require_own(prompt, workspace, by)
     prompt.name, prompt.text = _clean(
         prompt.name if name is None else name, prompt.text if text is None else text

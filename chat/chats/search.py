@@ -1,8 +1,8 @@
-"""Search for chats by title and text, and for messages, within what a person may see.
+"""Search for chats by title and text, and for messages, limited to what a user may see.
 
-Words match by prefix, in any language (``MessageWords``); if none does, substrings match among the newest messages, for
-languages without spaces. Messages that an edit replaced are not searched. Messages rank by the share of the query's
-weight that they contain; a word weighs more the fewer messages contain it (``workspaces.index.scores``).
+Words match by prefix, in any language (``MessageWords``). If none does, substrings are searched in the newest messages,
+for languages without spaces. Messages replaced by an edit are not searched. Messages rank by the share of the query's
+weight that they contain; a word weighs more if fewer messages contain it (``workspaces.index.scores``).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from workspaces.index.scores import FLOOR, excerpt, score_of
 from workspaces.models import User, Workspace
 from workspaces.policy import Reach
 
-LONGEST = 200  # characters of a question that are looked at
-NEWEST = 5_000  # of the messages with the words, these are looked at
-PARTS_AMONG_NEWEST = 2_000  # messages in which parts of words are looked for
-BEFORE, AFTER = 40, 110  # characters of a message shown around what was found
+LONGEST = 200  # characters of a query that are used
+NEWEST = 5_000  # limit of messages with the words; the newest are searched
+PARTS_AMONG_NEWEST = 2_000  # limit of messages searched for parts of words
+BEFORE, AFTER = 40, 110  # characters shown before and after a match
 
-# Any question is safe: Postgres reads it as words, of which each is then the beginning of one. The place among the
-# words keeps this short, even if other workspaces are large; the sum keeps the planner from reading all the newest.
+# Any query is safe, because Postgres parses it as words, each of which becomes a prefix. The workspace is one of the
+# indexed words, so that the size of other workspaces does not matter. ``+ 0`` stops the planner from scanning by id.
 WORDS = r"""
     SELECT message_id FROM chat_messagewords
     WHERE words @@ (%(places)s::tsquery && regexp_replace(
@@ -41,14 +41,12 @@ SELECT message.id FROM ({WORDS}) found JOIN chat_message message ON message.id =
 WHERE message.superseded_by_id IS NULL AND message.status <> 'streaming'
 """  # noqa: S608  constants only
 
-Pieces = Sequence[
-    tuple[str, bool]
-]  # a text cut where what was found begins and ends; True for what was found
+Pieces = Sequence[tuple[str, bool]]  # a text split at its matches; True for a match
 
 
 @dataclass(frozen=True)
 class Match:
-    """The newest message of a chat in which it was found, and the part of it to show."""
+    """The newest message of a chat that matches, and the part of its text to show."""
 
     message_id: str
     pieces: Pieces
@@ -70,8 +68,9 @@ class Match:
 
 
 def matching(chats: ChatQuerySet, question: str, *, reader: User, within: Iterable[int]) -> ChatQuerySet:
-    """Filter ``chats``, all visible to the ``reader``, to those with every word of the question in the title or in one
-    message that they may read. ``within``: keys of their workspaces. At most three queries beside the list's.
+    """Filter chats to those with every word of the query in the title, or in one message that the reader may read.
+
+    ``chats`` must be visible to the reader. ``within``: primary keys of their workspaces. At most three more queries.
     """
     question = _clean(question)
     titled = Q()
@@ -85,8 +84,9 @@ def matching(chats: ChatQuerySet, question: str, *, reader: User, within: Iterab
 
 
 def matches_in(chats: Sequence[Chat], question: str, *, reader: User) -> dict[int, Match]:
-    """Return the places of the matches in these chats by key; none for those found by their title alone. At most three
-    queries.
+    """Return the matches in these chats by primary key. Chats with a match only in the title are left out.
+
+    At most three queries.
     """
     question = _clean(question)
     here = Chat.objects.filter(pk__in=[chat.pk for chat in chats])
@@ -105,7 +105,7 @@ def matches_in(chats: Sequence[Chat], question: str, *, reader: User) -> dict[in
 
 
 def pieces_of(text: str, question: str) -> Pieces:
-    """Return the part of a text around the first of the question's words, cut where each of them begins and ends."""
+    """Return the part of a text around the first match, split at all matches."""
     words = sorted({re.escape(word) for word in re.findall(r"\w+", _clean(question))}, key=len, reverse=True)
     text = " ".join(text.split())
     if not words:
@@ -125,7 +125,7 @@ def pieces_of(text: str, question: str) -> Pieces:
 
 
 def _window(text: str, begins: int, ends: int) -> tuple[int, int]:
-    """Return the part of a text to show around a place: whole words if there are blanks to cut at."""
+    """Return start and end of the text to show around a match. Cut at spaces if possible."""
     start = max(0, begins - BEFORE)
     end = start + BEFORE + AFTER
     if start:
@@ -137,9 +137,7 @@ def _window(text: str, begins: int, ends: int) -> tuple[int, int]:
 
 
 def _said(question: str, places: Iterable[int]) -> list[int]:
-    """Return the keys of the messages of these workspaces with the question's words, without checking who may see
-    them.
-    """
+    """Return the primary keys of messages in these workspaces with the query's words. Does not check access."""
     at = " | ".join(f"'at:{place}'" for place in places)
     if not at:
         return []
@@ -162,12 +160,12 @@ def _clean(question: str) -> str:
     return " ".join(question.replace("\x00", " ")[:LONGEST].split())
 
 
-LONGEST_QUERY = 400  # characters of a query that are looked at
-NEWEST_MESSAGES = 2_000  # of the messages with any of the words, these are looked at
-COUNTED_AT_MOST = 20_000  # of the messages: beyond, what a word weighs hardly moves
+LONGEST_QUERY = 400  # characters of a query that are used
+NEWEST_MESSAGES = 2_000  # limit of messages with any of the words; the newest are ranked
+COUNTED_AT_MOST = 20_000  # limit for counting messages; above it the weights hardly change
 
-# A word of the query is its stem, and stands wherever a word begins so. The sum keeps the planner from reading all the
-# newest messages instead, as in ``chat.chats.search``.
+# Each word of the query is stemmed and matches words with this prefix. ``+ 0`` stops the planner from scanning by id,
+# as above.
 _CANDIDATES = r"""
 WITH terms AS MATERIALIZED (
     SELECT (row_number() OVER ())::int AS number,
@@ -185,8 +183,10 @@ SELECT message_id, ARRAY(SELECT number FROM terms WHERE words @@ term), (SELECT 
 def find_messages(
     query: str, workspace: Workspace, user: User, *, limit: int, reach: Reach, private_chats: bool
 ) -> list[Found]:
-    """Return messages of this workspace's chats that the person may read. Private chats only with ``private_chats``,
-    nothing personal where others can read, nothing of temporary chats or replaced by an edit. Four queries.
+    """Return the best messages of this workspace's chats that the user may read. Four queries.
+
+    Private chats only with ``private_chats``; no temporary chats; no messages replaced by an edit; no personal data if
+    the policy forbids it. Raises ModelNotLocal if the workspace's data may not leave this machine.
     """
     if reach.leaves and workspace.local_only:
         raise ModelNotLocal
@@ -215,9 +215,7 @@ def find_messages(
 
 
 def _candidates(query: str, workspace: Workspace) -> tuple[dict[int, list[int]], int]:
-    """Return which of the query's words each message of this workspace has, and how many words there are. Access is
-    not checked.
-    """
+    """Return by message the numbers of the query's words it contains, and the count of words. Does not check access."""
     given: dict[str, str | int] = {"query": query, "place": f"'at:{workspace.pk}'", "most": NEWEST_MESSAGES}
     with connection.cursor() as cursor:
         cursor.execute(_CANDIDATES, given)
@@ -226,7 +224,7 @@ def _candidates(query: str, workspace: Workspace) -> tuple[dict[int, list[int]],
 
 
 def _weights(matched: Mapping[int, list[int]], terms: int, among: int) -> dict[int, float]:
-    """Return the weight of each word (the idf of BM25), counted only among what the person may see."""
+    """Return the weight of each word (the idf of BM25), counted only over messages that the user may see."""
     weights = {}
     for term in range(1, terms + 1):
         having = sum(term in numbers for numbers in matched.values())

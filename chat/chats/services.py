@@ -1,4 +1,4 @@
-"""Actions on chats, and events for open pages. Each checks the right that its caller cannot know."""
+"""Changes of chats, and events for open pages. Callers check access to the chat; these functions check ownership."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def create_chat(
     is_temporary: bool = False,
     use_personal_memories: bool = False,
 ) -> Chat:
-    """Create a chat. Raises Invalid for its title, and QuotaReached."""
+    """Create a chat. Raises Invalid for an invalid title, and QuotaReached if the user may have no more chats."""
     require_room("chats", by)
     chat = Chat.objects.create(
         workspace=workspace,
@@ -71,22 +71,23 @@ def rename_chat(chat: Chat, *, title: str, by: User) -> Chat:
 
 
 def set_chat_memory(chat: Chat, *, enabled: bool | None, by: User) -> Chat:
-    """Set the Memory chip of this chat; None goes back to the person's default."""
+    """Set whether this chat uses memory. None restores the user's default."""
     chat.memory_enabled = enabled
     chat.save(update_fields=["memory_enabled"])
     return chat
 
 
 def set_agent(chat: Chat, *, agent: Agent | None, by: User) -> Chat:
-    """Set the assistant of the workspace that answers from now on; None for no particular one."""
+    """Set the assistant for the next answers, or None."""
     chat.agent = agent
     chat.save(update_fields=["agent"])
     return chat
 
 
 def set_connection(chat: Chat, *, connection_id: str | None, by: User) -> Chat:
-    """Set the model that answers from now on; None or empty for the workspace's. Raises Invalid for one that cannot be
-    chosen here.
+    """Set the model for the next answers; None or "" is the workspace's default.
+
+    Raises Invalid for a connection that cannot be chosen here.
     """
     chosen = choose_connection(chat.workspace, connection_id, by=by) if connection_id else None
     chat.connection = chosen
@@ -95,15 +96,18 @@ def set_connection(chat: Chat, *, connection_id: str | None, by: User) -> Chat:
 
 
 def set_private(chat: Chat, *, is_private: bool, by: User, now: datetime) -> Chat:
-    """Make a chat private or shared, with the research done in it and its results, and close its links. Runs outside
-    of a chat stay as they are; runs of people who can no longer read the chat are stopped.
+    """Make a chat private or shared, together with its research runs and their results. Making it private closes its
+    links.
+
+    Other runs stay unchanged. Runs of users who can no longer read the chat are stopped. Raises Forbidden unless ``by``
+    created the chat.
     """
     if chat.created_by_id != by.pk:
         raise Forbidden(_("Only the person who started a chat can make it private or shared."))
     with transaction.atomic():
-        announce(chat)  # still as it was: the pages of those who could see it look again, too
+        announce(chat)  # before the change, so that pages of users who lose access are updated too
         place = audit_place(chat)
-        if chat.is_private and not is_private:  # its new readers were not known when they were allowed
+        if chat.is_private and not is_private:  # earlier permissions did not foresee the new readers
             chat.personal_of.clear()
             chat.opened_at = now
         chat.is_private = is_private
@@ -111,7 +115,7 @@ def set_private(chat: Chat, *, is_private: bool, by: User, now: datetime) -> Cha
         # A run that read personal data while the chat was private stays private.
         runs = chat.runs.all() if is_private else chat.runs.filter(held_personal=False)
         runs.update(is_private=is_private)
-        if is_private:  # readers by a link are not among those who may read it now
+        if is_private:  # a private chat has no readers by link
             if closed := ShareLink.objects.filter(chat=chat).delete()[0]:
                 words = {"links": closed}
                 record(Verb.LINK_CLOSED, by=by, workspace=place, target=chat.public_id, details=words)
@@ -121,7 +125,7 @@ def set_private(chat: Chat, *, is_private: bool, by: User, now: datetime) -> Cha
 
 
 def delete_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
-    """Delete a chat softly. Its memories stay: they belong to the workspace. A second call changes nothing."""
+    """Soft-delete a chat. Its memories stay, since they belong to the workspace."""
     require_own(chat, by)
     with transaction.atomic():
         if soft_delete(chat, now=now):
@@ -130,7 +134,7 @@ def delete_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
 
 
 def soft_delete(chat: Chat, *, now: datetime) -> bool:
-    """Delete a chat softly, without a check of rights. Return whether it existed."""
+    """Soft-delete a chat without checking access. Return whether it was not deleted before."""
     was_live = bool(Chat.objects.filter(pk=chat.pk, deleted_at=None).update(deleted_at=now))
     chat.deleted_at = chat.deleted_at or now
     announce(chat)
@@ -138,14 +142,14 @@ def soft_delete(chat: Chat, *, now: datetime) -> bool:
 
 
 def audit_place(chat: Chat) -> Workspace | None:
-    """Return the workspace whose owners see the audit entry; None if only the creator may see the chat."""
+    """Return the workspace whose owners see the audit entry, or None if only the creator may see the chat."""
     return None if chat.is_private or chat.is_temporary else chat.workspace
 
 
 def restore_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
     require_own(chat, by)
     if is_overdue("chats", chat.workspace, chat.active_at, now=now):
-        chat.active_at = now  # else it would go again at once
+        chat.active_at = now  # otherwise retention would delete it again at once
     with transaction.atomic():
         if not Chat.objects.filter(pk=chat.pk).update(deleted_at=None, active_at=chat.active_at):
             raise NotFound(_("This chat has since been forgotten for good."))
@@ -157,7 +161,7 @@ def restore_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
 
 
 def announce(chat: Chat) -> None:
-    """Tell open pages that the list of chats changed; a private chat concerns its creator's pages alone."""
+    """Publish that the list of chats changed: to all members of the workspace, or for a private chat to its creator."""
     hidden = chat.is_private or chat.is_temporary
     channel = f"user:{chat.created_by.public_id}" if hidden else f"workspace:{chat.workspace.public_id}"
     data = {"workspace_id": chat.workspace.public_id, "chat_id": chat.public_id}
@@ -189,8 +193,9 @@ LONG = 10.0  # seconds
 
 
 def notify_done(user: User, kind: Literal["answer", "run"], url: str, *, took: float) -> None:
-    """Notify the person's own pages that something is done and where, without its content, within its transaction.
-    Nothing if it was quick. One statement.
+    """Notify the user's open pages that an answer or run is done, if it took at least LONG seconds. One statement.
+
+    The event contains the URL but no content, and is sent when the caller's transaction commits.
     """
     if took >= LONG:
         events.publish(f"user:{user.public_id}", "work.done", {"kind": kind, "url": url})

@@ -1,7 +1,7 @@
-"""Links by which anyone can read a chat as it was: create, update, close and open them.
+"""Share links, by which anyone can read a chat as it was when shared: create, update, close and open them.
 
-A link shows the rows of the chat themselves, those that existed when it was shared and have not changed since. Nothing
-is copied, and messages that are set aside, deleted or forgotten disappear from the link at once.
+A link shows the chat's own rows, limited to those that existed when it was shared and have not changed since. No text
+is copied, so messages that are replaced, deleted or forgotten disappear from the link at once.
 """
 
 from __future__ import annotations
@@ -45,15 +45,17 @@ from workspaces.actions.removal import Counts
 from workspaces.audit import Verb, record
 from workspaces.models import Role, User, Workspace
 
-MOST_MESSAGES = 10_000  # of one link
+MOST_MESSAGES = 10_000  # limit for one link
 NEVER_SHARED = (MessageStatus.STREAMING, MessageStatus.FAILED)
 
 
 @dataclass(frozen=True)
 class Shareable:
-    """Content of a new link. ``personal``: the number of answers it leaves out since they used personal data.
-    ``later``: the answers after the first of those. They were written with it in view and may repeat it, which cannot
-    be detected: they are included only if the person who shares decides so.
+    """The content of a new link.
+
+    ``personal``: number of answers left out because they used personal data. ``later``: the answers after the first of
+    those. They may repeat personal data, which cannot be detected, so they are included only if the person who shares
+    decides so.
     """
 
     message_ids: list[int]
@@ -67,16 +69,19 @@ class Shareable:
 
 
 def messages_of(link: ShareLink) -> list[int]:
-    """Return the keys of the messages that the link still shows, in order. Three queries at any length."""
+    """Return the primary keys of the messages that the link still shows, in order. Three queries."""
     gone = gone_since([link])[link.pk]
     rows = current_messages(link.chat, None).filter(pk__in=link.message_ids).exclude(pk__in=gone)
-    rows = rows.filter(Q(finished_at=None) | Q(finished_at__lte=link.shared_at))  # else it was written on
+    rows = rows.filter(
+        Q(finished_at=None) | Q(finished_at__lte=link.shared_at)
+    )  # exclude an answer that was continued later
     return list(rows.values_list("pk", flat=True))
 
 
 def shareable(chat: Chat, by: User) -> Shareable:
-    """Return what a link by ``by`` would show, of what they may read. Answers that used anyone's personal data are
-    left out. Nine queries.
+    """Return the content of a link by ``by``: messages that ``by`` may read, without answers that used personal data.
+
+    Nine queries. Raises Invalid above MOST_MESSAGES.
     """
     rows = list(
         current_messages(chat, by).values_list("pk", "public_id", "role", "personal")[: MOST_MESSAGES + 1]
@@ -113,8 +118,9 @@ def shareable(chat: Chat, by: User) -> Shareable:
 
 
 def current_messages(chat: Chat, reader: User | None) -> MessageQuerySet:
-    """Return the current conversation as this reader sees it, without unfinished, failed and empty messages.
-    ``reader`` None: the reader of a link.
+    """Return the current conversation without unfinished, failed and empty messages.
+
+    ``reader`` None skips the check of access, for messages that a share link already selected.
     """
     rows = Message.objects.filter(chat=chat).current()
     if reader is not None:
@@ -123,7 +129,7 @@ def current_messages(chat: Chat, reader: User | None) -> MessageQuerySet:
 
 
 def _used_in(keys: dict[str, int]) -> list[tuple[str, int]]:
-    """Return the ids of memories used for these messages, found by their tools or compared with them."""
+    """Return (memory id, message key) for all memories used in these messages, including those read by tools."""
     items = ReceiptItem.objects.filter(receipt__message_id__in=keys, used=True)
     found = [
         (memory, keys[said]) for memory, said in items.values_list("memory__public_id", "receipt__message_id")
@@ -135,7 +141,10 @@ def _used_in(keys: dict[str, int]) -> list[tuple[str, int]]:
 
 
 def gone_since(links: Sequence[ShareLink]) -> dict[int, set[int]]:
-    """Return by link the messages based on a memory that someone has forgotten since. Two queries."""
+    """Return by link the messages that used, or are the source of, a memory that a user has since forgotten.
+
+    Two queries.
+    """
     there = Memory.objects.filter(public_id__in={memory for link in links for memory in link.memories_used})
     kept = set(there.exclude(_forgotten()).values_list("public_id", flat=True))
     noticed = Memory.objects.filter(_forgotten(), source_chat_id__in={link.chat.public_id for link in links})
@@ -154,7 +163,7 @@ def gone_since(links: Sequence[ShareLink]) -> dict[int, set[int]]:
 
 
 def _forgotten() -> Q:
-    """Filter to memories forgotten by a person: not those removed for room, merged or waiting for review."""
+    """Return a filter for memories deleted by a user, not those evicted, merged or waiting for review."""
     return Q(deleted_at__isnull=False, review=Review.NONE, revisions__action=RevisionAction.DELETE)
 
 
@@ -166,21 +175,21 @@ def drop(link: ShareLink, gone: set[int]) -> None:
             locked.save(update_fields=["message_ids"])
 
 
-PREFIX = "mhl_"  # unlike an API key's
-DAYS = (7, 30)  # a link may last; None: until it is closed
-MOST_LINKS = 20  # of one chat
-SWEPT = 500  # links at once
+PREFIX = "mhl_"  # differs from the prefix of API keys
+DAYS = (7, 30)  # lifetimes of a link; None: until it is closed
+MOST_LINKS = 20  # limit per chat
+SWEPT = 500  # links loaded at a time
 
 
 def why_not(chat: Chat) -> str:
-    """Why nobody can make a link to this chat, in a sentence; empty if it can be made."""
+    """Return the reason why this chat cannot be shared, as a sentence, or "" if it can."""
     if chat.is_temporary:
         return _("A temporary chat cannot be shared. It is deleted after a day.")
     return switched_off(chat.workspace)
 
 
 def switched_off(workspace: Workspace) -> str:
-    """Why no chat of this workspace can be read by a link; empty if they can."""
+    """Return the reason why no chat of this workspace can be shared, or "" if they can."""
     if not settings.SHARE_LINKS:
         return _("Links to chats are switched off on this server.")
     if workspace.local_only:
@@ -195,9 +204,9 @@ def make_link(
 ) -> tuple[ShareLink, str]:
     """Create a link to the chat as it is now, and return it with its token, which is shown only once.
 
-    ``by`` may write in the chat. ``with_later``: with the answers that may repeat personal ones (``Shareable.later``).
-    Raises Invalid for other ``days`` than DAYS or None, for a chat that cannot be shared or has nothing to share, and
-    beyond MOST_LINKS.
+    The caller checks that ``by`` may write in the chat. ``with_later``: include answers that may repeat personal data
+    (``Shareable.later``). Raises Invalid for other ``days`` than DAYS or None, for a chat that cannot be shared or has
+    nothing to share, and beyond MOST_LINKS.
     """
     if days is not None and days not in DAYS:
         raise Invalid(
@@ -217,8 +226,9 @@ def make_link(
 
 
 def bring_up_to_date(link: ShareLink, *, by: User, now: datetime) -> ShareLink:
-    """Make the link show the current chat, with later answers if it had any. Only its creator may, who knows its
-    readers.
+    """Make the link show the current chat, and keep its choice about later answers.
+
+    Raises Forbidden unless ``by`` created the link, because only its creator knows its readers.
     """
     if link.made_by_id != by.pk:
         raise Forbidden(_("Only the person who created a link can update it."))
@@ -232,8 +242,9 @@ def bring_up_to_date(link: ShareLink, *, by: User, now: datetime) -> ShareLink:
 
 
 def close_link(link: ShareLink, *, by: User) -> None:
-    """Close a link for good. Allowed to its creator, the chat's creator, and owners of the workspace. A second call
-    changes nothing.
+    """Delete a link. A second call changes nothing.
+
+    Raises Forbidden unless ``by`` created the link or the chat, or is an owner of the workspace.
     """
     may = (
         by.pk in (link.made_by_id, link.chat.created_by_id) or role_in(by, link.chat.workspace) == Role.OWNER
@@ -248,7 +259,7 @@ def close_link(link: ShareLink, *, by: User) -> None:
 
 
 def get_link(chat: Chat, public_id: str) -> ShareLink:
-    """Return a link of this chat, which the caller may see; NotFound."""
+    """Return a link of this chat. The caller checks access to the chat. Raises NotFound if there is no such link."""
     found = chat.share_links.select_related("chat__workspace", "chat__created_by", "made_by")
     link = found.filter(public_id=public_id).first()
     if link is None:
@@ -257,9 +268,9 @@ def get_link(chat: Chat, public_id: str) -> ShareLink:
 
 
 def open_link(token: str, *, now: datetime) -> ShareLink | None:
-    """Return the link of this token, if it opens anything still.
+    """Return the link of this token if it is still open, else None.
 
-    Found by the index over the hashes: how long that takes says nothing about the links there are.
+    The lookup uses an index over hashes, so that its duration reveals nothing about existing tokens.
     """
     if len(token) != len(PREFIX) + LENGTH or not token.isascii():
         return None
@@ -268,18 +279,18 @@ def open_link(token: str, *, now: datetime) -> ShareLink | None:
 
 
 def record_opened(link: ShareLink, *, now: datetime) -> None:
-    """Store when the link was opened, to the minute. A failed write does not fail the page."""
+    """Store the minute at which the link was opened. A failed write does not fail the page."""
     minute = now.replace(second=0, microsecond=0)
     missed = Q(last_opened_at=None) | Q(last_opened_at__lt=minute)
     try:
         with transaction.atomic():
             ShareLink.objects.filter(missed, pk=link.pk).update(last_opened_at=minute)
     except DatabaseError:
-        return  # a database that is full, or only read
+        return  # the database is full or read-only
 
 
 def forget_in_links(wanted: Wanted, by: User) -> Counts:
-    """Remove the source messages of memories that were forgotten for good from all links."""
+    """Remove the source messages of permanently forgotten memories from all links."""
     messages = Message.objects.filter(public_id__in=wanted.messages, chat__share_links__isnull=False)
     for message in messages.distinct():
         for link in ShareLink.objects.filter(chat=message.chat_id, message_ids__contains=[message.pk]):
@@ -288,10 +299,10 @@ def forget_in_links(wanted: Wanted, by: User) -> Counts:
 
 
 def sweep(*, now: datetime) -> None:
-    """Closed once is closed for good, and gone once is gone: also where a member comes back, or a memory is purged.
+    """Delete links that are no longer open, and remove messages of forgotten memories from the others.
 
-    Two queries for every ``SWEPT`` links of workspaces where something was forgotten lately, and two for each that
-    loses something.
+    The removal is permanent, even if a member returns or a memory is purged later. Two queries for every ``SWEPT``
+    links of workspaces with a memory deleted in the last day, and two for each link that changes.
     """
     ShareLink.objects.exclude(pk__in=ShareLink.objects.open(now).values("pk")).delete()
     lately = Memory.objects.filter(deleted_at__gte=now - timedelta(days=1))
@@ -305,10 +316,10 @@ def sweep(*, now: datetime) -> None:
 
 
 def close_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
-    """Close the links in a restored backup that were closed after the backup: the ``newer`` database knows which are
-    left.
+    """Close links in a restored backup that were closed after the backup was made.
 
-    Django's connection is in the restored one.
+    ``newer``: connection to the newer database, which has only the links that are still open. Django's connection uses
+    the restored database.
     """
     left = newer.execute("SELECT token_hash FROM chat_sharelink").fetchall()
     closed, _rows = ShareLink.objects.exclude(token_hash__in=[each for (each,) in left]).delete()
@@ -316,13 +327,16 @@ def close_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> N
 
 
 def links_in(workspace: Workspace, user: User, *, now: datetime) -> ShareLinkQuerySet:
-    """Return the open links to chats of a workspace that this person may see, the newest first."""
+    """Return the open links to chats of a workspace that this user may see, newest first."""
     links = ShareLink.objects.open(now).visible_to(user).filter(chat__workspace=workspace)
     return links.select_related("chat__workspace", "made_by")
 
 
 def _locked(chat: Chat, by: User) -> Chat:
-    """Return the chat as it is now, locked until the transaction ends. Raises as ``make_link`` does."""
+    """Return the current row of the chat, locked until the transaction ends.
+
+    Raises NotFound without access, and Invalid if the chat cannot be shared.
+    """
     rows = Chat.objects.visible_to(by).live().select_related("workspace")
     locked = rows.select_for_update(of=("self",), no_key=True).filter(pk=chat.pk).first()
     if locked is None:

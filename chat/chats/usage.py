@@ -1,4 +1,4 @@
-"""Usage of the answers of chats, visible to those who may read the chat."""
+"""Token usage and cost of the answers of chats, for users who may read the chat."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ _COST = Sum(Cast(KT("usage__cost"), DecimalField(max_digits=24, decimal_places=8
 
 
 def usage_of(chat: Chat) -> Bill:
-    """Return the bill of all answers of a chat, including replaced ones. One query."""
+    """Return the total usage of all answers of a chat, including replaced ones. One query."""
     answers = Message.objects.filter(chat=chat, usage__isnull=False)
     return _bill(answers.aggregate(**_SUMS, cost=_COST))
 
 
 def most_expensive_chats(user: User, workspace: Workspace | None, first: date) -> list[Line]:
-    """Return the most expensive chats of the month that begins on ``first``, then the largest, at most ``LISTED``:
-    those of a workspace that this person may read, or those that they began. One query.
+    """Return the most expensive chats of the month that starts on ``first``, at most ``LISTED``. One query.
+
+    Chats of equal cost are ordered by tokens. With ``workspace``, its chats that the user may read; else the chats that
+    the user created.
     """
     chats = Chat.objects.visible_to(user).live()
     chats = chats.filter(workspace=workspace) if workspace else chats.filter(created_by=user)

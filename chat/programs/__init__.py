@@ -1,1 +1,1 @@
-"""Endpoints for programs that keep their own conversations: MCP, OpenAI's and Anthropic's protocols."""
+"""Endpoints for client programs that store their own conversations: MCP and the OpenAI and Anthropic APIs."""

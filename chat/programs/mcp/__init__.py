@@ -1,1 +1,3 @@
-"""``/mcp`` and ``manage.py mcp``: the Model Context Protocol, by which programs add the memory of one workspace."""
+"""``/mcp`` and ``manage.py mcp``: the Model Context Protocol, through which programs use the memory of one
+workspace.
+"""

@@ -1,4 +1,4 @@
-"""A call over MCP: the person behind it, what its tools take and give, and cursors."""
+"""Calls over MCP: the caller, the arguments and results of tools, and cursors."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ from workspaces.access import get_workspace
 from workspaces.models import ApiKey, KeyScope, User
 from workspaces.policy import Caller, Reach
 
-asking: ContextVar[ApiKey] = ContextVar("asking")  # set by the view that calls the protocol's handlers
+asking: ContextVar[ApiKey] = ContextVar("asking")  # the request's key, set by the view
 
 
 def caller(*, writes: bool = False, automatic: bool = True) -> ToolCaller:
-    """Return the one who asks. Raises NotFound, Forbidden, ModelNotLocal.
+    """Return the caller of the current request, with a data policy for a model outside this machine.
 
-    What is found goes to a model that we know nothing of, so it leaves this machine. ``automatic``: a model uses
-    memory by itself, for which its person must have turned memory on, as in a chat.
+    ``automatic``: the model uses memory by itself, for which the user must have turned memory on. Raises NotFound
+    without access to the workspace, Forbidden if the key may not write or memory is off, and ModelNotLocal for a
+    workspace whose data may not leave this machine.
     """
     key = asking.get()
     workspace = get_workspace(key.user, key.workspace.public_id)
@@ -41,7 +42,7 @@ def caller(*, writes: bool = False, automatic: bool = True) -> ToolCaller:
     return ToolCaller(key.user, workspace, workspace.role, reach, timezone.now(), key=key)
 
 
-# What tools over MCP take and give, and cursors.
+# Arguments and results of the tools, and cursors.
 
 PAGE, MOST_PAGE = 20, 100
 MemoryId = Annotated[str, at_most(32), Field(description="The id of a memory, such as mem_….")]
@@ -188,7 +189,7 @@ def _username(person: User | None) -> str | None:
 
 
 def in_sight(caller: Caller) -> MemoryQuerySet:
-    """Return the memories that this caller may recall: the workspace's and their own, as far as they may leave this
+    """Return the memories that this caller may recall: the workspace's and their own, unless they must stay on this
     machine.
     """
     found = Memory.objects.recallable_in(caller.workspace, caller.person)
@@ -198,7 +199,11 @@ def in_sight(caller: Caller) -> MemoryQuerySet:
 def page(
     rows: MemoryQuerySet, caller: Caller, cursor: str | None, limit: int
 ) -> tuple[list[Memory], str | None]:
-    """Newest first. The cursor is the last id of the page before, which may be deleted since. Raises Invalid."""
+    """Return a page of memories, newest first, and the cursor of the next page or None.
+
+    A cursor is the id of the last memory of the page before, which may be deleted by now. Raises Invalid for an unknown
+    cursor.
+    """
     rows = rows.live(caller.now).order_by("-created_at", "-pk").defer("search", "source_excerpt")
     rows = rows.select_related("author", "edited_by", "imported_by", "replaced_by")
     if cursor:

@@ -1,4 +1,4 @@
-"""Resources that a program can read over MCP: memories, documents, and an introduction to the workspace."""
+"""MCP resources: memories, documents, and an introduction to the workspace."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from workspaces.policy import Caller, in_reach
 
 TEXT = "text/plain"
 PAGE = 50
-DOCUMENTS = "documents"  # the cursor behind the last memory
-MOST_TEXT = 200_000  # characters of a document at once
-INTRODUCED = 20  # memories
+DOCUMENTS = "documents"  # the cursor after the last memory
+MOST_TEXT = 200_000  # limit in characters of a document's text in one response
+INTRODUCED = 20  # limit of memories in the introduction
 NAME_LENGTH = 60
 TEMPLATES = [
     types.ResourceTemplate(
@@ -51,8 +51,9 @@ INTRODUCTION = types.Prompt(
 
 
 def list_resources(cursor: str | None) -> types.ListResourcesResult:
-    """Return the memories in sight, newest first, then the documents. ``cursor``: of which the page before was the
-    last.
+    """Return a page of the caller's memories, newest first, followed by documents.
+
+    ``cursor``: the id of the last resource of the page before.
     """
     who = caller(automatic=False)
     if cursor and (cursor == DOCUMENTS or cursor.startswith("doc_")):
@@ -123,7 +124,7 @@ def _documents(who: Caller, cursor: str) -> tuple[list[Document], str | None]:
 
 
 def _text_of(who: ToolCaller, public_id: str) -> str:
-    """Return the text of a document; of a long one the beginning, with how to continue."""
+    """Return the text of a document. A long text is cut, with a note on how to continue."""
     piece = piece_of(who, public_id, 0, most=MOST_TEXT)
     return piece.text + (f"\n\n(Go on with read_document, from {piece.next}.)" if piece.next else "")
 
@@ -134,13 +135,13 @@ def _of_memory(memory: Memory) -> types.Resource:
 
 
 def _words_of(memory: Memory, reader: User) -> str:
-    """Return the text of a memory: others' words with whose they are, and when it holds where that is known."""
+    """Return the text of a memory, preceded by its author if another user wrote it, and by its period if known."""
     is_own = not memory.is_imported and memory.written_by == reader
     return memory.content if is_own and not held_label(memory) else f"[{_whose(memory)}]\n{memory.content}"
 
 
 def _whose(memory: Memory) -> str:
-    """Return who wrote the memory, and when it holds."""
+    """Return the author of the memory, and its period if known."""
     writer = writer_label(memory, is_edited=memory.edited_at is not None)
     return ", ".join(filter(None, [writer, held_label(memory)]))
 

@@ -1,4 +1,4 @@
-"""The MCP server on the official SDK: its tools and resources, and dispatch of calls."""
+"""MCP server on the official SDK, which dispatches calls to tools and resources."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ INSTRUCTIONS = (
 )
 P = ParamSpec("P")
 T = TypeVar("T")
-Params = Any  # the SDK's models; read here, never passed on
+Params = Any  # the SDK's models, read only in this module
 
 
 def _in_thread(work: Callable[P, T]) -> Callable[P, Awaitable[T]]:
-    """Wrap synchronous code for the SDK. Its errors become the protocol's, each as a sentence."""
+    """Wrap synchronous code for the SDK, and turn its errors into MCP errors with a message."""
 
     def do(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
@@ -47,7 +47,10 @@ def _in_thread(work: Callable[P, T]) -> Callable[P, Awaitable[T]]:
 
 
 def call_tool(name: str, arguments: dict[str, Any] | None) -> types.CallToolResult:
-    """Return the result of a call. For an error that the caller can correct, it is a sentence that explains how."""
+    """Return the result of a tool call. If the caller can correct an error, the result explains how.
+
+    Raises MCPError for an unknown tool.
+    """
     offered = TOOLS.get(name)
     if offered is None:
         raise MCPError(
@@ -61,7 +64,7 @@ def call_tool(name: str, arguments: dict[str, Any] | None) -> types.CallToolResu
         if not offered.reads:
             pin_to_primary(
                 asking.get().user_id
-            )  # here, for events are sent when the request is long answered
+            )  # here, because streamed events are sent after the response has started
     except ToolTrouble as trouble:
         return _failed(str(trouble))
     except DomainError as error:
@@ -85,7 +88,9 @@ async def _list_tools(ctx: Any, params: Params) -> types.ListToolsResult:
 
 
 async def _call_tool(ctx: Any, params: Params) -> types.CallToolResult:
-    """Says when it begins and when it is done, to who asked. What is cancelled before it began is not done."""
+    """Call a tool, and report progress to the client before and after. A call cancelled before its start does not
+    run.
+    """
     offered = TOOLS.get(params.name)
     await ctx.session.report_progress(0, 1, offered.title if offered else None)
     result = await _in_thread(call_tool)(params.name, params.arguments)

@@ -1,4 +1,4 @@
-"""The tools over MCP: what a program's model may have done with the memory of a workspace."""
+"""MCP tools with which a client's model uses the memory of a workspace."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ from workspaces.audit import note_bulk_read
 from workspaces.models import Role
 
 A = TypeVar("A", bound=Arguments)
-Said = tuple[str, BaseModel]  # for the model to read, and the same for programs
+Said = tuple[str, BaseModel]  # text for the model, and the same as structured data
 
 
 @dataclass(frozen=True)
 class Offered(Generic[A]):
-    """A tool over MCP. ``reads``: it changes nothing; ``destroys``: it deletes."""
+    """A tool over MCP. ``reads``: the tool changes nothing; ``destroys``: the tool deletes."""
 
     name: str
     title: str

@@ -1,5 +1,7 @@
-"""``/mcp`` over streamable HTTP: each request stands alone, so that any process can answer it, as JSON or, if the
-client asks for progress, as events.
+"""View of ``/mcp`` over streamable HTTP.
+
+Requests are stateless, so that any process can answer them. The response is JSON or, if the client asks for progress,
+server-sent events.
 """
 
 from __future__ import annotations
@@ -28,15 +30,17 @@ if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 PASSED = ("content-type", "accept", "mcp-protocol-version", "mcp-method", "mcp-name", "last-event-id")
-RECHECK_SECONDS = 2.0  # in which a revoked key is noticed
+RECHECK_SECONDS = 2.0  # interval of the check for a revoked key
 EVENTS = "text/event-stream"
 
 
 class Mcp(KeyedView):
-    """Nothing is kept between requests, so there is no stream to open (GET) and no session to end (DELETE): 405."""
+    """The MCP endpoint. It is stateless: there is no stream to open (GET) or session to end (DELETE), so both return
+    405.
+    """
 
     authentication_classes = [KeyAuthentication]
-    any_scope = True  # what a key that only reads must not do, its tools refuse
+    any_scope = True  # the tools themselves refuse writes with a read-only key
     schema = None
 
     def post(self, request: Request) -> HttpResponseBase:
@@ -62,7 +66,7 @@ def _wants_progress(request: HttpRequest) -> bool:
 
 
 def _manager(*, json_response: bool) -> StreamableHTTPSessionManager:
-    """Return the session manager, imported on first use since that takes a second."""
+    """Return the session manager. The SDK is imported on first use, since the import takes a second."""
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     from chat.programs.mcp.server import make_server
@@ -71,7 +75,7 @@ def _manager(*, json_response: bool) -> StreamableHTTPSessionManager:
 
 
 async def _answer(request: HttpRequest) -> HttpResponse:
-    """Return the SDK's response to this request, of which it sees the body and the headers of the protocol."""
+    """Return the SDK's response. The SDK receives the request's body and its MCP headers."""
     manager = _manager(json_response=True)
     sent = list[Any]()
 
@@ -86,7 +90,7 @@ async def _answer(request: HttpRequest) -> HttpResponse:
 
 
 async def _events(request: HttpRequest, key: ApiKey) -> AsyncGenerator[str, None]:
-    """Yield the response as it comes. A disconnect cancels it, and so does a revoked key."""
+    """Yield the response as events. A disconnect or a revoked key cancels the call."""
     said: asyncio.Queue[str | None] = asyncio.Queue()
     running = asyncio.create_task(_run(request, key, said))
     recheck_at = monotonic() + RECHECK_SECONDS
@@ -98,7 +102,7 @@ async def _events(request: HttpRequest, key: ApiKey) -> AsyncGenerator[str, None
                 event = ""
             if event is None:
                 return
-            if monotonic() >= recheck_at:  # also where events never cease
+            if monotonic() >= recheck_at:  # checked even if events never stop
                 if not await sync_to_async(still_opens)(key, now=timezone.now()):
                     return
                 recheck_at = monotonic() + RECHECK_SECONDS

@@ -1,1 +1,1 @@
-"""``/v1``: the API that most programs speak to a model, with the memory of one workspace behind it."""
+"""``/v1``: the OpenAI and Anthropic APIs for client programs, with the memory of one workspace."""

@@ -1,4 +1,4 @@
-"""Requests to ``/v1``: user, model, recalled memories, and the answer, whole or streamed."""
+"""Answers to requests of ``/v1``: user, model and recalled memories, and the response, complete or streamed."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from workspaces.quotas import spend
 from workspaces.spending.bill import Account, rate_of, record
 from workspaces.spending.budgets import require_budget
 
-RECHECK_SECONDS = 2.0  # in which a revoked key, or a member who was removed, is noticed
-NOTED_WITHIN = 60.0  # seconds, and far less: what is never noted has nothing to be kept with
-BEAT_SECONDS = 15.0  # of silence: keeps proxies from closing a stream whose model thinks
+RECHECK_SECONDS = 2.0  # interval of the check for a revoked key or a removed member
+NOTED_WITHIN = 60.0  # seconds to wait for the turn to be recorded; usually much less
+BEAT_SECONDS = 15.0  # silence after which a heartbeat keeps proxies from closing the stream
 
 
 @dataclass
 class Answering:
-    """All that a request is answered with. ``noted``: once ``note_turn`` was called."""
+    """The state of one request while it is answered. ``noted`` is set by ``note_turn``."""
 
     asked: Asked
     caller: Caller
@@ -56,7 +56,7 @@ class Answering:
 
     @property
     def account(self) -> Account:
-        """Return the account that pays for the model."""
+        """Return the account that is billed for the model."""
         place, person = self.caller.workspace, self.caller.person
         return Account(place.pk, person.pk, Purpose.PROGRAM, rate_of(self.chosen))
 
@@ -66,7 +66,7 @@ class Answering:
 
     @property
     def note(self) -> Body:
-        """Return the answer's notes about memory, for ``memoryhub``."""
+        """Return the response's ``memoryhub`` object: the memories used and saved, or why none."""
         note: Body = {"used": list(self.remembered.used), "saved": list(self.noted.saved)}
         if unused := self.remembered.unused:
             note["not_used"] = reason(unused)
@@ -81,8 +81,9 @@ class Answering:
             self._is_noted.set()
 
     def keep(self, read: ReadSoFar) -> None:
-        """Queue extraction of the text if allowed, and record the usage. Waits until its turn is recorded, since a
-        model may be faster.
+        """Queue extraction of the text if allowed, and record the usage.
+
+        Waits until the turn is recorded, since the model may finish before that.
         """
         self._is_noted.wait(NOTED_WITHIN)
         now = timezone.now()
@@ -93,8 +94,10 @@ class Answering:
 
 
 def prepare(asked: Asked, key: ApiKey, *, now: datetime) -> Answering:
-    """Prepare a request. Raises NotFound, Forbidden, TooManyRequests, and a ModelError if the model may not be used
-    here.
+    """Prepare a request: find the workspace and model, and recall memories.
+
+    Raises NotFound for another workspace than the key's, Forbidden, TooManyRequests, BudgetReached, and a ModelError if
+    the model may not be used here.
     """
     expect_recall(asked, key.user, now=now)
     workspace = get_workspace(key.user, key.workspace.public_id)
@@ -110,12 +113,14 @@ def prepare(asked: Asked, key: ApiKey, *, now: datetime) -> Answering:
     remembered = remember(asked, caller, chosen)
     body = {**asked.body, "messages": remembered.messages}
     if chosen.connection is None and settings.EMBEDDED_MODEL and "max_completion_tokens" not in body:
-        body.setdefault("max_tokens", settings.LLM_MAX_TOKENS)  # it would go on until its context is full
+        body.setdefault(
+            "max_tokens", settings.LLM_MAX_TOKENS
+        )  # without a limit, the model could write until its context is full
     return Answering(asked, caller, chosen, remembered, body)
 
 
 def _agent(workspace: Workspace, wanted: str) -> Agent:
-    """Return an assistant by its id or name."""
+    """Return an assistant by its id or name. Raises Invalid if there is none."""
     agents = Agent.objects.in_use().filter(workspace=workspace)
     found = agents.filter(public_id=wanted).first() or agents.filter(name__iexact=wanted).first()
     if found is None:
@@ -124,7 +129,7 @@ def _agent(workspace: Workspace, wanted: str) -> Agent:
 
 
 def whole(answering: Answering, place: Place) -> Body:
-    """Return the model's answer, with the memories used and saved. Blocks, and holds its ``place`` until then."""
+    """Return the model's complete answer, with the memories used and saved. Blocks, and holds ``place`` until then."""
     answering.note_turn()
     release_connection()
     try:
@@ -135,16 +140,16 @@ def whole(answering: Answering, place: Place) -> Body:
     read = ReadSoFar()
     read.read(reply["choices"], part="message")
     if read.is_over:
-        runner.submit(in_thread(answering.keep, read))  # who asked need not wait for it
+        runner.submit(in_thread(answering.keep, read))  # the client does not have to wait for this
     else:
-        answering.keep(read)  # before the program comes back with what its tool said
+        answering.keep(read)  # before the client sends the result of its tool
     if (key := answering.caller.key) is not None and not still_opens(key, now=timezone.now()):
         raise Forbidden(_("This API key may not be used any more."))
     return {**reply, "memoryhub": answering.note}
 
 
 class Shape(Protocol):
-    """The format of a stream: lines for new text, for the end, and for an error."""
+    """The format of a stream: the lines for new text, for the end, and for an error."""
 
     def chunks(self, chunks: Iterable[Chunk]) -> str: ...
     def over(self) -> str: ...
@@ -152,7 +157,9 @@ class Shape(Protocol):
 
 
 class AsChunks:
-    """The model's own chunks; the first says what was used and saved."""
+    """The format of a chat completion stream: the model's own chunks. The first also lists the memories used and
+    saved.
+    """
 
     def __init__(self, note: Body) -> None:
         self._note = {"memoryhub": note}
@@ -172,14 +179,14 @@ class AsChunks:
 
 
 class AnswerStream(StreamingHttpResponse):
-    """Server-sent events of an answer. Holds its ``place`` and keeps its model at work until it is closed.
+    """Server-sent events of an answer. Holds its ``place``, and keeps the model running, until it is closed.
 
-    The turn is noted while the model is at work, and before anything of its answer is passed on.
+    The turn is recorded while the model is already running, before any part of the answer is sent.
     """
 
     def __init__(self, answering: Answering, shape: Callable[[Body], Shape], *, place: Place) -> None:
         raw = answering.chosen.model.raw
-        with metered(answering.meter):  # the pump counts in it, too
+        with metered(answering.meter):  # the pump also reports its usage to this meter
             self._pump = Pump(raw.stream({**answering.body, "stream": True}), answering.keep)
         self._place = place
         try:
@@ -225,16 +232,16 @@ async def _events(pump: Pump, shape: Shape, key: ApiKey) -> AsyncGenerator[str, 
         pump.stop()
 
 
-# An answer on its way from a model to a program: read in the loop of turns, passed on to the request.
+# The answer is read from the model in the event loop of turns and passed on to the request.
 #
-# The text so far is kept when the program disconnects, and the model is stopped.
+# If the client disconnects, the model is stopped and the text so far is saved.
 
 Chunk = dict[str, Any]
 
 
 @dataclass
 class ReadSoFar:
-    """The model's output so far. ``is_over``: it is complete, without a call of the program's tools."""
+    """The model's output so far. ``is_over``: the output is complete and calls none of the client's tools."""
 
     finish_reason: str = ""
     pieces: list[str] = field(default_factory=list)
@@ -244,7 +251,7 @@ class ReadSoFar:
         return self.finish_reason not in {"tool_calls", "function_call"}
 
     def read(self, choices: Any, *, part: str) -> None:
-        """Add the first choice of a chunk (``part`` is delta) or of a whole answer (message)."""
+        """Add the first choice of a chunk (``part`` is "delta") or of a complete answer ("message")."""
         choice = choices[0] if choices else None
         if not isinstance(choice, dict) or choice.get("index") not in (0, None):
             return
@@ -256,13 +263,15 @@ class ReadSoFar:
 
     @property
     def said(self) -> str:
-        """Return the text without the model's thoughts before it."""
+        """Return the text without the reasoning before it."""
         return without_thoughts("".join(self.pieces))
 
 
 class Pump:
-    """Reads a model's answer in the loop of turns. ``done`` is called in a thread with the output, however it ended;
-    ``failed`` holds the error, if any.
+    """Reader of a model's answer in the event loop of turns.
+
+    ``done`` is always called in a thread with the output at the end, also after an error; ``failed`` holds the error,
+    if any.
     """
 
     def __init__(self, chunks: AsyncGenerator[Chunk, None], done: Callable[[ReadSoFar], None]) -> None:
@@ -302,14 +311,14 @@ class Pump:
                     loop.call_soon_threadsafe(event.set)
 
     def wait_for_first(self) -> None:
-        """Until there is something to pass on. Raises what went wrong before that."""
+        """Block until the first chunk or the end. Raises the error if there was one before the first chunk."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._is_over)
             if self.failed is not None and not self._waiting:
                 raise self.failed
 
     async def take(self, seconds: float) -> list[Chunk] | None:
-        """Return the chunks so far, after ``seconds`` possibly none; None at the end."""
+        """Return the new chunks, an empty list if there are none within ``seconds``, or None at the end."""
         event = asyncio.Event()
         with self._changed:
             self._reader = (asyncio.get_running_loop(), event)
@@ -324,20 +333,20 @@ class Pump:
             return taken if taken or not self._is_over else None
 
     def stop(self) -> None:
-        """Stop reading: the client is gone."""
+        """Stop reading, because the client has disconnected."""
         self._running.cancel()
 
 
-# The models behind ``/v1`` and the names they go by there.
+# The models of ``/v1`` and their names.
 
-BUILT_IN = "built-in"  # while its server, which knows the name, is still starting
+BUILT_IN = "built-in"  # used until the model's server has started and reported its name
 WHATEVER = frozenset({"", "default", "memoryhub"})
 
 
 def served(workspace: Workspace, person: User) -> dict[str, Chosen]:
-    """Return every model that this person may ask here, by its name; first the one that answers where none is chosen.
+    """Return all models that this user may use here by name, the default one first.
 
-    Of two connections to models of one name the later goes by its own name, or by its id.
+    If two connections have a model of the same name, the later one is listed under the connection's name or id.
     """
     found: dict[str, Chosen] = {}
     for chosen in all_for(workspace, person):
@@ -349,8 +358,9 @@ def served(workspace: Workspace, person: User) -> dict[str, Chosen]:
 
 
 def find_model(wanted: str, workspace: Workspace, person: User) -> Chosen:
-    """Return a model by its name, also after the workspace's (``Launch/large-2``) or a connection's name or id. Raises
-    ModelMissing.
+    """Return a model by its name, by workspace and name (``Launch/large-2``), or by a connection's name or id.
+
+    Raises ModelMissing if there is no such model.
     """
     models = served(workspace, person)
     bare = wanted.removeprefix(f"{workspace.name}/")

@@ -1,4 +1,4 @@
-"""Memory in a conversation that a program keeps: what is put before its question, and what is noted to be mined."""
+"""Memory for conversations of client programs: recall before the question, and extraction from the turn."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from workspaces.policy import Caller
 
 logger = logging.getLogger(__name__)
 FAILED = "memory could not be searched"
-# Why an answer used no memory, and why nothing of a turn is noticed.
+# Reasons why an answer used no memory, or why nothing is extracted from a turn.
 REASONS = {
     "off_in_request": _("The request turned memory off."),
     "read_in_request": _("The request asked that nothing be noticed."),
@@ -50,8 +50,10 @@ _MEMBERS = Ready(lambda workspace: Membership.objects.filter(workspace_id=worksp
 
 @dataclass(frozen=True)
 class Remembered:
-    """``messages`` as the model is to see them, ``given`` without what was recalled. ``said``: None without memory.
-    ``unused``: why none was used, one of REASONS.
+    """The result of recall.
+
+    ``messages``: for the model; ``given``: the same without recalled memories. ``said`` is None if memory is off.
+    ``unused``: the key in REASONS why no memory was used.
     """
 
     messages: list[Body]
@@ -64,8 +66,10 @@ class Remembered:
 
 @dataclass(frozen=True)
 class Noted:
-    """``saved``: from this conversation so far. ``turn``: what is to be mined, if anything is; ``unsaved``: else why
-    not, one of REASONS.
+    """The result of recording a turn.
+
+    ``saved``: memories saved from this conversation so far. ``turn``: the turn to extract from, or None; then
+    ``unsaved`` is the key in REASONS.
     """
 
     saved: tuple[str, ...] = ()
@@ -74,19 +78,20 @@ class Noted:
 
 
 def reason(code: str) -> Body:
-    """Return the entry of REASONS with this code, as an answer contains it."""
+    """Return the entry of REASONS with this code, in the form of the response."""
     return {"code": code, "message": str(REASONS[code])}
 
 
 def expect_recall(asked: Asked, person: User, *, now: datetime) -> None:
-    """Have the question's vectors begun with, beside all that is looked up before they are needed."""
+    """Start to embed the question in the background, while other data is loaded."""
     if asked.question is not None and asked.memory != "off" and memory_on(person, None):
         expect(own_words(asked.messages[asked.question]), now=now)
 
 
 def remember(asked: Asked, caller: Caller, chosen: Chosen) -> Remembered:
-    """Recall for the question, as before a turn of a chat. Only with the consent of the key's person. Trouble with it
-    costs no answer.
+    """Recall memories for the question, as in a turn of a chat, if the key's user has turned memory on.
+
+    An error during recall does not prevent the answer.
     """
     messages, at = asked.messages, asked.question
     if caller.agent is not None:
@@ -123,8 +128,10 @@ def remember(asked: Asked, caller: Caller, chosen: Chosen) -> Remembered:
 
 
 def note_turn(asked: Asked, caller: Caller, chosen: Chosen, remembered: Remembered) -> Noted:
-    """Record the outcome of the conversation so far and its new turn. The prompt does not need it, so the model may
-    already run. Nothing is extracted for a read-only key or a viewer.
+    """Record the new turn, and return it with the memories saved from the conversation so far.
+
+    Runs while the model answers, since the prompt does not depend on it. Nothing is extracted for a read-only key or a
+    viewer.
     """
     said = remembered.said
     if said is None:
@@ -135,13 +142,15 @@ def note_turn(asked: Asked, caller: Caller, chosen: Chosen, remembered: Remember
     turn, unsaved = None, _why_unsaved(asked, caller)
     if not unsaved:
         shown, used = shown_in(asked.body, remembered.given), remembered.used
-        answers = chosen.connection or Connection.objects.built_in()  # text for one model goes to no other
+        answers = (
+            chosen.connection or Connection.objects.built_in()
+        )  # extraction uses the same connection, so that no other model reads the text
         turn = program_turns.begin(caller, said, shown, used=used, connection=answers)
     return Noted(tuple(saved), turn, unsaved)
 
 
 def _several(caller: Caller) -> bool:
-    """Return whether others write here, so that each line must say whose words it is."""
+    """Return whether the workspace has other members, so that each line must name its author."""
     return len(_MEMBERS.all(limit=2, workspace=caller.workspace.pk)) > 1
 
 
@@ -172,7 +181,7 @@ def _why_unsaved(asked: Asked, caller: Caller) -> str:
 def _instructed(
     messages: list[Body], at: int | None, caller: Caller, chosen: Chosen
 ) -> tuple[list[Body], int | None]:
-    """Add the assistant's instructions after the caller's own, which stay first and complete."""
+    """Insert the assistant's instructions after the client's own, which stay first and complete."""
     assert caller.agent is not None
     own = 0
     while own < len(messages) and messages[own]["role"] in {"system", "developer"}:
@@ -193,16 +202,17 @@ def _lines(messages: Sequence[Body]) -> Iterator[tuple[str, str]]:
             yield message["role"], text
 
 
-# What a program put before the model that no person said: nothing of it is to become a memory unreviewed.
+# Text of a request that the user did not write: no memory is extracted from it without review.
 
-MOST_READ = 400_000  # characters of one request
-ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)")  # as in JSON: what tools come to is often that
+MOST_READ = 400_000  # limit in characters of one request
+ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)")  # escapes as in JSON, which results of tools often contain
 
 
 def shown_in(body: Body, messages: Sequence[Body]) -> Shown:
-    """Return all texts of the request that the user did not write: tools and their descriptions, outputs,
-    instructions, schemas, what a program marked as its own in a user message, and answers of assistants, which a
-    program may have made up.
+    """Return the words of all texts in the request that the user did not write.
+
+    These are tools and their results, instructions, schemas, passages that a program marked as its own in a user
+    message, and answers of assistants, which a program may have made up.
     """
     words: set[str] = set()
     left = MOST_READ
@@ -224,7 +234,7 @@ def _texts(body: Body, messages: Sequence[Body]) -> Iterator[str]:
 
 
 def _texts_in(value: object) -> Iterator[str]:
-    """However deep they lie."""
+    """Yield all strings in a JSON value, including keys, at any depth."""
     waiting = [value]
     while waiting:
         match waiting.pop():
@@ -237,7 +247,7 @@ def _texts_in(value: object) -> Iterator[str]:
 
 
 def _has_more(content: object) -> bool:
-    """Pictures, files, sounds: nobody here knows what they say."""
+    """Return whether a message contains images, files or audio, whose words are unknown here."""
     return isinstance(content, list) and any(
         not isinstance(part, dict) or part.get("type") != "text" for part in content
     )

@@ -1,4 +1,6 @@
-"""``/v1/messages``: a request in Anthropic's form as a chat completion, and the completion as its answer."""
+"""``/v1/messages``: conversion of Anthropic's requests to chat completions, and of completions to Anthropic's
+responses.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +35,14 @@ SAME = (
     "temperature",
     "top_p",
     "top_k",
-)  # under one name in both; what is named nowhere here is not passed on
+)  # same name in both APIs; parameters not named in this module are dropped
 CHOICES = {"auto": "auto", "any": "required", "none": "none"}
-THOUGHTS = {"thinking", "redacted_thinking"}  # the model's own, of another time
-ELSEWHERE = ("container", "mcp_servers")  # run at Anthropic
+THOUGHTS = {"thinking", "redacted_thinking"}  # reasoning of earlier answers
+ELSEWHERE = ("container", "mcp_servers")  # features that run on Anthropic's servers
 
 
 def read_message(body: Any, headers: HttpHeaders, *, needs_limit: bool = True) -> Asked:
-    """Read a request for an answer. Raises Invalid, naming the field."""
+    """Parse a request for an answer. Raises Invalid with the name of the field."""
     require_model(body)
     for name in ELSEWHERE:
         if body.get(name):
@@ -68,7 +70,7 @@ def _limits(body: Body, *, needs_limit: bool) -> Body:
 
 
 def _format(config: Any) -> Body:
-    """Return the JSON schema that the answer must follow, if the request names one."""
+    """Return the JSON schema for the answer, if the request has one. Raises Invalid for another format."""
     wanted = config.get("format") if isinstance(config, dict) else None
     if not wanted:
         return {}
@@ -145,7 +147,7 @@ def _blocks(content: Any, where: str) -> list[Body]:
 
 
 def _of_user(blocks: list[Body], where: str) -> Iterator[Body]:
-    """Return the results of tools, one message each, then the rest. Pictures follow their tool's message of text."""
+    """Yield the results of tools, one message each, then the rest. Images follow the text of their tool's result."""
     parts: list[Body] = []
     for at, block in enumerate(blocks):
         here = f"{where}.content[{at}]"
@@ -162,7 +164,9 @@ def _of_user(blocks: list[Body], where: str) -> Iterator[Body]:
         yield {"role": "tool", "tool_call_id": block["tool_use_id"], "content": text}
         parts += [part for part in result if part["type"] != "text"]
     if parts:
-        only_text = all(part["type"] == "text" for part in parts)  # templates of many models take no list
+        only_text = all(
+            part["type"] == "text" for part in parts
+        )  # prompt templates of many models accept no lists
         yield {"role": "user", "content": "\n".join(part["text"] for part in parts) if only_text else parts}
 
 
@@ -203,7 +207,7 @@ def _text(blocks: list[Body], where: str) -> str:
 
 
 def _parts(block: Body, where: str) -> Iterator[Body]:
-    """Yield a block of a person's message or of a tool's result, as parts of a chat completion's message."""
+    """Yield a block of a user message or a tool's result as parts of a chat completion's message."""
     source: Body = block["source"] if isinstance(block.get("source"), dict) else {}
     kind = (block["type"], source.get("type"))
     match kind:
@@ -236,7 +240,7 @@ def _document_parts(title: str, block: Body, where: str) -> Iterator[Body]:
 
 
 def _document(title: str, text: str) -> Body:
-    """Return a document's text between tags, so that it does not count as the person's own words (OF_PROGRAM)."""
+    """Return a document's text between tags, so that it does not count as the user's own words (OF_PROGRAM)."""
     inside = f"{title}\n{text}".replace("</document>", "< /document>")
     return {"type": "text", "text": f"<document>{inside}</document>"}
 
@@ -254,7 +258,7 @@ def _are_texts(source: Body, *names: str) -> bool:
     return all(isinstance(source.get(name), str) for name in names)
 
 
-# A chat completion as an answer of ``/v1/messages``: whole, or the events of a stream.
+# Conversion of a chat completion to a response of ``/v1/messages``, complete or streamed.
 
 REASONS = {
     "length": "max_tokens",
@@ -262,12 +266,14 @@ REASONS = {
     "function_call": "tool_use",
     "content_filter": "refusal",
 }
-LEAST_ANSWER = 1_024  # tokens that may be requested, however full the context seems by our estimate
+LEAST_ANSWER = 1_024  # tokens always allowed, because the estimate of the context may be too high
 
 
 def limit_answer(answering: Answering) -> None:
-    """Lower ``max_tokens`` to what the model's context has left: every request must name it, so clients name the most
-    that Anthropic's models can, and servers refuse more than fits.
+    """Lower ``max_tokens`` to the space left in the model's context.
+
+    Anthropic's API requires the field, so clients send the maximum of Anthropic's models, and other servers refuse more
+    than fits.
     """
     body = answering.body
     left = answering.chosen.model.capabilities.context_tokens - parts_of_body(body).whole
@@ -275,10 +281,10 @@ def limit_answer(answering: Answering) -> None:
 
 
 class MessageWriter:
-    """Takes a completion's chunks, gives the events of it and in the end the whole.
+    """Converter of a completion's chunks to Anthropic's events, or to one complete response.
 
-    Text goes out as it comes. Thoughts are left out: they would need Anthropic's signature. Calls of tools go out whole
-    at the end, as servers send their pieces in any order.
+    Text is sent as it arrives. Reasoning is left out, since clients would expect Anthropic's signature. Tool calls are
+    sent at the end, because servers send their parts in any order.
     """
 
     def __init__(self, asked: Asked, note: Body) -> None:
@@ -293,7 +299,7 @@ class MessageWriter:
         self._note = note
 
     def whole(self, reply: Body) -> Body:
-        """Return the answer to a request that is not streamed."""
+        """Return the complete response to a request that is not streamed."""
         choice = reply["choices"][0] if reply["choices"] else {}
         choice = {**choice, "delta": choice.get("message")} if isinstance(choice, dict) else choice
         for _event in [*self._read({**reply, "choices": [choice]}), *self._end()]:
@@ -328,7 +334,7 @@ class MessageWriter:
             yield _event("message_start", message=begun)
 
     def _stop_in(self, chunk: Body) -> str | None:
-        """Return which of the stop sequences ended the answer, if the server reports it, as vLLM does."""
+        """Return the stop sequence that ended the answer, if the server reports it, as vLLM does."""
         choice = chunk["choices"][0] if chunk["choices"] else {}
         stop = choice.get("stop_reason") if isinstance(choice, dict) else None
         return stop if isinstance(stop, str) and stop in self._stops else None

@@ -1,4 +1,4 @@
-"""Requests of the OpenAI and Anthropic endpoints: body, token counts, and both forms of errors."""
+"""Requests of the OpenAI and Anthropic endpoints: parsing, token counts, and both forms of errors."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ from workspaces.spending.budgets import BudgetReached
 MOST_MESSAGES = 2_000
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 MEMORY = ("on", "read", "off")
-# Parameters for MemoryHub and not for the model: in a header ``X-MemoryHub-Workspace``, or among the ``metadata``.
+# Parameters for MemoryHub, which the model does not receive: in a header such as ``X-MemoryHub-Workspace``, or in
+# ``metadata``.
 OURS = ("workspace", "assistant", "memory")
-# Interfaces have models name and tag chats for them, with the whole chat in one message: nobody said that.
-# Coding tools have a conversation summarized the same way.
+# Chat interfaces ask models for titles and tags, with the whole chat in one user message; coding tools ask for a
+# summary in the same way. The user did not write such a message.
 ERRAND = re.compile(
     r"\s*#+ Task:|.*<chat_history>|\s*Your task is to create a detailed summary of", re.DOTALL
 )
-ERRAND_BEGINS = 4_000  # characters in which one shows
-# What coding tools put into a person's message between tags: reminders, open files, outputs of commands, documents.
+ERRAND_BEGINS = 4_000  # characters at the beginning that ERRAND is matched with
+# Tags in user messages around text that coding tools add: reminders, open files, outputs of commands, documents.
 _TAGS = (
     "system-reminder|environment_details|ide_opened_file|ide_selection|command-name|command-message|command-args|"
     "local-command-stdout|local-command-stderr|local-command-caveat|bash-stdout|bash-stderr|document"
@@ -46,7 +47,10 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True)
 class Asked:
-    """``body`` goes to the model, but for its name. ``memory``: on; read: nothing is mined; off: nothing is used."""
+    """A parsed request. ``body`` is sent to the model, with another model name.
+
+    ``memory``: "on"; "read": nothing is extracted; "off": nothing is recalled either.
+    """
 
     body: Body
     model: str
@@ -58,8 +62,9 @@ class Asked:
 
     @property
     def question(self) -> int | None:
-        """Return the index in ``messages`` of the user's last text; None if there is none, or if the request is a
-        program's own task.
+        """Return the index in ``messages`` of the user's last text.
+
+        None if there is no such text, or if a program wrote it, such as a request for a title.
         """
         for at in range(len(self.messages) - 1, -1, -1):
             if self.messages[at]["role"] == "user" and (text := own_words(self.messages[at])):
@@ -68,7 +73,7 @@ class Asked:
 
 
 def read_asked(body: Any, headers: HttpHeaders) -> Asked:
-    """Return a request for a chat completion. Raises Invalid, naming the field."""
+    """Parse a request for a chat completion. Raises Invalid with the name of the field."""
     require_model(body)
     messages = body.get("messages")
     if not isinstance(messages, list) or not 1 <= len(messages) <= MOST_MESSAGES:
@@ -84,7 +89,7 @@ def read_asked(body: Any, headers: HttpHeaders) -> Asked:
 
 
 def require_model(body: Any) -> None:
-    """Raise Invalid unless this is an object that names a model."""
+    """Raise Invalid unless the body is an object with the name of a model."""
     if not isinstance(body, dict):
         raise Invalid(_("Send a JSON object."), fields={"body": _("must be a JSON object")})
     if not isinstance(body.get("model"), str):
@@ -94,7 +99,10 @@ def require_model(body: Any) -> None:
 
 
 def ours_of(metadata: Any, headers: HttpHeaders) -> tuple[dict[str, str], Body]:
-    """Return the parameters for MemoryHub, headers first, and the rest of ``metadata``. Raises Invalid."""
+    """Return the parameters for MemoryHub, headers before ``metadata``, and the rest of ``metadata``.
+
+    Raises Invalid for a wrong value.
+    """
     if metadata is None:
         metadata = {}
     if not isinstance(metadata, dict):
@@ -112,7 +120,7 @@ def ours_of(metadata: Any, headers: HttpHeaders) -> tuple[dict[str, str], Body]:
 
 
 def _header(headers: HttpHeaders, name: str) -> str:
-    """Headers come as Latin-1; most who write more than ASCII into one mean UTF-8."""
+    """Return a header decoded as UTF-8 if possible. Django decodes headers as Latin-1, but most clients send UTF-8."""
     value = headers.get(name) or ""
     try:
         return value.encode("latin-1").decode()
@@ -121,7 +129,7 @@ def _header(headers: HttpHeaders, name: str) -> str:
 
 
 def text_of(message: Body) -> str:
-    """Return the words of a message; pictures and files have none."""
+    """Return the text of a message, without images and files."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -131,7 +139,7 @@ def text_of(message: Body) -> str:
 
 
 def own_words(message: Body) -> str:
-    """Return the text of a message in the person's role, without the passages that a program marked as its own."""
+    """Return the text of a user message without the passages that a program marked as its own."""
     return OF_PROGRAM.sub(" ", text_of(message)).strip()
 
 
@@ -143,7 +151,7 @@ def _is_message(message: object) -> bool:
     return isinstance(message.get("content"), str | list | None)
 
 
-# What a program's request is made of, for who counts: what we put into it, its tools, and all else.
+# Parts of a request for token counts: recalled memories, tools, and everything.
 
 
 def parts_of_body(body: Body) -> Parts:
@@ -161,7 +169,7 @@ def parts_of_body(body: Body) -> Parts:
 
 TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 CODES = {"bad_key": "invalid_api_key", "not_signed_in": "invalid_api_key"}
-# Whose fault it is: what the model's server wants of us is none of the caller's, whose key is another.
+# Statuses for errors of the model's server. A refused key there is not the client's key, so it is not a 401.
 STATUSES: dict[type[Exception], tuple[int, str]] = {
     llm.ModelContextOverflow: (400, "context_length_exceeded"),
     llm.ModelBadRequest: (400, "invalid_request"),
@@ -180,7 +188,7 @@ class ModelMissing(NotFound):
     code = "model_not_found"
 
 
-SPENT = "insufficient_quota"  # what OpenAI's libraries do not try again
+SPENT = "insufficient_quota"  # OpenAI's libraries do not retry this code
 
 
 def body_of(status: int, message: str, code: str, param: str | None = None) -> dict[str, Any]:
@@ -189,7 +197,7 @@ def body_of(status: int, message: str, code: str, param: str | None = None) -> d
 
 
 def error_of(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
-    """Status, body and headers for what we raise ourselves."""
+    """Return status, body and headers for an error of the domain, the model or the embedder."""
     if isinstance(error, BudgetReached):
         body = body_of(error.status, error.message, SPENT)
         return error.status, {"error": {**body["error"], "type": SPENT}}, {}
@@ -209,7 +217,7 @@ def error_of(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
 
 
 def openai_exception_handler(exception: Exception, context: dict[str, Any]) -> HttpResponseBase | None:
-    """Return any error of a ``/v1`` view in the form that OpenAI's libraries read."""
+    """Return the response for any exception of a ``/v1`` view, in OpenAI's format."""
     if isinstance(exception, DomainError | llm.ModelError | llm.EmbedderError):
         status, body, headers = error_of(exception)
         return Response(body, status=status, headers=headers)
@@ -237,8 +245,9 @@ ANTHROPIC_TYPES = {
 
 
 def as_anthropic(status: int, body: dict[str, Any]) -> dict[str, Any]:
-    """Return the same error in Anthropic's form. Coding tools shorten a conversation at the words "prompt is too
-    long".
+    """Return the same error in Anthropic's format.
+
+    A full context begins with "prompt is too long", at which coding tools shorten the conversation.
     """
     said = body["error"]
     kind = "billing_error" if said["code"] == SPENT else ANTHROPIC_TYPES.get(status)
@@ -248,10 +257,10 @@ def as_anthropic(status: int, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def anthropic_exception_handler(exception: Exception, context: dict[str, Any]) -> HttpResponseBase | None:
-    """Turn every exception into an error response in Anthropic's format."""
+    """Return the response for any exception of a view, in Anthropic's format."""
     response = openai_exception_handler(exception, context)
     if isinstance(response, Response) and isinstance(response.data, dict):
         if response.data["error"]["code"] == SPENT:
-            response["X-Should-Retry"] = "false"  # a rate limit is tried again
+            response["X-Should-Retry"] = "false"  # clients would retry a 429
         response.data = as_anthropic(response.status_code, response.data)
     return response

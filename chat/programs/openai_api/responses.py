@@ -1,4 +1,4 @@
-"""``/v1/responses``: a request in its form as a chat completion, and the completion as its answer."""
+"""``/v1/responses``: conversion of its requests to chat completions, and of completions to its responses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memoryhub.ids import new_id
 from memoryhub.languages import grouped
 from memoryhub.llm.errors import ModelBadReply
 
-# Under the same name in both; what is not listed anywhere here is not passed on.
+# Same name in both APIs. Parameters not named in this module are dropped.
 SAME: tuple[str, ...] = ("temperature", "top_p", "parallel_tool_calls", "user", "seed", "service_tier")
 SAME += (
     "prompt_cache_key",
@@ -33,7 +33,9 @@ STATELESS = {"previous_response_id", "conversation", "prompt", "background"}
 
 
 def read_response(body: Any, headers: HttpHeaders) -> tuple[Asked, Body]:
-    """Return the request, and the part of it that the answer repeats. Raises Invalid, naming the field."""
+    """Return the parsed request, and the fields of it that the response repeats. Raises Invalid with the name of the
+    field.
+    """
     require_model(body)
     for name in STATELESS:
         if body.get(name):
@@ -88,7 +90,7 @@ def _limits(body: Body) -> Body:
 
 
 def _format(text: Any) -> Body:
-    """JSON mode and schemas."""
+    """Return the parameters for JSON mode, a JSON schema and verbosity. Raises Invalid for a wrong format."""
     if text is None:
         return {}
     wanted = text.get("format") if isinstance(text, dict) else text
@@ -154,7 +156,7 @@ def _messages(body: Body) -> list[Body]:
 
 
 def _add(messages: list[Body], item: Any, where: str) -> None:
-    """Add an item: a message, a call of a tool (parallel calls belong to one message), or its result."""
+    """Append an item to the messages: a message, a tool call (parallel calls share one message), or a tool's result."""
     kind = item.get("type", "message") if isinstance(item, dict) else None
     if kind == "message" and (role := _name(item.get("role"))) in ROLES:
         messages.append({"role": ROLES[role], "content": _content(item.get("content"), where)})
@@ -167,7 +169,7 @@ def _add(messages: list[Body], item: Any, where: str) -> None:
         content = _content(item.get("output"), where)
         text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
         messages.append({"role": "tool", "tool_call_id": item["call_id"], "content": text})
-    elif kind != "reasoning":  # that is the model's own, of another time
+    elif kind != "reasoning":  # reasoning of earlier answers is dropped
         raise Invalid(fields={where: _("must be a message, a function_call or a function_call_output")})
 
 
@@ -184,7 +186,7 @@ def _call(item: Body, where: str) -> Body:
 
 
 def _content(content: Any, where: str) -> str | list[Body]:
-    """Return plain text if there is nothing else: templates of many models take no list."""
+    """Return a string if all parts are text, since prompt templates of many models accept no lists; else the list."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -218,15 +220,18 @@ def _parts(content: list[Any], where: str) -> Iterable[Body]:
             )
 
 
-# A chat completion as an answer of ``/v1/responses``: whole, or the events of a stream.
+# Conversion of a chat completion to a response of ``/v1/responses``, complete or streamed.
 
-PARTS = {"output_text": "text", "refusal": "refusal"}  # of a message, and under which name each has its words
+PARTS = {
+    "output_text": "text",
+    "refusal": "refusal",
+}  # parts of a message, and the field that holds the text of each
 CUT_SHORT = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
 @dataclass
 class Item:
-    """A piece of the answer. ``kind``: function_call, or a part of a message."""
+    """An output item of the response. ``kind``: "function_call", or the type of a message's part."""
 
     kind: str
     at: int
@@ -254,7 +259,9 @@ class Item:
 
 
 class Responding:
-    """Takes a completion's chunks, gives the events of it and in the end the whole. ``repeated``: of the request."""
+    """Converter of a completion's chunks to events, or to one complete response. ``repeated``: fields of the
+    request.
+    """
 
     def __init__(self, model: str, repeated: Body, note: Body) -> None:
         self._items: list[Item] = []
@@ -271,7 +278,7 @@ class Responding:
         }
 
     def whole(self, reply: Body) -> Body:
-        """Return the answer to a request that is not streamed."""
+        """Return the complete response to a request that is not streamed."""
         choice = _choice(reply) or {}
         for _event in self._read({**reply, "choices": [{**choice, "delta": choice.get("message") or {}}]}):
             pass
@@ -345,7 +352,7 @@ class Responding:
         yield self._event(f"response.{kind}.delta", **self._place(item), delta=text, **logprobs)
 
     def _call(self, call: Body, at: int) -> Iterator[str]:
-        """Yield a call of a tool, or more of its arguments."""
+        """Yield the events of a new tool call, or of more arguments of an earlier one."""
         function = call.get("function") or {}
         index = call.get("index", at)
         item = self._calls.get(index)
@@ -384,7 +391,7 @@ class Responding:
 
 
 def _choice(reply: Body) -> Body | None:
-    """Return the first, if there is one. Raises ModelBadReply."""
+    """Return the first choice, or None. Raises ModelBadReply for a malformed choice."""
     if not reply["choices"]:
         return None
     choice: Body = reply["choices"][0]
@@ -393,7 +400,7 @@ def _choice(reply: Body) -> Body | None:
 
 
 def _calls(delta: Body) -> list[Body]:
-    """Return the calls of tools. Raises ModelBadReply."""
+    """Return the tool calls. Raises ModelBadReply for a malformed call."""
     calls: list[Body] = delta.get("tool_calls") or []
     _check(isinstance(calls, list), "calls of tools", calls)
     for call in calls:
@@ -411,7 +418,7 @@ def _check(is_right: bool, what: str, given: object) -> None:
 
 
 def _usage(said: object) -> Body | None:
-    """Return the model's own counts under the names of this API; what is no count is none."""
+    """Return the model's token counts under the names of this API. A value that is not a count becomes 0."""
     if not isinstance(said, dict):
         return None
     read, written = _count(said, "prompt_tokens"), _count(said, "completion_tokens")

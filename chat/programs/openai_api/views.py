@@ -1,5 +1,6 @@
-"""``/v1``: views for keys alone. Each reads the request, makes one call, and answers in OpenAI's form, or in
-Anthropic's: ``messages``, and all requests that name ``anthropic-version``.
+"""Views of ``/v1``, which accept only API keys.
+
+Responses have OpenAI's format. Anthropic's format is used for ``messages`` and for requests with ``anthropic-version``.
 """
 
 from __future__ import annotations
@@ -43,15 +44,15 @@ from workspaces.quotas import spend
 from workspaces.spending.bill import Account, Rate, record
 from workspaces.spending.budgets import require_budget
 
-MOST_BYTES = 25 * 2**20  # of a request: pictures come in it
+MOST_BYTES = 25 * 2**20  # limit of a request, which may contain images
 
 
-# Addresses of older APIs, and their replacements here.
+# Paths of older APIs, and their replacements here.
 MOVED = {"/v1/completions": "/v1/chat/completions", "/v1/complete": "/v1/messages"}
 
 
 class ProgramKeyAuthentication(KeyAuthentication):
-    """A bearer token, or ``x-api-key``, in which Anthropic's API has its keys."""
+    """Authentication by a bearer token or by the header ``x-api-key``, as in Anthropic's API."""
 
     def key_text(self, request: Request) -> str | None:
         text = super().key_text(request)
@@ -59,11 +60,11 @@ class ProgramKeyAuthentication(KeyAuthentication):
 
 
 class ProgramView(KeyedView):
-    """A key and nothing else: what speaks this is no browser."""
+    """Base view for API keys only, without sessions, because the clients are not browsers."""
 
     authentication_classes = [ProgramKeyAuthentication]
-    any_scope = True  # a read-only key must not extract memories, which is checked for each turn
-    schema = None  # it is another's API
+    any_scope = True  # a read-only key may chat; ``note_turn`` extracts no memories for it
+    schema = None  # OpenAI and Anthropic document these APIs
 
     @property
     def is_anthropic(self) -> bool:
@@ -76,7 +77,7 @@ class ProgramView(KeyedView):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         django_request: Any = request._request
-        body = django_request.read(MOST_BYTES + 1)  # Django's own limit is for bodies without pictures
+        body = django_request.read(MOST_BYTES + 1)  # Django's own limit is too low for images
         if len(body) > MOST_BYTES:
             raise TooLarge(_("The request has more than %s bytes.") % grouped(MOST_BYTES))
         django_request._body = body
@@ -103,7 +104,7 @@ class ModelList(ProgramView):
         embedder = get_embedder()
         names += [f"{workspace.name}/{name}" for name in names] + ([embedder.name] if embedder else [])
         models = [self.model_body(name) for name in names]
-        if self.is_anthropic:  # all of them are one page
+        if self.is_anthropic:  # a single page with all models
             ends = (
                 {"first_id": names[0], "last_id": names[-1]} if names else {"first_id": None, "last_id": None}
             )
@@ -130,7 +131,7 @@ class ChatCompletions(ProgramView):
 
 
 class Responses(ProgramView):
-    """The newer form of the same, stateless: nothing is stored under the ids that it gives."""
+    """OpenAI's Responses API, stateless: responses are not stored under their ids."""
 
     def post(self, request: Request) -> HttpResponseBase:
         asked, repeated = read_response(request.data, request.headers)
@@ -148,7 +149,7 @@ class MessagesView(ProgramView):
 
 
 class Messages(MessagesView):
-    """Anthropic's form of the same."""
+    """Anthropic's Messages API."""
 
     def post(self, request: Request) -> HttpResponseBase:
         asked = read_message(request.data, request.headers)
@@ -162,7 +163,7 @@ class Messages(MessagesView):
 
 
 class CountTokens(MessagesView):
-    """An estimate, without asking the model."""
+    """Anthropic's token count, estimated without a call to the model."""
 
     def post(self, request: Request) -> Response:
         self.workspace()
@@ -186,15 +187,17 @@ class NoSuchRoute(ProgramView):
         raise NotFound(_("This address does not exist in this API."))
 
 
-# ``/v1/embeddings``: the vectors that this installation finds memories by.
+# ``/v1/embeddings``: vectors of the model with which this installation searches memories.
 
 MOST_TEXTS = 512
 MOST_CHARACTERS = 1_000_000  # of all texts
 
 
 def embed(body: Any, workspace: Workspace, person: User, *, now: datetime) -> dict[str, Any]:
-    """Return the answer to one request. Blocks. Raises Invalid, ModelMissing, ModelNotLocal, BudgetReached, or an
-    EmbedderError.
+    """Return the body of a response with embeddings. Blocks.
+
+    Raises Invalid for a wrong field, ModelMissing for another model, ModelNotLocal if the workspace's data may not
+    leave this machine, BudgetReached, or an EmbedderError.
     """
     texts, as_base64 = _read(body)
     embedder = _embedder(body["model"])
