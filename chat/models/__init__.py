@@ -1,4 +1,4 @@
-"""Conversations: chats, their messages, and what is kept beside them."""
+"""Models of chats, messages, runs and imports."""
 
 from chat.models.chats import (
     ABANDONED_AFTER,

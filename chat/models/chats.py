@@ -1,4 +1,4 @@
-"""Chats, their messages and summaries, and who may read answers that rest on something personal."""
+"""Chats, their messages and summaries, and the filters for personal answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from workspaces.models.connections import Connection
 
 
 class PersonalUse(models.TextChoices):
-    """Personal data that an answer rests on: personal memories, files and artifacts, private chats, other workspaces'
+    """Use of personal data by an answer: personal memories, files and artifacts, private chats, other workspaces'
     chats.
     """
 
@@ -29,9 +29,10 @@ class PersonalUse(models.TextChoices):
 
 
 def was_reader(user: User, *, at: str, chat: str = "chat__") -> Q:
-    """Filter rows whose moment ``at`` lies in the time in which this person could read the chat, by a path to it.
+    """Return a filter for rows whose time ``at`` is within the period in which this person could read the chat.
+    ``chat`` is the lookup prefix of the chat.
 
-    A private chat has its creator as its only reader, until it is opened (``Chat.opened_at``).
+    A private chat has its creator as its only reader until it is opened (``Chat.opened_at``).
     """
     joined = Membership.objects.filter(user=user, workspace=models.OuterRef(f"{chat}workspace"))
     was_open = Q(**{f"{chat}opened_at": None}) | Q(**{f"{at}__gte": models.F(f"{chat}opened_at")})
@@ -41,8 +42,10 @@ def was_reader(user: User, *, at: str, chat: str = "chat__") -> Q:
 
 TITLE_LENGTH = 200
 MESSAGE_LENGTH = 32_000
-ABANDONED_AFTER = timedelta(seconds=8)  # an answer whose process has not beaten for so long has lost it
-STOPPED_AFTER = timedelta(seconds=3)  # also after a stop, which a living process notices in 1.2 s
+ABANDONED_AFTER = timedelta(seconds=8)  # without a heartbeat; then the answer's process is gone
+STOPPED_AFTER = timedelta(
+    seconds=3
+)  # the same after a stop request, which a running process notices in 1.2 s
 
 
 class ChatQuerySet(models.QuerySet["Chat"]):
@@ -50,23 +53,25 @@ class ChatQuerySet(models.QuerySet["Chat"]):
         return self.filter(deleted_at=None)
 
     def visible_to(self, user: User) -> ChatQuerySet:
-        """Chats of this person's workspaces; private and temporary ones only to who began them."""
+        """Filter to chats of this person's workspaces. Private and temporary chats are visible to their creator
+        only.
+        """
         return self.filter(workspace__memberships__user=user).filter(
             Q(is_private=False, is_temporary=False) | Q(created_by=user)
         )
 
     def with_roles(self) -> ChatQuerySet:
-        """Annotate each chat with the ``role`` in its workspace of the person that ``visible_to`` was called for."""
+        """Annotate each chat with the ``role`` in its workspace of the person passed to ``visible_to``."""
         return self.annotate(role=models.F("workspace__memberships__role"))
 
     def listed(self) -> ChatQuerySet:
-        """Latest activity first."""
+        """Exclude temporary chats, and order by latest activity first."""
         return self.filter(is_temporary=False).order_by("-active_at", "-id")
 
 
 class Chat(models.Model):
-    role: str  # the reader's, where ``with_roles`` has annotated it
-    mark: str | None  # the reader's, where ``with_marks`` has annotated it
+    role: str  # the reader's role, annotated by ``with_roles``
+    mark: str | None  # the reader's mark, annotated by ``with_marks``
     public_id = PublicIdField(prefix="chat")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="chats")
     created_by = models.ForeignKey(User, on_delete=models.CASCADE, related_name="chats")
@@ -121,7 +126,7 @@ class Chat(models.Model):
 
     class Meta:
         ordering = ["-active_at", "-id"]
-        # For staff, in the admin: the text of private and temporary chats is in no other permission.
+        # For staff in the admin. No other permission covers the text of private and temporary chats.
         permissions = [("read_private_chat", "Can read private and temporary chats")]
         indexes = [
             models.Index(fields=["brought_by"], name="chat_brought", condition=Q(brought_by__isnull=False)),
@@ -151,18 +156,18 @@ class MessageStatus(models.TextChoices):
 
 class MessageQuerySet(models.QuerySet["Message"]):
     def current(self) -> MessageQuerySet:
-        """Filter to the current conversation, without messages that an edit or another answer replaced."""
+        """Filter to the current conversation, without messages that were replaced by an edit or another answer."""
         return self.filter(superseded_by=None)
 
     def readable_by(self, user: User) -> MessageQuerySet:
-        """Filter messages of chats that this person sees: without personal answers from before they could read the
-        chat. Their own turns stay.
+        """Exclude personal answers from before ``user`` could read the chat, except answers to their own messages. The
+        chats must be visible to ``user``.
         """
         is_theirs = Q(personal=PersonalUse.NONE) | Q(reply_to__author=user)
         return self.filter(is_theirs | was_reader(user, at="created_at"))
 
     def marked(self) -> MessageQuerySet:
-        """Filter to those that not every reader of the chat, or not every model, may see."""
+        """Filter to answers that are personal or local-only."""
         return self.filter(~Q(personal=PersonalUse.NONE) | Q(stays_here=True))
 
 
@@ -178,11 +183,13 @@ class Message(models.Model):
         on_delete=models.SET_NULL,
         null=True,
         blank=True,
-        db_index=False,  # message_imported has those few that have one
+        db_index=False,  # the partial index message_imported covers the few rows with a value
         related_name="+",
         help_text="Who imported it under its author's name, where that is another person.",
     )
-    imported_at = models.DateTimeField(null=True, blank=True, editable=False)  # kept when that person leaves
+    imported_at = models.DateTimeField(
+        null=True, blank=True, editable=False
+    )  # kept when the importer's account is deleted
     content = models.TextField(blank=True)
     html = models.TextField(
         blank=True,
@@ -263,7 +270,7 @@ class Message(models.Model):
         null=True,
         blank=True,
         related_name="supersedes",
-        db_index=False,  # nearly all have none: see the index below
+        db_index=False,  # rarely set; the partial index below covers it
         help_text="What stands in its place: an edited question, or another answer.",
     )
     superseded_at = models.DateTimeField(
@@ -292,7 +299,7 @@ class Message(models.Model):
             ),
         ]
         constraints = [
-            # Two sends at once must not make two answers that overwrite each other's context.
+            # Two concurrent requests must not start two answers that overwrite each other's context.
             models.UniqueConstraint(
                 fields=["chat"], condition=Q(status="streaming"), name="one_answer_at_a_time_in_a_chat"
             )
@@ -303,36 +310,34 @@ class Message(models.Model):
 
     @property
     def is_imported(self) -> bool:
-        """Return whether somebody else imported these words under the author's name."""
+        """Whether another person imported this message under the author's name."""
         return self.imported_at is not None
 
     @property
     def is_marked(self) -> bool:
-        """Return whether not every reader of the chat, or not every model, may be shown it; see
-        ``MessageQuerySet.marked``.
-        """
+        """Whether the answer is personal or local-only; see ``MessageQuerySet.marked``."""
         return bool(self.personal) or self.stays_here
 
     @property
     def written_by(self) -> User | None:
-        """Return the author, as a memory calls it."""
+        """The author, under the name that memories use."""
         return self.author
 
     @property
     def has_steps(self) -> bool:
-        """Return whether it has steps: of its mode, of a model that shows its thoughts, or of a wait for files."""
+        """Whether the answer has steps: from its mode, a model that shows its thoughts, or a wait for files."""
         return self.has_thoughts or Mode(self.mode).has_steps
 
     def is_abandoned(self, now: datetime) -> bool:
-        """Return whether the process that was writing this answer has gone without finishing it."""
+        """Return whether the process that was writing this answer is gone."""
         patience = STOPPED_AFTER if self.stop_requested else ABANDONED_AFTER
         return self.status == MessageStatus.STREAMING and (self.beat_at or self.created_at) < now - patience
 
 
 class MessageWords(models.Model):
-    """Index of a message's words as they are written, with its workspace as one of them, for ``chat.chats.search``.
+    """Full-text index of a message's unstemmed words and its workspace, used by ``chat.chats.search``.
 
-    Triggers maintain it when a message is stored, finished or deleted, not while an answer grows.
+    Database triggers update it when a message is stored, finished or deleted, but not while an answer is streaming.
     """
 
     message_id = models.BigIntegerField(primary_key=True)
@@ -349,10 +354,10 @@ SUMMARY_LENGTH = 1500
 
 
 class ShortTermMemory(models.Model):
-    """The current subject of a chat, for its next turns and for other chats of those who may see it.
+    """The current topic of a chat, shown in its next turns and in other chats of people who may see it.
 
-    It exists after a turn with memory on, has a summary once the model or a person wrote one, and ends when it
-    expires. Written by ``chat.prompting.short_term``.
+    The row is created after a turn with memory on, gets a summary when the model or a person writes one, and expires.
+    Written by ``chat.prompting.short_term``.
     """
 
     chat = models.OneToOneField(Chat, on_delete=models.CASCADE, related_name="short_term")
@@ -396,7 +401,7 @@ class ShortTermMemory(models.Model):
 
 
 class Compaction(models.Model):
-    """A summary in the place of a chat's older messages, for a model that cannot be shown them all."""
+    """A summary that replaces a chat's older messages in prompts when they do not all fit."""
 
     public_id = PublicIdField(prefix="sum")
     chat = models.ForeignKey(Chat, on_delete=models.CASCADE, related_name="compactions")

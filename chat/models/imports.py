@@ -1,4 +1,4 @@
-"""An import: one uploaded file, what would become of it, and how far it has come."""
+"""An import: an uploaded file, the expected outcome of each line, and its progress."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from django.utils.translation import gettext_lazy as later
 from memoryhub.ids import PublicIdField
 from workspaces.models import User, Workspace
 
-KEPT = timedelta(days=7)  # after its last step an upload that nobody finished goes, and so do the rows of any
+KEPT = timedelta(days=7)  # after the last progress, unfinished uploads and all rows are deleted
 MAX_ATTEMPTS = 5
-LEAST_DONE = 0.02  # from which share on the time left is estimated
+LEAST_DONE = 0.02  # progress from which the remaining time is estimated
 
 
 class ImportKind(models.TextChoices):
@@ -38,7 +38,7 @@ class ImportQuerySet(models.QuerySet["Import"]):
         return self.filter(user=user)
 
     def at_work(self) -> ImportQuerySet:
-        """Filter to those that a background job works on, or should."""
+        """Filter to imports that a background job is working on or should work on."""
         return self.filter(Q(status=ImportStatus.RUNNING) | Q(status=ImportStatus.PREVIEW, checked_at=None))
 
     def expired(self, now: datetime) -> ImportQuerySet:
@@ -47,16 +47,16 @@ class ImportQuerySet(models.QuerySet["Import"]):
 
 @dataclass(frozen=True)
 class Searched:
-    """Counts of the importer's messages searched for memories: of a large file a sample, for the preview."""
+    """Counts of the preview's search for memories in the importer's messages. For a large file a sample is searched."""
 
     messages: int = 0
     searched: int = 0
-    characters: int = 0  # that the encoder read of them
+    characters: int = 0  # characters that the encoder read
     found: int = 0  # memories that would be stored
 
     @classmethod
     def stored(cls, counts: dict[str, int]) -> Searched:
-        """Read what an import's row holds."""
+        """Return the counts stored in an import's row."""
         return cls(**{each.name: counts.get(each.name, 0) for each in fields(cls)})
 
     @property
@@ -65,15 +65,15 @@ class Searched:
 
     @property
     def expected(self) -> int:
-        """Return the estimated number of memories in all messages, to two figures, extrapolated from the sample."""
+        """The estimated number of memories in all messages, extrapolated from the sample to two significant digits."""
         return int(float(f"{self.found * self.messages / max(1, self.searched):.2g}"))
 
 
 class Import(models.Model):
-    """An upload and its progress, visible to its uploader alone. Written by ``chat.exchange.import_run``.
+    """An upload and its progress, visible only to the uploader. Written by ``chat.exchange.import_run``.
 
-    First every line is checked ("preview": until ``checked_at`` is set), then, once the person confirms, stored. Both
-    read the file of lines in order; for another program's export that file is made while checking.
+    First every line is checked (status "preview", until ``checked_at`` is set); after confirmation the lines are
+    stored. Both read a file of lines in order. For another product's export, checking creates that file.
     """
 
     public_id = PublicIdField(prefix="imp")
@@ -155,22 +155,22 @@ class Import(models.Model):
 
     @property
     def sample(self) -> Searched | None:
-        """Return what the preview searched, or None if that was all messages. A sampled upload is kept."""
+        """The counts of the preview if it searched only a sample, else None. A sampled upload is kept."""
         found = Searched.stored(self.searched)
         return found if found.is_sample else None
 
     @property
     def progress(self) -> float:
-        """Return the progress of the check, or afterwards of the storing: 0 to 1."""
+        """The progress of the check, or of storing after that, from 0 to 1."""
         if self.status == ImportStatus.DONE:
             return 1.0
-        if self.checked_at is None or self.sample:  # then the upload is read again to be stored
+        if self.checked_at is None or self.sample:  # a sampled upload is read again to be stored
             return min(1.0, self.read_bytes / max(1, self.size))
         return min(1.0, self.stored_bytes / max(1, self.looked_bytes))
 
     def seconds_left(self, now: datetime) -> int | None:
-        """Return an estimate from how long it took so far; None before it has come some way, and when nothing is at
-        it.
+        """Return the estimated remaining seconds; None in the first two percent and while no job is working on the
+        import.
         """
         done = self.progress - self.began_progress
         if self.began_at is None or done < LEAST_DONE or not self.is_at_work:
@@ -190,7 +190,9 @@ class Outcome(models.TextChoices):
 
 
 class ImportRow(models.Model):
-    """The expected outcome of a line, and once it is stored the actual one. Its text stays in the file only."""
+    """The expected outcome of a line, and the actual one after it is stored. The line's text remains in the file
+    only.
+    """
 
     of = models.ForeignKey(Import, on_delete=models.CASCADE, related_name="rows")
     number = models.PositiveIntegerField(help_text="Of the line.")

@@ -1,4 +1,4 @@
-"""Each reader's own marks: pinned and archived chats, tags, and ratings of answers."""
+"""Personal marks of each reader: pinned and archived chats, tags, and ratings of answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workspaces.models import Agent, User
 
 
 class ChatMark(models.Model):
-    """Pinned above the others, or archived: out of the list, still found by a search. Without a row: neither."""
+    """A user's mark of a chat: pinned to the top, or archived (hidden from the list, still found by search)."""
 
     class Kind(models.TextChoices):
         PINNED = "pinned", "Pinned"
@@ -35,7 +35,7 @@ TAG_LENGTH = 40
 
 
 class ChatTag(models.Model):
-    """A word under which a reader finds a chat again."""
+    """A user's tag of a chat, for finding it again."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     chat = models.ForeignKey(Chat, on_delete=models.CASCADE, related_name="tags")
@@ -59,7 +59,7 @@ class Rating(models.TextChoices):
 
 
 class RatingReason(models.TextChoices):
-    """Why; the first three of a good answer, the others of a bad one."""
+    """Reasons of a rating: the first three for a good answer, the others for a bad one."""
 
     CORRECT = "correct", gettext_lazy("Correct")
     HELPFUL = "helpful", gettext_lazy("Helpful")
@@ -88,7 +88,7 @@ class AnswerRating(models.Model):
         models.CharField(max_length=12, choices=RatingReason.choices), default=list, blank=True
     )
     comment = models.CharField(max_length=COMMENT_LENGTH, blank=True)
-    # As it was when it was rated: a chat may have another assistant tomorrow.
+    # The values at the time of the rating, because a chat's model and assistant may change.
     model_name = models.CharField("model", max_length=200, blank=True)
     agent = models.ForeignKey(
         Agent, on_delete=models.SET_NULL, null=True, blank=True, related_name="+", verbose_name="assistant"

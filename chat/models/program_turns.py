@@ -1,4 +1,4 @@
-"""Turns of conversations that programs keep themselves."""
+"""Turns of conversations that API clients keep themselves."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from workspaces.models.connections import Connection
 
 
 class PassingTurn(models.Model):
-    """A turn of a program, from its request until extraction; then, without its text, the mark that it is done.
+    """A turn of an API client. Its text is stored until extraction; then only the fingerprint remains.
 
-    A program sends its whole conversation with every request and retry: the ``fingerprint`` makes sure that each turn
-    is extracted once. Written by ``chat.turns.program_turns``.
+    A client sends its whole conversation with every request and retry, so the ``fingerprint`` ensures that each turn is
+    extracted once. Written by ``chat.turns.program_turns``.
     """
 
     public_id = PublicIdField(prefix="turn")

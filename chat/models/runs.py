@@ -1,4 +1,4 @@
-"""The tables of runs. Written by ``chat.runs``; a run goes on from them, whichever process dies."""
+"""The tables of runs. Written by ``chat.runs``; if a process dies, another one continues the run from these tables."""
 
 from __future__ import annotations
 
@@ -35,17 +35,21 @@ class RunStatus(models.TextChoices):
 
 class RunQuerySet(models.QuerySet["Run"]):
     def visible_to(self, user: User) -> RunQuerySet:
-        """Filter to the workspaces that this person is a member of; runs of a private chat only for their own user."""
+        """Filter to runs in workspaces of this person. Private runs are visible to their chat's creator or, without a
+        chat, to their own user.
+        """
         readable = Q(is_private=False) | Q(chat=None, user=user) | Q(chat__created_by=user)
         return self.filter(readable, workspace__in=Workspace.objects.visible_to(user))
 
     def stuck(self, now: datetime) -> RunQuerySet:
-        """Filter to running ones without progress for long."""
+        """Filter to running runs without progress for ten minutes."""
         return self.filter(status=RunStatus.RUNNING, progressed_at__lt=now - STUCK)
 
 
 class Run(models.Model):
-    """``states``: how the steps and tasks of its plan stand, for the executor; ``board``: of a team, its board."""
+    """A run: an objective worked on in steps. ``states`` holds the executor's states of steps and tasks; ``board``
+    holds the task board of a team.
+    """
 
     public_id = PublicIdField(prefix="run")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="runs")
@@ -148,19 +152,19 @@ class Run(models.Model):
 
     @property
     def is_own(self) -> bool:
-        """Return whether nobody but who started it reads it."""
+        """Whether only the user who started the run may read it."""
         return self.is_private and (self.chat is None or self.chat.created_by_id == self.user_id)
 
 
 class RunTemplateQuerySet(models.QuerySet["RunTemplate"]):
     def visible_to(self, user: User) -> RunTemplateQuerySet:
-        """But for those that were made of a chat's research, when it is private by now and somebody else's."""
+        """Exclude templates made from research in a chat that is now private and was created by another person."""
         readable = Q(chat=None) | Q(chat__is_private=False) | Q(chat__created_by=user)
         return self.filter(readable)
 
 
 class RunTemplate(models.Model):
-    """A stored request of a run, which everyone in the workspace can start again."""
+    """A stored request for a run, which every editor of the workspace can start again."""
 
     public_id = PublicIdField(prefix="rtp")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="run_templates")
@@ -185,7 +189,7 @@ class RunTemplate(models.Model):
 
 
 class RunTask(models.Model):
-    """A task of the plan, or of the team's board, as people see it."""
+    """A task of the plan or the team's board, for display."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="tasks")
     ref = models.CharField(max_length=60, help_text="Its id in the plan.")
@@ -211,7 +215,7 @@ class RunStepStatus(models.TextChoices):
 
 
 class RunStep(models.Model):
-    """The unit of work of one worker. ``lease`` counts how often it was claimed: only the last claim may write."""
+    """A unit of work for one worker. ``lease`` counts the claims, and only the holder of the last claim may write."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="steps")
     user = models.ForeignKey(
@@ -247,10 +251,12 @@ class RunStep(models.Model):
 
 
 class RunEntry(models.Model):
-    """An entry of the run's memory. The value is JSON text: Postgres's own JSON cannot hold every one."""
+    """An entry of the run's memory. The value is stored as text, because Postgres's JSON types reject some valid
+    JSON.
+    """
 
-    # One index alone begins with the run: where nothing is known of the table yet, any other might be taken, and every
-    # entry sorted to list the newest.
+    # Only one index begins with the run. Without statistics of the table Postgres might choose another such index, and
+    # sort every entry to list the newest.
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="entries", db_index=False)
     key = models.CharField(max_length=300)
     kind = models.CharField(max_length=12)

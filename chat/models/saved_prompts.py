@@ -1,4 +1,4 @@
-"""Prompts kept to be sent again. Written by ``chat.chats.saved_prompts`` only."""
+"""Saved prompts, which users can send again. Written only by ``chat.chats.saved_prompts``."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from workspaces.models import User, Workspace
 
 class SavedPromptQuerySet(models.QuerySet["SavedPrompt"]):
     def visible_to(self, user: User, workspace: Workspace) -> SavedPromptQuerySet:
-        """Filter to what this person may use in a workspace of theirs: their own, and the workspace's."""
+        """Filter to the prompts that this person may use in ``workspace``: their own and the workspace's."""
         return self.filter(Q(owner=user) | Q(workspace=workspace))
 
 
 class SavedPrompt(models.Model):
-    """A person's own, in every workspace of theirs, or a workspace's, for its members. Never both."""
+    """A prompt of either a person, for all their workspaces, or a workspace, for its members."""
 
     public_id = PublicIdField(prefix="prm")
     owner = models.ForeignKey(User, on_delete=models.CASCADE, null=True, related_name="saved_prompts")

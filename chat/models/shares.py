@@ -1,4 +1,4 @@
-"""Links by which anybody may read a chat as it was. Written and opened by ``chat.chats.sharing``."""
+"""Share links, by which anyone can read a chat as it was. Created and opened by ``chat.chats.sharing``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from workspaces.models import Membership, Role, User
 
 class ShareLinkQuerySet(models.QuerySet["ShareLink"]):
     def open(self, now: datetime) -> ShareLinkQuerySet:
-        """Filter to links that still show something. Every reason to close one is checked here, each time."""
+        """Filter to links that are still valid. Every condition is checked on each request."""
         if not settings.SHARE_LINKS:
             return self.none()
         makers = Membership.objects.filter(workspace=OuterRef("chat__workspace"), user=OuterRef("made_by"))
@@ -39,9 +39,9 @@ class ShareLinkQuerySet(models.QuerySet["ShareLink"]):
 
 
 class ShareLink(models.Model):
-    """The messages of a chat that can be read by a link. It copies no text: deleted messages disappear from it.
+    """A link to the messages of a chat as they were. No text is copied, so deleted messages disappear from the link.
 
-    Only a hash of the link is stored, so that nobody can read it again.
+    Only a hash of the token is stored, so the link cannot be displayed again.
     """
 
     public_id = PublicIdField(prefix="link")

@@ -1,4 +1,4 @@
-"""Modes of answers, the steps of an answer, and the passages that it cites."""
+"""Modes of answers, the steps of an answer, and the passages that an answer cites."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workspaces.models import Document, DocumentPassage
 
 
 class Mode(models.TextChoices):
-    """Modes of answers; ``chat.modes.registry`` lists those that a model supports."""
+    """The ways in which an answer can be made; ``chat.modes.registry`` lists those that a model supports."""
 
     CHAT = "chat", _("Chat")
     DEEP_THINK = "deep_think", _("Think")
@@ -37,7 +37,7 @@ class StepKind(models.TextChoices):
 
 
 class StepOutcome(models.TextChoices):
-    """Outcomes of a step. If a check was not made, the outcome gives the reason."""
+    """Outcomes of a step. If a check was not made, its outcome gives the reason."""
 
     PLANNED = "planned", "Planned"
     THOUGHT = "thought", "Thought"
@@ -55,9 +55,11 @@ FAILURES = (StepOutcome.STOPPED, StepOutcome.TIMEOUT, StepOutcome.ERROR)
 
 
 class Step(models.Model):
-    """A step of deep thinking beside the answer. It stores only ids of memories, whose text may be forgotten."""
+    """A step of an answer, such as a thought or a check. It stores ids of memories only, because their text may be
+    forgotten.
+    """
 
-    # What the reader may know of, loaded by ``chat.answers.steps``: ids of memories, titles of files by their ids.
+    # Set by ``chat.answers.steps`` for the reader: ids of visible memories, and titles of visible files by id.
     known: Collection[str]
     titles: Mapping[str, str]
     public_id = PublicIdField(prefix="step")
@@ -88,17 +90,17 @@ class Step(models.Model):
 
     @property
     def status(self) -> str:
-        """running, done or failed."""
+        """ "running", "done" or "failed"."""
         if not self.outcome:
             return "running"
         return "failed" if self.outcome in FAILURES else "done"
 
 
 class AnswerSource(models.Model):
-    """A passage and where it stood; its text is in the document alone, and goes with it.
+    """A passage cited by an answer, and its position. The text is stored only in the document and deleted with it.
 
-    It is named without a constraint: with a document a hundred thousand passages may go at once, and one that is gone
-    leaves its answer the document.
+    The passage has no database constraint, because a document may delete a hundred thousand passages at once. If only
+    the passage is deleted, the answer still cites the document.
     """
 
     message = models.ForeignKey("chat.Message", on_delete=models.CASCADE, related_name="sources")
@@ -124,20 +126,18 @@ class AnswerSource(models.Model):
         return f"[{self.number}] {self.document_id}:{self.passage_id}"
 
     def get_absolute_url(self) -> str:
-        """Return the address of the document's page, open at the passage. Needs the document's workspace and the
-        passage.
-        """
+        """Return the URL of the document's page at the passage. Reads the document's workspace and the passage."""
         ids = [self.document.workspace.public_id, self.document.public_id]
         page, at = reverse("workspaces:document", args=ids), self.passage_number
         return page if at is None else f"{page}?passage={at}#passage-{at}"
 
     @property
     def passage_number(self) -> int | None:
-        """Return its position in the current document; None if its text was removed."""
+        """The passage's position in the current document; None if the passage was deleted."""
         return self.passage.number if self.passage else None
 
     @property
     def label(self) -> str:
-        """Return its position, for people."""
+        """The title, page and heading, for display."""
         page = gettext("page %(number)s") % {"number": self.page} if self.page else ""
         return ", ".join(filter(None, (self.document.title, page, self.heading)))

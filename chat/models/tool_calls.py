@@ -20,7 +20,7 @@ class ToolStatus(models.TextChoices):
 
 
 class ToolOutcome(models.TextChoices):
-    """Outcomes of a call. A refusal counts as a failure, too."""
+    """Outcomes of a tool call. A refusal also counts as a failure."""
 
     SAVED = "saved", "Saved"
     DUPLICATE = "duplicate", "Known already"
@@ -33,11 +33,11 @@ class ToolOutcome(models.TextChoices):
 
 
 class ToolCall(models.Model):
-    """A call of a tool while an answer was written. It stores only ids of memories, whose text may be forgotten."""
+    """A tool call made while an answer was written. It stores ids of memories only, because their text may be
+    forgotten.
+    """
 
-    known: Collection[
-        str
-    ]  # the ids that the reader may know of, where ``chat.answers.tool_calls`` has loaded it
+    known: Collection[str]  # ids of memories visible to the reader, set by ``chat.answers.tool_calls``
     public_id = PublicIdField(prefix="call")
     message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="tool_calls")
     name = models.CharField(max_length=64)

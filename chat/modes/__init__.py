@@ -1,1 +1,1 @@
-"""Modes of answers: ``mode`` is their base, ``registry`` lists them."""
+"""Modes of answers: ``base`` is their base class, ``registry`` lists them."""

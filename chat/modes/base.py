@@ -1,4 +1,4 @@
-"""Base of the modes: a way to make an answer, with its requirements of the model."""
+"""Base class of the modes in which an answer is made."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from memoryhub.llm.base import Capabilities
 
 
 class AnswerMode:
-    """The plain one, and the base of the others. Stateless: one object serves all answers."""
+    """The plain chat mode, and the base class of the others. Stateless, so one instance serves all answers."""
 
     name: ClassVar[Mode] = Mode.CHAT
-    about: ClassVar[str | Promise] = ""  # what it does and how long it takes, for who chooses
-    why_not: ClassVar[str | Promise] = ""  # said where the model cannot do it
-    distilled_as: ClassVar[str | None] = (
-        None  # source_type under which the whole answer is mined as an output
+    about: ClassVar[str | Promise] = (
+        ""  # what the mode does and how long it takes, for the person who chooses
     )
-    may_wait: ClassVar[bool] = False  # its answer may end with a plan that waits for the person
+    why_not: ClassVar[str | Promise] = ""  # shown if the model does not support the mode
+    distilled_as: ClassVar[str | None] = None  # source_type for distilling the whole answer
+    may_wait: ClassVar[bool] = False  # the answer may end with a plan that waits for review
 
     def can(self, capabilities: Capabilities) -> bool:
         return True
 
     def reserve(self) -> int:
-        """Tokens that the prompt leaves free for what the mode adds to it."""
+        """Return how many tokens the prompt must leave free for text that the mode adds."""
         return 0
 
     async def answer(self, live: LiveAnswer, plan: Plan, user_pk: int) -> None:
-        """Grow the answer to its end. Raises a ModelError; what was written before it stays."""
+        """Write the answer to its end. Raises ModelError if the model fails; text written before that is kept."""
         await write(live, plan, user_pk)

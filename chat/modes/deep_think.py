@@ -1,4 +1,4 @@
-"""Deep thinking: plan, answer, compare with memory. A failure of the plan or of the check does not fail the answer."""
+"""Deep thinking: plan, answer, compare with memory. If the plan or the check fails, the answer is kept."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ from workspaces.models import User
 from workspaces.policy import Reach
 
 MOST_MEMORIES = 12
-PORTIONS, PORTION_LENGTH = 6, 120  # of the answer, each looked up on its own; the least characters of one
+PORTIONS, PORTION_LENGTH = (
+    6,
+    120,
+)  # parts of the answer that are recalled separately, and minimum characters of each
 MOST_FINDINGS = 8
 LONGEST_CORRECTION = 1000  # characters
 _STARTS = 50
@@ -53,7 +56,9 @@ _MARKS = re.compile(r"[*_`#>~|]+")
 
 @dataclass(frozen=True)
 class Verdict:
-    """``findings``: quote, memory_id, agrees of each. The correction is empty unless something differs."""
+    """The result of a check. Each finding has quote, memory_id and agrees. ``correction`` is empty if all findings
+    agree.
+    """
 
     findings: list[dict[str, object]]
     correction: str
@@ -64,11 +69,11 @@ class Verdict:
 
 
 def memories_beside(answer: Message, text: str, user: User, *, reach: Reach, now: datetime) -> list[Memory]:
-    """Return the memories to compare this answer with: those it was given, those its tools found, and those its own
-    words recall.
+    """Return the memories to compare this answer with: those in its prompt, those its tools found, and those recalled
+    for the answer's own text.
 
-    The last are what it may have missed: a question about a restaurant does not recall that the user is vegetarian.
-    ``reach`` as for ``recall``, independent of what the answer was given.
+    The last group finds memories that the answer missed: a question about a restaurant does not recall that the user is
+    vegetarian. ``reach``: see ``recall``.
     """
     given = ReceiptItem.objects.filter(receipt__message_id=answer.public_id, used=True)
     ids = list(given.order_by("position").values_list("memory__public_id", flat=True))
@@ -94,7 +99,7 @@ def memories_beside(answer: Message, text: str, user: User, *, reach: Reach, now
 
 
 def _portions(text: str) -> list[str]:
-    """Return the answer's paragraphs and list entries, short ones together, at most six."""
+    """Return the answer's paragraphs and list items, with short ones joined, at most six."""
     portions: list[str] = []
     longest = max(PORTION_LENGTH, len(text) // PORTIONS)
     for line in filter(None, map(str.strip, text.splitlines())):
@@ -108,7 +113,7 @@ def _portions(text: str) -> list[str]:
 def build_check(
     question: str, answer: str, memories: Sequence[Memory], capabilities: Capabilities
 ) -> tuple[list[PromptMessage], int]:
-    """Return the messages of the check, and with how many of the memories; 0 if not even one fits beside the answer."""
+    """Return the prompt of the check, and the number of memories in it; 0 if none fits with the answer."""
     room = room_beside_answer(capabilities) - tokens(prompt_text("check"))
     said = render_conversation([("user", cut_to(question, room // 4)), ("assistant", answer)], limit=None)
     room -= tokens(said)
@@ -129,11 +134,10 @@ def build_check(
 
 
 def read_verdict(reply: str, answer: str, memories: Sequence[Memory]) -> Verdict | None:
-    """Return the model's reply, checked: None where it is not the JSON asked for, even repaired. What it says is never
-    guessed at.
+    """Return the verdict in the model's reply; None if the reply is not the requested JSON, even after repair.
 
-    A statement about a memory that was not shown is dropped; a quote that does not stand in the answer is not shown as
-    one. A correction without anything that differs is none.
+    Statements about memories that were not shown are dropped. A quote that is not in the answer becomes empty. A
+    correction is dropped if all findings agree.
     """
     for value in _objects_in(reply):
         statements, correction = value.get("statements"), value.get("correction", "")
@@ -185,7 +189,7 @@ def _objects_in(reply: str) -> Iterator[dict[str, object]]:
 
 
 logger = logging.getLogger(__name__)
-PLAN_TOKENS = 400  # of a plan that are kept; a model may spend more on thoughts that it does not show
+PLAN_TOKENS = 400  # tokens kept of a plan; the model may use more for hidden reasoning
 MOST_REPLY = 20_000  # characters of a check's reply
 PLAN_SECONDS = 45.0
 CHECK_SECONDS = 60.0
@@ -196,7 +200,7 @@ _BAD_REPLY = kept("The model's reply could not be read.")
 
 
 class DeepThink(AnswerMode):
-    """A model too small to extract can neither plan nor compare (docs/decisions/0016)."""
+    """The mode that plans an answer and checks it. Requires a model large enough to extract (docs/decisions/0016)."""
 
     name = Mode.DEEP_THINK
     about = later(
@@ -209,13 +213,13 @@ class DeepThink(AnswerMode):
         return capabilities.can_extract
 
     def reserve(self) -> int:
-        """Return the room for the plan and its instructions."""
+        """Return the tokens for the plan and its instructions."""
         return PLAN_TOKENS + max(tokens(prompt_text("plan")), tokens(prompt_text("planned"))) + 16
 
     async def answer(self, live: LiveAnswer, plan: Plan, user_pk: int) -> None:
-        """Write a plan, the answer and a check. Once ``live.is_whole`` a stop ends only the check.
+        """Write a plan, the answer and a check. Once ``live.is_whole`` is True, a stop ends only the check.
 
-        Raises what writing the answer raises, and nothing else.
+        Raises ModelError if writing the answer fails; a failed plan or check raises nothing.
         """
         outline = await _plan(live, plan)
         prompt = with_plan(plan.prompt, outline) if outline else plan.prompt
@@ -226,22 +230,28 @@ class DeepThink(AnswerMode):
 
 
 def plan_prompt(prompt: Sequence[PromptMessage]) -> list[PromptMessage]:
-    """Return the turn's own prompt, which providers then have cached for the answer, with the request for a plan."""
+    """Return the turn's prompt with a request for a plan. The shared beginning is then in the provider's cache for the
+    answer.
+    """
     wish = PromptMessage("system", prompt_text("plan"), speaker=Speaker.SYSTEM)
     return [*prompt[:-1], wish, prompt[-1]]
 
 
 def with_plan(prompt: Sequence[PromptMessage], outline: str) -> list[PromptMessage]:
-    """Insert the plan right before the question. It was written with recalled text in view, so it is data, too."""
+    """Insert the plan right before the question. It is escaped, because the model wrote it with recalled text in the
+    prompt.
+    """
     lines = "\n".join(filter(None, map(escape, outline.splitlines())))
     instructions = f"{prompt_text('planned')}\n<plan>\n{lines}\n</plan>"
     return [*prompt[:-1], PromptMessage("system", instructions, speaker=Speaker.MODEL), prompt[-1]]
 
 
 async def _plan(live: LiveAnswer, plan: Plan) -> str:
-    """Return the plan, or nothing where it failed: then the answer is written without, and the step says why."""
+    """Return the plan, or an empty string if it failed; the step then stores why, and the answer is written without a
+    plan.
+    """
     step = await in_thread(begin_step, live, StepKind.PLAN)
-    if not plan.model.capabilities.can_extract:  # another model was chosen since the message was sent
+    if not plan.model.capabilities.can_extract:  # the model was changed after the message was sent
         await in_thread(end_step, live, step, StepOutcome.ERROR, error=_TOO_SMALL)
         return ""
     await _work_on(live, step, PLAN_SECONDS, _outline(plan, step))
@@ -262,7 +272,7 @@ async def _check(live: LiveAnswer, model: ChatModel, user_pk: int) -> None:
 
 
 async def _work_on(live: LiveAnswer, step: Step, seconds: float, work: Awaitable[tuple[str, str]]) -> None:
-    """End the step with the outcome of its work and why it failed; a failure of any kind costs no answer."""
+    """End the step with the outcome of ``work``, or with the reason of its failure. Never fails the answer."""
     try:
         async with asyncio.timeout(seconds):
             outcome, why = await work
@@ -291,7 +301,7 @@ def _begin_check(live: LiveAnswer) -> Step:
 
 
 async def _compare(live: LiveAnswer, model: ChatModel, user_pk: int, step: Step) -> tuple[str, str]:
-    """Return the outcome, and why it failed. A correction is added to the answer."""
+    """Compare the answer with memory, append a correction if needed, and return the outcome and an error message."""
     answer, memories = await in_thread(_what_to_compare, live, user_pk)
     if not answer.memory_enabled:
         return StepOutcome.OFF, ""
@@ -338,7 +348,7 @@ async def _reply(
     temperature: float | None = None,
     tools: Sequence[Tool] = (),
 ) -> str:
-    """Return a complete reply, its first ``most`` characters. A stop cancels the request."""
+    """Return the first ``most`` characters of the model's reply. A stop cancels the request."""
     text = ""
     stream = replied(model, messages, temperature=temperature, tools=tools, may_call=False)
     async with aclosing(stream) as deltas:

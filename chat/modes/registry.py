@@ -1,4 +1,4 @@
-"""Every mode there is. Another one: a name in ``chat.models.steps.Mode``, a class here."""
+"""Registry of the modes. A new mode needs a name in ``chat.models.steps.Mode`` and a class listed here."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ def get_mode(name: str) -> AnswerMode:
 
 
 def modes_for(capabilities: Capabilities) -> list[AnswerMode]:
-    """Return the modes that this model supports, the plain one first."""
+    """Return the modes that this model supports, chat first."""
     return [mode for mode in MODES.values() if mode.can(capabilities)]
 
 
 def require_mode(name: str, capabilities: Callable[[], Capabilities]) -> None:
-    """Raise Invalid, naming the allowed ones, for a mode that does not exist or that the model does not support.
+    """Raise Invalid for a mode that does not exist or that the model does not support. The error lists the allowed
+    modes.
 
-    The capabilities are loaded only if the mode needs them.
+    The capabilities are loaded only for modes other than chat.
     """
     if name == Mode.CHAT:
         return
@@ -40,5 +41,5 @@ def require_mode(name: str, capabilities: Callable[[], Capabilities]) -> None:
 
 
 def or_plain(name: str, capabilities: Callable[[], Capabilities]) -> str:
-    """Return this mode if the model supports it, else the plain one."""
+    """Return this mode if the model supports it, else the chat mode."""
     return name if name == Mode.CHAT or MODES[name].can(capabilities()) else Mode.CHAT

@@ -1,4 +1,4 @@
-"""Research: a run in the background that searches the workspace and reports with its sources; the answer waits."""
+"""Research: a background run searches the workspace and writes a report with sources, for which the answer waits."""
 
 from __future__ import annotations
 
@@ -50,8 +50,10 @@ class Research(AnswerMode):
         return capabilities.has_tools and capabilities.can_extract
 
     async def answer(self, live: LiveAnswer, plan: Plan, user_pk: int) -> None:
-        """Start a run, show how far it is, and answer with its report. Its plan waits for the person first: the answer
-        ends there, and is written on when they let it. A stop of the answer stops the run.
+        """Start a run, show its progress, and answer with its report. If the run's plan waits for review, the answer
+        ends there and continues after approval. Stopping the answer stops the run.
+
+        Raises ModelError if the run cannot be started or fails.
         """
         step = await in_thread(begin_step, live, StepKind.RESEARCH)
         try:
@@ -80,7 +82,7 @@ class Research(AnswerMode):
 
 
 def _start(answer_pk: int, user_pk: int) -> Run:
-    """Start the run. Raises a DomainError if nothing may be searched here, or the run cannot be started."""
+    """Start the run. Raises DomainError if research is not possible in this chat or the run cannot be started."""
     answer = Message.objects.select_related("chat__workspace", "reply_to").get(pk=answer_pk)
     assert answer.reply_to is not None, "an answer replies to a message"
     chat, user = answer.chat, User.objects.get(pk=user_pk)
@@ -93,8 +95,10 @@ def _start(answer_pk: int, user_pk: int) -> Run:
     workspace = get_workspace(user, chat.workspace.public_id)
     if run := _begun(answer, user):
         return run
-    told = chat.messages.filter(stays_here=False)  # whichever model the new run has
-    if not chat.is_private:  # else the new run, which others read, would tell of what is personal
+    told = chat.messages.filter(
+        stays_here=False
+    )  # local-only text is left out, whichever model the new run uses
+    if not chat.is_private:  # others read the new run, so personal results are left out
         told = told.filter(personal=PersonalUse.NONE)
     last = Run.objects.filter(answer__in=told, status=RunStatus.DONE).order_by("-pk").first()
     wanted = RunRequest(
@@ -113,8 +117,8 @@ def _start(answer_pk: int, user_pk: int) -> Run:
 
 
 def _begun(answer: Message, user: User) -> Run | None:
-    """Return the run of an earlier attempt at this answer, to continue it: one with a reviewed plan, one that
-    continued when its waiting process died, or one that the person stopped. A plan that still waits is made again.
+    """Return the run of an earlier attempt at this answer, to continue it: a run that is still running or done, or one
+    that the person stopped. A run whose plan still waits for review is stopped, so that a new one is started.
     """
     run = answer.runs.first()
     if run is not None and run.status == RunStatus.WAITING:
@@ -128,7 +132,7 @@ def _begun(answer: Message, user: User) -> Run | None:
 
 
 def _earlier(last: Run) -> dict[str, Any]:
-    """Return the memory of the last research in this chat, results and notes, for a further question."""
+    """Return the question, results and notes of the last research in this chat, as inputs for a further question."""
     kept = last.entries.filter(kind__in=[MemoryKind.TASK_RESULT, MemoryKind.SHARED], size__lte=LONGEST_VALUE)
     newest = reversed(kept.order_by("-created_at", "-pk")[: MOST_INPUTS - 1])
     found = {f"earlier.{row.key.partition(':')[2]}"[:LONGEST_KEY].replace("[", "("): row for row in newest}
@@ -136,7 +140,7 @@ def _earlier(last: Run) -> dict[str, Any]:
 
 
 async def _until_over(live: LiveAnswer, run: Run, step: Step) -> Run:
-    """Return the run when it has ended, or still running where nothing has been done for long: no worker is there."""
+    """Return the run when it has ended, or while it is still running if it is stuck because no worker is active."""
     async with events.subscription(run_channel(run.public_id)) as listening:
         while True:
             run, text = await in_thread(_state, run.pk)

@@ -1,4 +1,6 @@
-"""The prompt: stable parts first, then conversation, recalled memories and question; and its token counts."""
+"""Building of the prompt, and its token counts. The stable parts come first, followed by the conversation, the recalled
+memories and the question.
+"""
 
 from __future__ import annotations
 
@@ -20,24 +22,25 @@ from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.metering import Parts
 from workspaces.models import Agent
 
-TOOLS_SHARE = 0.25  # of the room beside the answer, kept free for what tools return
-TIGHT = 0.8  # of the history's room: from here on the older part is summarised
+TOOLS_SHARE = 0.25  # share of the prompt's token budget reserved for tool results
+TIGHT = 0.8  # share of the history's token budget from which older messages are summarised
 NO_SHORT_TERM = ShortTerm()
-# Of the room that is left for each when it is its turn, so that none of them pushes out the question:
-INSTRUCTIONS_SHARE = 0.4  # an assistant's instructions
-SUMMARY_SHARE = 0.3  # the summary of older messages
-RECALLED_SHARE = 0.4  # the recalled memories
-SHORT_TERM_SHARE = 0.5  # short-term memory; if it needs more it is left out
-PICTURES_SHARE = 0.5  # pictures of the question; those before it that share of the history's room
-LEAST_QUESTION = 64  # tokens of the question that are shown however little room there is
+# Shares of the token budget that remains when a part is added, so that no part displaces the question:
+INSTRUCTIONS_SHARE = 0.4  # instructions of the assistant
+SUMMARY_SHARE = 0.3  # summary of older messages
+RECALLED_SHARE = 0.4  # recalled memories
+SHORT_TERM_SHARE = 0.5  # short-term memory, left out if it needs more
+PICTURES_SHARE = 0.5  # pictures of the question; earlier pictures get this share of the history's budget
+LEAST_QUESTION = 64  # tokens of the question that are always kept
 
 
 @dataclass(frozen=True)
 class BuiltPrompt:
-    """``seen_from``: key of the first line shown as it was, None where nothing is left out.
+    """A prompt and what it contains. ``seen_from`` is the key of the first message included verbatim, or None if no
+    message is left out.
 
-    ``is_tight``: the history fills its room, or nearly: time to summarise the older part. ``history``: the keys of the
-    lines in it, which stand together from ``begins`` on.
+    ``is_tight``: the history nearly fills its budget, so older messages should be summarised. ``history``: the keys of
+    the included messages, which start at index ``begins``.
     """
 
     messages: list[PromptMessage]
@@ -61,12 +64,12 @@ def build_prompt(
     closing: str = "",
     profile: Sequence[Recalled] = (),
 ) -> BuiltPrompt:
-    """System, the summary of what is older, as much of the latest history as fits, then what belongs to this turn:
-    short-term memory, the block of ``documents``, the ``profile``, the recalled block right before the question.
+    """Build the prompt from the system text, the summary of older messages, as much of the latest history as fits,
+    short-term memory, ``documents``, ``profile``, the recalled memories and the question.
 
-    What stays the same from turn to turn comes first, so that providers can cache it. The budget in tokens is what
-    the model's context holds beside its answer; ``reserve`` of it stays free for what is added later. The question
-    is cut only when it alone would not fit. ``closing``: the last line of the recalled block.
+    Parts that are stable between turns come first, so that providers can cache them. The token budget is the model's
+    context without its answer; ``reserve`` tokens of it stay free for later additions. The question is cut only if it
+    alone does not fit. ``closing`` is the last line of the recalled block.
     """
     whole = room_beside_answer(capabilities) - reserve - tokens_of_tools(tools)
     text = system_text(conversation.agent, now=now, has_tools=bool(tools), room=whole)
@@ -103,7 +106,9 @@ def build_prompt(
 
 
 def history_room(capabilities: Capabilities, room: int, *, has_tools: bool) -> int:
-    """Return how much of ``room`` the history may take: less the room for tool results, at most as configured."""
+    """Return how many of ``room`` tokens the history may use: without the share for tool results, at most as
+    configured.
+    """
     if has_tools:
         room -= int(room_beside_answer(capabilities) * TOOLS_SHARE)
     most = settings.LLM_HISTORY_TOKENS if capabilities.history_tokens is None else capabilities.history_tokens
@@ -120,7 +125,7 @@ def cost_of(pictures: Iterable[Picture]) -> int:
 
 
 def _shown_within(pictures: Iterable[Picture], room: int) -> tuple[Picture, ...]:
-    """Return the first of these that ``room`` tokens hold; the others are only named."""
+    """Return the pictures with the data of the first that fit into ``room`` tokens. The others are only named."""
     shown = []
     for picture in pictures:
         room -= picture.tokens
@@ -129,12 +134,12 @@ def _shown_within(pictures: Iterable[Picture], room: int) -> tuple[Picture, ...]
 
 
 def room_beside_answer(capabilities: Capabilities) -> int:
-    """Return how many tokens a prompt may have."""
+    """Return the maximum tokens of a prompt."""
     return capabilities.context_tokens - answer_tokens(capabilities)
 
 
 def answer_tokens(capabilities: Capabilities) -> int:
-    """Return how long an answer may be."""
+    """Return the maximum tokens of an answer."""
     return settings.LLM_MAX_TOKENS if capabilities.answer_tokens is None else capabilities.answer_tokens
 
 
@@ -145,16 +150,16 @@ def tokens_of_tools(tools: Sequence[Tool]) -> int:
 def room_for_recalled(
     agent: Agent | None, capabilities: Capabilities, tools: Sequence[Tool], *, reserve: int, now: datetime
 ) -> int:
-    """Return how many tokens the recalled memories may have: a few long ones would fill a small model's context."""
+    """Return the maximum tokens of recalled memories, so that a few long ones do not fill a small model's context."""
     whole = room_beside_answer(capabilities) - reserve - tokens_of_tools(tools)
     system = system_text(agent, now=now, has_tools=bool(tools), room=whole)
     return int((whole - tokens(system)) * RECALLED_SHARE)
 
 
 def system_text(agent: Agent | None, *, now: datetime, has_tools: bool, room: int) -> str:
-    """Return the part that every turn of a chat begins with; what changes most, the date, is its end.
+    """Return the beginning of every prompt of a chat. The date comes last because it changes most often.
 
-    ``room`` is that of the whole prompt.
+    ``room`` is the token budget of the whole prompt.
     """
     parts = [prompt_text("system")]
     if has_tools:
@@ -172,11 +177,11 @@ def agent_text(agent: Agent, *, room: int) -> str:
 
 
 def recalled_block(used: Sequence[Recalled], *, names_people: bool = False, closing: str = "") -> str:
-    """Return the one block of recalled memories, or nothing. Stored text is data: it cannot close the block or open a
-    tag.
+    """Return the block of recalled memories, or an empty string. Stored text is escaped, so that it cannot close the
+    block or open a tag.
 
-    ``names_people``: several write here, and each line says whose words it is. Of two that are linked as one replacing
-    the other the older is marked. ``closing``: a line of ours behind them.
+    ``names_people``: several people write here, so each line names its author. A memory that another one in the block
+    may replace is marked as older. ``closing`` is a last line after the memories.
     """
     if not used:
         return ""
@@ -190,7 +195,7 @@ def recalled_block(used: Sequence[Recalled], *, names_people: bool = False, clos
 
 
 def profile_block(lines: Sequence[Recalled], *, names_people: bool = False) -> str:
-    """Return the block of the profile, or nothing; as the recalled block."""
+    """Return the block of the profile, or an empty string, escaped like the recalled block."""
     if not lines:
         return ""
     told = [_recalled_line(line, names_people=names_people, is_older=False) for line in lines]
@@ -212,7 +217,7 @@ def _recalled_line(item: Recalled, *, names_people: bool = True, is_older: bool 
 def leave_out_what_does_not_fit(
     found: Sequence[Recalled], verdicts: Sequence[tuple[bool, str]], room: int
 ) -> list[tuple[bool, str]]:
-    """Return the verdicts of a receipt, with those used that fit in ``room`` tokens one after the other."""
+    """Return the verdicts, in which memories that do not fit into ``room`` tokens are marked as not used."""
     room -= tokens(prompt_text("recalled")) + tokens("<recalled-memories>") * 2
     fitting = []
     for item, (used, why) in zip(found, verdicts, strict=True):
@@ -227,13 +232,13 @@ def leave_out_what_does_not_fit(
 class _Shown:
     messages: list[PromptMessage]
     tokens: int
-    first: int  # key of the first line shown; of the question where none is
+    first: int  # key of the first line shown, else of the question
     left_out: bool
     keys: tuple[int, ...]  # of the lines shown
 
 
 def _history(conversation: Conversation, room: int) -> _Shown:
-    """Return the latest lines before the question that fit in ``room`` tokens, beginning with a person."""
+    """Return the latest lines before the question that fit into ``room`` tokens, beginning with a person's."""
     chosen: list[Line] = []
     spent, left_out, for_pictures = 0, False, int(room * PICTURES_SHARE)
     for line in conversation.earlier:
@@ -256,12 +261,12 @@ def _history(conversation: Conversation, room: int) -> _Shown:
     return _Shown(shown, spent, keys[0] if keys else conversation.question.key, left_out, keys)
 
 
-# Blocks of ours come from nobody but us: what a person writes is never a system message.
+# These prefixes identify our own blocks, since text from people is never a system message.
 MEMORY, DOCUMENTS = ("<recalled-memories>", "<profile>"), "<documents>"
 
 
 def parts_of(messages: Sequence[Message], tools: Sequence[Tool]) -> Parts:
-    """Return the estimated tokens by part. Tools include definitions, calls and results."""
+    """Return the estimated tokens of each part of a prompt. The tools' part includes definitions, calls and results."""
     memory = documents = asked = whole = 0
     for message in messages:
         calls = tokens(*(call.name + call.arguments for call in message.tool_calls))

@@ -1,6 +1,6 @@
-"""Conversation as input of a prompt: lines with their speakers, pictures, and the summary of older messages.
+"""The conversation as input of a prompt: lines with their speakers, pictures, and the summary of older messages.
 
-A stored chat is loaded by ``conversation_of``; endpoints without a stored chat build one from their request.
+``conversation_of`` loads a stored chat; endpoints without a stored chat build a conversation from their request.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from memoryhub.llm.base import Picture, Speaker
 from workspaces.models import Agent, Document, DocumentPicture, DocumentQuerySet
 from workspaces.policy import Reach, in_reach
 
-MOST = 6  # of a conversation that are sent with one prompt: the newest
+MOST = 6  # pictures sent with one prompt, the newest
 
 ByMessage = dict[int, tuple[Picture, ...]]
 
 
 def pictures_of(messages: Sequence[Message], there: DocumentQuerySet, *, shows: bool) -> ByMessage:
-    """Return the pictures of each message by its key, newest messages first. Beyond ``MOST``, and without ``shows``,
-    they are only named.
+    """Return the pictures of each message by message key. ``messages`` are ordered newest first. Pictures beyond
+    ``MOST``, or all if ``shows`` is False, have no image data and are only named.
 
-    Only documents that are ``there`` are considered. No query if no message names a document, else two.
+    Only documents in ``there`` are considered. No query if no message names a document, else two.
     """
     wanted = {each for message in messages for each in message.only_documents or ()}
     if not wanted:
@@ -50,18 +50,20 @@ def _picture(row: DocumentPicture, jpeg: bytes) -> Picture:
     return Picture(f"Picture: {escape(row.document.title)}", jpeg, row.width, row.height)
 
 
-LOOKED_AT = 200  # earlier messages, at most, however short
+LOOKED_AT = 200  # maximum number of earlier messages
 
 
 @dataclass(frozen=True)
 class Line:
-    """``key``: of the stored message, or its number in what was sent; they grow along the conversation."""
+    """One message of a conversation. ``key`` is the key of the stored message or its index in the request; keys
+    increase.
+    """
 
     role: Literal["user", "assistant"]
     content: str
     key: int
     pictures: tuple[Picture, ...] = ()
-    is_imported: bool = False  # under somebody's name, as its content says
+    is_imported: bool = False  # imported under the name of the author, as its content says
 
     @property
     def speaker(self) -> Speaker:
@@ -72,7 +74,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Conversation:
-    """``earlier``: newest first, none of them blank, and one more than ``LOOKED_AT`` where there are more."""
+    """A question and the messages before it. ``earlier`` is ordered newest first, has no blank lines, and has one line
+    more than ``LOOKED_AT`` if there are more.
+    """
 
     question: Line
     earlier: Sequence[Line] = ()
@@ -88,8 +92,9 @@ def conversation_of(
     reach: Reach,
     shows_pictures: bool = True,
 ) -> Conversation:
-    """Return the messages that are current, may be ``shown``, and are not in the ``compaction`` that replaces the
-    older part. One query, and two more if messages name documents. Without ``shows_pictures`` these are only named.
+    """Return the conversation of a stored chat: the current messages that ``shown`` allows, without those that the
+    ``compaction`` summarises. One query, and two more if messages name documents. Pictures are only named if
+    ``shows_pictures`` is False.
     """
     earlier = Message.objects.filter(
         chat_id=question.chat_id, pk__lt=question.pk, pk__gt=compaction.upto_id if compaction else 0
@@ -110,7 +115,7 @@ def conversation_of(
 def _line(message: Message, pictures: ByMessage, *, names_people: bool) -> Line:
     role: Literal["user", "assistant"] = "user" if message.role == MessageRole.USER else "assistant"
     shown = pictures.get(message.pk, ())
-    if role == "assistant":  # without a label, which the model would write into its next answer
+    if role == "assistant":  # no label, since the model would copy it into its next answer
         return Line(role, message.content, message.pk)
     return Line(
         role, text_of(message, names_people=names_people), message.pk, shown, is_imported=message.is_imported

@@ -1,4 +1,6 @@
-"""Labels that attribute texts in prompts, excerpts and pages. Typed text can neither close nor imitate a label."""
+"""Labels that name the author of a text in prompts, excerpts and pages. User text can neither close nor imitate a
+label.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ _NAME = ("username", "first_name", "last_name")
 
 
 class Attributed(Protocol):
-    """A message, a memory or a search result."""
+    """A row with an author: a message, a memory or a search result."""
 
     @property
     def is_imported(self) -> bool: ...
@@ -32,7 +34,7 @@ class Attributed(Protocol):
 
 
 def imported_label(row: Attributed) -> str:
-    """Return who imported a row and under whose name; empty where its words are of the person it names."""
+    """Return who imported a row and under whose name; empty if the row was not imported for another person."""
     if not row.is_imported:
         return ""
     label = f"imported by {named(row.imported_by)}"
@@ -40,26 +42,26 @@ def imported_label(row: Attributed) -> str:
 
 
 def writer_label(row: Attributed, *, is_edited: bool) -> str:
-    """Return whose words a memory or message is; of an imported one who answers for it."""
+    """Return the label of a memory's or message's author, or of its importer if it was imported."""
     return imported_label(row) or f"{'edited by' if is_edited else 'from'} {named(row.written_by)}"
 
 
 def text_of(row: Message | Memory, *, names_people: bool = False) -> str:
-    """Return a text for a prompt; one that was imported under somebody's name says so first.
+    """Return a text for a prompt, labelled with its importer if it was imported under another person's name.
 
-    ``names_people``: several people wrote, and each text says whose it is.
+    ``names_people``: several people wrote, so each text is labelled with its author.
     """
     label = writer_label(row, is_edited=False) if names_people else imported_label(row)
     return f"[{label}]\n{row.content}" if label else row.content
 
 
 def said_by_several(messages: Iterable[Message]) -> bool:
-    """Return whether more than one person wrote these."""
+    """Return whether the user messages have more than one author."""
     return len({each.author_id for each in messages if each.role == MessageRole.USER}) > 1
 
 
 def with_labels(messages: MessageQuerySet, *more: str) -> MessageQuerySet:
-    """Load what ``text_of`` reads of messages, the fields ``more``, and nothing else."""
+    """Load only the fields that ``text_of`` reads, and the fields ``more``."""
     names = (f"{person}__{name}" for person in ("author", "imported_by") for name in _NAME)
     return messages.select_related("author", "imported_by").only(
         "role", "content", "imported_at", *names, *more
@@ -67,7 +69,7 @@ def with_labels(messages: MessageQuerySet, *more: str) -> MessageQuerySet:
 
 
 def named(user: User | None) -> str:
-    """Return a person's shown name, with the user name where that is another: two people may share a shown name."""
+    """Return a person's display name, followed by the user name if it differs, since display names are not unique."""
     if user is None:
         return name_of(None)
     username = quoted(user.get_username())
@@ -75,19 +77,19 @@ def named(user: User | None) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a person's text for a label: in quotes, without the signs that could end a quote, a field or a label."""
+    """Return a person's text in quotes for a label, without characters that could end a quote, a field or a label."""
     signs = (" " if unicodedata.category(s)[0] in "PS" and s not in SIGNS_OF_NAMES else s for s in text)
     return f'"{escape("".join(signs))}"'
 
 
 def category_label(memory: Memory) -> str:
-    """Return the category for a label: a usual one as it is, one that a person made up in quotes."""
+    """Return the category for a label: a built-in category as it is, a custom category in quotes."""
     category = memory.category or ""
     return category if category in ("", *CATEGORIES) else f"category {quoted(category)}"
 
 
 def held_label(memory: Memory) -> str:
-    """Return from when and until when a memory holds; empty where nobody said."""
+    """Return from when and until when a memory is valid; empty if it has no bounds."""
     bounds = [("from", memory.valid_from), ("until", memory.valid_to)]
     return " ".join(f"{word} {moment:%Y-%m-%d}" for word, moment in bounds if moment is not None)
 
@@ -97,7 +99,7 @@ def name_of(user: User | None) -> str:
 
 
 def imported(row: Attributed) -> str:
-    """Return who imported a message, a memory or a search result and under whose name, in the reader's language."""
+    """Return who imported a row and under whose name, in the reader's language."""
     importer, author = row.imported_by, row.written_by
     names = {
         "importer": isolated(importer.attributed_name) if importer else "",
@@ -111,7 +113,7 @@ def imported(row: Attributed) -> str:
 
 
 def withheld(question: Message) -> str:
-    """Return why a reader finds no answer to this question, in their language."""
+    """Return why the reader cannot see an answer to this question, in their language."""
     if question.author is None:
         return _(
             "The answer draws on something personal, such as a private chat or a personal memory. "
@@ -128,10 +130,11 @@ PART_LENGTH = 1000
 
 
 def excerpt_around(message: Message) -> str:
-    """Return two messages before, the message, and one after, a line each with its speaker. The gate removes secrets.
+    """Return two messages before this one, the message, and one after it, one line each with the speaker. Secrets are
+    removed later, by the gate.
 
-    Empty for private and temporary chats and for personal answers: everyone who sees the memory sees the excerpt, and
-    it outlives the chat.
+    Empty for private and temporary chats and for personal answers, because everyone who sees the memory sees the
+    excerpt, even after the chat is deleted.
     """
     if message.chat.is_private or message.chat.is_temporary or message.personal:
         return ""

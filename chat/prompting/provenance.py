@@ -1,7 +1,9 @@
-"""Sources of what a model was shown in a turn or a run, and marks of answers that rest on personal or local ones.
+"""The sources that a model was shown in a turn or a run, and the marks of answers that use personal or local-only
+sources.
 
-Texts are not copied: an answer stores which documents, memories, artifacts and messages it was shown, and their text is
-loaded when a statement is compared with it. So forgetting needs no rule for it. A source that is gone counts as unseen.
+Texts are not copied. An answer stores the ids of the documents, memories, artifacts and messages that the model was
+shown, and the text is loaded when a statement is compared with it, so forgetting needs no extra rule. A deleted source
+counts as unreadable.
 """
 
 from __future__ import annotations
@@ -35,16 +37,18 @@ from workspaces.documents.passages import FoundPassage
 from workspaces.models import Artifact, Document, DocumentPassage, DocumentPicture, User, Workspace
 from workspaces.policy import Reach
 
-MESSAGES, ANSWERS = 60, 10  # looked back at
-MOST_ENTRIES = 100  # of a run's memory
-MOST_SHOWN = 500  # noted of one run
+MESSAGES, ANSWERS = 60, 10  # messages and answers considered
+MOST_ENTRIES = 100  # entries considered of a run's memory
+MOST_SHOWN = 500  # sources stored per run
 LONGEST_ENTRY = 16_000  # characters
-GONE = -1  # the author of what somebody wrote whose account is gone
+GONE = -1  # author of a text whose account was deleted
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A part of something that a tool showed to the model: whose, its public id, and from which character to which."""
+    """A part of a source that a tool showed to the model: the source's speaker and public id, and the range of
+    characters.
+    """
 
     speaker: Speaker
     id: str
@@ -56,7 +60,7 @@ class Shown:
 
 
 class _Line(NamedTuple):
-    """A message. ``imported_at``: when it was imported under somebody's name."""
+    """A message. ``imported_at`` is set if it was imported under another person's name."""
 
     pk: int
     role: str
@@ -71,7 +75,7 @@ class _Line(NamedTuple):
 
 @dataclass(frozen=True)
 class _Turn:
-    """A chat up to a message, as its reader may see it."""
+    """A chat up to the message ``last``, as ``by`` may see it."""
 
     last: Message
     by: User | None
@@ -79,20 +83,22 @@ class _Turn:
 
     @property
     def answers(self) -> dict[int, str]:
-        """Return the public ids of the last answers, by their keys."""
+        """The public ids of the last answers, by their keys."""
         found = [(line.pk, line.public_id) for line in self.lines if line.role == MessageRole.ASSISTANT]
         return dict(found[:ANSWERS])
 
     @property
     def readable(self) -> Q:
-        """Filter memories: without others' personal ones, though their turns showed them, since a comparison would
-        tell ``by`` their content.
+        """The filter for memories: without other people's personal ones, although their turns used them, because a
+        comparison would reveal their content to ``by``.
         """
         return Q(owner=None) | Q(owner=self.by, owner__isnull=False)
 
 
 def provenance_until(last: Message, by: User | None) -> Provenance:
-    """Everything that stood before the model up to this message, whose turn it is of. Some fifteen queries at most."""
+    """Return all sources that the model was shown up to ``last``, a message of the turn. At most about fifteen
+    queries.
+    """
     before = Message.objects.filter(chat_id=last.chat_id, pk__lte=last.pk).order_by("-pk")
     rows = before.values_list(*_Line._fields)[: 2 * MESSAGES]
     turn = _Turn(last, by, [_Line(*row) for row in rows])
@@ -100,7 +106,7 @@ def provenance_until(last: Message, by: User | None) -> Provenance:
 
 
 def provenance_of_run(run: Run) -> Provenance:
-    """Return the sources of a run: its objective is a person's, as are their messages in its chat."""
+    """Return the sources of a run. Its objective, and messages of people in its chat, count as a person's words."""
     sources = [Source(Speaker.PERSON, run.objective, author=run.user_id)]
     if run.answer is not None:
         sources += provenance_until(run.answer, run.user).sources
@@ -109,9 +115,10 @@ def provenance_of_run(run: Run) -> Provenance:
 
 
 def _people(turn: _Turn) -> Iterator[Source]:
-    """Yield a person's own words, what they confirmed of the answer before, and what was imported under their name.
+    """Yield a person's own words, what the person confirmed of the preceding answer, and text imported under their
+    name.
 
-    An answer that rests on something personal confirms nothing for a turn that does not.
+    If the preceding answer is personal, a confirmation counts only if this turn is personal too.
     """
     for at, line in enumerate(turn.lines):
         if line.role != MessageRole.USER:
@@ -142,7 +149,7 @@ def _recalled(turn: _Turn) -> Iterator[Source]:
 
 
 def _passages(turn: _Turn) -> Iterator[Source]:
-    """Yield the passages of documents that were given to an answer."""
+    """Yield the document passages that were in the prompt of an answer."""
     rows = AnswerSource.objects.filter(message_id__in=turn.answers).select_related("document", "passage")
     for row in rows:
         readable = row.passage is not None and _may_read(row.document, turn.by)
@@ -152,7 +159,7 @@ def _passages(turn: _Turn) -> Iterator[Source]:
 
 
 def _pictures(turn: _Turn) -> Iterator[Source]:
-    """Yield a source for the pictures, whose content only the model knows."""
+    """Yield a source without text for each picture, since only the model knows its content."""
     named = {each for line in turn.lines for each in line.only_documents or ()}
     if named:
         rows = DocumentPicture.objects.filter(document__public_id__in=named)
@@ -161,8 +168,8 @@ def _pictures(turn: _Turn) -> Iterator[Source]:
 
 
 def _tools(turn: _Turn) -> Iterator[Source]:
-    """Yield what tools and checks found. What the model noted or saved was compared then: else one of several parallel
-    calls would wait for review since it resembles another.
+    """Yield what tools and checks found, without what the model noted or saved. Those texts were compared when they
+    were saved; comparing them again would hold back one of several similar parallel calls for review.
     """
     own = (ToolOutcome.NOTED, ToolOutcome.SAVED, ToolOutcome.DUPLICATE)
     calls = list(ToolCall.objects.filter(message_id__in=turn.answers).exclude(outcome__in=own))
@@ -177,12 +184,14 @@ def _tools(turn: _Turn) -> Iterator[Source]:
     for call in calls:
         if call.output and unreadable.isdisjoint(call.memory_ids):
             yield Source(Speaker.TOOL, call.output, call.public_id)
-        if call.shown is None and call.count > len(call.memory_ids):  # made before its finds were noted
+        if call.shown is None and call.count > len(
+            call.memory_ids
+        ):  # a call from before the results were stored
             yield Source(Speaker.TOOL, None, call.public_id)
 
 
 def _runs(turn: _Turn) -> Iterator[Source]:
-    """Reports of research, and what their runs were shown."""
+    """Yield the reports of research, and what their runs were shown."""
     of_answers = Run.objects.filter(answer_id__in=turn.answers)
     pks = {run.pk: run for run in of_answers.only("pk", "answer_id", "web_urls")}
     answers = {line.pk: line for line in turn.lines}
@@ -191,12 +200,12 @@ def _runs(turn: _Turn) -> Iterator[Source]:
         speaker = Speaker.WEB if run.web_urls else Speaker.RUN
         answer = answers[run.answer_id]
         yield Source(speaker, answer.content, answer.public_id)
-    # Of a report that lies here the web's part is in its text.
+    # The report's text already contains what the run found on the web.
     yield from (each for each in _of_runs(list(pks), turn.by) if each.speaker is not Speaker.WEB)
 
 
 def _standing(turn: _Turn) -> Iterator[Source]:
-    """Yield what every prompt contains: the assistant's instructions, the summaries of this and other chats."""
+    """Yield what every prompt contains: the assistant's instructions and the summaries of other chats."""
     chat = Chat.objects.select_related("agent", "workspace").get(pk=turn.last.chat_id)
     if chat.agent is not None:
         yield Source(Speaker.ASSISTANT, chat.agent.instructions, chat.agent.public_id)
@@ -208,7 +217,7 @@ def _standing(turn: _Turn) -> Iterator[Source]:
             yield Source(Speaker.CHAT, text, other.chat.public_id)
 
 
-# Every way into the prompt of a chat's turn. tests/chat/turns/test_provenance_routes.py plants a sentence in each.
+# All ways into a chat's prompt. tests/chat/turns/test_provenance_routes.py puts a sentence into each.
 ROUTES: tuple[Callable[[_Turn], Iterable[Source]], ...] = (
     _people,
     _answers,
@@ -222,7 +231,7 @@ ROUTES: tuple[Callable[[_Turn], Iterable[Source]], ...] = (
 
 
 def _of_runs(pks: Sequence[int], by: User | None) -> Iterator[Source]:
-    """Yield what tools showed to the steps of runs, and what the steps passed to each other."""
+    """Yield what tools showed to the steps of these runs, and what the steps passed to each other."""
     if not pks:
         return
     runs = list(Run.objects.filter(pk__in=pks).prefetch_related("entries"))
@@ -238,7 +247,7 @@ def _of_runs(pks: Sequence[int], by: User | None) -> Iterator[Source]:
 
 
 def _loaded(refs: Sequence[Shown], by: User | None) -> Iterator[Source]:
-    """Yield the texts as they are now; None where the thing is gone or somebody else's."""
+    """Yield the current texts of these sources; the text is None if a source was deleted or ``by`` may not read it."""
     wanted: dict[Speaker, dict[str, list[Shown]]] = {}
     for ref in dict.fromkeys(refs):
         wanted.setdefault(ref.speaker, {}).setdefault(ref.id, []).append(ref)
@@ -298,7 +307,7 @@ def _texts_of_json(text: str) -> str:
 
 
 def _texts_of(value: object) -> str:
-    """Return the texts in a JSON value, a line each."""
+    """Return the strings in a JSON value, one per line."""
     match value:
         case str(text):
             return text
@@ -311,7 +320,9 @@ def _texts_of(value: object) -> str:
 
 @dataclass
 class RestsOn:
-    """Sources of an answer as they are stored with it (``Message``). They are only added to, never removed."""
+    """The personal and local-only sources of an answer, as stored in ``Message``. Sources are only added, never
+    removed.
+    """
 
     other_chats: list[str] = field(default_factory=list)
     personal: str = PersonalUse.NONE
@@ -331,7 +342,7 @@ class RestsOn:
     def add_given(
         self, workspace_id: int, memories: Collection[Memory], passages: Sequence[FoundPassage] = ()
     ) -> None:
-        """Memories and passages of documents, in this workspace. One query where one of them is of another."""
+        """Add memories and passages that the model was given. One query if any is from another workspace."""
         given: list[Memory | Document] = [*memories, *(each.passage.document for each in passages)]
         places = {each.workspace_id for each in given} - {workspace_id}
         self.add(
@@ -347,7 +358,7 @@ class RestsOn:
             self.add(seen=told.own.personal_at is not None, stays_here=told.own.stays_here)
 
     def add_history(self, keys: Collection[int], compaction: Compaction | None) -> None:
-        """Answers of the same chat that were shown, or summarised, before this one. Two queries at most."""
+        """Add the earlier answers of the chat that the model was shown, verbatim or summarised. At most one query."""
         rows = Message.objects.filter(pk__in=keys).marked() if keys else Message.objects.none()
         if compaction is not None and compaction.is_marked:
             rows |= Message.objects.filter(chat=compaction.chat_id, pk__lte=compaction.upto_id).marked()
@@ -356,7 +367,7 @@ class RestsOn:
 
 
 def mark_tool_call(call: ToolCall, *, stays_here: bool) -> None:
-    """Mark the answer by the result of a finished call. No query if that is neither personal nor local."""
+    """Mark the answer by the result of a finished call. No query if the result is neither personal nor local-only."""
     found = RestsOn()
     if call.memory_ids:
         place = Chat.objects.values_list("workspace_id", flat=True).get(messages=call.message_id)
@@ -366,7 +377,7 @@ def mark_tool_call(call: ToolCall, *, stays_here: bool) -> None:
 
 
 def mark_answer(answer_pk: int, found: RestsOn) -> None:
-    """Add to the sources stored with an answer. It stays marked even if the sources are deleted."""
+    """Add sources to those stored with an answer. The answer stays marked even if the sources are deleted later."""
     answer = Message.objects.filter(pk=answer_pk)
     if found.personal == PersonalUse.HELD:
         answer.update(personal=PersonalUse.HELD)

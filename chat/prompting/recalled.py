@@ -1,4 +1,6 @@
-"""Recall for a question, with the memories used: the same for a turn of a chat and for a program's request."""
+"""Recall for a question, and the choice of memories that are used, for turns of chats and for requests of API
+clients.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +22,17 @@ from memories.usage import count_live
 from workspaces.models import Agent, User, Workspace
 from workspaces.policy import Reach
 
-LEFT_OUT = 5  # how many recalled but unused memories a receipt keeps
-STANDING = ("instruction", "preference")  # of the workspace's lines: they bear on any message
+LEFT_OUT = 5  # recalled but unused memories stored in a receipt
+STANDING = ("instruction", "preference")  # categories of workspace memories that apply to any message
 PROFILE_TOKENS = (
-    500  # of the profile, some ten lines; and at most a quarter of what recalled memories may have
+    500  # of the profile, about ten lines, and at most a quarter of the budget for recalled memories
 )
 
 
 @dataclass(frozen=True)
 class Found:
-    """``verdicts``: of each that was recalled whether it is used, and else why not. ``stored``: how many memories
-    there are to recall. ``profile``: the lines of the profile that are given beside them.
+    """The result of a recall. ``verdicts`` states for each recalled memory whether it is used, else why not. ``stored``
+    is the number of memories that could be recalled. ``profile`` holds the profile's memories, given in addition.
     """
 
     recall: Recall
@@ -41,11 +43,13 @@ class Found:
 
     @property
     def more(self) -> int:
-        """Return how many memories an overview of everything leaves out."""
+        """The number of memories that an overview leaves out."""
         return self.recall.more + len(self.recall.items) - len(self.used) if self.recall.more else 0
 
     def closing(self, page: str) -> str:
-        """Return the last line of the recalled block, which says how many more there are, and on which ``page``."""
+        """Return the last line of the recalled block, with the number of further memories and the URL of their
+        ``page``.
+        """
         return prompt_text("overview").format(count=self.more, page=page) if self.more else ""
 
     @property
@@ -56,9 +60,7 @@ class Found:
 def with_profile(
     found: Found, workspace: Workspace, person: User, *, room: int, reach: Reach, now: datetime
 ) -> Found:
-    """Add the lines of this person's profile about them, and the standing ones of the workspace, that fit and were not
-    recalled anyway.
-    """
+    """Add the person's profile and the workspace's standing memories that fit and were not recalled already."""
     profile = profile_of(workspace, person, reach=reach, now=now)
     room, recalled = min(PROFILE_TOKENS, room // 4), {item.memory.pk for item in found.used}
     standing = [memory for memory in profile.here if memory.pinned or memory.category in STANDING]
@@ -80,7 +82,9 @@ def find_for_prompt(
     reach: Reach,
     now: datetime,
 ) -> Found:
-    """Recall, and of it what matters enough and fits in ``room`` tokens. Raises what ``recall`` does."""
+    """Recall memories, and choose those that are relevant enough and fit into ``room`` tokens. Raises what ``recall``
+    raises.
+    """
     limit = settings.RECALL_LIMIT
     live = count_live(workspace, person, personal=reach.personal, now=now)
     threshold = injection_threshold(settings.RECALL_THRESHOLD, live)

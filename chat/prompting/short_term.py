@@ -1,4 +1,6 @@
-"""Short-term memory: the current subjects of this chat and of the person's other chats. A failure fails no turn."""
+"""Short-term memory: the current topics of this chat and of the person's other chats. A failure does not fail the
+turn.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ from workspaces.policy import Reach
 
 
 def live_memory(chat: Chat, reader: User, *, now: datetime) -> ShortTermMemory | None:
-    """Return the chat's own, unless it tells of a personal answer that this reader came too late for."""
+    """Return the chat's unexpired short-term memory; None if it includes a personal answer from before this reader had
+    access.
+    """
     rows = ShortTermMemory.objects.filter(chat=chat, expires_at__gte=now)
     return rows.filter(Q(personal_at=None) | was_reader(reader, at="personal_at")).first()
 
@@ -53,14 +57,13 @@ def live_memory(chat: Chat, reader: User, *, now: datetime) -> ShortTermMemory |
 def recent(
     chat: Chat, user: User, *, reach: Reach, now: datetime
 ) -> tuple[ShortTermMemory | None, list[ShortTermMemory]]:
-    """This chat's own, and those of up to three other chats that this person may see, the one touched last first.
+    """Return the short-term memory of this chat, and those of up to three other chats, most recently used first.
 
-    Those of the same workspace, and of all their workspaces if they chose so. Private chats only where their
-    workspace allows it, and then to their own person alone. Chats of a workspace whose memories never leave this
-    machine, and what rests on such text, only in such a workspace, whichever model answers. Where others read along,
-    only what they may all read: chats of this workspace that are not private, without what is personal in them. A chat
-    whose memory was corrected or forgotten since then is left out: its own words would contradict the memory. One
-    query, and two more for a chat whose own summary is personal.
+    The other chats are visible to the person and in the same workspace, or in all their workspaces if they chose so. A
+    private chat is included only for its creator and if its workspace allows it. Chats of local-only workspaces, and
+    summaries of such text, are included only in local-only workspaces. If other people read this chat, only content
+    that all of them may read is included. A chat is left out after a memory from it was corrected or forgotten, because
+    its text would contradict the memory. One query, and two more if this chat's summary is personal.
     """
     seen = Chat.objects.visible_to(user).live().filter(is_temporary=False)
     seen = seen.filter(Q(is_private=False) | Q(workspace__private_short_term=True))
@@ -96,19 +99,23 @@ def recent(
 
 
 def is_personal(row: ShortTermMemory, told_in: Chat) -> bool:
-    """Return whether what another chat tells of this one is personal: not all who read that chat may read this one."""
+    """Return whether another chat's summary is personal in ``told_in``: not all readers of that chat may read this
+    one.
+    """
     place = told_in.workspace_id
     return row.chat.is_private or row.chat.workspace_id != place or row.personal_at is not None
 
 
 def stays_here(row: ShortTermMemory, told_in: Chat) -> bool:
-    """Return whether it tells of text of another workspace that never leaves this machine."""
+    """Return whether the summary contains text of another workspace that is local-only."""
     is_elsewhere = row.chat.workspace_id != told_in.workspace_id and row.chat.workspace.local_only
     return row.stays_here or is_elsewhere
 
 
 def _is_shown_in(own: ShortTermMemory, chat: Chat, user: User, reach: Reach) -> bool:
-    """Return whether a chat's own summary may be in its prompts: all its readers could read its sources."""
+    """Return whether a chat's own summary may be in its prompts: the person could read its sources, and the model
+    may.
+    """
     if own.stays_here and reach.leaves:
         return False
     if own.personal_at is None:
@@ -120,14 +127,14 @@ def _is_shown_in(own: ShortTermMemory, chat: Chat, user: User, reach: Reach) -> 
 
 logger = logging.getLogger(__name__)
 TOOL_NAME = "update_short_term_memory"
-LEAST_ROOM = 2048  # tokens of a prompt
-OTHERS_SHARE = 0.15  # of that room, for other chats
+LEAST_ROOM = 2048  # tokens of a prompt; smaller models get no short-term memory
+OTHERS_SHARE = 0.15  # share of the prompt's tokens for other chats
 KEPT = timedelta(hours=12)
 KEPT_WITH_SUMMARY = timedelta(hours=24)
 LONG_AGO = timedelta(days=7)
-SNIPPETS, SNIPPET_LENGTH = 4, 200  # of a chat without a summary: its last messages, and characters of each
+SNIPPETS, SNIPPET_LENGTH = 4, 200  # last messages of a chat without a summary, and characters of each
 
-# The person asks for something to be kept for good: a hint at the short-term tool would compete with that.
+# Requests for long-term memory. The hint about the short-term tool would compete with them.
 LONG_TERM = re.compile(
     r"\b(?:remember|memori[sz]e|(?:don'?t|do not|never) forget|(?:keep|bear) (?:\w+ ){0,3}in mind"
     r"|(?:make|take) (?:a )?note|note (?:this |that |it )?down|(?:save|store|keep) (?:this|that|it)"
@@ -149,10 +156,10 @@ RECALLING = re.compile(
 
 @dataclass(frozen=True)
 class ShortTerm:
-    """The short-term part of a prompt: items in the user's role before the question, and a directive of lower
+    """The short-term part of a prompt: ``items`` before the question in the user's role, and a ``directive`` of lower
     priority.
 
-    ``own`` and ``others`` are the rows behind the items: of this chat and of other ones.
+    ``own`` and ``others`` are the rows that the items were made from: of this chat and of other chats.
     """
 
     items: tuple[PromptMessage, ...] = ()
@@ -170,16 +177,17 @@ def short_term_for(
     reach: Reach,
     now: datetime,
 ) -> ShortTerm:
-    """Other chats, this chat's summary, the hint at the tool, each where its conditions hold. Never raises.
+    """Return the summaries of other chats, this chat's summary and the hint about the tool, as far as they apply. Never
+    raises.
 
-    ``can_update`` says that the model is offered the tool in this turn, ``room`` how many tokens a prompt may have:
-    other chats get a share of it, and a small model is shown nothing, since every line costs it time and attention.
-    ``reach`` as for ``recent``.
+    ``can_update``: the model is offered the tool in this turn. ``room``: the maximum tokens of a prompt; other chats
+    get a share of it, and small models get nothing, since every line costs them time and attention. ``reach``: see
+    ``recent``.
     """
     if room < LEAST_ROOM:
         return ShortTerm()
     try:
-        # A failed query must not spoil the caller's transaction, where there is one.
+        # A failed query must not break the caller's transaction.
         with transaction.atomic() if connection.in_atomic_block else nullcontext():
             own, others = recent(question.chat, user, reach=reach, now=now)
             return _gather(question, user, own, others, can_update=can_update, room=room, now=now)
@@ -219,8 +227,8 @@ def _gather(
 
 
 def _may_change(question: Message, summary: str) -> bool:
-    """Return whether there is something to sum up: a summary to replace, or a chat of more than this, and no mere
-    courtesy.
+    """Return whether the summary may need an update: the message says something, and there is a summary or an earlier
+    message.
     """
     said = Message.objects.filter(chat_id=question.chat_id, pk__lt=question.pk).current().exclude(content="")
     return not says_nothing(question.content) and (bool(summary) or said.exists())
@@ -231,7 +239,9 @@ def _expanded(name: str) -> str:
 
 
 def wants_long_term(text: str) -> bool:
-    """Return whether the person asks for something to be remembered for good. Asking what is remembered is not that."""
+    """Return whether the person asks to remember something permanently. A question about what is remembered does not
+    count.
+    """
     text = unicodedata.normalize("NFKC", text).replace("\u2019", "'")
     return bool(LONG_TERM.search(RECALLING.sub(" ", text)))
 
@@ -243,21 +253,21 @@ def _has_enough_messages(question: Message) -> bool:
 
 
 def _people_of(rows: Sequence[ShortTermMemory], user: User) -> dict[int, str]:
-    """Return the names of the other people who wrote in these chats. One query if there are any."""
+    """Return the names of the people who wrote in these chats, by user key. One query if other people did."""
     writers = {said[2] for row in rows for said in row.last_said if len(said) > 2} - {user.pk}
     found = User.objects.filter(pk__in=writers) if writers else ()
     return {user.pk: "User"} | {each.pk: named(each) for each in found}
 
 
 def _line(row: ShortTermMemory, longest: int, now: datetime, people: Mapping[int, str]) -> str:
-    """Return a chat as a line: title, age, and its subject in at most ``longest`` characters."""
+    """Return a chat as one line: title, age, and its topic in at most ``longest`` characters."""
     said = ((who if not by else people.get(by[0], named(None)), text) for who, text, *by in row.last_said)
     about = cut_at_word(row.summary, longest) or " / ".join(f"{who}: {text}" for who, text in said)
     return f"- {escape(row.chat.title or 'Untitled')} ({_age(row.touched_at, now)}): {escape(about)}"
 
 
 def _age(moment: datetime, now: datetime) -> str:
-    """Return the age as “2 hours ago”, in the language of our prompts."""
+    """Return the age in English, such as "2 hours ago"."""
     if now - moment >= LONG_AGO:
         return "over a week ago"
     with override("en"):
@@ -266,13 +276,13 @@ def _age(moment: datetime, now: datetime) -> str:
 
 
 def touch(answer: Message, *, now: datetime) -> None:
-    """Mark a chat as recent, after a turn with memory on. Never raises."""
+    """Update a chat's short-term memory after a turn with memory on. Never raises."""
     try:
         with transaction.atomic():
             row, _created = ShortTermMemory.objects.select_for_update().get_or_create(
                 chat=answer.chat, defaults={"touched_at": now, "expires_at": now + KEPT}
             )
-            if row.expires_at < now:  # what the chat was about then is over
+            if row.expires_at < now:  # the old topic has expired
                 row.summary, row.summarised_by, row.summarised_in, row.summarised_at = "", None, "", None
                 row.last_said, row.personal_at, row.stays_here = [], None, False
             row.last_said = _with_turn(row.last_said, answer)
@@ -284,9 +294,9 @@ def touch(answer: Message, *, now: datetime) -> None:
 
 
 def retell(chat: Chat, *, now: datetime) -> None:
-    """Remove replaced messages from what other chats are shown of this one, after an edit. Never raises.
+    """Remove replaced messages from the chat's short-term memory after an edit. Never raises.
 
-    A summary by the model goes; one that a person wrote stays.
+    A summary by the model is deleted if its answer was replaced; a summary by a person is kept.
     """
     try:
         with transaction.atomic():
@@ -299,7 +309,7 @@ def retell(chat: Chat, *, now: datetime) -> None:
                 row.summary, row.summarised_in, row.summarised_at = "", "", None
             kept = answers.filter(memory_enabled=True, finished_at__gt=now - KEPT).exclude(content="")
             row.last_said = []
-            if not row.summary:  # else it still tells of what it was written from
+            if not row.summary:  # a kept summary still contains its sources
                 row.personal_at, row.stays_here = None, False
             for answer in reversed(kept.select_related("reply_to").order_by("-pk")[: SNIPPETS // 2]):
                 row.last_said = _with_turn(row.last_said, answer)
@@ -310,15 +320,15 @@ def retell(chat: Chat, *, now: datetime) -> None:
 
 
 def _mark(row: ShortTermMemory, answer: Message) -> None:
-    """Mark the chat's summary as personal if the answer is."""
+    """Mark the short-term memory as personal or local-only if the answer is."""
     if answer.personal:
         row.personal_at = min(row.personal_at or answer.created_at, answer.created_at)
     row.stays_here = row.stays_here or answer.stays_here
 
 
 def _with_turn(earlier: list[list[Any]], answer: Message) -> list[list[Any]]:
-    """Return the last messages, this turn's among them; a question that was answered again stands there once. After a
-    person's text comes the key of who wrote it.
+    """Return the last messages including this turn. A question that was answered again occurs once. After the text of a
+    person comes the author's key.
     """
     asked = answer.reply_to
     said = [("User", text_of(asked) if asked else ""), ("Assistant", answer.content)]
@@ -334,10 +344,10 @@ def _with_turn(earlier: list[list[Any]], answer: Message) -> list[list[Any]]:
 def set_summary(
     chat: Chat, summary: str, *, by: User, now: datetime, answer: Message | None = None
 ) -> ShortTermMemory:
-    """Write the chat's running summary; an empty one takes it away. Editors only.
+    """Set the chat's running summary; an empty one deletes it. Raises Forbidden for viewers.
 
-    ``answer`` says that the model writes it, in which answer: once in each, else Conflict. Raises Invalid or
-    SecretRefused for a text that may not be stored.
+    ``answer`` is the answer in which the model writes the summary. Raises Conflict if that answer has already done so
+    or the chat is temporary, and Invalid or SecretRefused for a text that may not be stored.
     """
     attempt = f"{answer.public_id}:{answer.attempt}" if answer else ""
     require(chat.role, Role.EDITOR)
@@ -383,5 +393,5 @@ def _clean(summary: str) -> str:
 
 
 def drop_expired(*, now: datetime) -> int:
-    """Take away what is over; how many."""
+    """Delete expired short-term memories, and return their number."""
     return ShortTermMemory.objects.filter(expires_at__lt=now).delete()[0]

@@ -1,4 +1,4 @@
-"""Small things about text: our prompts, what one costs a model, stored text made harmless."""
+"""Text of prompts: templates, token counts, and escaping of stored text."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def prompt_text(name: str) -> str:
 
 
 def loop_length(text: str) -> int:
-    """Return how many characters at the end of a text only repeat the ones before; 0 if it does not loop.
+    """Return how many characters at the end of a text are repetitions; 0 if the text does not loop.
 
-    A loop is the same 16 to 300 characters three times in a row, with some word in them.
+    A loop is the same 16 to 300 characters, including a letter, three times in a row.
     """
     for size in range(LOOP[0], min(LOOP[1], len(text) // 3) + 1):
         tail = text[-size:]
@@ -41,17 +41,17 @@ def loop_length(text: str) -> int:
 
 
 def cut_to(text: str, room: int) -> str:
-    """Return the beginning of a text that costs at most ``room`` tokens."""
+    """Return the beginning of a text, at most ``room`` tokens."""
     if tokens(text) <= room:
         return text
     return text.encode(errors="replace")[: max(0, int((room - 4) * BYTES_PER_TOKEN))].decode(errors="ignore")
 
 
-# Signs that nobody sees, by which text hides from its reader or shows in another order, and doubles of < and >.
+# Invisible characters, which hide or reorder text, and characters that look like < and >.
 _UNSEEN_RANGES = (
-    (0x00, 0x08), (0x0E, 0x1B), (0x7F, 0x84), (0x86, 0x9F),  # controls that are no white space
+    (0x00, 0x08), (0x0E, 0x1B), (0x7F, 0x84), (0x86, 0x9F),  # control characters except white space
     (0xAD, 0xAD), (0x034F, 0x034F), (0x061C, 0x061C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
-    (0x200B, 0x200B), (0x200E, 0x200F),  # between them the joiners, which Persian and emoji are written with
+    (0x200B, 0x200B), (0x200E, 0x200F),  # without the joiners between them, which Persian and emoji need
     (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0D), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0),
     (0xFFF0, 0xFFFB), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
 )  # fmt: skip
@@ -65,17 +65,17 @@ _ESCAPES |= (
 
 
 def escape(text: str) -> str:
-    """Return the text on one line, without invisible characters, ``<``, ``>`` and ``&`` escaped: an item can be
-    neither a tag nor a second item.
+    """Return the text on one line, without invisible characters and with ``<``, ``>`` and ``&`` escaped, so that an
+    item can form neither a tag nor a second item.
     """
     return " ".join(text.translate(_ESCAPES).split())
 
 
 def escaped_lines(text: str) -> str:
-    """Stored text of several lines, each of them escaped."""
+    """Return a text of several lines with each line escaped."""
     return "\n".join(filter(None, map(escape, text.splitlines())))
 
 
 def one_line(text: str) -> str:
-    """Return the text for people: no line breaks and no invisible characters. Not escaped, templates do that."""
+    """Return the text on one line, without invisible characters. Not escaped, because templates escape."""
     return " ".join(text.translate(dict.fromkeys(_UNSEEN)).split())

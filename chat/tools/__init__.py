@@ -1,4 +1,4 @@
-"""Tools of a chat, offered to models that can call tools."""
+"""Tools of a chat, for models that can call tools."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OF_AN_AGENT = (LTM_RECALL, LTM_REMEMBER)
 
 
 def tools_for(chat: Chat, capabilities: Capabilities, *, memory_enabled: bool) -> tuple[ChatTool, ...]:
-    """Return the tools of a chat. All use automatic memory: none without the person's consent for this turn."""
+    """Return the tools of a chat; none if memory is off in this turn, because all of them use it."""
     if not capabilities.has_tools or not memory_enabled:
         return ()
     return OF_EVERY_CHAT + (OF_AN_AGENT if chat.agent_id else ())

@@ -1,4 +1,4 @@
-"""The tool that writes and changes artifacts, and reading one. They act as the person, who can undo each change."""
+"""The tools that write, change and read artifacts. They act as the user, who can undo each change."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ TELLS = (
     "Not changed: this answer draws on something personal, and others read the artifact. "
     "Say so, or keep the text as a new artifact, which is the person's alone."
 )
-WRITTEN_AT_ONCE = 18_000  # what fits into the arguments of one call
+WRITTEN_AT_ONCE = 18_000  # characters that fit into the arguments of one call
 
-# Of code the blanks around it count, too.
+# Leading and trailing white space matters in code.
 Content = Annotated[str, StringConstraints(min_length=1, max_length=WRITTEN_AT_ONCE, strip_whitespace=False)]
 
 
@@ -50,8 +50,9 @@ class ToWrite(Arguments):
 
 
 def write(caller: ToolCaller, asked: ToWrite) -> Result:
-    """Write a new artifact, or with an id a new version. With ``old`` the content replaces that text, which must occur
-    once; without it the whole text, and the id ends with the version that was read: art_…-3.
+    """Write a new artifact or, with an id, a new version. With ``old`` the content replaces that text, which must occur
+    exactly once. Without ``old`` it replaces the whole text, and the id must include the version that was read:
+    art_…-3.
     """
     if asked.id is None:
         return _write_new(caller, asked)
@@ -69,9 +70,9 @@ def write(caller: ToolCaller, asked: ToWrite) -> Result:
 
 
 def _write_new(caller: ToolCaller, asked: ToWrite) -> Result:
-    """Write a new artifact; from a private chat or a personal answer for the person alone.
+    """Write a new artifact; it is personal if the chat is private or the answer is personal.
 
-    An unknown kind is a language: the text is code.
+    A kind that is not built in is a programming language, and the text is code.
     """
     if asked.title is None or not asked.content:
         raise ToolTrouble("a new artifact needs a title and content; to change one, give its id")
@@ -114,8 +115,8 @@ def _change(caller: ToolCaller, found: Artifact, content: str, *, seen: str) -> 
 
 
 def _would_tell(caller: ToolCaller, found: Artifact) -> bool:
-    """Return whether a change would put what is somebody's own where others read it, or what stays on this machine
-    where it does not stay.
+    """Return whether a change could reveal personal data to readers of the artifact, or local-only text to remote
+    models.
     """
     if caller.turn is None:
         return False
@@ -125,7 +126,7 @@ def _would_tell(caller: ToolCaller, found: Artifact) -> bool:
 
 
 def read(caller: ToolCaller, asked: ToRead) -> Result:
-    """Return the text from there on, as data."""
+    """Return the artifact's text from ``start`` on, escaped as data."""
     found = _artifact(caller, asked.id.partition("-")[0], Role.VIEWER)
     title = f"{escape(found.title)} ({found.language or found.kind}, {version_of(found)})"
     text = found.content[asked.start : asked.start + READ_AT_ONCE]
@@ -134,8 +135,8 @@ def read(caller: ToolCaller, asked: ToRead) -> Result:
 
 
 def _artifact(caller: ToolCaller, public_id: str, need: Role) -> Artifact:
-    """Return an artifact of this workspace, or the person's own if nobody else reads the chat and it may go to the
-    model.
+    """Return an artifact of this workspace, or a personal one if nobody else reads the chat. Raises ToolTrouble if
+    there is none, Forbidden if the role is below ``need``, and ModelNotLocal if the model may not read it.
     """
     try:
         if not PATTERN.fullmatch(public_id):

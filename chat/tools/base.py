@@ -1,4 +1,4 @@
-"""Base of the tools: definition, arguments, result, and reading long texts in portions."""
+"""Base of the tools: definition, arguments, result, and reading long texts in parts."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from workspaces.access import personal_place
 from workspaces.models import Artifact, Document, Workspace
 from workspaces.policy import Caller, stays_elsewhere
 
-MOST_ARGUMENTS = 20_000  # characters of one call
+MOST_ARGUMENTS = 20_000  # characters per call
 
 
 class ToolTrouble(Exception):
-    """A call that cannot be done, in words that let the model do better. They never quote stored text."""
+    """A failed tool call, with a message that lets the model correct it. The message never quotes stored text."""
 
     def __init__(self, message: str, outcome: str = ToolOutcome.ERROR) -> None:
         super().__init__(message)
@@ -44,7 +44,7 @@ class ToolTrouble(Exception):
 
 @dataclass(frozen=True)
 class InChat:
-    """The answer and the question of a stored chat that a tool is called for."""
+    """The stored chat, question and answer for which a tool is called."""
 
     chat: Chat
     question: Message
@@ -53,10 +53,10 @@ class InChat:
 
 @dataclass(frozen=True)
 class ToolCaller(Caller):
-    """The user and context of a call. ``turn``: None if the conversation is not stored, as with programs that keep it
-    themselves. ``call``: a name for this call that stays the same when a dead worker's call is repeated.
-    ``provenance`` loads all that the model was shown; None if only a program knows it. ``alone``: in a run that only
-    this person reads. ``stays_here``: that run may have read text that never leaves this machine.
+    """The user and context of a call. ``turn`` is None if the conversation is not stored, as with API clients. ``call``
+    is a name of this call that stays the same if another worker repeats it. ``provenance`` loads all that the model was
+    shown; None if only the API client knows it. ``alone``: in a run that only this user reads. ``stays_here``: in a run
+    that may have read local-only text.
     """
 
     turn: InChat | None = None
@@ -66,9 +66,10 @@ class ToolCaller(Caller):
     stays_here: bool = False
 
     def home(self, *, own_words: bool = False) -> tuple[Workspace, bool]:
-        """Return where it lies what the model makes, and whether it is the person's alone. Conflict: nowhere.
+        """Return the workspace for what the model creates, and whether it is personal. Raises Conflict if no workspace
+        allows it.
 
-        ``own_words``: a person said it plainly in the chat, so it rests on nothing else that the answer was shown.
+        ``own_words``: a person said it in the chat, so it is not based on other sources of the answer.
         """
         if self.turn is not None:
             return home_of(self.turn.chat, self.person, rests_on=None if own_words else self.turn.answer)
@@ -77,19 +78,17 @@ class ToolCaller(Caller):
         return self.workspace, False
 
     def may_draw_on(self, document_id: str) -> bool:
-        """Return whether the question leaves this document to its answer: one that names its documents leaves no
-        other.
-        """
+        """Return whether the answer may use this document. A question that names documents excludes all others."""
         only = self.turn.question.only_documents if self.turn else None
         return only is None or document_id in only
 
 
 @dataclass(frozen=True)
 class Result:
-    """``text`` is what the model reads. ``output`` is what may be mined for memories later; most have none. ``noted``
-    stays with the call beside its arguments: ids and numbers for its readers. ``personal``: something of the person's
-    own, beside memories, is in it. ``stays_here``: text of another workspace that never leaves this machine is.
-    ``shown``: what of documents, artifacts and other chats it quotes.
+    """The result of a tool call. ``text`` is for the model. ``output`` may be mined for memories later; most results
+    have none. ``noted`` is stored with the call's arguments: ids and numbers. ``personal``: the text includes personal
+    data other than memories. ``stays_here``: the text includes local-only text of another workspace. ``shown``: the
+    parts of documents, artifacts and other chats that the text quotes.
     """
 
     text: str
@@ -104,8 +103,8 @@ class Result:
 
 
 class Arguments(BaseModel):
-    """The arguments that a model wrote for a tool. Numbers may come as text; null, and "" for an optional field, count
-    as left out, except in the fields of ``nullable``; unknown arguments are passed over.
+    """Base of the arguments that a model writes for a tool. Numbers may be strings. Null, and "" for an optional field,
+    count as missing, except in the fields of ``nullable``. Unknown arguments are ignored.
     """
 
     nullable: ClassVar[frozenset[str]] = frozenset()
@@ -128,8 +127,8 @@ def at_most(longest: int) -> StringConstraints:
 
 
 def within(low: float, high: float) -> tuple[Any, ...]:
-    """Return the annotation of a number in a range. A value beyond it becomes the nearest allowed one, without another
-    round.
+    """Return the annotation of a number in a range. A number outside the range is replaced by the nearest allowed
+    number, so that the model need not call again.
     """
     nearest = AfterValidator(lambda number: min(max(number, low), high))
     return nearest, Field(json_schema_extra={"minimum": low, "maximum": high})
@@ -140,9 +139,9 @@ A = TypeVar("A", bound=Arguments)
 
 @dataclass(frozen=True)
 class ChatTool(Generic[A]):
-    """``kept`` names the arguments that stay with the chat for its readers: never the text of a memory. ``is_aside``:
-    an answer that was given in the same breath needs no more words when it is done. ``speaker``: who says what a call
-    returns; beside that ``Result.memory_ids`` and ``Result.shown`` name single sources.
+    """A tool for chats. ``kept`` names the arguments stored with the call, never the text of a memory. ``is_aside``: if
+    the model also wrote text in the same reply, the answer is complete after the call. ``speaker`` is the author of the
+    result; ``Result.memory_ids`` and ``Result.shown`` name single sources in addition.
     """
 
     name: str
@@ -158,7 +157,7 @@ class ChatTool(Generic[A]):
         return Tool(self.name, self.description, schema_of(self.takes))
 
 
-@cache  # pydantic takes milliseconds for each
+@cache  # pydantic needs milliseconds per schema
 def schema_of(takes: type[Arguments]) -> dict[str, Any]:
     """Return the JSON schema of the arguments for the model."""
     whole = takes.model_json_schema()
@@ -168,7 +167,7 @@ def schema_of(takes: type[Arguments]) -> dict[str, Any]:
 
 
 def read_arguments(takes: type[A], text: str) -> A:
-    """Return the arguments a model wrote, checked. Raises ToolTrouble naming everything that is wrong."""
+    """Return the validated arguments. Raises ToolTrouble naming every error."""
     if len(text) > MOST_ARGUMENTS:
         raise ToolTrouble(f"the arguments may have at most {MOST_ARGUMENTS:,} characters")
     try:
@@ -185,8 +184,8 @@ def read_arguments(takes: type[A], text: str) -> A:
 
 
 def _plain(field: dict[str, Any]) -> dict[str, Any]:
-    """Return a field's schema without pydantic's extras and without bounds: those are checked on call, and every turn
-    pays for every word.
+    """Return a field's schema without titles, defaults and bounds. Bounds are checked on each call, and every word of
+    the schema costs tokens in every turn.
     """
     of_type: dict[str, Any] = next((kind for kind in field.pop("anyOf", ()) if kind["type"] != "null"), {})
     return {
@@ -226,8 +225,8 @@ class ToRead(Arguments):
 
 
 def require_in_reach(caller: ToolCaller, found: Owned) -> Owned:
-    """NotFound for what is of another workspace, and for the person's own where others read along; ModelNotLocal for
-    what never leaves this machine.
+    """Return ``found`` if the caller may read it. Raises NotFound if it belongs to another workspace, or is personal
+    and other people read the chat; ModelNotLocal if it is local-only and the model is remote.
     """
     is_here = found.workspace_id == caller.workspace.pk if found.owner_id is None else caller.reach.personal
     if not is_here:
@@ -238,7 +237,7 @@ def require_in_reach(caller: ToolCaller, found: Owned) -> Owned:
 
 
 def portion(caller: ToolCaller, found: Owned, title: str, text: str, shown: Shown, *, of: int) -> Result:
-    """Return the text of what is ``shown`` of this one, which has so many characters, and where to go on."""
+    """Return the result for one part of a long text of ``of`` characters, with the position from which to continue."""
     start = shown.begins
     if not text:
         return Result("There is no text from there on.", ToolOutcome.FOUND)

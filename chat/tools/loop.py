@@ -1,6 +1,6 @@
 """The loop of an answer: the model writes or calls tools, receives their results, and continues.
 
-The calls of a round run side by side, each stored and bounded in time. A failed call does not fail the answer.
+The calls of a round run concurrently; each is stored and has a timeout. A failed call does not fail the answer.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ from workspaces.spending.bill import Account
 
 logger = logging.getLogger(__name__)
 CALL_SECONDS = 15.0
-MOST_AT_ONCE = 8  # calls of one round
+MOST_AT_ONCE = 8  # calls per round
 _FAILURES = (ToolOutcome.REFUSED, ToolOutcome.DENIED, ToolOutcome.TIMEOUT, ToolOutcome.ERROR)
 
 
 async def run_calls(
     live: LiveAnswer, user_pk: int, asked: Sequence[RequestedCall], tools: Mapping[str, ChatTool]
 ) -> list[str]:
-    """Return the result of each call, in their order. A failure is a sentence that the model can act on."""
+    """Return the result of each call, in the same order. The result of a failed call tells the model what to do."""
     made = asked[:MOST_AT_ONCE]
     try:
         rows = await in_tool_thread(_begin, live, made, tools)
@@ -89,7 +89,7 @@ async def _run(
 def _call(
     live: LiveAnswer, user_pk: int, row: StoredCall, call: RequestedCall, tools: Mapping[str, ChatTool]
 ) -> str:
-    """Make a call and store its result. Blocks, and continues to its end even after a timeout."""
+    """Run a call and store its result. Blocks, and runs to its end even after a timeout."""
     try:
         tool = tools.get(call.name)
         if tool is None:
@@ -104,7 +104,7 @@ def _call(
         result = _failure(str(trouble), trouble.outcome)
     except DomainError as error:
         result = _failure(error.message, ToolOutcome.DENIED)
-    except ModelNotLocal as error:  # switched on since the turn began
+    except ModelNotLocal as error:  # local-only was enabled after the turn began
         result = _failure(str(error), ToolOutcome.DENIED)
     except Exception:
         logger.exception("The tool %s failed", call.name[:64])
@@ -118,7 +118,9 @@ def _call(
 
 
 def _distil_later(row: StoredCall, caller: ToolCaller, result: Result) -> None:
-    """Mine the output in the background. What memory itself said has none: it would only be stored again."""
+    """Store the output and queue its distillation. Results of memory tools have no output, since it would be stored
+    twice.
+    """
     row.output = result.output
     if result.output and caller.turn is not None:
         row.save(update_fields=["output"])
@@ -138,7 +140,7 @@ def _failure(why: str, outcome: str) -> Result:
 
 
 def _caller(live: LiveAnswer, user_pk: int) -> ToolCaller:
-    """Loaded as things stand now. Raises NotFound where the person may no longer see the chat."""
+    """Return the caller with current permissions. Raises NotFound if the person may no longer see the chat."""
     answer = StoredMessage.objects.select_related("reply_to", "chat").get(pk=live.pk)
     user = User.objects.get(pk=user_pk)
     chat = get_chat(user, answer.chat.public_id)
@@ -194,7 +196,7 @@ def _end(live: LiveAnswer, row: StoredCall, result: Result) -> None:
             row.save(force_update=True)
             mark_tool_call(row, stays_here=result.stays_here)
             events.publish(message_channel(live.public_id), "grown")
-    except DatabaseError:  # its chat was deleted
+    except DatabaseError:  # the chat was deleted
         logger.warning("A finished tool call could not be stored")
     _publish(live, row)
 
@@ -203,14 +205,14 @@ def _publish(live: LiveAnswer, row: StoredCall) -> None:
     live.set_event("tool", row.public_id, event_of(row))
 
 
-ROUNDS = 6  # in which tools may be called; then the model has to answer with what it has
-LEAST_RESULT = 200  # tokens of a result that are passed on however little room there is
+ROUNDS = 6  # rounds with tool calls; then the model must answer
+LEAST_RESULT = 200  # tokens of a result that are always kept
 NO_MORE = "Error: no more tool calls in this answer. Answer now with what you have."
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All that an answer is written with. ``is_tight``: the history fills its room."""
+    """All inputs for writing an answer. ``is_tight``: the history nearly fills its token budget."""
 
     model: ChatModel
     prompt: Sequence[Message]
@@ -219,19 +221,19 @@ class Plan:
     mode: str = Mode.CHAT
     history: tuple[
         int, ...
-    ] = ()  # keys of the earlier messages in the prompt, which stand in it from ``begins`` on
+    ] = ()  # keys of the earlier messages, which start at index ``begins`` of the prompt
     begins: int = 0
-    connection: Connection | None = None  # None: the model that the settings name
-    account: Account | None = None  # on whom it is put
-    opening: str = ""  # what the answer of a small model begins with: the memory that answers the question
-    is_answered: bool = False  # by the opening alone: the model is not called
+    connection: Connection | None = None  # None: the server's default model
+    account: Account | None = None  # charged for the usage
+    opening: str = ""  # the memory with which a small model's answer begins
+    is_answered: bool = False  # the opening is the whole answer; the model is not called
 
 
 async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
-    """Write the answer to its end. Raises a ModelError; text and calls before it stay.
+    """Write the answer to its end. Raises ModelError if the model fails; earlier text and calls are kept.
 
-    A model without text after its tools is called once more, without tools; one whose context the prompt does not fit
-    in, once more with less of the conversation.
+    If the model writes no text after tool calls, it is called once more without tools. If the prompt exceeds its
+    context window, it is called once more with a shorter conversation.
     """
     if plan.opening and not live.text:
         live.append(plan.opening)
@@ -246,7 +248,7 @@ async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
     room -= tokens_of(messages)
     rounds = ROUNDS if offered else -1
     while True:
-        # After the last round tools are still named, as some endpoints want, and then not even that.
+        # After the last round tools are still listed once, as some endpoints require, but may not be called.
         may_call, named = rounds > 0, rounds >= 0
         try:
             text, calls = await _one_reply(live, plan.model, messages, offered if named else (), may_call)
@@ -268,7 +270,7 @@ async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
             return
         results = await run_calls(live, user_pk, calls, by_name) if may_call else [NO_MORE] * len(calls)
         if text.strip() and all(call.name in by_name and by_name[call.name].is_aside for call in calls):
-            return  # the answer is complete, the calls only noted something
+            return  # the answer is complete; the calls only stored something
         asked = tuple(ToolCall(call.id, call.name, _readable(call.arguments)) for call in calls)
         messages.append(Message("assistant", text, tool_calls=asked, speaker=Speaker.MODEL))
         room -= tokens(text) + sum(tokens(call.arguments) for call in asked)
@@ -295,7 +297,7 @@ async def _one_reply(
             if delta.text:
                 await thinking.close()
                 if not text and live.text.strip() and not live.goes_on:
-                    live.append("\n\n")  # what an earlier reply said before it called a tool
+                    live.append("\n\n")  # separate from the text before a tool call
                 live.goes_on = False
                 live.append(delta.text)
                 text += delta.text
@@ -317,7 +319,7 @@ async def replied(
     may_call: bool,
     temperature: float | None = None,
 ) -> AsyncGenerator[Delta, None]:
-    """Yield the model's output, counted, without characters that cannot be stored."""
+    """Yield the model's output without characters that cannot be stored, and record its usage in the metrics."""
     metrics.TOKENS.labels("in").inc(sum(tokens(message.content) for message in messages))
     report_parts(parts_of(messages, tools))
     stream = model.stream(
@@ -338,15 +340,15 @@ async def replied(
 def with_less_history(
     prompt: Sequence[Message], history: Sequence[int], begins: int
 ) -> tuple[list[Message], int | None] | None:
-    """The prompt with the newest quarter of its history, beginning with a person, and the key of the first message in
-    that, None where none is left; None instead of both where there is no history to leave out.
+    """Return the prompt with only the newest quarter of its history, beginning with a person's message, and the key of
+    that message; the key is None if no history remains. Return None if there is no history to remove.
     """
     if not history:
         return None
     ends = begins + len(history)
     most = sum(tokens(message.content) for message in prompt[begins:ends]) // 4
     first, spent = ends, 0
-    for at in range(ends - 1, begins, -1):  # the oldest one goes in any case
+    for at in range(ends - 1, begins, -1):  # the oldest message is always removed
         spent += tokens(prompt[at].content)
         if spent > most:
             break
@@ -357,13 +359,15 @@ def with_less_history(
 
 
 def _note_what_is_seen(answer_pk: int, seen_from: int | None) -> None:
-    """Store the first message that the model saw; without any history it is the question itself."""
+    """Store the first message that the model saw; without history it is the question."""
     answer = StoredMessage.objects.filter(pk=answer_pk)
     answer.update(seen_from=F("reply_to") if seen_from is None else seen_from)
 
 
 def _readable(arguments: str) -> str:
-    """Endpoints parse what they are sent back: what was no JSON object, or without end, is shown as an empty one."""
+    """Return the arguments if they are a JSON object of allowed length, else an empty object, since endpoints parse
+    them again.
+    """
     try:
         fits = len(arguments) <= MOST_ARGUMENTS and isinstance(json.loads(arguments), dict)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Tools over the memory of the workspace, of an assistant and of the chat: save, recall, search, summarise.
+"""Tools that save, recall, search and summarise, over the memory of the workspace, an assistant and the chat.
 
 They act as the user of the turn.
 """
@@ -51,9 +51,9 @@ from workspaces.quotas import QuotaReached
 
 RECALLED, MOST_RECALLED = 5, 20
 READ = {"doc_": documents.read, artifacts.PREFIX: artifacts.read}
-# Whose words an item of a search is.
+# The speaker of each type of search result.
 SPEAKERS = {"document": Speaker.DOCUMENT, "artifact": Speaker.ARTIFACT, "message": Speaker.CHAT}
-LONGEST_LIST = 12_000  # characters of a list: twenty of the longest memories would fill a context
+LONGEST_LIST = 12_000  # characters of a list; twenty of the longest memories would fill a context window
 
 Query = Annotated[str, at_most(QUERY_LENGTH)]
 Limit = Annotated[int, *within(1, MOST_RECALLED)]
@@ -73,12 +73,14 @@ class ToRecall(Arguments):
 
     @property
     def how_many(self) -> dict[str, int]:
-        """Return the limit, by default more for an overview than for a recall."""
+        """The limits of the recall. An overview lists more memories by default."""
         return {"limit": self.limit, "lines": self.limit if "limit" in self.model_fields_set else LINES}
 
 
 class ToSearch(Arguments):
-    """``query`` may be the id of a document or artifact: then it is read, from character ``start`` on."""
+    """Arguments of a search. If ``query`` is the id of a document or artifact, it is read from character ``start``
+    on.
+    """
 
     query: Query
     limit: Limit = RECALLED
@@ -97,9 +99,10 @@ def store(
     importance: float = 0.5,
     agent: Agent | None = None,
 ) -> Result:
-    """Save a memory through the gate, as the person. From a private chat it becomes personal, as with extraction, and
-    so does what the person did not plainly say in an answer that rests on something personal. Statements of other
-    members stay theirs.
+    """Save a memory as the user, with all checks of the gate. It is personal if the chat is private, or if the answer
+    is personal and the user did not plainly say it. Statements of other members are attributed to them.
+
+    Raises ToolTrouble if the memory is refused or invalid, and Forbidden for viewers.
     """
     turn, person = caller.turn, caller.person
     require(caller.role, Role.EDITOR)
@@ -152,7 +155,7 @@ def _said_of(memory: Memory) -> Result:
 
 
 def _made_by(caller: ToolCaller) -> Memory | None:
-    """Return the memory that this very call saved before its worker died, even if it was deleted since."""
+    """Return the memory that this call saved before its worker died, even if it was deleted later."""
     if not caller.call:
         return None
     mine = Memory.objects.filter(source_type=SourceType.MODEL)
@@ -161,7 +164,7 @@ def _made_by(caller: ToolCaller) -> Memory | None:
 
 
 def _source_of(content: str, caller: ToolCaller) -> Source | None:
-    """Return the source of a statement; None if a program keeps the conversation."""
+    """Return the source of a statement; None if an API client keeps the conversation."""
     if caller.provenance is None:
         return None
     asker = _asker(caller)
@@ -170,12 +173,12 @@ def _source_of(content: str, caller: ToolCaller) -> Source | None:
 
 
 def _asker(caller: ToolCaller) -> User | None:
-    """Return the author of the question, also if somebody else had it answered again."""
+    """Return the author of the question, even if another person requested the answer again."""
     return caller.turn.question.author if caller.turn else caller.person
 
 
 def _said_by(source: Source, caller: ToolCaller) -> dict[str, Any]:
-    """Return the author, if still a member, and for somebody else's words the message they are from."""
+    """Return the author fields: the author if still a member, and for another person's words their message."""
     asker = _asker(caller)
     if asker is not None and source.author == asker.pk:
         return {"author": asker if asker == caller.person else _member(asker, caller.workspace)}
@@ -195,7 +198,7 @@ def _member(user: User | None, workspace: Workspace) -> User | None:
 
 
 def _origin(turn: InChat, draft: Draft) -> dict[str, Any]:
-    """Return the fields that name the source of a draft in the chat."""
+    """Return the fields that name the draft's source in the chat."""
     return {
         "source_chat_id": turn.chat.public_id,
         "source_message_id": turn.question.public_id,
@@ -211,9 +214,9 @@ def look_up(caller: ToolCaller, asked: ToRecall) -> Result:
 
 
 def recalled(found: Recall, *, reader: User, first: int = 1) -> Result:
-    """Return the markdown list that a recall gives the model: id, category, score, and the text on a line of its own.
+    """Return the result of a recall as a Markdown list: id, category and score, then the text on its own line.
 
-    Words that are not the reader's own say whose they are.
+    Memories of other people are labelled with their author.
     """
     entries = [_entry(number, item, reader) for number, item in enumerate(found.items, first)]
     if found.more:
@@ -229,9 +232,10 @@ def recalled(found: Recall, *, reader: User, first: int = 1) -> Result:
 
 
 def search(caller: ToolCaller, asked: ToSearch) -> Result:
-    """Search the workspace. Nothing of this chat is returned, since the model knows it.
+    """Search the workspace, without this chat, which the model already knows.
 
-    A query that is an id is read instead: one tool for both costs every turn less than two.
+    If the query is an id, the document or artifact is read. One tool for both costs fewer tokens in every turn than
+    two.
     """
     for prefix, read_one in READ.items():
         if asked.query.startswith(prefix):
@@ -248,20 +252,22 @@ def search(caller: ToolCaller, asked: ToSearch) -> Result:
     )
     here = caller.turn.chat.public_id if caller.turn else ""
     found = [each for each in found if each.type != "document" or caller.may_draw_on(each.id)]
-    if not caller.workspace.local_only:  # as with short-term memory: told of in local-only workspaces alone
+    if (
+        not caller.workspace.local_only
+    ):  # local-only text is found only in local-only workspaces, as with short-term memory
         found = [each for each in found if each.type != "message" or not each.stays_here]
     return searched([item for item in found if not here or item.chat_id != here][: asked.limit])
 
 
 def searched(found: Sequence[Found]) -> Result:
-    """Return the same kind of list of what a search found."""
+    """Return the result of a search as a Markdown list like that of ``recalled``."""
     entries = [
         f"{number}. **{item.id}** ({_what(item)}, score {item.score:.2f})\n{escape(item.text)}"
         for number, item in enumerate(found, start=1)
     ]
     text = _listed("# Workspace search", entries, "Nothing was found.")
     ids = tuple(item.id for item in found if item.type == "memory")
-    # How much there is of what nobody else sees is not for those who read the chat later.
+    # Later readers of the chat must not learn how many personal results there were.
     personal = sum(item.personal for item in found)
     return Result(
         text,
@@ -288,7 +294,7 @@ def _what(item: Found) -> str:
 
 
 def _whose(item: Found) -> str:
-    """Return the writer of a memory or a message; empty for answers and artifacts, which models write as well."""
+    """Return the author's label of a memory or message; empty for answers and artifacts, which models write too."""
     if item.type == "memory" or item.written_by is not None:
         return writer_label(item, is_edited=item.is_edited)
     return imported_label(item)
