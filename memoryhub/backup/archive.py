@@ -38,7 +38,7 @@ from memoryhub.files.stored_files import StoredFiles, key_of
 
 FORMAT = 1
 DUMP, FORGOTTEN, KEYS, MANIFEST = "database.dump", "forgotten.dump", "keys.sealed", "manifest.json"
-FOLDERS = {"assets", "documents"}  # of ``StoredFiles``
+FOLDERS = {"assets", "documents"}  # names of ``StoredFiles``
 CHUNK = 1 << 20
 SHORTEST_PASSPHRASE = 12
 DAMAGED = "Damaged: %s is not what was written. Take another backup."
@@ -128,7 +128,7 @@ class Reader:
             self.manifest = made = Manifest(**found)
             if not all(isinstance(part, dict) for part in (made.migrations, made.rows, made.members)):
                 raise TypeError
-            _ = made.when  # is a moment
+            _ = made.when  # raises if it is no date
         except BackupError:
             raise
         except OSError as error:

@@ -53,7 +53,7 @@ _BY_SQLSTATE: dict[str, type[Unavailable]] = {
     "25P03": Unavailable,  # idle in a transaction for too long, so the server disconnected
     "53100": DiskFull,
     "53": Busy,  # no memory, too many connections
-    "57014": Busy,  # its statement_timeout
+    "57014": Busy,  # statement timeout
     "57": Unavailable,  # shut down, crashed, starting
     "58": Unavailable,  # I/O errors
     "08": Unavailable,

@@ -79,9 +79,7 @@ def file_stores(env: Environment) -> tuple[dict[str, dict[str, Any]], bool]:
     options: dict[str, Any] = {
         "bucket_name": bucket,
         "endpoint_url": endpoint,
-        **{
-            name: value for name, value in given.items() if value
-        },  # without keys, the client's own ways to some
+        **{name: value for name, value in given.items() if value},  # without keys, boto3 finds some itself
         "default_acl": None,
         "querystring_auth": False,
         "max_memory_size": IN_MEMORY,

@@ -149,7 +149,7 @@ class StoredFiles:
                 with suppress(FileNotFoundError), folder.open(key_of(name)) as content:  # deleted since
                     self.put_back(name, content)
                 folder.delete(key_of(name))
-                if not self._told_of([name]):  # its row was deleted meanwhile
+                if not self._told_of([name]):  # its row was deleted during the move
                     self.remove(name)
             yield goes
 

@@ -108,5 +108,5 @@ def zone_named(name: str) -> tzinfo:
         ValueError,
         OSError,
         LookupError,
-    ):  # none of that name, a folder of zones, no zones on this machine
+    ):  # unknown name, a folder of zones, or no time zone data
         return UTC

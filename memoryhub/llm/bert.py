@@ -191,12 +191,12 @@ def in_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 def open_session(model: bytes, threads: int) -> InferenceSession:
     """Open an inference session. Raises EmbedderNotInstalled if the model cannot be loaded, also for lack of memory."""
-    import onnxruntime  # heavy; a process that never embeds must not pay for it
+    import onnxruntime  # slow to import, and most processes never embed
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    # Waiting threads must not burn the cores that the chat model and the database need.
+    # Idle threads must not spin on cores that the chat model and the database need.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
         return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

@@ -193,7 +193,7 @@ def timeout_of(seconds: float) -> httpx2.Timeout:
 
 # Limits on the size and duration of replies from servers that the operator did not configure.
 
-MOST_BYTES = 64 * 1024 * 1024  # of one reply; a streamed token takes some 300
+MOST_BYTES = 64 * 1024 * 1024  # limit of one reply; a streamed token takes some 300
 PLAIN = {"accept-encoding": "identity"}  # a compressed reply can expand a thousandfold
 
 

@@ -31,7 +31,7 @@ from memoryhub.llm.metering import estimated_tokens
 from memoryhub.llm.two_encoders import TwoEncoders
 
 KEY_VARIABLE = "MEMORYHUB_EMBEDDER_KEY"
-MOST_BYTES = 8 * 1024 * 1024  # of a request
+MOST_BYTES = 8 * 1024 * 1024  # limit of a request
 MOST_TEXTS = 512
 AT_ONCE = 200  # connections; more are refused with status 503
 KEEP_ALIVE_SECONDS = 120  # as long as our own clients keep theirs

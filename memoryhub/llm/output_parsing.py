@@ -206,7 +206,7 @@ class HeldCall:
         """Return what can be passed on by now. Reasoning passes at once, since it is not part of the answer."""
         if delta is None or not self._is_open or not (delta.text or delta.retracts):
             return delta
-        if delta.retracts:  # all text before was a thought, including held-back text
+        if delta.retracts:  # all previous text was reasoning, including the held-back text
             self._held, self._is_open = [], False
             return delta
         self._held.append(delta)

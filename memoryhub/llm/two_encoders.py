@@ -18,7 +18,7 @@ from memoryhub.llm.e5 import MultilingualEncoder, english_of, meaning_of
 from memoryhub.llm.onnx_embedder import CACHED_TEXTS, DIMENSION, OnnxEmbedder, RecentTexts
 
 E5_WEIGHS = 2.5  # weight of e5's cosine relative to MiniLM's
-LENGTH = DIMENSION  # of each part
+LENGTH = DIMENSION  # length of each part
 ENGLISH, MULTILINGUAL = slice(0, DIMENSION), slice(DIMENSION, 2 * DIMENSION)  # position of each part
 
 

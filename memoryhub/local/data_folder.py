@@ -42,7 +42,7 @@ class AlreadyRunning(Exception):
 class RunLock:
     """The lock on a data folder, held from `acquire()` until `release()` or the end of the process.
 
-    The lock file contains the process id and address of its holder.
+    The lock file contains the id and address of the process that holds it.
     """
 
     def __init__(self, data_dir: Path, address: str) -> None:
@@ -69,7 +69,7 @@ class RunLock:
         try:
             holder = json.loads(text)
             who, stop = f"process {holder['pid']}, {holder['address']}", f"kill {holder['pid']}"
-        except (ValueError, KeyError):  # the holder has not written its id yet
+        except (ValueError, KeyError):  # the other process has not written its id yet
             who, stop = "starting this moment", "Ctrl-C in its window"
         return f"MemoryHub is already running on {self.data_dir} ({who}). Stop it with: {stop}"
 

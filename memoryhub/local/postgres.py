@@ -422,7 +422,7 @@ def server_settings(durable: bool) -> dict[str, str]:
         "log_timezone": "UTC",
         "log_line_prefix": "%p ",
         "log_checkpoints": "off",
-        # Statements, and rows quoted in errors, contain people's texts.
+        # Do not log statements and quoted rows, which contain people's texts.
         "log_min_error_statement": "panic",
         "log_error_verbosity": "terse",
         "log_destination": "stderr",

@@ -53,7 +53,7 @@ CLEANER_SECONDS = 25.0
 METRICS_BYTES = 2**20  # space for the counters of all processes
 TOGETHER = ("model", "worker", "web")
 PARTS = (*TOGETHER, "embedder")  # the embedder needs a host or data folder of its own
-EMBEDDER_KEY_VARIABLE = "MEMORYHUB_EMBEDDER_KEY"  # of memoryhub.llm.embedder_server
+EMBEDDER_KEY_VARIABLE = "MEMORYHUB_EMBEDDER_KEY"  # as in memoryhub.llm.embedder_server
 PRIVATE = re.compile(r"^(MEMORYHUB_|DATABASE_URL$|PG|OTEL_)|KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL")
 
 

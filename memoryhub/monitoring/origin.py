@@ -19,7 +19,7 @@ WELL_FORMED = re.compile(r"[A-Za-z0-9._-]{8,64}")
 IPV4_PREFIX, IPV6_PREFIX = (
     24,
     48,
-)  # enough to tell home from abroad, too little to tell one person from the next
+)  # prefix lengths that show the network but do not identify a person
 
 
 @dataclass(frozen=True)
