@@ -1,4 +1,4 @@
-"""Export and import, over REST."""
+"""REST endpoints of export and import."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class ImportRowJson(serializers.Serializer[Any]):
 
 @extend_schema_field(OpenApiTypes.BINARY)
 class OneFile(serializers.FileField):
-    """The part of the form that is the file."""
+    """The file field of a multipart form."""
 
 
 class UploadBody(Body):
@@ -175,7 +175,7 @@ class WorkspaceExport(ApiView):
 class Export(ApiView):
     @documented("export", {(200, MEDIA_TYPE): FILE})
     def get(self, request: Request) -> StreamingHttpResponse:
-        """Export all that is yours.
+        """Export all your data.
 
         Everything you may see in every workspace you belong to, including your personal memories.
         """
@@ -185,9 +185,9 @@ class Export(ApiView):
 class PersonalCopy(ApiView):
     @documented("account_copy", {(200, COPY_TYPE): OpenApiTypes.BINARY}, fresh=True)
     def get(self, request: Request) -> StreamingHttpResponse:
-        """Fetch a copy of everything kept about you.
+        """Get a copy of all data about you.
 
-        A ZIP, made while it is sent: your export, what else is kept about you, and your files.
+        A ZIP, created while it is sent: your export, all other data about you, and your files.
         """
         self.require_fresh_password()
         return copy_response(self.person, now=timezone.now())
@@ -208,7 +208,8 @@ class ChatExport(ApiView):
     def get(self, request: Request, chat_id: str) -> StreamingHttpResponse:
         """Export a chat.
 
-        The conversation as it goes now, to read elsewhere, as a download. An answer that is being written is left out.
+        The current version of the conversation, as a download for reading. An answer that is still being written is
+        left out.
         """
         chat = get_chat(self.person, chat_id)
         kind = self.query(ChatExportQuery)["format"]
@@ -216,7 +217,7 @@ class ChatExport(ApiView):
 
 
 class OneUpload(MultiPartParser):
-    """Refuses by length before anything of the body is read."""
+    """Multipart parser that refuses a request by its Content-Length before the body is read."""
 
     def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
         request: HttpRequest = (parser_context or {})["request"]
@@ -263,7 +264,7 @@ class ImportList(ApiView):
 class ImportDetail(ApiView):
     @documented("imports_get", ImportJson)
     def get(self, request: Request, import_id: str) -> Response:
-        """Look at an import.
+        """Get an import.
 
         Only you can see your imports, even in a shared workspace.
         """
@@ -273,7 +274,7 @@ class ImportDetail(ApiView):
     def delete(self, request: Request, import_id: str) -> Response:
         """Delete an import.
 
-        Deletes the file and its preview. What was already stored stays.
+        Deletes the file and its preview. Data that is already stored stays.
         """
         import_run.delete(import_run.get_import(self.person, import_id))
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -284,7 +285,7 @@ class ImportRows(ApiView):
     def get(self, request: Request, import_id: str) -> Response:
         """Preview an import.
 
-        What would happen to each line, in order; for messages and receipts only the ones that are refused.
+        The expected outcome of each line, in order. Messages and receipts are listed only if they are refused.
         """
         imported = import_run.get_import(self.person, import_id)
         query = self.query(RowQuery)
@@ -318,7 +319,7 @@ class ImportStop(ApiView):
     def post(self, request: Request, import_id: str) -> Response:
         """Stop an import.
 
-        You can resume it where it stopped; what was stored stays. 409 if it is not running.
+        You can resume it later; data that is already stored stays. 409 if it is not running.
         """
         import_run.stop(import_run.get_import(self.person, import_id), now=timezone.now())
         return _accepted(self.person, import_id)

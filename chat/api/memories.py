@@ -44,10 +44,11 @@ class ChatMemoryCreate(ApiView):
 
         Send `messageId`, `content` or both. The memory belongs to the chat's workspace. 200 with `duplicate: true` if
         it is already known; 422 with code `secret` for a credential, or with code `sensitive` for a personal number
-        sent without `confirm: true`; 422 for a message with nothing to remember ("OK."). Of a message that also asks,
-        the statement is taken; a pure question is stored as it is, and `proposal` suggests a better `content`. With
-        `synthesize` the model first rewrites the text as one statement, and you wait for it; if the model is too small
-        for that, or fails, the text is stored unchanged and `synthesized` is false.
+        sent without `confirm: true`; 422 for a message with nothing to remember ("OK."). If a message contains a
+        statement and a question, the statement is saved; a message with only a question is saved unchanged, and
+        `proposal` suggests a better `content`. With `synthesize` the model first rewrites the text as one statement,
+        and the request waits for it; if the model is too small for that, or fails, the text is saved unchanged and
+        `synthesized` is false.
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         body = self.body(ChatMemoryBody)
@@ -65,8 +66,8 @@ class MessageProposal(ApiView):
     def post(self, request: Request, chat_id: str, message_id: str) -> Response:
         """Propose a statement to remember.
 
-        For a message that is none itself, such as a question or an answer: what of it is worth remembering, to be
-        edited and sent as `content`. Stores nothing. Written by the model where it is able to, and you wait for it.
+        For a message that is not a statement itself, such as a question or an answer. Edit the proposal and send it as
+        `content`. Stores nothing. If the model is able to, it writes the proposal, and the request waits for it.
         """
         _, message = get_message(self.person, chat_id, message_id, need=Role.EDITOR)
         return Response(ProposalJson(proposal_for(message, by=self.person)).data)
@@ -85,7 +86,7 @@ class ChatMemoryList(ApiView):
 
 
 class ChatMemoryView(ApiView):
-    """Base of views of a single memory, found inside the chat it came from."""
+    """Base view of one memory, found through the chat it came from."""
 
     def memory(self, chat_id: str, memory_id: str) -> Memory:
         chat = get_chat(self.person, chat_id)
@@ -119,8 +120,8 @@ class RerunExtraction(ChatMemoryView):
     def post(self, request: Request, chat_id: str, memory_id: str) -> Response:
         """Run the extraction of a memory again.
 
-        Writes the summary, and content that was synthesised, again from the source message. Runs in the background: the
-        answer is the memory as it is now. 409 if it has no source message.
+        Rewrites the summary, and content written by the model, from the source message. Runs in the background; the
+        response is the memory before the change. 409 if it has no source message.
         """
         memory = self.memory(chat_id, memory_id)
         rerun(memory, by=self.person, now=timezone.now())
@@ -146,19 +147,19 @@ class ShortTermChanges(Body):
 class ShortTermView(ApiView):
     @of_chats("short_term_get", ShortTermJson)
     def get(self, request: Request, chat_id: str) -> Response:
-        """Read the running summary of a chat.
+        """Get the running summary of a chat.
 
-        What the chat is about right now. The model keeps it up to date if it can call tools, and other recent chats are
-        told about it.
+        What the chat is about right now. The model keeps it up to date if it can call tools. Prompts of other recent
+        chats can include it.
         """
         found = live_memory(get_chat(self.person, chat_id), self.person, now=timezone.now())
         return Response(ShortTermJson(found or ShortTermMemory()).data)
 
     @of_chats("short_term_update", ShortTermJson, body=ShortTermChanges, errors=[409])
     def patch(self, request: Request, chat_id: str) -> Response:
-        """Write the running summary of a chat.
+        """Replace the running summary of a chat.
 
-        Replaces the current summary. 409 in a temporary chat, which keeps nothing.
+        409 in a temporary chat, which has no summary.
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         body = self.body(ShortTermChanges)

@@ -1,4 +1,4 @@
-"""Thumbs and tags, over REST: each reader's own."""
+"""REST endpoints of a user's own ratings and tags."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def rating_json(rating: AnswerRating | None) -> dict[str, Any]:
 class MessageRating(ApiView):
     @of_messages("messages_rating", RatingJson)
     def get(self, request: Request, chat_id: str, message_id: str) -> Response:
-        """See your rating of an answer."""
+        """Get your rating of an answer."""
         _chat, message = get_message(self.person, chat_id, message_id)
         return Response(rating_json(ratings_of([message.pk], self.person).get(message.pk)))
 
@@ -56,8 +56,8 @@ class MessageRating(ApiView):
     def put(self, request: Request, chat_id: str, message_id: str) -> Response:
         """Rate an answer.
 
-        Good or bad, with reasons that fit and a comment, in the place of what you said of it before. Other readers do
-        not see it; administrators do.
+        Good or bad, with matching reasons and a comment. Replaces your earlier rating. Other readers do not see it;
+        administrators do.
         """
         _chat, message = get_message(self.person, chat_id, message_id)
         said = rate(message, by=self.person, now=timezone.now(), **self.body(RatingBody))
@@ -65,7 +65,7 @@ class MessageRating(ApiView):
 
     @of_messages("messages_unrate")
     def delete(self, request: Request, chat_id: str, message_id: str) -> Response:
-        """Take your rating of an answer back."""
+        """Remove your rating of an answer."""
         _chat, message = get_message(self.person, chat_id, message_id)
         take_back(message, by=self.person)
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -93,9 +93,9 @@ class ChatTags(ApiView):
 
     @of_chats("chats_tag", TagsJson, body=TagsBody)
     def put(self, request: Request, chat_id: str) -> Response:
-        """Tag a chat.
+        """Set your tags of a chat.
 
-        In your own list, with any role: nobody else sees your tags. `GET chats?tag=` lists the chats with one.
+        With any role. Only you see your tags. `GET chats?tag=` lists the chats with a tag.
         """
         chat = get_chat(self.person, chat_id)
         return Response({"tags": set_tags(chat, self.body(TagsBody)["tags"], by=self.person)})
@@ -106,6 +106,6 @@ class WorkspaceTags(ApiView):
     def get(self, request: Request, workspace_id: str) -> Response:
         """List your tags in a workspace.
 
-        Those that you have given to chats there; a hundred at most.
+        All tags that you have given to chats there, at most a hundred.
         """
         return Response({"tags": tags_in(get_workspace(self.person, workspace_id), self.person)})

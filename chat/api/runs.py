@@ -43,7 +43,7 @@ KINDS = [str(kind) for kind in MemoryKind]
 
 
 class RunEventJson(serializers.Serializer[Any]):
-    """For the schema: one server-sent event of a run."""
+    """One server-sent event of a run, for the schema only."""
 
     event = serializers.ChoiceField(choices=["reply", "tool", "memory", "step", "run", "done", "error"])
     data = serializers.CharField(help_text="JSON on one line.")  # type: ignore[assignment]  # SSE's word
@@ -130,11 +130,11 @@ class RunEntryJson(serializers.Serializer[Any]):
 
 @extend_schema_field({"type": "object", "additionalProperties": {}})
 class Json(serializers.JSONField):
-    """A JSON object, looked through by the domain."""
+    """A JSON object. The domain validates its contents."""
 
 
 class EntryBody(Body):
-    """An entry as ``runs_memory`` returns it."""
+    """A memory entry, in the format that ``runs_memory`` returns."""
 
     example = {"key": "task:prior_research", "value": {"findings": ["alpha"]}, "title": "Prior research"}
     key = Text(max_length=300, help_text="In any namespace: `step:`, `task:`, `input:` or `shared:`.")
@@ -203,8 +203,8 @@ class RunList(ApiView):
     def post(self, request: Request, workspace_id: str) -> Response:
         """Start a run.
 
-        It is worked on in the background, as you, with the rights you have at that moment. 422 with code `model_cannot`
-        where the model here cannot call tools. Editors and owners only.
+        The run works in the background with your rights at the time of each step. 422 with code `model_cannot` if the
+        model cannot call tools. Editors and owners only.
         """
         workspace, body = get_workspace(self.person, workspace_id), self.body(StartRunBody)
         now = timezone.now()
@@ -228,7 +228,7 @@ class RunList(ApiView):
 class RunDetail(ApiView):
     @documented("runs_get", RunJson)
     def get(self, request: Request, workspace_id: str, run_id: str) -> Response:
-        """Look at a run."""
+        """Get a run."""
         workspace = get_workspace(self.person, workspace_id)
         return Response(RunJson(get_run(self.person, workspace, run_id)).data)
 
@@ -236,9 +236,10 @@ class RunDetail(ApiView):
 class RunMemory(ApiView):
     @documented("runs_memory", page_of(RunEntryJson), query=EntryQuery)
     def get(self, request: Request, workspace_id: str, run_id: str) -> Response:
-        """Look at a run's memory.
+        """List the entries in a run's memory.
 
-        What its steps share, in the order in which it was first written; values only of one entry at a time.
+        The data that its steps share, in the order in which it was first written. The value is included only if you
+        request one entry by `key`.
         """
         run = get_run(self.person, get_workspace(self.person, workspace_id), run_id)
         key = self.query(EntryQuery).get("key")
@@ -253,7 +254,7 @@ class RunMemory(ApiView):
 class RunEvents(ApiView):
     @documented("runs_events", {(200, "text/event-stream"): EVENTS}, errors=[429])
     def get(self, request: Request, workspace_id: str, run_id: str) -> EventStream:
-        """Follow a run."""
+        """Follow a run as server-sent events."""
         run = get_run(self.person, get_workspace(self.person, workspace_id), run_id)
         last = request.headers.get("Last-Event-ID", "")
         after = int(last) if last.isascii() and last.isdigit() and len(last) < 18 else 0
@@ -265,7 +266,7 @@ class RunStop(ApiView):
     def post(self, request: Request, workspace_id: str, run_id: str) -> Response:
         """Stop a run.
 
-        What is done stays, and it can go on later. 409 if it is not running.
+        Completed steps stay, and you can resume the run later. 409 if it is not running.
         """
         workspace = get_workspace(self.person, workspace_id)
         run = get_run(self.person, workspace, run_id)
@@ -275,10 +276,10 @@ class RunStop(ApiView):
 class RunResume(ApiView):
     @documented("runs_resume", {202: RunJson}, body=ResumeBody, errors=[409])
     def post(self, request: Request, workspace_id: str, run_id: str) -> Response:
-        """Go on with a run.
+        """Resume a run.
 
-        The run was stopped, or its plan waits; its minutes start again at zero. 409 for any other. Where an answer in
-        a chat waits for it, that is written on.
+        For a run that was stopped or whose plan waits; 409 for any other. Its time limit starts again at zero. If the
+        run belongs to an answer in a chat, that answer is continued.
         """
         workspace, body = get_workspace(self.person, workspace_id), self.body(ResumeBody)
         run = go_on_with(
@@ -294,9 +295,9 @@ class RunResume(ApiView):
 class RunRerun(ApiView):
     @documented("runs_again", {202: RunJson}, body=RerunBody, errors=[409, 429])
     def post(self, request: Request, workspace_id: str, run_id: str) -> Response:
-        """Do a run again.
+        """Run again.
 
-        A new run of the same objective, plan and inputs.
+        Starts a new run with the same objective, plan and inputs.
         """
         workspace, body = get_workspace(self.person, workspace_id), self.body(RerunBody)
         run = get_run(self.person, workspace, run_id)
@@ -348,7 +349,7 @@ class StartTemplateBody(Body):
 class RunTemplateList(ApiView):
     @documented("run_templates_list", page_of(RunTemplateJson))
     def get(self, request: Request, workspace_id: str) -> Response:
-        """List the templates of runs in a workspace."""
+        """List the run templates of a workspace."""
         workspace = get_workspace(self.person, workspace_id)
         return self.page(
             templates_of(workspace, self.person).select_related("workspace"),
@@ -364,7 +365,8 @@ class RunTemplateSave(ApiView):
     def post(self, request: Request, workspace_id: str, run_id: str) -> Response:
         """Save a run as a template.
 
-        With its plan, for everyone in the workspace to start from. 409 for a private run. Editors and owners only.
+        The template includes the plan, and all editors of the workspace can start runs from it. 409 for a private run.
+        Editors and owners only.
         """
         workspace = get_workspace(self.person, workspace_id)
         run, name = get_run(self.person, workspace, run_id), self.body(SaveTemplateBody)["name"]
@@ -380,7 +382,7 @@ class RunTemplateDetail(ApiView):
     def delete(self, request: Request, workspace_id: str, template_id: str) -> Response:
         """Delete a template.
 
-        Who saved it or an owner of the workspace may do this. Runs that were started from it stay.
+        Its creator or an owner of the workspace may do this. Runs that were started from it stay.
         """
         delete_template(get_workspace(self.person, workspace_id), template_id, by=self.person)
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -393,7 +395,7 @@ class RunTemplateStart(ApiView):
     def post(self, request: Request, workspace_id: str, template_id: str) -> Response:
         """Start a run from a template.
 
-        With its mode, plan, tools and budget; as any other run in everything else.
+        Uses the mode, plan, tools and budget of the template. Otherwise like any other run.
         """
         workspace, body = get_workspace(self.person, workspace_id), self.body(StartTemplateBody)
         wanted = request_of(

@@ -1,4 +1,4 @@
-"""Prompts over REST: listed, kept, changed, deleted."""
+"""REST endpoints of saved prompts."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class PromptList(ApiView):
 
     @documented("prompts_create", {201: PromptJson}, body=PromptBody, headers=ONCE, errors=[409])
     def post(self, request: Request, workspace_id: str) -> Response:
-        """Keep a prompt."""
+        """Save a prompt."""
         workspace, body = get_workspace(self.person, workspace_id), self.body(PromptBody)
         made = self.make_once(
             lambda: saved_prompts.save_prompt(workspace, **body, by=self.person, now=timezone.now()),
@@ -85,14 +85,14 @@ class PromptList(ApiView):
 class PromptDetail(ApiView):
     @documented("prompts_get", PromptJson)
     def get(self, request: Request, workspace_id: str, prompt_id: str) -> Response:
-        """Look at a prompt."""
+        """Get a prompt."""
         return Response(PromptJson(self._prompt(workspace_id, prompt_id)[1]).data)
 
     @documented("prompts_update", PromptJson, body=PromptChanges)
     def patch(self, request: Request, workspace_id: str, prompt_id: str) -> Response:
         """Change a prompt.
 
-        Your own; one of the workspace if you made it or own the workspace.
+        You may change your own prompts, and a workspace's prompt if you created it or own the workspace.
         """
         workspace, found = self._prompt(workspace_id, prompt_id)
         body = self.body(PromptChanges)

@@ -1,4 +1,4 @@
-"""Serializers of chats, messages and the parts of an answer, and the bodies of requests about them."""
+"""Serializers of chats, messages and the parts of an answer, and of request bodies."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class RetryBody(Body):
 
 
 class ChatMemoryBody(Confirmable):
-    """``messageId`` is written as in the dashboard's API that this one follows."""
+    """Body of a request to remember. ``messageId`` is camel case for compatibility with the dashboard's API."""
 
     example = {"content": "The project deadline is March 15, 2026"}
     at_least_one_of = ("messageId", "content")
@@ -119,7 +119,7 @@ class MessageErrorJson(serializers.Serializer[Any]):
 
 
 class ToolCallJson(serializers.Serializer[Any]):
-    """Wants ``memories``, the ids that the reader may see by call, in its context."""
+    """A tool call. The context must have ``memories``: the ids that the reader may see, by call."""
 
     example = {
         "id": f"call_{ID}",
@@ -165,7 +165,7 @@ class FindingJson(serializers.Serializer[Any]):
 
 
 class StepJson(serializers.Serializer[Any]):
-    """Wants ``memories``, the ids that the reader may see by step, in its context."""
+    """A step of an answer. The context must have ``memories``: the ids that the reader may see, by step."""
 
     example = {"id": f"step_{ID}", "kind": "check", "outcome": "agrees", "line": "Checked against 1 memory"}
     id = serializers.CharField(source="public_id")
@@ -257,7 +257,7 @@ class ChatJson(serializers.Serializer[Any]):
 
 
 class OneChatJson(ChatJson):
-    """A chat as one of its readers stands in it."""
+    """A chat, with the fields that depend on the reader."""
 
     read_by_others = serializers.BooleanField(
         read_only=True, help_text="Whether anybody but you may open it."
@@ -311,7 +311,9 @@ class FoundChatJson(ChatJson):
 
 
 class MessageJson(serializers.Serializer[Any]):
-    """Wants ``receipts``, by message id, and ``calls``, ``steps`` and ``sources``, by message key, in its context."""
+    """A message. The context must have ``receipts`` by message id, and ``calls``, ``steps`` and ``sources`` by primary
+    key.
+    """
 
     example: dict[str, Any] = {
         "id": f"msg_{ID}",
@@ -322,7 +324,7 @@ class MessageJson(serializers.Serializer[Any]):
         "model": "large-2",
     }
     id = serializers.CharField(source="public_id")
-    # A pattern, since the schema names enums after their field, and "role" is a member's already.
+    # Not a ChoiceField: the schema names enums after their field, and the enum "role" is already that of members.
     role = serializers.RegexField(r"^(user|assistant)$", help_text="user or assistant.")
     content = serializers.CharField()
     status = serializers.ChoiceField(choices=MessageStatus.choices)
@@ -412,7 +414,7 @@ class TurnJson(serializers.Serializer[Any]):
 
 
 class EventJson(serializers.Serializer[Any]):
-    """For the schema: one server-sent event of a turn."""
+    """One server-sent event of a turn, for the schema only."""
 
     event = serializers.ChoiceField(
         choices=["message", "token", "tool", "step", "restart", "receipt", "done", "error"]
@@ -425,7 +427,7 @@ class ChatMemoriesJson(serializers.Serializer[Any]):
 
 
 class RememberedJson(SavedMemoryJson):
-    """For the schema: what was remembered, and how its text came about."""
+    """A saved memory, and whether the model rewrote its text, for the schema only."""
 
     synthesized = serializers.BooleanField(help_text="True: the model rewrote the text into this statement.")
 

@@ -1,4 +1,4 @@
-"""Links by which a chat is read without signing in, over REST."""
+"""REST endpoints of links by which a chat is read without signing in."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ documented = documented_under("chats")
 
 
 class ShareLinkJson(serializers.Serializer[Any]):
-    """Never the link itself."""
+    """A share link without its URL."""
 
     example: dict[str, Any] = {"id": f"link_{ID}", "chat_id": f"chat_{ID}", "messages": 12}
     id = serializers.CharField(source="public_id")
@@ -50,7 +50,7 @@ class MadeLinkJson(ShareLinkJson):
 
 @extend_schema_field({"type": "integer", "enum": [*sharing.DAYS, None], "nullable": True})
 class Days(WholeNumber):
-    """A choice of a few numbers."""
+    """A number of days, limited to a few values."""
 
 
 class LinkBody(Body):
@@ -70,7 +70,7 @@ class ChatLinks(ApiView):
     def get(self, request: Request, chat_id: str) -> Response:
         """List the links to a chat.
 
-        Those that are open, newest first. The links themselves are never shown again.
+        Open links, newest first. Their URLs are never shown again.
         """
         chat = get_chat(self.person, chat_id)
         links = ShareLink.objects.open(timezone.now()).filter(chat=chat).select_related("chat", "made_by")
@@ -78,13 +78,14 @@ class ChatLinks(ApiView):
 
     @documented("chat_links_create", {201: MadeLinkJson}, body=LinkBody)
     def post(self, request: Request, chat_id: str) -> Response:
-        """Make a link to a chat.
+        """Create a link to a chat.
 
-        Anyone who has it reads the chat as it is now, without signing in: questions and answers alone, without names,
-        receipts, tools, documents, and without answers that used somebody's personal memories; those after the first of
-        them may repeat it in their own words, and are shown only with `include_later`. What is edited, deleted
-        or forgotten afterwards is gone from it. 422 with the code `not_shareable` for a temporary chat, and where the
-        operator, an owner or a workspace whose memories never leave this machine does not allow it.
+        Anyone with the link can read the chat as it is now, without signing in: only questions and answers, without
+        names, receipts, tools and documents. Answers that used personal memories of any user are left out. The answers
+        after the first of those may repeat them in other words, and are shown only with `include_later`. Messages that
+        are edited, deleted or forgotten later disappear from the link. 422 with the code `not_shareable` for a
+        temporary chat, for a workspace whose memories never leave this machine, and if the operator or an owner has
+        switched links off.
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         body = self.body(LinkBody)
@@ -100,7 +101,8 @@ class ChatLink(ApiView):
     def delete(self, request: Request, chat_id: str, link_id: str) -> Response:
         """Close a link to a chat.
 
-        At once and for good. Its maker, who began the chat, or an owner of the workspace may do this.
+        Takes effect at once and cannot be undone. The creator of the link or of the chat, or an owner of the workspace
+        may do this.
         """
         chat = get_chat(self.person, chat_id)
         sharing.close_link(sharing.get_link(chat, link_id), by=self.person)
@@ -110,9 +112,9 @@ class ChatLink(ApiView):
 class ChatLinkUpdate(ApiView):
     @documented("chat_links_update", ShareLinkJson)
     def post(self, request: Request, chat_id: str, link_id: str) -> Response:
-        """Bring a link up to date.
+        """Update a link.
 
-        The same link shows the chat as it is now. Only the person who made it may do this.
+        The same link then shows the chat as it is now. Only the creator of the link may do this.
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         link = sharing.bring_up_to_date(sharing.get_link(chat, link_id), by=self.person, now=timezone.now())
@@ -124,7 +126,7 @@ class WorkspaceLinks(ApiView):
     def get(self, request: Request, workspace_id: str) -> Response:
         """List the links to chats of a workspace.
 
-        Those that are open, newest first, to chats that you may see.
+        Open links, newest first, to chats that you may see.
         """
         workspace = get_workspace(self.person, workspace_id)
         links = sharing.links_in(workspace, self.person, now=timezone.now())

@@ -1,4 +1,4 @@
-"""A turn as a client sees it: all at once, or as server-sent events while it is being written."""
+"""Responses with a turn: complete, or as server-sent events while the answer is being written."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ from workspaces.models import User
 
 
 def messages_json(messages: list[Message], user: User) -> list[Any]:
-    """Return these messages with what they recalled and their tool calls, as far as this person may see them. At most
-    seven queries, and one for each answer that was abandoned.
+    """Return these messages with the receipts and tool calls that this user may see.
+
+    At most seven queries, and one for each abandoned answer.
     """
     show_abandoned(messages, now=timezone.now())
     receipts = receipts_for([message.public_id for message in messages], user)
@@ -52,8 +53,8 @@ def turn_json(message: Message, answer: Message, user: User) -> dict[str, Any]:
 def turn_once(
     view: ApiView, begin: Callable[[], Turn], *, chat: Chat, stream: bool
 ) -> Response | StreamingHttpResponse:
-    """Begin a turn, or find the one that was begun under the same ``Idempotency-Key``, and answer with it."""
-    place = Place(view.person) if stream else None  # before anything is done
+    """Start a turn, or find the one started with the same ``Idempotency-Key``, and return its response."""
+    place = Place(view.person) if stream else None  # may refuse the request, so it comes first
     turn = view.once(
         begin,
         keep=lambda begun: {"answer": begun.answer.public_id},
@@ -63,8 +64,9 @@ def turn_once(
 
 
 def _turn_of(user: User, chat: Chat, answer_id: str, *, wait: bool) -> Turn:
-    """Return a turn that was begun before. Its events can be followed again; a caller who waits gets it when it is
-    done.
+    """Return a turn that was started before. Raises StillRunning with ``wait`` if its answer is not finished.
+
+    Without ``wait``, the client follows the events of the turn again.
     """
     answer = get_message(user, chat.public_id, answer_id)[1]
     assert answer.reply_to is not None, "an answer replies to a message"
@@ -76,9 +78,9 @@ def _turn_of(user: User, chat: Chat, answer_id: str, *, wait: bool) -> Turn:
 def turn_response(
     message: Message, answer: Message, user: User, *, place: Place | None
 ) -> Response | StreamingHttpResponse:
-    """Return the turn as events where there is a ``place`` for them, or 201 with all of it when it is done.
+    """Return the turn as events if there is a ``place``, otherwise wait and return 201 with the finished turn.
 
-    It goes on if the client goes away.
+    The answer is written even if the client disconnects.
     """
     if place is not None:
         return EventStream(_events(message, answer, user), place=place)
@@ -87,12 +89,12 @@ def turn_response(
     async_to_sync(_wait)(answer.public_id, chat_id, user)
     answer = get_message(user, chat_id, answer.public_id)[
         1
-    ]  # not for a member who was removed while it was written
+    ]  # checks access again, since the member may have been removed
     return Response(turn_json(message, answer, user), status=status.HTTP_201_CREATED)
 
 
 def load(answer: Message) -> Message:
-    """Return an answer as it is stored now. NotFound when its workspace was deleted while it was written."""
+    """Return the stored answer. Raises NotFound if it was deleted while it was being written."""
     stored = (
         Message.objects.select_related("author", "imported_by", "reply_to", "chat")
         .filter(pk=answer.pk)
@@ -129,7 +131,7 @@ def _final(answer: Message, user: User) -> Any:
 
 
 def _reading(function: Any) -> Any:
-    """Run a function that reads the database off the event loop; the idling stream keeps no connection."""
+    """Wrap a function that reads the database: it runs in a thread and releases its connection afterwards."""
 
     def read(*args: Any) -> Any:
         try:
@@ -141,5 +143,5 @@ def _reading(function: Any) -> Any:
 
 
 def _sse(event: str, data: object) -> str:
-    """Return one event with its data as ASCII JSON: a single line, valid even if a model cut a character in two."""
+    """Return one event with its data as ASCII JSON: a single line, valid even if the model split a character in two."""
     return f"event: {event}\ndata: {json.dumps(data)}\n\n"

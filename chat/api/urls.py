@@ -1,4 +1,4 @@
-"""``/chat/api/chats…`` and ``/chat/api/{chat}/…``"""
+"""URLs below ``/chat/api/``."""
 
 from __future__ import annotations
 

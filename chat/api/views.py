@@ -76,7 +76,7 @@ _SHOWN = (
     "created_by__username", "connection__public_id", "connection__deleted_at", "is_imported",
 )
 # fmt: on
-NARROWING = ("workspace_id", "mark", "tag", "q")  # a page of one such list is none of another
+NARROWING = ("workspace_id", "mark", "tag", "q")  # a cursor is valid only for a list with the same filters
 MESSAGE_PAGE = page_of(MessageJson, "Message")
 TURN_ANSWERS: dict[Any, Any] = {(200, "text/event-stream"): EVENTS, 201: TurnJson}
 
@@ -98,7 +98,7 @@ class ChatQuery(PageQuery):
 
 
 def _listed(*, user: int, workspace: int | None = None) -> ChatQuerySet:
-    """Return the chats of a person's list, in one workspace or all, with what ``ChatJson`` needs."""
+    """Return the chats of a user's list, in one workspace or all, with the fields that ``ChatJson`` reads."""
     chats = Chat.objects.visible_to(User(pk=user)).live().listed()
     if workspace is not None:
         chats = chats.filter(workspace=workspace)
@@ -115,8 +115,8 @@ class ChatList(ApiView):
         """List chats.
 
         Chats you may see, most recently active first, without temporary ones. A chat that becomes active while you page
-        moves to the front. With `q` you get the chats that match, and `match` says where: the newest matching message
-        in each, ignoring messages that an edit replaced.
+        moves to the front. With `q` only matching chats are listed, and `match` has the newest matching message of
+        each. Messages that an edit replaced are not searched.
         """
         query, asked = self.query(ChatQuery), {"user": self.person.pk}
         places = Workspace.objects.visible_to(self.person)
@@ -149,7 +149,7 @@ class ChatList(ApiView):
 
     @of_chats("chats_create", {201: OneChatJson}, body=ChatBody, headers=ONCE)
     def post(self, request: Request) -> Response:
-        """Begin a chat.
+        """Create a chat.
 
         Without `workspace_id` the chat belongs to your own workspace.
         """
@@ -171,7 +171,7 @@ class ChatList(ApiView):
 class ChatDetail(ApiView):
     @of_chats("chats_get", OneChatJson)
     def get(self, request: Request, chat_id: str) -> Response:
-        """Look at a chat."""
+        """Get a chat."""
         return Response(one_chat_json(get_chat(self.person, chat_id), self.person))
 
     @of_chats("chats_update", OneChatJson, body=ChatChanges, errors=[409])
@@ -183,7 +183,7 @@ class ChatDetail(ApiView):
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         changes = self.body(ChatChanges)
-        with transaction.atomic():  # all of it or nothing
+        with transaction.atomic():  # apply all changes or none
             if "title" in changes:
                 services.rename_chat(chat, title=changes["title"], by=self.person)
             if "agent_id" in changes:
@@ -219,8 +219,8 @@ class ChatMarkView(ApiView):
     def put(self, request: Request, chat_id: str) -> Response:
         """Pin or archive a chat.
 
-        In your own list, with any role: pinned chats stand first, archived ones are left out and still found by a
-        search. Nobody else's list changes.
+        Only in your own list, with any role. Pinned chats come first; archived chats are left out of the list but found
+        by search.
         """
         chat = get_chat(self.person, chat_id)
         set_mark(chat, self.body(MarkBody)["mark"], by=self.person)
@@ -259,10 +259,10 @@ class MessageList(ApiView):
 
     @of_messages("messages_create", TURN_ANSWERS, body=MessageBody, headers=ONCE)
     def post(self, request: Request, chat_id: str) -> Response | StreamingHttpResponse:
-        """Say something.
+        """Send a message.
 
-        Begins a turn. The answer is written even if you disconnect. An answer that failed has the status `failed` and
-        says why. 409 while another answer is being written in this chat.
+        Starts a turn. The answer is written even if you disconnect. An answer that failed has the status `failed` and
+        an `error`. 409 while another answer is being written in this chat.
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         body = self.body(MessageBody)
@@ -278,7 +278,7 @@ class MessageList(ApiView):
 
 
 class MessageView(ApiView):
-    """Base of views of a single message, found inside its chat."""
+    """Base view of one message, found through its chat."""
 
     def message(self, chat_id: str, message_id: str, need: Role = Role.EDITOR) -> Message:
         return get_message(self.person, chat_id, message_id, need=need)[1]
@@ -317,8 +317,8 @@ class MessageContinue(MessageView):
     def post(self, request: Request, chat_id: str, message_id: str) -> Response | StreamingHttpResponse:
         """Continue an answer.
 
-        The last answer of the chat, whose error code is `length`: its model reached the length limit of one reply. It
-        goes on in the same message.
+        For the chat's last answer if its error code is `length`, because the model reached the length limit of one
+        reply. The text is added to the same message.
         """
         answer = self.message(chat_id, message_id)
         body = self.body(RetryBody)
@@ -383,11 +383,11 @@ class MessageVersions(MessageView):
 class MessageRestore(MessageView):
     @of_messages("messages_restore", MessageJson, errors=[409])
     def post(self, request: Request, chat_id: str, message_id: str) -> Response:
-        """Bring an earlier version back.
+        """Restore an earlier version.
 
-        Name any message of the version; you get its first one. What stands in its place now becomes an earlier version.
-        409 while an answer is being written, if the conversation went on from a later answer, and for a version inside
-        another version: bring that one back first.
+        Name any message of the version; the response is its first one. The current version becomes an earlier version.
+        409 while an answer is being written, if the conversation continued from a later answer, and for a version
+        inside another version: restore that one first.
         """
         message = self.message(chat_id, message_id)
         first = bring_back(message, by=self.person, now=timezone.now())
@@ -402,11 +402,10 @@ class ForgetChatBody(Body):
 class ChatForget(ApiView):
     @of_chats("chats_forget", ReportJson, body=ForgetChatBody, fresh=True)
     def post(self, request: Request, chat_id: str) -> Response:
-        """Forget a chat for good.
+        """Permanently delete a chat.
 
-        Its creator or an owner of the workspace may do this, even once the chat is deleted. Removes its messages and
-        the notes about them. Memories that stay lose their excerpt and no longer say where they came from. This cannot
-        be undone.
+        Its creator or an owner of the workspace may do this, also after the chat was deleted. Removes its messages and
+        all data derived from them. Memories that stay lose their excerpt and their source. This cannot be undone.
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR, include_deleted=True)
         body = self.body(ForgetChatBody)

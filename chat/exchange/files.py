@@ -30,7 +30,7 @@ from workspaces.models.artifacts import TITLE_LENGTH as ARTIFACT_TITLE_LENGTH
 from workspaces.models.documents import TITLE_LENGTH
 from workspaces.quotas import QuotaReached
 
-LARGEST = (MAX_LINE - 2**16) // 4 * 3  # limit in bytes of a file in a line, as base64
+LARGEST = (MAX_LINE - 2**16) // 4 * 3  # limit in bytes of a file, so that its base64 fits in a line
 NO_FILE = kept("its file is missing from the export: it was too large or no longer there")
 BROKEN_FILE = kept("its file is not the one that was exported")
 

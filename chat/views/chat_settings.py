@@ -1,4 +1,4 @@
-"""Settings of a chat: model, personal memories, running summary, and forgetting it for good."""
+"""Views of a chat's settings: model, personal memories, running summary, and permanent deletion."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from workspaces.views import PageRequest
 
 @require_http_methods(["GET", "POST"])
 def forget(request: PageRequest, chat_id: str) -> HttpResponse:
-    """GET asks, POST does it. Of a deleted chat, too."""
+    """Permanently delete a chat, which may already be soft-deleted. GET asks for confirmation."""
     chat = get_chat(request.user, chat_id, need=Role.EDITOR, include_deleted=True)
     require_own(chat, request.user)
     ask_for_password(request)
@@ -52,7 +52,10 @@ def forget(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_POST
 def personal(request: PageRequest, chat_id: str) -> HttpResponse:
-    """Show the chip; from a receipt the text in place of its button, and the chip beside."""
+    """Allow or forbid personal memories in this chat, and return the updated chip.
+
+    For a click in a receipt, return a text that replaces the button, and the chip as an out-of-band swap.
+    """
     chat = get_chat(request.user, chat_id, need=Role.EDITOR)
     use_personal(chat, allowed=request.POST.get("personal") == "on", by=request.user)
     context = {"chat": chat, "personal": personal_in(chat, request.user)}
@@ -87,7 +90,7 @@ def short_term(request: PageRequest, chat_id: str) -> HttpResponse:
     stored = memory.summary if memory else ""
     context |= {"memory": memory, "summary": stored, "draft": text if "error" in context else stored}
     response = render(request, "chat/short_term.html", context)
-    if "error" in context:  # the form with its error goes back to where it was
+    if "error" in context:  # show the form again in its place, with the error
         response.status_code = 422
         response["HX-Retarget"], response["HX-Reswap"] = "#short-term", "innerHTML"
     return response
@@ -96,7 +99,7 @@ def short_term(request: PageRequest, chat_id: str) -> HttpResponse:
 def _menu(
     workspace: Workspace, user: User, chosen: Connection | None, inherited: Connection | None
 ) -> dict[str, Any]:
-    """Return the entries of the menu. The first is the default of the workspace."""
+    """Return the context of the model menu. The first option is the workspace's default."""
     options = options_for(workspace, user, chosen, inherited=inherited)
     return {
         "options": options,
@@ -108,7 +111,9 @@ def _menu(
 
 @require_http_methods(["GET", "POST"])
 def of_chat(request: PageRequest, chat_id: str) -> HttpResponse:
-    """GET: the menu. POST: the choice; the toolbar, the notice above the composer and its modes follow."""
+    """Show the model menu (GET), or set the model (POST) and update the toolbar, the notice above the composer and its
+    modes.
+    """
     posted = request.method == "POST"
     chat = get_chat(request.user, chat_id, need=Role.EDITOR if posted else Role.VIEWER)
     problem = ""
@@ -126,7 +131,7 @@ def of_chat(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_GET
 def of_new_chat(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Show the model menu of a new chat: a choice only changes the page."""
+    """Show the model menu of a new chat. A choice changes only the page, since the chat does not exist yet."""
     workspace = get_workspace(request.user, ws_id)
     wanted = request.GET.get("connection", "")
     context = _menu(workspace, request.user, wanted_by(request.user, wanted), workspace.connection)

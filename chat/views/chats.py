@@ -42,26 +42,26 @@ from workspaces.views.connections import larger_model_status
 
 def _parts(request: PageRequest) -> list[str]:
     path = ""
-    with suppress(ValueError):  # no address: anybody may write one
+    with suppress(ValueError):  # clients can send an invalid URL
         path = (request.htmx.current_url_abs_path or "") if request.htmx else ""
     return path.split("?")[0].strip("/").split("/")
 
 
 def chat_on_screen(request: PageRequest) -> str:
-    """Return the id of the chat that is being read, or nothing."""
+    """Return the id of the chat that the browser shows, or ""."""
     parts = _parts(request)
     return parts[1] if len(parts) == 2 and parts[0] == "chats" else ""
 
 
 def has_panel(request: PageRequest) -> bool:
-    """Return whether memories stand beside what is shown: beside chats, begun or not."""
+    """Return whether the browser shows a page with the memory panel: a chat or a workspace's new chat."""
     parts = _parts(request)
     return len(parts) == 2 and parts[0] in ("chats", "workspaces")
 
 
 MOST = 3
-LOOKED_AT = 20  # the newest memories
-LONGEST = 70  # characters of a statement that is quoted whole
+LOOKED_AT = 20  # limit of the newest memories
+LONGEST = 70  # limit in characters of a statement that is quoted
 # The subject of a statement that begins with an article or a possessive: "My project deadline" is March 15.
 _SUBJECT = re.compile(
     r"(?P<subject>(?:my|our|the|mein\w*|unser\w*|der|die|das|mon|ma|mes|notre|nos|le|la|les|mi|mis|nuestr\w+|el|los|las"
@@ -74,7 +74,7 @@ _SUBJECT = re.compile(
 def example_questions(workspace: Workspace, user: User, *, alone: bool, now: datetime) -> list[str]:
     """Return at most three questions that memories of this workspace answer. One query.
 
-    Without ``alone`` others can read the chat, so personal memories make no questions.
+    Without ``alone``, others can read the chat, so personal memories are not used.
     """
     found = live_in(workspace, user, now).filter(agent=None)
     if not alone:
@@ -85,7 +85,7 @@ def example_questions(workspace: Workspace, user: User, *, alone: bool, now: dat
 
 
 def _question(statement: str) -> str:
-    """Return the question that this statement answers; empty where it is too long to be quoted."""
+    """Return the question that this statement answers, or "" if the statement is too long to quote."""
     if about := _SUBJECT.match(statement):
         subject = about["subject"]
         return _("What do you remember about %(subject)s?") % {"subject": subject[0].lower() + subject[1:]}
@@ -100,7 +100,9 @@ def can_write(workspace: Workspace) -> bool:
 
 
 def _agent_context(workspace: Workspace, chat: Chat | None, wanted: str = "") -> dict[str, Any]:
-    """Return the assistants to choose from, and the one of this chat, or the wanted one of a new chat. One query."""
+    """Return the workspace's assistants, and the assistant of this chat or the one requested for a new chat. One
+    query.
+    """
     agents = agents_in_use(workspace)
     if chat is not None:
         return {"agents": agents, "agent": chat.agent}
@@ -109,7 +111,7 @@ def _agent_context(workspace: Workspace, chat: Chat | None, wanted: str = "") ->
 
 def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None = None) -> dict[str, Any]:
     user = request.user
-    if request.session.get("workspace") != workspace.public_id:  # setting it writes the session
+    if request.session.get("workspace") != workspace.public_id:  # setting the key writes the session
         request.session["workspace"] = workspace.public_id
     now = timezone.now()
     memories_here = count_live(workspace, user, personal=True, now=now)
@@ -130,12 +132,14 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
         "examples": (
             lambda: example_questions(workspace, user, alone=readers == 1, now=now) if memories_here else []
         ),
-        "dismissed": request.COOKIES.get("dismissed", "").split("."),  # notices; written by controls.js
+        "dismissed": request.COOKIES.get("dismissed", "").split(
+            "."
+        ),  # dismissed notices; controls.js sets the cookie
         "is_first_account": request.session.get(sign_in.TOLD, False),
         "embedded_model": settings.EMBEDDED_MODEL,
         "larger_model": larger_model_status,
         "may_find_here": may_find(user),
-        # Asked for only where the one that answers is not what one would want.
+        # A function, because the template needs the list only if the current model is too small or missing.
         "connected": lambda: [
             each for each in options_for(workspace, user, None) if each.value and not each.why_not
         ],
@@ -146,7 +150,7 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
 
 
 def _said(request: PageRequest) -> dict[str, Any]:
-    """Return the data of the composer. ``documents``: ids, or “none”."""
+    """Return the data of the composer. The form field ``documents`` has ids, or “none”."""
     chosen = [each for each in request.POST.getlist("documents") if each]
     return {
         "content": request.POST.get("content", ""),
@@ -162,7 +166,7 @@ def load_chat(request: PageRequest, chat_id: str, need: Role = Role.VIEWER) -> C
 
 
 def _shown(request: PageRequest, context: dict[str, Any]) -> HttpResponse:
-    """Render the page, or only its conversation where the page of another chat is there already."""
+    """Render the full page, or only the conversation if the browser already shows another chat."""
     if request.htmx.target == "main":
         context["layout"] = "chat/switched.html"
     return render(request, "chat/page.html", context)
@@ -170,7 +174,7 @@ def _shown(request: PageRequest, context: dict[str, Any]) -> HttpResponse:
 
 @require_GET
 def home(request: PageRequest) -> HttpResponse:
-    """Redirect to the workspace visited last, or to the person's own, with ``?own`` in any case."""
+    """Redirect to the last visited workspace, or to the user's own; with ``?own`` always to the user's own."""
     user = request.user
     if "own" in request.GET:
         return redirect("chat:workspace", default_workspace(user).public_id)
@@ -181,7 +185,7 @@ def home(request: PageRequest) -> HttpResponse:
 @require_GET
 def workspace(request: PageRequest, ws_id: str) -> HttpResponse:
     found = get_workspace(request.user, ws_id)
-    asked = request.GET.get("document", "")  # to ask about
+    asked = request.GET.get("document", "")  # a document preselected for the question
     rows = Document.objects.live().filter(public_id=asked)
     named = in_reach(rows, found, request.user, Reach.here(found)) if asked else []
     context = _page_context(request, found) | {"documents": named, "chosen_document": asked}
@@ -200,7 +204,7 @@ def chat(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_GET
 def transcript(request: PageRequest, chat_id: str) -> HttpResponse:
-    """Show the latest messages, or with ``before`` the earlier ones."""
+    """Show the latest messages, or the messages before the message ``before``."""
     found = load_chat(request, chat_id)
     shown = load_transcript(found, request.user, now=timezone.now(), before=request.GET.get("before", ""))
     context = {
@@ -214,7 +218,7 @@ def transcript(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_POST
 def create(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Create the chat with its first message. The conversation replaces the welcome, under its own address."""
+    """Create the chat with its first message. The conversation replaces the welcome text, and the URL changes."""
     user, now = request.user, timezone.now()
     found = get_workspace(user, ws_id, need=Role.EDITOR)
     wanted = request.POST.get("memory") == "on"
@@ -223,7 +227,7 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
     agent = choose_agent(found, agent_id) if agent_id else None
     connection_id = request.POST.get("connection", "")
     connection = choose_connection(found, connection_id, by=user) if connection_id else None
-    with transaction.atomic():  # a message that cannot be sent leaves no empty chat behind
+    with transaction.atomic():  # roll back the chat if its message cannot be sent
         made = services.create_chat(
             workspace=found,
             by=user,
@@ -270,7 +274,7 @@ def delete(request: PageRequest, chat_id: str) -> HttpResponse:
     undo_url = reverse("chat:restore", args=[found.public_id])
     forget_url = reverse("chat:forget", args=[found.public_id])
     text = _("Deleted “%(title)s”. Memories from it stay.") % {"title": found}
-    if chat_on_screen(request) == found.public_id:  # the page it was on has gone with it
+    if chat_on_screen(request) == found.public_id:  # the current page no longer exists
         notices.success(request, text, extra_tags=f"{undo_url} {forget_url}")
         response = HttpResponse()
         response["HX-Redirect"] = reverse("chat:workspace", args=[found.workspace.public_id])
@@ -292,7 +296,7 @@ def restore(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_POST
 def agent(request: PageRequest, chat_id: str) -> HttpResponse:
-    """Set the assistant that answers from now on; returns the chooser, and the line above the conversation."""
+    """Set the assistant for the next answers, and return the assistant menu and the line above the conversation."""
     found = load_chat(request, chat_id, Role.EDITOR)
     agent_id = request.POST.get("agent", "")
     chosen = choose_agent(found.workspace, agent_id) if agent_id else None
@@ -311,9 +315,13 @@ def agent(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_POST
 def private(request: PageRequest, chat_id: str) -> HttpResponse:
-    """Set who may read the chat, with an Undo; returns the header, the chip for personal memories and the list, too."""
+    """Make a chat private or shared. Return the header, the chip for personal memories, and a toast with an Undo
+    button.
+    """
     found = load_chat(request, chat_id, Role.EDITOR)
-    asked = request.GET.get("private") or request.POST.get("private")  # an Undo says it in its address
+    asked = request.GET.get("private") or request.POST.get(
+        "private"
+    )  # an Undo sends the value in the query string
     had_links = found.share_links.exists()
     services.set_private(found, is_private=asked == "on", by=request.user, now=timezone.now())
     alone = _("Only you can read this chat now.")
@@ -339,7 +347,7 @@ def private(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_POST
 def memory(request: PageRequest, chat_id: str) -> HttpResponse:
-    """Set the Memory chip of a chat."""
+    """Switch memory on or off for a chat."""
     found = load_chat(request, chat_id, Role.EDITOR)
     user = request.user
     services.set_chat_memory(found, enabled=request.POST.get("memory") == "on", by=user)
@@ -358,7 +366,7 @@ def chat_list(request: PageRequest, ws_id: str) -> HttpResponse:
     archived = request.GET.get("archived") == "on"
     asked = {"q": q, "before": before, "tag": request.GET.get("tag", "")}
     page = chat_list_page(found, request.user, **asked, archived=archived, now=timezone.now())
-    announces = bool(q) and request.htmx.trigger == "chat-search"  # not when the list is only looked at again
+    announces = bool(q) and request.htmx.trigger == "chat-search"  # not when the list is only refreshed
     context = {
         "workspace": found,
         "page": page,
@@ -387,7 +395,7 @@ def row(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_POST
 def mark(request: PageRequest, chat_id: str) -> HttpResponse:
-    """Pin, archive, or neither: in the user's own list, with any role."""
+    """Pin or archive a chat in the user's own list, or remove the mark. Any role may do this."""
     found = load_chat(request, chat_id)
     kind, before = request.POST.get("mark", ""), mark_of(found, request.user)
     set_mark(found, kind, by=request.user)
@@ -405,7 +413,7 @@ def mark(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def rename(request: PageRequest, chat_id: str) -> HttpResponse:
-    """GET: the row as a field; POST: the new title, in the row and above the conversation."""
+    """Show the title as a field (GET), or save it (POST) and update the row and the title above the conversation."""
     found = load_chat(request, chat_id, Role.EDITOR)
     if request.method == "GET":
         return render(request, "chat/chat_list_rename.html", {"chat": found})
@@ -419,7 +427,7 @@ def rename(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def tags(request: PageRequest, chat_id: str) -> HttpResponse:
-    """GET: the row as a field; POST: the tags in it, with commas between, are the reader's tags of the chat."""
+    """Show the user's tags of the chat as a field (GET), or save them from a comma-separated list (POST)."""
     found = load_chat(request, chat_id)
     if request.method == "GET":
         context = {

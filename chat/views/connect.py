@@ -1,4 +1,4 @@
-"""The page on which a program is connected: a key, and the lines to paste."""
+"""Page for connecting client programs: an API key, and the configuration to paste."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from workspaces.views.forms import KeyForm
 @require_http_methods(["GET", "POST"])
 @reauthentication_required(allow_get=True)
 def connect(request: PageRequest) -> HttpResponse:
-    """Show how to connect programs. A new key is in the response to its form only, without a redirect, so that nothing
-    stores it.
+    """Show how to connect programs, and create an API key on POST.
+
+    The new key is only in the response to the form, without a redirect, so that it is not stored anywhere.
     """
     now, new_key = timezone.now(), ""
-    default_workspace(request.user)  # the one a key is most often for
+    default_workspace(request.user)  # make sure that the workspace used most often for keys exists
     sent = request.POST if request.method == "POST" else None
     form = KeyForm(sent, user=request.user, now=now, initial={"scope": KeyScope.WRITE})
     made = form.done(lambda: make_key(**form.cleaned_data, by=request.user, now=now))
@@ -45,14 +46,16 @@ def connect(request: PageRequest) -> HttpResponse:
     return render(request, "chat/connect.html", context, status=422 if form.errors else 200)
 
 
-# The lines by which programs are connected, each as its own documentation has them.
+# Configuration of each program, as in the program's own documentation.
 
-NO_KEY = f"{PREFIX}…"  # in the place of one, where none was just made
+NO_KEY = f"{PREFIX}…"  # placeholder if no key was just created
 
 
 @dataclass(frozen=True)
 class Program:
-    """``where``: a file, a shell, a page of the program. ``lines`` go there as they are."""
+    """Instructions for one program. ``lines`` are pasted unchanged into ``where``: a file, a shell or a settings
+    page.
+    """
 
     name: str | Promise
     where: str | Promise
@@ -127,13 +130,13 @@ endpoints:
 
 
 def models(base: str, key: str) -> Iterator[Program]:
-    """Programs that speak to a model, in OpenAI's form or in Anthropic's: they get the memory with it."""
+    """Yield programs that call a model through the OpenAI or Anthropic API, which adds memory to their prompts."""
     for program in MODELS:
         yield replace(program, lines=program.lines % {"url": f"{base}/v1", "base": base, "key": key})
 
 
 def tools(base: str, key: str) -> Iterator[Program]:
-    """Programs with a model of their own: they get tools by which it looks things up and saves them."""
+    """Yield programs with their own model, which read and save memories through MCP tools."""
     url, headers = f"{base}/mcp", {"Authorization": f"Bearer {key}"}
     yield Program(
         _("Without a key: programs that can sign in"),
@@ -166,9 +169,12 @@ def tools(base: str, key: str) -> Iterator[Program]:
 
 
 def _by_remote(url: str, key: str) -> Mapping[str, object]:
-    """For a program that starts its servers: one that passes on. At a space in an argument some would split it."""
+    """Return the configuration for a program that can only start local servers: a proxy to ``/mcp``.
+
+    No argument contains a space, because some programs would split it there.
+    """
     args = ["-y", "mcp-remote", url, "--header", "Authorization:${MEMORYHUB_HEADER}"]
-    if url.startswith("http://"):  # refused without a word of yours, but on the same machine
+    if url.startswith("http://"):  # mcp-remote refuses http to other machines without this option
         args.append("--allow-http")
     return {"command": "npx", "args": args, "env": {"MEMORYHUB_HEADER": f"Bearer {key}"}}
 

@@ -1,4 +1,4 @@
-"""Pages and forms of export and import."""
+"""Views of export and import."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ class UploadForm(DomainForm):
         return self.workspaces.get(self.cleaned_data["workspace"])
 
 
-LISTED = 30  # imports
-ROWS = 50  # of a page
-LINKED = 10  # workspaces that a finished import names
+LISTED = 30  # limit of imports on the page
+ROWS = 50  # per page
+LINKED = 10  # limit of workspaces that a finished import links to
 KINDS = {
     "memory": gettext_lazy("Memories"),
     "chat": gettext_lazy("Chats"),
@@ -84,9 +84,9 @@ def export_all(request: PageRequest) -> StreamingHttpResponse:
 
 @require_GET
 def personal_copy(request: PageRequest) -> HttpResponse | StreamingHttpResponse:
-    """Show the page of a copy of everything stored about a person; with ``?download`` the copy itself.
+    """Show the page about the copy of all data about the user, or download the copy with ``?download``.
 
-    Asks for the password first: anyone at an open browser would get everything at once.
+    Requires the password, because anyone at an unlocked computer could otherwise download everything.
     """
     ask_for_password(request)
     if "download" in request.GET:
@@ -96,7 +96,7 @@ def personal_copy(request: PageRequest) -> HttpResponse | StreamingHttpResponse:
 
 @require_GET
 def export_chat(request: PageRequest, chat_id: str) -> StreamingHttpResponse:
-    """Download a chat: ``?as=json``, else Markdown."""
+    """Download a chat as JSON (``?as=json``) or Markdown."""
     kind = "json" if request.GET.get("as") == "json" else "md"
     chat = get_chat(request.user, chat_id)
     return chat_response(chat, kind=kind, by=request.user, now=timezone.now())
@@ -104,8 +104,8 @@ def export_chat(request: PageRequest, chat_id: str) -> StreamingHttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def imports(request: PageRequest) -> HttpResponse:
-    """Upload a file, and the imports there were."""
-    default_workspace(request.user)  # the one that most goes to
+    """Show the user's imports (GET), or upload a file (POST)."""
+    default_workspace(request.user)  # make sure that the usual target exists
     if request.method == "GET":
         form = UploadForm(user=request.user, initial={"workspace": request.GET.get("workspace", "")})
         return _imports(request, form)
@@ -135,7 +135,9 @@ def import_page(request: PageRequest, import_id: str) -> HttpResponse:
     after = request.GET.get("after", "")
     rows = imported.rows.filter(number__gt=int(after) if after.isdecimal() and len(after) < 10 else 0)
     rows = rows.filter(outcome=show) if show in Outcome.values else rows
-    if imported.status == ImportStatus.DONE:  # what was not to be taken stayed as it was foreseen
+    if (
+        imported.status == ImportStatus.DONE
+    ):  # rows of kinds that were not chosen still have their predicted outcome
         rows = rows.exclude(outcome=Outcome.NEW, became="")
     found = list(rows.order_by("number")[: ROWS + 1])
     context = _context(imported) | {
@@ -151,7 +153,7 @@ def import_page(request: PageRequest, import_id: str) -> HttpResponse:
 
 @require_GET
 def progress(request: PageRequest, import_id: str) -> HttpResponse:
-    """Show the progress, polled by its page, which is loaded again when the import ends."""
+    """Show the progress, which the page polls. Once the import has ended, make the browser reload the page."""
     imported = import_run.get_import(request.user, import_id)
     if not imported.is_checking and imported.status != ImportStatus.RUNNING:
         response = HttpResponse()
@@ -188,7 +190,7 @@ def delete(request: PageRequest, import_id: str) -> HttpResponse:
 
 
 def _went_to(imported: Import) -> list[Workspace]:
-    """Return the workspaces of the imported rows that the person is still in."""
+    """Return the workspaces of the imported rows, as far as the user is still a member."""
     ids = {place for place in imported.places.values() if place.startswith("ws_")}
     if imported.workspace is not None:
         ids = {imported.workspace.public_id}
@@ -216,7 +218,7 @@ def _context(imported: Import) -> dict[str, Any]:
 
 
 def _filters(imported: Import) -> list[tuple[str, str, int]]:
-    """Return the outcomes that some listed row has, by value, label and number."""
+    """Return the outcomes with at least one listed row, as (value, label, number of rows)."""
     is_done = imported.status == ImportStatus.DONE
     counts = imported.outcomes if is_done else imported.foreseen
     labels = {

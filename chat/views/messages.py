@@ -42,7 +42,7 @@ from workspaces.views.artifacts import beside_chat, show
 
 @require_GET
 def message(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """Show a message in its current state, which replaces a finished stream."""
+    """Show a message in its current state. The page requests it when a stream ends."""
     found, wanted = get_message(request.user, chat_id, message_id)
     return _message(request, found, wanted)
 
@@ -55,7 +55,7 @@ def _message(request: PageRequest, found: Chat, shown: Message) -> HttpResponse:
 
 @require_POST
 def stop(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """Stop the answer. The open stream ends by itself and shows the text so far."""
+    """Stop an answer. Its open stream ends and shows the text so far."""
     _chat, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     stop_answer(answer, by=request.user, now=timezone.now())
     return HttpResponse(status=204)
@@ -69,14 +69,14 @@ def retry(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
 
 @require_POST
 def go_on(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """Continue an answer that was cut at its limit."""
+    """Continue an answer that was cut off at its length limit."""
     found, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     return _message(request, found, continue_answer(answer, by=request.user, now=timezone.now()))
 
 
 @require_POST
 def start_research(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """Start research with the plan of the form."""
+    """Start the waiting research run with the plan of the form. Raises Conflict if the run no longer waits."""
     found, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     run = Run.objects.visible_to(request.user).filter(answer=answer).first()
     if run is None or run.status != RunStatus.WAITING:
@@ -88,16 +88,16 @@ def start_research(request: PageRequest, chat_id: str, message_id: str) -> HttpR
 
 @require_POST
 def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """Remember a message: the button becomes the confirmation, the badge counts up, the panel reloads.
+    """Save a message as a memory, replace the button with a confirmation, and make the panel reload.
 
-    Of a question or an answer a statement is proposed first, to be edited: at once by rule, then by the model if it
-    can (``improve``). A message that is too long for a memory is to be edited, too. A personal number needs
-    confirmation: the button becomes the question.
+    For a question or an answer, the user first edits a proposed statement: one made by rules, then one by the model if
+    it is able to (``improve``). A message too long for a memory is edited first, too. A personal number needs
+    confirmation.
     """
     found, wanted = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     user, content = request.user, request.POST.get("content")
     asked: dict[str, object] = {"chat_id": chat_id, "message_id": message_id}
-    if request.POST.get("improve") == "on":  # stores nothing, with any other field
+    if request.POST.get("improve") == "on":  # saves nothing, even if other fields are sent
         better = proposal_for(wanted, by=user)
         asked |= {"content": better.content, "most": CONTENT_LENGTH}
         return render(request, "chat/remember_text.html", asked, status=200 if better.synthesized else 204)
@@ -130,15 +130,14 @@ def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpRespons
 
 @require_GET
 async def stream(request: PageRequest, chat_id: str, message_id: str) -> HttpResponseBase:
-    """Stream the answer as server-sent events, from where the browser left off. Holds no database connection while
-    waiting.
+    """Stream the answer as server-sent events, starting after the last event that the browser received.
 
-    With ``?as=html`` all of it, rendered as it grows.
+    With ``?as=html``, stream all of it as rendered HTML. Holds no database connection while waiting.
     """
     user = cast(User, await request.auser())
     await in_thread(get_message, user, chat_id, message_id)
     after = _offset(request.headers.get("Last-Event-ID") or request.GET.get("after", ""))
-    await sync_to_async(release_connection)()  # with it the session was read
+    await sync_to_async(release_connection)()  # the connection that read the session
     if request.GET.get("as") == "html":
         found = with_html(follow_for(user, chat_id, message_id))
     else:
@@ -158,7 +157,9 @@ def _offset(text: str) -> int:
 
 @require_POST
 def rating(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """Store a rating: up, down, or nothing to remove it. With ``told`` the form of reasons is not shown again."""
+    """Store a rating ("up" or "down"), or remove it if empty. With ``told``, the form for reasons is not shown
+    again.
+    """
     chat, message = get_message(request.user, chat_id, message_id)
     said, told = request.POST.get("rating", ""), "told" in request.POST
     found = None
@@ -183,7 +184,7 @@ def rating(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
 
 @require_POST
 def keep(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """Save an answer as an artifact. ``block`` is the number of its code or table; without it the whole answer."""
+    """Save an answer as an artifact, or only the code block or table with the index ``block``."""
     chat, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     asked = request.POST.get("block", "")
     if asked and not (asked.isascii() and asked.isdigit() and len(asked) < 6):
@@ -212,7 +213,7 @@ def keep(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def edit(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """GET: show the question as a field; POST: ask it so, and continue the conversation from there."""
+    """Show the question as a field (GET), or replace it and answer again from there (POST)."""
     chat, message = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     if request.method == "GET":
         require_editable(message, request.user)
@@ -227,7 +228,7 @@ def edit(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
 
 @require_GET
 def versions(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """Show the earlier versions of a question, with all that followed it then, or of an answer."""
+    """Show the earlier versions of an answer, or of a question with all messages that followed each version."""
     chat, message = get_message(request.user, chat_id, message_id)
     earlier = versions_of(message, request.user)
     messages = [each for version in earlier for each in version.messages]
@@ -235,7 +236,7 @@ def versions(request: PageRequest, chat_id: str, message_id: str) -> HttpRespons
     found = [(version, list(islice(entries, len(version.messages)))) for version in earlier]
     can_write = Role(chat.role).allows(Role.EDITOR)
     may_change = can_write and message.superseded_by_id is None
-    if message.role == "assistant":  # a conversation that went on from it keeps it
+    if message.role == "assistant":  # an answer with later messages cannot be replaced
         may_change &= not chat.messages.current().filter(pk__gt=message.pk).exists()
     return render(
         request, "chat/versions.html", {"chat": chat, "versions": found, "may_bring_back": may_change}
@@ -251,7 +252,7 @@ def back(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
 
 @require_POST
 def step(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """Restore the version beside this one: ``?to=older`` or newer."""
+    """Restore the previous version (``?to=older``) or the next one."""
     chat, message = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     beside = step_to(message, back=request.GET.get("to") == "older", by=request.user)
     beside.chat = chat
@@ -260,7 +261,7 @@ def step(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
 
 
 def _conversation(request: PageRequest, chat: Chat) -> HttpResponse:
-    """Show the current conversation in place of the one before."""
+    """Return the current conversation, which replaces the one on the page."""
     if not request.htmx:
         return redirect(reverse("chat:chat", args=[chat.public_id]))
     shown = load_transcript(chat, request.user, now=timezone.now())

@@ -1,4 +1,4 @@
-"""The command palette: chats, memories, documents, artifacts, actions and pages that match a few letters."""
+"""Command palette: chats, memories, documents, artifacts, actions and pages that match the typed text."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ from workspaces.views import PageRequest
 
 @dataclass(frozen=True)
 class Found:
-    """A link, or with ``does`` a button with these attributes. ``icon`` is one of the sprite's; ``also`` are words that
-    people may call it by.
+    """An entry of the palette: a link or, with ``does``, a button with these attributes.
+
+    ``icon`` is an icon of the sprite; ``also`` has more words by which the entry is found.
     """
 
     label: str
@@ -51,14 +52,16 @@ class Found:
 
 
 def folded(text: str) -> str:
-    """Return the text without what is often left out while typing: capitals and accents."""
+    """Return the text in lower case and without accents, for comparison."""
     signs = unicodedata.normalize("NFKD", text.casefold())
     return "".join(sign for sign in signs if not unicodedata.combining(sign))
 
 
 def rank(each: Found, q: str) -> int:
-    """Return how well the label matches the typed text: 0 begins with it, 1 words of it do, 2 contains the words, 3
-    the other words do.
+    """Return how well the label matches the query, lower is better.
+
+    0: the label starts with the query; 1: words of the label start with the query's words; 2: the label contains them;
+    3: only ``also`` contains them.
     """
     label, typed = folded(each.label), folded(q)
     if label.startswith(typed):
@@ -70,7 +73,7 @@ def rank(each: Found, q: str) -> int:
 
 
 def called(offers: list[Found], q: str) -> list[Found]:
-    """Filter to entries that contain all typed words, whole or in part and in any order, the best first."""
+    """Return the entries that contain all typed words, in any order and also inside words, the best first."""
     words = folded(q).split()
     found = [each for each in offers if all(word in folded(f"{each.label} {each.also}") for word in words)]
     return sorted(found, key=lambda each: rank(each, q)) if words else found
@@ -112,7 +115,7 @@ def of_chat(request: PageRequest, chat: Chat, mark: str) -> list[Found]:
 
 
 def _presses(selector: str) -> dict[str, str]:
-    """As if this were pressed on the page (shortcuts.js)."""
+    """Return the attribute that makes shortcuts.js click this element of the page."""
     return {"data-press": selector}
 
 
@@ -122,7 +125,7 @@ def _marks(chat: Chat, mark: str) -> dict[str, str]:
 
 
 def acts(request: PageRequest, workspace: Workspace, *, beside_panel: bool) -> list[Found]:
-    """Return the actions that this person may take here, with their pages."""
+    """Return the actions that the user may take in this workspace."""
     here = [workspace.public_id]
     home, settings = reverse("chat:workspace", args=here), reverse("workspaces:settings", args=here)
     role, profile = Role(workspace.role), reverse("workspaces:profile")
@@ -172,7 +175,7 @@ def acts(request: PageRequest, workspace: Workspace, *, beside_panel: bool) -> l
 
 
 def settings(workspace: Workspace) -> list[Found]:
-    """Return the single settings with their pages: of the workspace, then of the person."""
+    """Return links to single settings: those of the workspace, then the user's."""
     here = [workspace.public_id]
     page = reverse("workspaces:settings", args=here)
     owns = [
@@ -279,13 +282,13 @@ def places(request: PageRequest, workspace: Workspace) -> list[Found]:
     return [*found, *others]
 
 
-MOST = 6  # of each sort
-LONGEST = 200  # characters of what is typed that are looked at
+MOST = 6  # limit of entries per group
+LONGEST = 200  # characters of the query that are used
 
 
 @require_GET
 def palette(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Show the entries that match the typed text, the best on top; without text the latest chats and all actions."""
+    """Show the entries that match the query, the best first; without a query, the latest chats and all actions."""
     workspace, q = get_workspace(request.user, ws_id), request.GET.get("q", "").strip()[:LONGEST]
     on_screen = _on_screen(request)
     actions = acts(request, workspace, beside_panel=has_panel(request))
@@ -304,7 +307,7 @@ def palette(request: PageRequest, ws_id: str) -> HttpResponse:
         _("Settings"): called(settings(workspace), q) if q else [],
     }
     shown = {name: found for name, found in groups.items() if found}
-    if q:  # an act that is called so comes before what only says it somewhere
+    if q:  # actions whose label matches come before texts that contain the query
         best = {name: min(rank(each, q) for each in found) for name, found in shown.items()}
         shown = {name: shown[name] for name in sorted(shown, key=lambda name: best[name])}
     found = [each for group in shown.values() for each in group]
@@ -347,7 +350,7 @@ def _memories(request: PageRequest, workspace: Workspace, q: str) -> list[Found]
 def _kept(
     request: PageRequest, workspace: Workspace, rows: OwnedQuerySet[Any], name: str, icon: str, q: str
 ) -> list[Found]:
-    """Documents or artifacts, by their titles."""
+    """Return documents or artifacts whose title contains the query."""
     found = in_reach(rows.filter(title__icontains=q), workspace, request.user, Reach.here(workspace))[:MOST]
     return [
         Found(each.title, reverse(f"workspaces:{name}", args=[workspace.public_id, each.public_id]), icon)
@@ -356,6 +359,6 @@ def _kept(
 
 
 def _in_panel(workspace: Workspace, memory: Memory) -> str:
-    """Return the memory panel with the search."""
+    """Return the URL of the workspace with a search for this memory in the memory panel."""
     words = " ".join(memory.content.split()[:8])
     return f"{reverse('chat:workspace', args=[workspace.public_id])}?{urlencode({'find': words})}"

@@ -1,4 +1,4 @@
-"""``/mcp``, and the page on which programs are connected."""
+"""URLs of ``/mcp`` and of the page for connecting programs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from chat.views.connect import connect
 
 urlpatterns = [
     path("mcp", Mcp.as_view(), name="mcp"),
-    path("mcp/", Mcp.as_view()),  # as many servers have it, so people type it
+    path("mcp/", Mcp.as_view()),  # many servers use the slash, so users type it
     path("connect/", connect, name="connect"),
 ]

@@ -1,4 +1,4 @@
-"""The log, memory and task diagram of a run, with titles in place of ids and sentences in place of events."""
+"""Log, memory and task diagram of a run, with titles instead of ids and sentences instead of events."""
 
 from __future__ import annotations
 
@@ -36,20 +36,24 @@ USED: dict[str, str | Promise] = {
     "add_task": later("Added a task"),
     "release_task": later("Gave the task back"),
 }
-OWN_MEMORY = ("memory_list", "memory_read", "memory_write")  # which an event of its own tells
-SHOWN = 5  # entries of the memory that one line names
+OWN_MEMORY = (
+    "memory_list",
+    "memory_read",
+    "memory_write",
+)  # these tools are logged by their own memory events
+SHOWN = 5  # limit of memory entries named in one line
 
 
 @dataclass(frozen=True)
 class Line:
     at: datetime
-    about: str  # the task, if it is about one
+    about: str  # title of the task, or ""
     text: str
 
 
 @dataclass(frozen=True)
 class Titles:
-    """Titles of tasks, and of the tasks that steps belong to, by their ids."""
+    """The titles of tasks by task id, and of each step's task by step id."""
 
     tasks: dict[str, str]
     steps: dict[str, str]
@@ -61,7 +65,7 @@ class Titles:
         return cls({task["id"]: task["title"] for task in listed}, {PLANNING: _("Plan"), **steps})
 
     def entry(self, key: str, title: str = "") -> str:
-        """Return the title of an entry of the run's memory."""
+        """Return the title of an entry in the run's memory."""
         kind, _colon, name = key.partition(":")
         if kind == "task":
             return _("Result of “%(name)s”") % {"name": isolated(title or self.tasks.get(name, name))}
@@ -73,7 +77,7 @@ class Titles:
 
 
 def log_of(events: Iterable[RunEvent], titles: Titles) -> list[Line]:
-    """Return the lines of the events that matter to a person, in the given order."""
+    """Return the log lines of the events that are shown to users, in the same order."""
     told = [(event, _said(event.kind, event.data, titles)) for event in events]
     return [Line(event.at, titles.steps.get(event.step, ""), text) for event, text in told if text]
 
@@ -115,8 +119,8 @@ def _of_memory(data: dict[str, Any], titles: Titles) -> str:
     return (_("Read: %(names)s") if data.get("op") == "read" else _("Wrote: %(names)s")) % {"names": names}
 
 
-WIDTH, HEIGHT = 150, 44  # of a task, in the drawing's units
-GAP, DOWN = 14, 40  # beside each other, and between two levels
+WIDTH, HEIGHT = 150, 44  # of a task's box, in SVG units
+GAP, DOWN = 14, 40  # horizontal gap between boxes, vertical gap between levels
 LONGEST_TITLE = 20
 
 
@@ -140,7 +144,7 @@ class Node:
 @dataclass(frozen=True)
 class Graph:
     nodes: list[Node]
-    lines: list[str]  # as SVG writes a path
+    lines: list[str]  # SVG path data
     width: int
     height: int
     node_width: int = WIDTH
@@ -148,7 +152,7 @@ class Graph:
 
 
 def graph_of(tasks: Sequence[dict[str, Any]]) -> Graph | None:
-    """Return the diagram; None for a single task."""
+    """Return the diagram of the tasks, or None for fewer than two tasks."""
     if len(tasks) < 2:
         return None
     levels = _levels({task["id"]: task["depends_on"] for task in tasks})
@@ -177,7 +181,7 @@ def _left(number: int, of: int, width: int) -> int:
 
 
 def _levels(needs: dict[str, Sequence[str]]) -> dict[str, int]:
-    """Return the length of the longest path to each task. Plans have no cycles; even with one this ends."""
+    """Return for each task the length of the longest path to it. Terminates even if there is a cycle."""
     levels = dict.fromkeys(needs, 0)
     for _round in needs:
         levels = {name: max((levels[n] + 1 for n in needs[name] if n in levels), default=0) for name in needs}

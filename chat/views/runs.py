@@ -1,4 +1,4 @@
-"""Pages of runs: all of a workspace, and one with its tasks, its memory, its cost and its log."""
+"""Pages of runs: the list of a workspace, and one run with its tasks, memory, cost and log."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ from workspaces.views import PageRequest
 from workspaces.views.forms import DomainForm
 
 LISTED = 50
-LOGGED = 100  # of its newest events
-ENTRIES = 200  # of its newest, as the model sees them
-LONGEST_RESULT = 60_000  # characters of a result that a page shows: all of one in words
-LONGEST_VALUE = 20_000  # characters of a value that a page shows
+LOGGED = 100  # limit of a run's newest events
+ENTRIES = 200  # limit of a run's newest memory entries
+LONGEST_RESULT = 60_000  # limit in characters of a result on the page, enough for any text result
+LONGEST_VALUE = 20_000  # limit in characters of a value on the page
 MODES = [
     (RunMode.PLAN, later("Plan, then work")),
     (RunMode.LOOP, later("One step, without a plan")),
@@ -74,7 +74,7 @@ class RunForm(DomainForm):
 
 @require_http_methods(["GET", "POST"])
 def runs(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Show the runs of a workspace, newest first, and the form for another."""
+    """Show the runs of a workspace, newest first, with the form for a new one (GET), or start a run (POST)."""
     if request.method == "GET":
         workspace = get_workspace(request.user, ws_id)
         return _runs(request, workspace, _form_for(workspace, request.GET.get("template", ""), request.user))
@@ -99,7 +99,7 @@ def runs(request: PageRequest, ws_id: str) -> HttpResponse:
 
 
 def _form_for(workspace: Workspace, template_id: str, user: User) -> RunForm:
-    """Filled in where a template was chosen."""
+    """Return the form for a new run, filled in from the template if there is one."""
     if not template_id:
         return RunForm()
     template = get_template(workspace, template_id, by=user)
@@ -156,14 +156,14 @@ def run(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
 
 @require_GET
 def live(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
-    """Show the current state, polled by its page."""
+    """Show the current state of a run, which the page polls."""
     workspace, found = _found(request, ws_id, run_id)
     return render(request, "chat/run_live.html", _context(found, workspace, request.user))
 
 
 @require_GET
 def entry(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
-    """Show the value of an entry of a run's memory."""
+    """Show the value of an entry in a run's memory."""
     _workspace, found = _found(request, ws_id, run_id)
     row = found.entries.filter(key=request.GET.get("key", "").replace("\x00", "")).first()
     if row is None:
@@ -183,7 +183,7 @@ def stop(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
 
 @require_POST
 def resume(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
-    """Go on; with the plan as it stands in the form, where that was shown to be looked at."""
+    """Resume a run, with the edited plan if the form has one."""
     found = _found(request, ws_id, run_id)[1]
     go_on_with(found, by=request.user, now=timezone.now(), plan=plan_in(found, request.POST))
     return redirect("chat:run", ws_id, run_id)
@@ -191,7 +191,7 @@ def resume(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
 
 @require_POST
 def plan(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
-    """Show the waiting plan with one change: moved, removed, added. The typed texts are kept."""
+    """Show the waiting plan after one change (moved, removed or added task), and keep the typed texts."""
     workspace, found = _found(request, ws_id, run_id)
     rows, focus = plan_edits.changed(rows_in(request.POST), request.POST.get("do", ""))
     new = plan_edits.edited(found.plan, rows) if found.plan else {"tasks": []}
@@ -213,7 +213,7 @@ def repeat(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
 
 @require_POST
 def keep(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
-    """Save it as a template."""
+    """Save a run as a template."""
     found = _found(request, ws_id, run_id)[1]
     made = save_template(found, request.POST.get("name", ""), by=request.user, now=timezone.now())
     return redirect(f"{reverse('chat:runs', args=[ws_id])}?template={made.public_id}")

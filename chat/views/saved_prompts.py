@@ -1,4 +1,4 @@
-"""The page of prompts, and those that the field of a message offers after “/”."""
+"""Page of saved prompts, and the suggestions after “/” in the message field."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class PromptForm(DomainForm):
     )
 
     def __init__(self, *args: Any, workspace: Workspace, fixed: bool = False, **kwargs: Any) -> None:
-        """``fixed``: one that is there stays whose it is."""
+        """``fixed``: leave out the field that sets whether the prompt is personal."""
         super().__init__(*args, **kwargs)
         if fixed or not Role(workspace.role).allows(Role.EDITOR):
             del self.fields["personal"]
@@ -85,7 +85,7 @@ def delete(request: PageRequest, ws_id: str, prompt_id: str) -> HttpResponse:
 
 @require_GET
 def choices(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Show a few prompts that contain the text typed after the “/”."""
+    """Show the first prompts that contain the text typed after “/”."""
     workspace = get_workspace(request.user, ws_id)
     q = request.GET.get("q", "").strip()[: saved_prompts.NAME_LENGTH]
     found = list(saved_prompts.prompts_for(workspace, request.user, q)[: saved_prompts.OFFERED])

@@ -1,4 +1,4 @@
-"""The page that searches all that a workspace holds: memories, documents, artifacts and messages in one list."""
+"""Page that searches all memories, documents, artifacts and messages of a workspace, in one list."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from workspaces.views import PageRequest
 
 LONGEST = 400  # characters of a query
 MOST = 30
-EXCERPT = 280  # characters that are shown of what was found
+EXCERPT = 280  # limit in characters of a result's text
 EXCERPT_STEPS = 2_000
 _HEADING = re.compile(r"<(/?)h[1-6]\b[^>]*>")
 NAMES = {
@@ -46,8 +46,9 @@ class Shown:
 
     @property
     def html(self) -> SafeString:
-        """Render a result's Markdown, with the words of the query marked; code stays as it is. Its headings do not
-        become headings of this page.
+        """Return the result's Markdown as HTML, with the query's words marked. Artifacts are shown as plain source.
+
+        Headings become paragraphs, so that they are not headings of this page.
         """
         text = Truncator(self.found.text).chars(EXCERPT)
         if self.found.type != "artifact":
@@ -57,7 +58,7 @@ class Shown:
 
 
 def marked(html: str, q: str) -> SafeString:
-    """Mark where a word begins as one of the query does. Tags and character references stay as they are."""
+    """Mark words that start with a word of the query. HTML tags and character references stay unchanged."""
     words = [rf"\b{word}" if word.isascii() else word for word in re.findall(r"\w{2,}", q)]
     if not words:
         return SafeString(html)
@@ -67,7 +68,7 @@ def marked(html: str, q: str) -> SafeString:
 
 @require_GET
 def search(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Search for ``?q=``, among the types that ``?type=`` names, or all of them."""
+    """Search for ``?q=`` among the types in ``?type=``, or all types."""
     workspace, q = get_workspace(request.user, ws_id), request.GET.get("q", "").strip()[:LONGEST]
     asked = [each for each in request.GET.getlist("type") if each in TYPES]
     found = search_workspace(
@@ -79,7 +80,7 @@ def search(request: PageRequest, ws_id: str) -> HttpResponse:
         now=timezone.now(),
         reach=Reach.here(workspace),
         private_chats=True,
-        noted=False,  # a page that is looked at writes nothing
+        noted=False,  # a GET writes nothing
     )
     context = {
         "workspace": workspace,
@@ -91,7 +92,7 @@ def search(request: PageRequest, ws_id: str) -> HttpResponse:
 
 
 def _at(found: Found, workspace: Workspace) -> str:
-    """Return the address of a result, at the place of the match."""
+    """Return the URL of a result, with the position of the match."""
     if found.type == "document":
         url = reverse("workspaces:document", args=[found.workspace_id, found.id])
         return f"{url}?passage={found.number}#passage-{found.number}"

@@ -1,4 +1,4 @@
-"""Share links: the menu of a chat, the list of a workspace, and the read-only page of a link or a print."""
+"""Share links: the menu of a chat, the list of a workspace, and the read-only pages of a link and for printing."""
 
 from __future__ import annotations
 
@@ -30,18 +30,20 @@ from workspaces.access import get_workspace
 from workspaces.models import Role
 from workspaces.views import PageRequest
 
-PAGE = 60  # messages of a shared page
+PAGE = 60  # messages per page
 
 
 @dataclass(frozen=True)
 class Said:
-    """``person``: the how-manieth of several people who ask in this chat; 0 where it is one alone."""
+    """A message on a read-only page. ``person``: number of its author among several, or 0 if there is only one
+    author.
+    """
 
     message: Message
     shown: Shown | None
     person: int
-    unanswered: bool = False  # its answer is not among what is shown
-    is_withheld: bool = False  # since it is personal
+    unanswered: bool = False  # its answer is not shown
+    is_withheld: bool = False  # its answer used personal data
 
     @property
     def is_question(self) -> bool:
@@ -50,7 +52,9 @@ class Said:
 
 @dataclass(frozen=True)
 class Reading:
-    """``next``: how many messages stand before those that follow; 0 at the end."""
+    """A page of messages. ``before``: number of messages before it; ``next``: start of the next page, or 0 at the
+    end.
+    """
 
     said: list[Said]
     before: int = 0
@@ -58,9 +62,9 @@ class Reading:
 
 
 def read(keys: Sequence[int], *, start: int = 0, most: int = PAGE, host: str = "") -> Reading:
-    """Return these messages as HTML, from the ``start``-th on. Up to four queries, and a job if HTML is missing.
+    """Return the page of messages that starts at index ``start``. Up to four queries, and a job if HTML is missing.
 
-    ``host``: this MemoryHub's, for readers who cannot open its links.
+    ``host``: this server's host, to remove links to it that readers cannot open.
     """
     rows = {row.pk: row for row in Message.objects.filter(pk__in=keys[start : start + most])}
     messages = fitting([rows[pk] for pk in keys[start : start + most] if pk in rows])
@@ -90,7 +94,7 @@ def read(keys: Sequence[int], *, start: int = 0, most: int = PAGE, host: str = "
 
 
 def _withheld(unanswered: Collection[int]) -> set[int | None]:
-    """Return those of these questions that have a personal answer. No query without questions."""
+    """Return those of these questions with a personal answer. One query, or none without questions."""
     if not unanswered:
         return set()
     answers = Message.objects.current().marked().filter(reply_to__in=unanswered)
@@ -98,31 +102,31 @@ def _withheld(unanswered: Collection[int]) -> set[int | None]:
 
 
 def _people(keys: Sequence[int]) -> dict[int | None, int]:
-    """Return a number for each author, in the order of their first messages. Readers see no names here."""
+    """Return a number for each author, by order of first message, or {} for one author. Pages show no names."""
     asked = Message.objects.filter(pk__in=keys, role=MessageRole.USER).order_by("pk")
     people = dict.fromkeys(asked.values_list("author_id", flat=True))
     return {person: number for number, person in enumerate(people, 1)} if len(people) > 1 else {}
 
 
-# No scripts run there, no forms are sent, and no Referer leaves the page.
+# Content security policy of the read-only pages: no scripts and no forms.
 POLICY = (
     "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self'; form-action 'none'; "
     "frame-ancestors 'none'; base-uri 'none'"
 )
-PRINTED = 1_000  # messages
-READS = 120  # a minute
+PRINTED = 1_000  # limit of messages on the page for printing
+READS = 120  # limit of requests a minute
 CLOSED_TO_ROBOTS = "noindex, nofollow, noarchive, nosnippet"
 
 
 @require_GET
 def links(request: PageRequest, chat_id: str) -> HttpResponse:
-    """Show the menu of a chat: the effect of a new link, and the existing links."""
+    """Show the share menu of a chat: what a new link would show, and the existing links."""
     return _menu(request, get_chat(request.user, chat_id))
 
 
 @require_POST
 def make(request: PageRequest, chat_id: str) -> HttpResponse:
-    """Create a link, which only this response shows."""
+    """Create a link. Its URL is shown only in this response."""
     chat = get_chat(request.user, chat_id, need=Role.EDITOR)
     days = _days(request.POST.get("days", ""))
     with_later = "later" in request.POST
@@ -142,7 +146,7 @@ def update(request: PageRequest, chat_id: str, link_id: str) -> HttpResponse:
 
 @require_POST
 def close(request: PageRequest, chat_id: str, link_id: str) -> HttpResponse:
-    """Close a link. ``?in=workspace``: from the list of a workspace."""
+    """Close a link. ``?in=workspace``: return the list of the workspace instead of the chat's menu."""
     chat = get_chat(request.user, chat_id)
     sharing.close_link(sharing.get_link(chat, link_id), by=request.user)
     if request.GET.get("in") == "workspace":
@@ -157,7 +161,7 @@ def workspace_links(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_GET
 def paper(request: PageRequest, chat_id: str) -> HttpResponse:
-    """Show the chat as a page for printing: the latest ``PRINTED`` messages of the current conversation."""
+    """Show the latest ``PRINTED`` messages of the current conversation as a page for printing."""
     chat = get_chat(request.user, chat_id)
     keys = list(current_messages(chat, request.user).values_list("pk", flat=True))
     reading = read(keys[-PRINTED:], most=PRINTED)
@@ -173,7 +177,9 @@ def paper(request: PageRequest, chat_id: str) -> HttpResponse:
 @login_not_required
 @csrf_exempt  # the view changes nothing
 def shared(request: HttpRequest, share_token: str) -> HttpResponse:
-    """Show a chat as it was shared. The same page for everyone: no name, no session, no script."""
+    """Show a chat as it was shared, without a sign-in. The page is the same for every reader: no names, session or
+    scripts.
+    """
     if request.method not in ("GET", "HEAD"):
         return _reading_page("chat/shared_closed.html", {}, status=405, headers={"Allow": "GET, HEAD"})
     if _is_too_much(request):
@@ -197,7 +203,9 @@ def address_of(request: Any, token: str) -> str:
 
 
 def _is_too_much(request: HttpRequest) -> bool:
-    """More than ``READS`` in this minute from one address, or one network of the new kind, in this process."""
+    """Return whether one IPv4 address or IPv6 network sent more than ``READS`` requests to this process in this
+    minute.
+    """
     address = client_address(request)
     source = network_of(address) if ":" in address else address
     key, counted = f"shared:{source}:{int(time.time()) // 60}", caches["process"]
@@ -208,7 +216,10 @@ def _is_too_much(request: HttpRequest) -> bool:
 def _reading_page(
     template: str, context: dict[str, Any], *, status: int = 200, headers: dict[str, str] | None = None
 ) -> HttpResponse:
-    """Made without the request: what it shows knows nobody. Its address, as good as a password, is not logged."""
+    """Render a page without the request, so that it contains nothing about the reader.
+
+    The URL contains the link's secret token, so Django's request logging is suppressed.
+    """
     response = HttpResponse(render_to_string(template, context), status=status, headers=headers)
     response["Content-Security-Policy"] = POLICY
     response["Referrer-Policy"] = "no-referrer"
@@ -220,7 +231,7 @@ def _reading_page(
 
 def _days(said: str) -> int | None:
     if said and not (said.isascii() and said.isdecimal() and len(said) < 4):
-        return -1  # none of those to choose from
+        return -1  # an invalid choice, which make_link refuses
     return int(said) if said else None
 
 

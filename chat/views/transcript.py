@@ -1,4 +1,4 @@
-"""The conversation on a page: a window of messages, each with its receipt, the memories from it, and a waiting plan."""
+"""Messages of a conversation for display, each with its receipt, its memories and a waiting plan."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ from workspaces.policy import Reach, in_reach
 
 @dataclass(frozen=True)
 class ShownPlan:
-    """``focus``: the id of the task that has just been moved or put up. ``can_steer``: the reader may change it."""
+    """A plan for display. ``focus``: id of the task last moved or added. ``can_steer``: the reader may change the
+    plan.
+    """
 
     run: Run
     tasks: Sequence[plan.ShownTask]
@@ -46,7 +48,7 @@ class ShownPlan:
 def planned(
     run: Run, *, can_steer: bool, rows: Sequence[plan.Row] | None = None, focus: str = ""
 ) -> ShownPlan | None:
-    """Return the waiting plan, or None. ``rows``: from a form, with unsaved changes."""
+    """Return the run's waiting plan, or None. ``rows``: unsaved changes from a form."""
     if run.status != RunStatus.WAITING or run.plan is None:
         return None
     rows = plan.rows_of(run.plan) if rows is None else rows
@@ -54,7 +56,7 @@ def planned(
 
 
 def plan_of_answer(answer: Message, chat: Chat, user: User) -> ShownPlan | None:
-    """Return the waiting plan of a chat's last answer. One query, and none if its mode has no plan."""
+    """Return the waiting plan of an answer, or None. One query, or none if the answer's mode has no plan."""
     if not get_mode(answer.mode).may_wait:
         return None
     run = Run.objects.visible_to(user).filter(answer=answer).select_related("user").first()
@@ -62,7 +64,7 @@ def plan_of_answer(answer: Message, chat: Chat, user: User) -> ShownPlan | None:
 
 
 def plan_in(run: Run, posted: QueryDict) -> dict[str, Any] | None:
-    """Return the plan as a form has it; None without one."""
+    """Return the run's plan as edited in the posted form, or None if the form has no plan or the run does not wait."""
     rows = rows_in(posted)
     return plan.edited(run.plan, rows) if rows and run.plan and run.status == RunStatus.WAITING else None
 
@@ -73,14 +75,14 @@ def rows_in(posted: QueryDict) -> list[plan.Row]:
 
 WINDOW = 60
 PAGE_TEXT = (
-    2_000_000  # characters, as said and as rendered, beyond which a page shows fewer messages than its window
+    2_000_000  # limit in characters of text and HTML, above which a page has fewer messages than WINDOW
 )
-MOST_AFTER = 4 * WINDOW  # messages from a requested position onwards
+MOST_AFTER = 4 * WINDOW  # limit of messages after a requested one
 
 
 @dataclass
 class Entry:
-    """A message as it is shown. ``remembered``: "kept" when a person saved it before, "" otherwise."""
+    """A message for display. ``remembered``: "kept" if the user saved it as a memory, else ""."""
 
     message: Message
     now: datetime
@@ -88,32 +90,34 @@ class Entry:
     author: str = ""
     has_receipt: bool = False
     used_count: int = 0
-    profile_count: int = 0  # lines of the profile that the model was given
+    profile_count: int = 0  # lines of the profile in the prompt
     left_out: int = 0
-    withheld: int = 0  # of these, the reader's personal memories, since others read the chat
+    withheld: int = 0  # how many of ``left_out`` are personal memories, left out because others read the chat
     saved: list[Memory] = field(default_factory=list)
     degraded: str = ""
     remembered: str = ""
     calls: list[ShownCall] = field(default_factory=list)
     steps: list[ShownStep] = field(default_factory=list)
     pictures: list[DocumentPicture] = field(default_factory=list)  # sent with the message
-    files: list[Document] = field(default_factory=list)  # that the message names, without the pictures
-    sources: list[AnswerSource] = field(default_factory=list)  # passages of documents that it could cite
-    compaction: Compaction | None = None  # the summary that the model reads in place of what stands above
-    is_cut: bool = False  # the model is not shown what stands above
-    is_own: bool = False  # the reader said it
-    has_withheld_answer: bool = False  # its answer is personal, and the reader could not read the chat then
-    versions: int = 0  # others, which it took the place of
-    older: int = 0  # of these, those that were there before it
-    may_step: bool = False  # another version can be brought back in its place
-    rating: AnswerRating | None = None  # what the reader said of it
+    files: list[Document] = field(default_factory=list)  # documents chosen for the message, without pictures
+    sources: list[AnswerSource] = field(
+        default_factory=list
+    )  # document passages in the prompt, which the answer may cite
+    compaction: Compaction | None = None  # summary that replaces the messages above in the prompt
+    is_cut: bool = False  # the messages above are not in the prompt
+    is_own: bool = False  # written by the reader
+    has_withheld_answer: bool = False  # its answer is personal, and the reader had no access to the chat then
+    versions: int = 0  # number of other versions
+    older: int = 0  # number of earlier versions
+    may_step: bool = False  # another version can replace it
+    rating: AnswerRating | None = None  # the reader's rating
     shows_versions: bool = False
-    plan: ShownPlan | None = None  # of research, that waits for a person
-    shown: Shown | None = None  # an answer that is written; its text as HTML
+    plan: ShownPlan | None = None  # research plan that waits for a user
+    shown: Shown | None = None  # HTML of a finished answer
 
     @property
     def before(self) -> list[ShownStep]:
-        """Steps that came before the answer's text; a check came after it."""
+        """Return the steps shown before the answer's text: all except checks."""
         return [shown for shown in self.steps if not shown.is_check]
 
     @property
@@ -122,7 +126,7 @@ class Entry:
 
     @property
     def version(self) -> int:
-        """Return its position among its versions, from 1."""
+        """Return the message's position among its versions, starting at 1."""
         return self.older + 1
 
     @property
@@ -146,12 +150,12 @@ class Entry:
 
     @property
     def shows_receipt(self) -> bool:
-        """Return whether there is a receipt, or a note that not all memories could be searched."""
+        """Return whether there is a receipt with content, or a note that not all memories could be searched."""
         return self.has_receipt and bool(self.used_count or self.left_out or self.degraded)
 
     @property
     def html(self) -> SafeString:
-        """Return the HTML of a finished answer with links to its sources. Empty: see ``shown``."""
+        """Return the HTML of a finished answer with links to its sources, or "" if ``shown`` has no HTML."""
         return with_links(self.shown.html, self.sources) if self.shown else SafeString()
 
     @property
@@ -173,18 +177,18 @@ class Entry:
 
     @property
     def advice(self) -> str:
-        """Return what the person can do about it, beside Retry."""
+        """Return a sentence about what the user can do about a failed answer, besides Retry."""
         has_code = self.is_cut_short or self.message.status == MessageStatus.FAILED
         return advice_for(self.message.error_code) if has_code else ""
 
     @property
     def is_cut_short(self) -> bool:
-        """Return whether its model reached the limit of one answer, and can continue."""
+        """Return whether the answer reached the model's length limit and can be continued."""
         return self.message.status == MessageStatus.DONE and self.message.error_code == CUT
 
     @property
     def problem(self) -> str:
-        """Why the answer is not whole, in a sentence; empty when it is."""
+        """Return the reason why the answer is incomplete, as a sentence, or ""."""
         if self.is_abandoned:
             return _(
                 "The server stopped in the middle of this answer. Your message and the text so far are saved."
@@ -202,7 +206,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Transcript:
-    """``earlier``: the oldest message shown when there are older ones, else empty. ``later``: there are newer ones."""
+    """A page of the conversation. ``earlier``: id of the oldest shown message if there are older ones, else "".
+
+    ``later``: whether there are newer messages.
+    """
 
     entries: list[Entry]
     earlier: str = ""
@@ -210,16 +217,16 @@ class Transcript:
 
     @property
     def mode(self) -> str:
-        """Return the mode of the latest answer, the default for the next."""
+        """Return the mode of the latest answer, which is the default for the next message."""
         return self.entries[-1].message.mode if self.entries else ""
 
 
 def load_transcript(
     chat: Chat, user: User, *, now: datetime, before: str = "", around: str = "", window: int = WINDOW
 ) -> Transcript:
-    """Return the latest messages, those before one, or those around one, from a little before it. Ten queries at most.
+    """Return the latest messages, the messages ``before`` one, or the messages ``around`` one. At most ten queries.
 
-    ``around`` may name a message of an earlier version: the message that replaced it is shown.
+    ``around`` may be a message of an earlier version: the message that replaced it is used.
     """
     readable = chat.messages.readable_by(user)
     messages = readable.current().select_related("author", "imported_by").order_by("-id")
@@ -250,7 +257,7 @@ def load_transcript(
 
 
 def fitting(messages: list[Message]) -> list[Message]:
-    """Return the first of these whose texts fit on a page together; one at least, if there is one."""
+    """Return as many of the first messages as fit on a page by text length, but at least one if there is one."""
     room = PAGE_TEXT
     for number, message in enumerate(messages):
         room -= len(message.content) + len(message.html)
@@ -260,9 +267,9 @@ def fitting(messages: list[Message]) -> list[Message]:
 
 
 def _mark_what_the_model_sees(entries: Sequence[Entry], chat: Chat, user: User) -> None:
-    """Mark the end of the messages that the model reads as a summary, and those that it is not shown. One query.
+    """Mark where the messages that the model reads as a summary end, and those left out of the prompt. One query.
 
-    The chat's latest answer is among the entries.
+    The entries must include the chat's latest answer.
     """
     if not entries:
         return
@@ -280,7 +287,7 @@ def _mark_what_the_model_sees(entries: Sequence[Entry], chat: Chat, user: User) 
 def entries_for(
     messages: Sequence[Message], chat: Chat, user: User, *, now: datetime, ends: bool = True
 ) -> list[Entry]:
-    """``ends``: the last of these is the last of the chat, the one that may be answered again."""
+    """Return the messages for display. ``ends``: the last message is the chat's last, which may be answered again."""
     if not messages:
         return []
     answers = [message for message in messages if message.role == MessageRole.ASSISTANT]
@@ -332,20 +339,20 @@ def entries_for(
 
 
 def _mark_last(entry: Entry, chat: Chat, user: User) -> None:
-    entry.is_last = entry.may_step = True  # nothing was built on it
+    entry.is_last = entry.may_step = True  # no later message depends on it
     if not entry.is_streaming:
         entry.plan = plan_of_answer(entry.message, chat, user)
 
 
 def entry_for(message: Message, chat: Chat, user: User, *, now: datetime) -> Entry:
-    """Return an answer or question alone, as it stands in the conversation."""
+    """Return one message for display, as it appears in the conversation."""
     messages = [message.reply_to, message] if message.reply_to else [message]
     newest = chat.messages.current().order_by("-id").values_list("pk", flat=True).first()
     return entries_for(messages, chat, user, now=now, ends=newest == message.pk)[-1]
 
 
 def _documents_of(messages: Sequence[Message], chat: Chat, user: User) -> dict[str, Document]:
-    """Return documents by id, each with its picture but for the bytes. No query if none of these names a document."""
+    """Return the messages' documents by id, each with its picture except the bytes. No query if there are none."""
     wanted = {each for message in messages for each in message.only_documents or ()}
     if not wanted:
         return {}
@@ -355,7 +362,7 @@ def _documents_of(messages: Sequence[Message], chat: Chat, user: User) -> dict[s
 
 
 def _memories_of(messages: Sequence[Message], user: User) -> tuple[set[str], dict[str, list[Memory]]]:
-    """Return the messages that a person saved, and the memories extracted from each."""
+    """Return the ids of messages that a user saved as memories, and the memories extracted from each message."""
     found = (
         Memory.objects.visible_to(user)
         .live()
