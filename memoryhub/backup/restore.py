@@ -281,7 +281,9 @@ def _newer_beside(archive: Reader, say: Say) -> list[Place]:
 
 @contextmanager
 def _key_of(keys: Mapping[str, Any] | None) -> Iterator[None]:
-    """Use the backup's key for hashes of forgotten texts within the block, in case it is of another machine."""
+    """Use the backup's key for hashes of forgotten texts within the block, because the backup may be of another
+    machine.
+    """
     present = settings.FORGET_KEY
     settings.FORGET_KEY = keys["FORGET_KEY"] if keys else present
     try:

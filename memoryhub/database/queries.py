@@ -31,8 +31,8 @@ _MARKS: dict[type, Callable[[int], Any]] = {
 class Ready(Generic[M]):
     """A queryset whose SQL is built once. ``make(**values)`` returns it; ``kinds`` are the types of the values.
 
-    ``make`` is called once, with placeholder values, so the query must not depend on a value, and no value may be None.
-    The types are int (bigint), str and datetime. Relations work with ``select_related``, not with prefetching.
+    ``make`` is called once, with placeholders, so values must not change the structure of the query, and no value may
+    be None. The types are int (bigint), str and datetime. Relations work with ``select_related``, not with prefetching.
     """
 
     def __init__(self, make: Callable[..., QuerySet[M]], **kinds: type) -> None:

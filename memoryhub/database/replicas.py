@@ -202,7 +202,10 @@ MARGIN = 3.0  # seconds added to the permitted lag, for clock differences and ca
 
 
 def pin_to_primary(person: int) -> None:
-    """Make this user read from the primary until the replicas must have caught up. One query if there are replicas."""
+    """Make this user read from the primary until the replicas must have caught up.
+
+    Writes to the cache, if there are replicas.
+    """
     if not settings.REPLICAS:
         return
     try:

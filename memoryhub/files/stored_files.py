@@ -164,7 +164,7 @@ class StoredFiles:
         return partial(place.delete, key)
 
     def are_of(self, workspace: models.Model) -> bool:
-        """Return whether the workspace has any files. One query per model."""
+        """Return whether the workspace has any files. At most one query per model."""
         return any(
             model._base_manager.filter(**{place: workspace}).exists()
             for model, place in self._told_by.items()

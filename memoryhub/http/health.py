@@ -100,7 +100,7 @@ def readiness() -> Readiness:
 
 
 def _say(found: Readiness) -> None:
-    """Log the state of all faulty parts."""
+    """Log the status and the faults of all parts."""
     troubles = "; ".join(f"{name}: {part.why}" for name, part in found.parts.items() if not part.ok)
     level = logging.INFO if found.status == "ok" else logging.WARNING
     logger.log(level, "Readiness: %s%s", found.status, f" ({troubles})" if troubles else "")
@@ -202,9 +202,9 @@ def _queue(connection: psycopg.Connection[Any]) -> Part:
 
 
 def register_count(name: str, query: LiteralString, why: str) -> None:
-    """Register a part for an app: it is healthy while ``query`` counts 0.
+    """Register an app's part, which is healthy while ``query`` counts 0.
 
-    ``why`` is the fault, with %d for the number.
+    ``why`` is a format string that receives the count.
     """
     _counts[name] = (query, why)
 

@@ -72,7 +72,7 @@ class AddressRefused(httpx2.ConnectError):
 
 
 def is_public(address: Address) -> bool:
-    """Return whether an address is globally reachable. An IPv4 address embedded in an IPv6 address must be so too."""
+    """Return whether an address is globally reachable. If an IPv6 address embeds an IPv4 address, both must be."""
     if isinstance(address, ipaddress.IPv6Address):
         carried = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
         if carried is None and address in NAT64:

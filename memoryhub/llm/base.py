@@ -165,7 +165,7 @@ class ChatModel(Protocol):
     def find_sight(self) -> None:
         """Look up vision support in the server's list of models if it is unknown.
 
-        Takes two seconds at most; runs once.
+        Requests the list once, for at most 2 s.
         """
         ...
 

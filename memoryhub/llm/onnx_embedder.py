@@ -32,10 +32,7 @@ class OnnxEmbedder:
     keeps_recent = True  # recent vectors are cached, so embedding a text in advance saves time
 
     def __init__(self, *, threads: int = 1) -> None:
-        """Set the number of threads.
-
-        A second one takes a quarter more CPU time per sentence, which other requests need.
-        """
+        """Create an embedder without loading it. One thread is best: two take a quarter more CPU time per sentence."""
         self._threads = threads
         self._lock = threading.Lock()
         self._loaded: tuple[bert.Encoder, Tokenizer] | None = None

@@ -183,9 +183,8 @@ def tried(
 ) -> T:
     """Call ``ask`` with an endpoint, the trace span and the seconds left, and return its result. Blocks.
 
-    If ``learns`` returns True for an error, the call is retried at once; after a temporary failure, it is retried with
-    a delay. Raises the error of ``failure_of`` if no retry is left. ``limit`` is the timeout in seconds that all
-    attempts share.
+    Retries at once if ``learns`` returns True for the error, and with a delay after a temporary failure. Raises the
+    error that ``failure_of`` returns if no retry is left. All attempts share the timeout of ``limit`` seconds.
     """
     attempt, patience = 0, Patience(limit)
     while True:

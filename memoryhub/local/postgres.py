@@ -402,9 +402,7 @@ def _major_of(folder: Path) -> str:
 
 
 def server_settings(durable: bool) -> dict[str, str]:
-    """Return settings for a small machine that also runs the web server and the model, for the command line of each
-    start.
-    """
+    """Return the server's settings, for a small machine that also runs the web server and the model."""
     memory_mb = psutil.virtual_memory().total // 2**20
     settings = {
         "listen_addresses": "",
