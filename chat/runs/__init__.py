@@ -1,1 +1,1 @@
-"""Runs: an objective worked on in steps that share one memory."""
+"""Runs: background work on an objective, in steps that share one memory."""

@@ -1,4 +1,4 @@
-"""Limits, use and estimated cost of a run."""
+"""Limits, usage and estimated cost of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workspaces.connections import chosen_for
 from workspaces.models import User
 from workspaces.spending.bill import rate_of
 
-CONCLUDE_AT = 0.9  # of the tokens: from here on a step may only finish
+CONCLUDE_AT = 0.9  # share of the tokens after which a step may only finish
 SPENT = {
     "tokens": kept("The run has used up its tokens."),
     "rounds": kept("The run has used up its replies of the model."),
@@ -26,7 +26,7 @@ SPENT = {
 
 @dataclass(frozen=True)
 class Limits:
-    """``rounds`` are replies of the model, of the whole run; ``step_rounds`` those of one step."""
+    """Limits of a run. ``rounds`` are model replies of the whole run, ``step_rounds`` those of one step."""
 
     rounds: int = 200
     tokens: int = 400_000
@@ -45,13 +45,13 @@ class Used:
         return self.tokens_in + self.tokens_out
 
     def more(self, tokens_in: int, tokens_out: int) -> Used:
-        """Return the usage with one more reply of the model."""
+        """Return the usage including one more model reply."""
         return Used(self.rounds + 1, self.tokens_in + tokens_in, self.tokens_out + tokens_out)
 
 
 @dataclass
 class Budget:
-    """Shared by the steps of a run. ``is_over_time``: its minutes are up."""
+    """The limits and usage of a run, shared by its steps. ``is_over_time``: the minutes are used up."""
 
     limits: Limits = Limits()
     used: Used = Used()
@@ -59,7 +59,7 @@ class Budget:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def spend(self, tokens_in: int, tokens_out: int) -> None:
-        """Count a reply of the model."""
+        """Count one model reply."""
         with self._lock:
             self.used = self.used.more(tokens_in, tokens_out)
 
@@ -69,7 +69,7 @@ class Budget:
 
     @property
     def what_is_spent(self) -> str:
-        """Return the name of the limit that is used up; empty while something of each is left."""
+        """The name of the limit that is used up, else an empty string."""
         if self.used.tokens >= self.limits.tokens:
             return "tokens"
         if self.used.rounds >= self.limits.rounds:
@@ -77,23 +77,25 @@ class Budget:
         return "minutes" if self.is_over_time else ""
 
 
-LOOKED_AT = 20  # of the newest runs that were done
-# Where none was done here yet: three replies, each with what tools returned.
+LOOKED_AT = 20  # newest completed runs that the estimate is based on
+# The default without completed runs: three replies, each with tool results.
 A_STEP = Usage(5_500, tokens_out=500)
-STEPS = {RunMode.LOOP: 1, RunMode.PLAN: 5, RunMode.TEAM: 5, RunMode.RESEARCH: 5}  # and the one that plans
-ITEMS = 4  # of a list that nobody knows yet
+STEPS = {RunMode.LOOP: 1, RunMode.PLAN: 5, RunMode.TEAM: 5, RunMode.RESEARCH: 5}  # without the planning step
+ITEMS = 4  # assumed length of a list before it is known
 
 
 @dataclass(frozen=True)
 class Expected:
-    """To two figures. ``cost``: in the installation's currency; None where nobody set a price, which is not 0."""
+    """An estimate to two significant digits. ``cost`` is in the installation's currency; None if the model has no
+    price.
+    """
 
     tokens: int
     cost: Decimal | None = None
 
 
 def estimate(run: Run, plan: TaskPlan | None = None) -> None:
-    """Note with the run, which the caller saves, what it will cost at the price of the model that it has now."""
+    """Set the run's estimated tokens and cost, for the current model's price. The caller saves the run."""
     price = rate_of(chosen_for(run.workspace, run.user, first=run.connection)).price
     found = estimated_for(run.workspace_id, run.user, run.mode, plan, price=price)
     run.expected_tokens, run.expected_cost = found.tokens, found.cost
@@ -102,7 +104,9 @@ def estimate(run: Run, plan: TaskPlan | None = None) -> None:
 def estimated_for(
     workspace_id: int, user: User, mode: str, plan: TaskPlan | None = None, *, price: Price | None = None
 ) -> Expected:
-    """Return the estimated total from runs that ``user`` may see: of this mode, else of any. Two queries at most."""
+    """Return the estimate, based on completed runs of this mode that ``user`` may see, else of any mode. At most two
+    queries.
+    """
     done = Run.objects.visible_to(user).filter(workspace=workspace_id, status=RunStatus.DONE)
     seen = _seen(done.filter(mode=mode)) or _seen(done)
     taken = sum((usage for usage, _steps in seen), Usage()) if seen else A_STEP
@@ -118,7 +122,7 @@ def estimated_for(
 
 
 def _seen(runs: RunQuerySet) -> list[tuple[Usage, int]]:
-    """Return usage and number of steps of each run."""
+    """Return the usage and number of steps of the newest runs."""
     newest = runs.annotate(number=Count("steps")).order_by("-pk")[:LOOKED_AT]
     return [
         (Usage(run.tokens_in, tokens_out=run.tokens_out), run.number)

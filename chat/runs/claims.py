@@ -1,4 +1,4 @@
-"""Claims of steps by workers: which step is next, and the writes of its owner while the claim holds."""
+"""Claims of steps by workers: the choice of the next step, and the writes of the worker that holds the claim."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from memoryhub.database.queries import Ready
 from memoryhub.llm.metering import Meter, Metered
 from workspaces.spending.bill import Account, Bill, put
 
-STALE = timedelta(seconds=30)  # without a heartbeat, after which a worker counts as dead
+STALE = timedelta(seconds=30)  # without a heartbeat, after which a worker is considered dead
 
 
 def takeable(now: datetime) -> QuerySet[RunStep]:
-    """Filter to steps that can be claimed: ready ones, and those of a worker without a heartbeat."""
+    """Filter to steps that can be claimed: ready steps, and steps whose worker is dead."""
     return _takeable(now, now - STALE)
 
 
@@ -54,8 +54,8 @@ def waits_anything(*, now: datetime) -> bool:
 
 
 def take_next(*, now: datetime) -> RunStep | None:
-    """Return the next step, now in the hands of the caller alone: of whom the fewest steps are being done, among
-    equals who waited longest. With its run and what that works with. Costs four small queries.
+    """Claim and return the next step, with its run; None if there is none. Users with the fewest running steps come
+    first, then those who have waited longest. Four small queries.
     """
     people = [step.user_id for step in _WAITING.all(now=now, stale=now - STALE)]
     if len(people) > 1:
@@ -71,7 +71,7 @@ def take_next(*, now: datetime) -> RunStep | None:
 
 
 def taken(step: RunStep, now: datetime) -> dict[str, object]:
-    """Return the values of a step, and what they are now, that the caller takes in hand."""
+    """Mark the step as claimed by the caller, and return the changed fields for an update."""
     values = {
         "status": RunStepStatus.RUNNING,
         "beat_at": now,
@@ -98,8 +98,8 @@ def _by_turn(people: list[int], now: datetime) -> list[int]:
 
 
 class ClaimedStep:
-    """A step that this worker has claimed. Its usage, entries and events are stored with its next heartbeat, or with
-    its end, in one transaction.
+    """A step that this worker has claimed. Usage, entries and events are stored with the next heartbeat or the end of
+    the step, in one transaction.
     """
 
     def __init__(self, step: RunStep) -> None:
@@ -109,7 +109,7 @@ class ClaimedStep:
         self.log = Transcript.from_json(dict(step.transcript))
         self.log.save = self.save
         self.happened = list[RunEvent]()
-        self.meter = Meter()  # of its replies, and on whom they are put once that is known
+        self.meter = Meter()  # usage of the replies, charged to ``account`` once it is known
         self.account: Account | None = None
         self._mine = RunStep.objects.filter(pk=step.pk, lease=step.lease, status=RunStepStatus.RUNNING)
 
@@ -118,30 +118,32 @@ class ClaimedStep:
         self.happened.append(event)
 
     def save(self) -> None:
-        """Store progress and usage."""
+        """Store the transcript and the usage."""
         self.beat(transcript=self.log.as_json(), rounds=self.log.rounds, attempts=0)
 
     def beat(self, **values: Any) -> None:
-        """Store a heartbeat. Raises Lost if another worker has the step, Stopped if the run is stopped."""
+        """Store a heartbeat. Raises Lost if another worker has claimed the step, and Stopped if the run is stopped."""
         with transaction.atomic():
-            # First: the end of a step locks the run's row before the step's, too. The ledger's comes last.
+            # Lock the run's row before the step's, as the end of a step does. The ledger's row comes last.
             status = self.budget.keep(self.bill() if values else None)
             self._change(beat_at=timezone.now(), **values)
             self.memory.keep()
             record_events(self.run, self.happened)
-            written = self.count() if values else None  # else a reply is on its way
+            written = self.count() if values else None  # otherwise a reply is still in progress
         self.happened.clear()
         self.forget(written)
         if status != RunStatus.RUNNING:
             raise Stopped
 
     def bill(self) -> Bill | None:
-        """Return usage and cost of the replies that are not stored yet."""
+        """Return the usage and cost of the replies that are not stored yet."""
         total = self.meter.total()
         return Bill.of(total, self.account.rate) if self.account and total.usage.calls else None
 
     def count(self) -> Metered | None:
-        """Write it down. Last in a transaction: others of this person wait for that row."""
+        """Record the usage in the ledger. Call it last in a transaction, since other requests of this user wait for
+        that row.
+        """
         if self.account is None:
             return None
         total = self.meter.total()
@@ -149,15 +151,15 @@ class ClaimedStep:
         return total
 
     def forget(self, written: Metered | None) -> None:
-        """Subtract what is committed, so that it is not counted again."""
+        """Subtract usage that is committed, so that it is not counted twice."""
         if written is not None:
             self.meter.forget(written)
 
     def end(self, run: Run, **values: Any) -> None:
-        """Store the last change, under the lock of the run's row, which the caller saves; the caller also publishes
-        and counts the events.
+        """Store the end of the step. The caller holds the lock of the run's row, saves the run, and publishes and
+        counts the events. Raises Lost if another worker has claimed the step.
         """
-        # What tools had found is needed no more.
+        # The tool results are no longer needed.
         self._change(**values, rounds=self.log.rounds, transcript={})
         self.budget.count_in(run, self.bill())
 

@@ -1,4 +1,6 @@
-"""Executors of a run's steps: those of one task, parallel tasks of a plan, and a single step of an external graph."""
+"""Executors of a run's steps: of one task, of the parallel tasks of a plan, and of a single step of an external
+graph.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,16 @@ States = MutableMapping[str, State]
 
 @dataclass(frozen=True)
 class Unit:
-    """The work of one worker at one time: a step, one item of a step, or a teammate's task. Its id is its step's."""
+    """The work of one worker at a time: a step, one item of a step, or a teammate's task. Its id is the id of its
+    step.
+    """
 
     step: PlannedStep
     task_id: str
     task_title: str
     upstream: tuple[str, ...] = ()
     finishes_task: bool = False
-    of: str = ""  # the step that it is an item of
+    of: str = ""  # the step whose item this is
     member: str = ""
 
     @property
@@ -41,8 +45,8 @@ class Unit:
 
 
 class Executor(Protocol):
-    """A state machine: its driver gets the units that are ready, and reports their start and outcome. Its data is in
-    the run's memory and in its states, so another process can continue.
+    """A state machine that returns the units that are ready, and is notified of their start and outcome. Its data is
+    stored in the run's memory and states, so that another process can continue.
     """
 
     def ready(self) -> list[Unit]:
@@ -57,14 +61,14 @@ class Executor(Protocol):
     def is_over(self) -> bool: ...
 
 
-MOST_ITEMS = 100  # of a list that a step is done for
-ITEMS_AT_ONCE = 4  # of one step
+MOST_ITEMS = 100  # maximum length of a list that a step processes
+ITEMS_AT_ONCE = 4  # items of one step that run concurrently
 
 
 def seed_inputs(
     memory: AgentMemory, inputs: Mapping[str, Any], *, source: str = "", prefix: str = ""
 ) -> None:
-    """Add the caller's inputs as ``input:`` entries."""
+    """Add inputs to the memory as ``input:`` entries."""
     for name, value in inputs.items():
         memory.set(
             memory_keys.input(prefix + name),
@@ -76,7 +80,9 @@ def seed_inputs(
 
 
 class TaskExecutor:
-    """``final_step``: the step whose result is the task's, the last one unless said."""
+    """The executor of one task's steps. ``final_step`` is the step whose result is the task's, by default the last
+    one.
+    """
 
     def __init__(
         self,
@@ -102,7 +108,9 @@ class TaskExecutor:
             for step in self.task.steps:
                 if self._may_begin(step):
                     found += self._items(step) if step.over else [self._unit(step)]
-            if len(self.states) == before:  # else a step was over at once: its list is empty, or none
+            if (
+                len(self.states) == before
+            ):  # otherwise a step ended at once, because its list was empty or missing
                 return found
 
     def begin(self, unit: Unit) -> None:
@@ -120,11 +128,11 @@ class TaskExecutor:
 
     @property
     def ok(self) -> bool:
-        """Return whether the task has its result, once it is over."""
+        """Whether the task has its result, once it is over."""
         return self.states.get(self.final_step) == State.DONE
 
     def _may_begin(self, step: PlannedStep) -> bool:
-        """Return whether a step, or more of its items, can begin: its dependencies are done."""
+        """Return whether a step, or more of its items, can begin because its dependencies are done."""
         state = self.states.get(step.id)
         is_open = state is None or (bool(step.over) and state == State.RUNNING)
         return is_open and all(self.states.get(name) == State.DONE for name in step.depends_on)
@@ -135,9 +143,7 @@ class TaskExecutor:
         )
 
     def _items(self, step: PlannedStep) -> list[Unit]:
-        """Return the next items of a list that are done side by side; the step itself runs as long as one of them
-        does.
-        """
+        """Return the next items of a list to process concurrently. The step itself runs as long as any of its items."""
         items = _list_in(self.memory.get_value(memory_keys.step(step.over)))
         if items is None or len(items) > MOST_ITEMS:
             why = "no list" if items is None else f"a list of {len(items)}, and {MOST_ITEMS} are the most"
@@ -161,7 +167,9 @@ class TaskExecutor:
         return Unit(part, self.task.id, self.task.title, upstream, of=step.id)
 
     def _collect(self, step: PlannedStep) -> None:
-        """Once every item is done: their results in the list's order, one that failed in its place as an error."""
+        """Store the results of all items once they are over, in the order of the list. A failed item's result is its
+        error.
+        """
         count = len(_list_in(self.memory.get_value(memory_keys.step(step.over))) or [])
         ids = [_item(step, n) for n in range(count)]
         if any(self.states.get(item) not in _ENDS for item in ids):
@@ -186,7 +194,7 @@ _ENDS = (State.DONE, State.FAILED, State.SKIPPED)
 
 
 def skip_what_waits(needs: Iterable[tuple[str, Sequence[str]]], states: States) -> list[str]:
-    """Mark what can never begin, since something it builds on has failed; which those are."""
+    """Mark names as skipped that depend on a failed or skipped one, and return them."""
     needs, skipped = list(needs), list[str]()
     while True:
         more = [
@@ -205,8 +213,10 @@ def _item(step: PlannedStep, number: int) -> str:
 
 
 def _list_in(value: Any) -> list[Any] | None:
-    """Return a list, or the only one that an object has."""
-    if isinstance(value, str):  # a step without a schema wrote it down
+    """Return the value if it is a list, or the only list in an object; None if there is none. Text is parsed as JSON or
+    lines.
+    """
+    if isinstance(value, str):  # from a step without a schema
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
@@ -218,7 +228,7 @@ def _list_in(value: Any) -> list[Any] | None:
 
 
 class ParallelTaskExecutor:
-    """It keeps no results of its own: they are where everybody finds them, in the memory."""
+    """The executor of a plan's tasks. It stores no results itself; they are in the run's memory."""
 
     def __init__(
         self,
@@ -239,7 +249,7 @@ class ParallelTaskExecutor:
             )
             for task in plan.tasks
         }
-        for task in plan.tasks:  # what another process has seen to its end
+        for task in plan.tasks:  # tasks that another process has finished
             self._settle(task)
 
     def ready(self) -> list[Unit]:
@@ -249,7 +259,7 @@ class ParallelTaskExecutor:
                 if self.task_states.get(task.id) in (None, State.RUNNING) and self._may_begin(task):
                     found += self._executors[task.id].ready()
                     self._settle(task)
-            if self.task_states == before:  # else a task was over without a step, and another may begin
+            if self.task_states == before:  # otherwise a task ended without a step, and another may begin
                 return found
 
     def begin(self, unit: Unit) -> None:
@@ -280,8 +290,8 @@ class ParallelTaskExecutor:
         return all(self.task_states.get(name) == State.DONE for name in task.depends_on)
 
     def _settle(self, task: PlannedTask) -> None:
-        """Complete a task whose steps are over, with its last step's result, or as failed; then no task begins that
-        depends on it.
+        """Complete a task whose steps are over, with its last step's result, or as failed. Tasks that depend on a
+        failed task are skipped.
         """
         executor = self._executors[task.id]
         if self.task_states.get(task.id) in (State.DONE, State.FAILED, State.SKIPPED) or not executor.is_over:
@@ -306,7 +316,9 @@ def agent_step(
     *,
     schema: Mapping[str, Any] | None = None,
 ) -> Outcome:
-    """Run a node as a step. Its result is under ``step:<node>``, for later nodes. Empty inputs are left out."""
+    """Run a graph node as a step. Its result is stored under ``step:<node>`` for later nodes. Inputs that are None are
+    omitted.
+    """
     given = {name: value for name, value in inputs.items() if value is not None}
     seed_inputs(context.memory, given, source=node, prefix=f"{node}.")
     upstream = [memory_keys.input(f"{node}.{name}") for name in given]
@@ -315,5 +327,5 @@ def agent_step(
 
 
 def isolated(context: StepContext) -> StepContext:
-    """Return a context for a run within the run: it shares only the budget, the model and the tools."""
+    """Return a context for a run within the run, with an empty memory but the same budget, model and tools."""
     return replace(context, memory=AgentMemory(context.memory.now))

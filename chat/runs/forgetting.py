@@ -1,8 +1,8 @@
 """Removal of forgotten memories from the data of runs: entries, transcripts, plans and boards.
 
-All of the person's own runs; of others in an owner's workspaces only what members could read anyway. Otherwise a
-person could write a guess into their run and learn from it who forgets such a memory, or save and forget texts of
-others' runs to remove them there.
+Texts are removed from all runs of the person, and from other people's runs in workspaces that the person owns, there
+only texts that all members could read. Without this limit a person could put a guessed text into their run and learn
+that another person forgets such a memory, or save and forget a text to remove it from other people's runs.
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ SAID = {
     "task_title",
     "description",
     "text",
-}  # in JSON of our own
+}  # keys of our own JSON whose values people or models wrote
 
 
 def forget_in_runs(wanted: Wanted, by: User) -> Counts:
-    """Return how many places changed. The person's request for a run stays, as messages in chats do."""
+    """Remove the texts from runs and templates, and return how many places changed. A person's request for a run is
+    kept, as messages in chats are.
+    """
     removed = _forget_in(Run.objects.filter(user=by), RunTemplate.objects.filter(user=by), wanted.texts)
     for workspace, texts in wanted.shared.items():
         owned = Membership.objects.filter(user=by, role=Role.OWNER).values("workspace")
@@ -53,7 +55,7 @@ def _forget_in(runs: QuerySet[Run], templates: QuerySet[RunTemplate], texts: Col
     removed: Counts = Counter()
     every = list(
         dict.fromkeys([*texts, *map(escape, texts), *map(_in_json, texts)])
-    )  # as tools show it, and calls
+    )  # as escaped in tool results, and as JSON in calls
     if not every or not (runs.exists() or templates.exists()):
         return removed
     for start in range(0, len(every), AT_ONCE):
@@ -81,15 +83,15 @@ def _in_entries(rows: QuerySet[RunEntry], texts: Sequence[str], holds: re.Patter
         if holds.search(row.key.partition(":")[2]):
             row.key = f"{row.key.partition(':')[0]}:{GONE}{row.pk}"
         if before != (row.json, row.title, row.description, row.key):
-            row.version += 1  # workers on the run load it again
+            row.version += 1  # workers on the run reload the entry
             row.save()
             number += 1
     return number
 
 
 def _in_steps(rows: QuerySet[RunStep], texts: Sequence[str], holds: re.Pattern[str]) -> None:
-    """Remove the text from transcripts. A worker that has such a step loses its claim, and the step is repeated from
-    the rest.
+    """Remove the texts from transcripts. A running step is released, so that another worker repeats it from the
+    rest.
     """
     for step in _saying(rows, ("transcript", "unit"), texts).select_for_update(of=("self",)):
         step.transcript = _without(step.transcript, holds, only=SAID)
@@ -100,7 +102,7 @@ def _in_steps(rows: QuerySet[RunStep], texts: Sequence[str], holds: re.Pattern[s
 
 
 def _in_events(rows: QuerySet[RunEvent], texts: Sequence[str], holds: re.Pattern[str]) -> None:
-    """Remove the text from events, whose keys may contain it."""
+    """Remove the texts from events, whose keys may contain them."""
     for event in _saying(rows, ("data",), texts):
         event.data = _without(event.data, holds)
         event.save(update_fields=["data"])
@@ -117,7 +119,7 @@ def _in_plans(runs: QuerySet[Run], texts: Sequence[str], holds: re.Pattern[str])
 
 
 def _without(value: Any, holds: re.Pattern[str], *, only: Collection[str] = ()) -> Any:
-    """Return the value without the text. ``only``: the names of values that people wrote, where the rest is ours."""
+    """Return the value without the texts. ``only``: the dictionary keys whose values are searched; empty for all."""
     if isinstance(value, str):
         return value if only else holds.sub(GONE, value)
     if isinstance(value, list):

@@ -1,5 +1,5 @@
-"""Memory of a run: a map of keys to JSON values, the only data that its tasks, steps, teammates and tools share. Pure:
-a listener can store the changes.
+"""Memory of a run: a map of keys to JSON values, through which its tasks, steps, teammates and tools share data. Does
+not access the database; a listener can store the changes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class MemoryKind(StrEnum):
 
 
 class memory_keys:
-    """The only place where keys are put together."""
+    """The only place that builds the keys."""
 
     SHARED_PREFIX = "shared:"
 
@@ -42,13 +42,13 @@ class memory_keys:
 
     @staticmethod
     def shared(name: str) -> str:
-        """Return the key of a shared entry. A prefix that is already there is not doubled."""
+        """Return the key of a shared entry. An existing prefix is not repeated."""
         return f"shared:{name.removeprefix('shared:')}"
 
 
 @dataclass(frozen=True)
 class MemoryEntry:
-    """``json`` is the value, whose reader gets a copy of their own each time. ``source``: the producer's id."""
+    """An entry of the memory. ``json`` is the value as text, and ``source`` the id of its producer."""
 
     key: str
     kind: MemoryKind
@@ -67,7 +67,7 @@ class MemoryEntry:
         return len(self.json.encode())
 
     def as_json(self) -> dict[str, Any]:
-        """Return the entry for programs and for ``AgentMemory.restore``."""
+        """Return the entry as JSON for the API."""
         return {
             "key": self.key,
             "kind": str(self.kind),
@@ -100,7 +100,7 @@ Listener = Callable[[MemoryEntry], None]
 
 
 def as_json_text(value: object) -> str:
-    """Return the value as JSON. Raises TypeError or ValueError for other values. Half a character is escaped."""
+    """Return the value as JSON text. Raises TypeError or ValueError if it is not JSON. Lone surrogates are escaped."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode(errors="backslashreplace").decode()
 
@@ -111,7 +111,7 @@ def _now() -> datetime:
 
 @dataclass
 class AgentMemory:
-    """Safe for threads and tasks: each call sees and leaves the map whole. Listeners are called outside its lock."""
+    """The memory of a run. Safe for threads: each call is atomic. Listeners are called without the lock."""
 
     now: Callable[[], datetime] = _now
     _entries: dict[str, MemoryEntry] = field(default_factory=dict)
@@ -128,14 +128,14 @@ class AgentMemory:
         title: str | None = None,
         description: str | None = None,
     ) -> MemoryEntry:
-        """Keep a value; written again under its key it is replaced, and its ``created_at`` stays."""
+        """Store a value. An existing value is replaced, and its ``created_at`` is kept."""
         entry = MemoryEntry(
             key, MemoryKind(kind), as_json_text(value), self.now(), source, title, description
         )
         return self._keep(entry)
 
     def set_if_absent(self, key: str, kind: MemoryKind, value: object, **said: str | None) -> MemoryEntry:
-        """Return the entry that is there, or this one; of two at the same instant one stays."""
+        """Store a value unless the key exists, and return the entry of the key. Atomic."""
         entry = MemoryEntry(key, MemoryKind(kind), as_json_text(value), self.now(), **said)
         return self._keep(entry, overwrites=False)
 
@@ -160,12 +160,12 @@ class AgentMemory:
             return self._entries.get(key)
 
     def get_value(self, key: str) -> Any:
-        """Return a copy of the value; None where there is none."""
+        """Return a copy of the value; None if there is none."""
         entry = self.get(key)
         return None if entry is None else entry.value
 
     def titles(self, keys: Collection[str]) -> dict[str, str]:
-        """Return the titles of those keys that exist."""
+        """Return the titles of the keys that exist."""
         return {key: entry.title or "" for key in keys if (entry := self.get(key))}
 
     def has(self, key: str) -> bool:
@@ -200,7 +200,7 @@ class AgentMemory:
     def newest(
         self, most: int, *, kind: Iterable[str] | None, key_prefix: str, sources: Iterable[str] | None
     ) -> tuple[int, Sequence[Head]]:
-        """Return how many entries match, and the newest of them, oldest first."""
+        """Return the number of matching entries, and the newest ``most`` of them, oldest first."""
         found = self.list(kind=kind, key_prefix=key_prefix, sources=sources)
         found.sort(key=lambda entry: entry.created_at)
         return len(found), found[-most:]
@@ -210,7 +210,9 @@ class AgentMemory:
             return len(self._entries)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call ``listener`` with every entry written from now on; what is returned ends that, twice as well."""
+        """Call ``listener`` with every entry written from now on. Return a function that unsubscribes, which may be
+        called twice.
+        """
         with self._lock:
             self._listeners.append(listener)
 
@@ -221,7 +223,7 @@ class AgentMemory:
         return unsubscribe
 
     def clear(self, *, kind: MemoryKind | str | Iterable[str] | None = None, key_prefix: str = "") -> int:
-        """Drop what these filters let through, without any everything; how many."""
+        """Delete the entries that match the filters, or all without filters, and return their number."""
         with self._lock:
             gone = self.list(kind=kind, key_prefix=key_prefix)
             for entry in gone:
@@ -229,6 +231,6 @@ class AgentMemory:
         return len(gone)
 
     def restore(self, entries: Iterable[MemoryEntry]) -> None:
-        """Take over entries of a snapshot, with the time at which they were first written."""
+        """Add entries of a snapshot with their original creation times."""
         for entry in entries:
             self._keep(entry)

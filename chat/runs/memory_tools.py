@@ -1,4 +1,4 @@
-"""Tools of steps: their definition, and the three by which every step reads and writes the run's memory."""
+"""Tools of steps: their definition, and the three tools by which every step reads and writes the run's memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chat.tools.base import Arguments, ChatTool, Result, ToolTrouble, at_most, r
 from memoryhub.llm.base import Speaker, Tool
 
 A = TypeVar("A", bound=Arguments)
-LONGEST_RESULT = 24_000  # characters of what one call returns
+LONGEST_RESULT = 24_000  # characters of one call's result
 
 
 def _without_nul(text: str) -> str:
@@ -28,9 +28,9 @@ Word = Annotated[str, KEPT]
 
 @dataclass(frozen=True)
 class StepTool:
-    """``call`` takes the arguments as the model wrote them and a name for this call that is the same whenever it is
-    made again; it raises ToolTrouble or a DomainError. ``speaker``: who says what it returns. ``is_repeatable``: done
-    twice it does no more than once.
+    """A tool for steps. ``call`` takes the arguments as the model wrote them, and a name of this call that stays the
+    same when it is repeated; it raises ToolTrouble or a DomainError. ``speaker`` is the author of the result.
+    ``is_repeatable``: a repeated call has no further effect.
     """
 
     tool: Tool
@@ -65,10 +65,10 @@ def step_tool(
 
 
 MOST_LISTED = 200
-MOST_READ = 50  # keys of one call
-MOST_ENTRIES = 2_000  # of a run, beyond which nothing new is published
-LONGEST_VALUE = 16_000  # bytes of one published value
-DESCRIPTION_SHOWN = 240  # characters of it in a list
+MOST_READ = 50  # keys per call
+MOST_ENTRIES = 2_000  # entries of a run's memory
+LONGEST_VALUE = 16_000  # bytes per published value
+DESCRIPTION_SHOWN = 240  # characters of a description in a list
 LONGEST_KEY = 200
 
 OnAccess = Callable[[str, dict[str, Any]], None]
@@ -108,10 +108,10 @@ class ToWrite(Arguments):
 def memory_tools(
     memory: AgentMemory, *, source: str, on_access: OnAccess, room: Callable[[], int] = lambda: LONGEST_RESULT
 ) -> tuple[StepTool, ...]:
-    """Return the tools. ``source`` is the publisher; ``on_access`` is called with the keys of every access, never with
-    a value.
+    """Return the three memory tools. ``source`` is the publishing step. ``on_access`` is called with the keys of every
+    access, never with values.
 
-    ``room`` returns how many bytes a result may have now: a result that is cut later would be invalid JSON.
+    ``room`` returns the maximum bytes of a result; a result cut later would be invalid JSON.
     """
 
     def listed(asked: ToList, _: str) -> str:
@@ -148,7 +148,9 @@ def memory_tools(
 
 
 def list_entries(memory: AgentMemory, asked: ToList, room: int = LONGEST_RESULT) -> dict[str, Any]:
-    """Return the newest 200 entries that pass all filters and fit in ``room`` bytes, oldest first, without values."""
+    """Return the newest entries that match all filters and fit into ``room`` bytes, at most 200, oldest first, without
+    values.
+    """
     total, newest = memory.newest(
         MOST_LISTED, kind=asked.kind, key_prefix=asked.key_prefix, sources=asked.sources
     )
@@ -175,11 +177,11 @@ def _listed(entry: Head) -> dict[str, Any]:
 
 
 def read_entries(memory: AgentMemory, asked: ToRead, room: int = LONGEST_RESULT) -> str:
-    """``entries`` with whole values, and ``missing``, as JSON of at most ``room`` bytes.
+    """Return ``entries`` with whole values, and ``missing`` keys, as JSON of at most ``room`` bytes.
 
-    A value that does not fit beside the others is named with its size under ``tooLarge``. One that is alone and too
-    large, or asked for with ``offset`` or ``length``, comes as a piece of its JSON text, with ``nextOffset`` where
-    more follows.
+    Values that do not fit are listed with their sizes under ``tooLarge``. A single value that is too large, or is
+    requested with ``offset`` or ``length``, is returned as a part of its JSON text, with ``nextOffset`` if more
+    follows. Raises ToolTrouble for more than 50 keys.
     """
     keys = list(dict.fromkeys(asked.keys))
     if len(keys) > MOST_READ:
@@ -206,7 +208,7 @@ def read_entries(memory: AgentMemory, asked: ToRead, room: int = LONGEST_RESULT)
 
 
 def _page(answer: dict[str, Any], entry: MemoryEntry, asked: ToRead, room: int) -> str:
-    """Return the requested piece of a value's JSON text, or as much of it as fits."""
+    """Return the requested part of a value's JSON text, or as much of it as fits."""
     text, length = entry.json[asked.offset :], min(asked.length or room, room)
     while True:
         piece = text[:length]
@@ -229,7 +231,9 @@ def _page(answer: dict[str, Any], entry: MemoryEntry, asked: ToRead, room: int) 
 
 
 def publish(memory: AgentMemory, asked: ToWrite, *, source: str) -> MemoryEntry:
-    """Store an entry under ``shared:`` and nowhere else: only steps and tasks write their own results."""
+    """Store an entry under ``shared:``; other keys are reserved for the results of steps and tasks. Raises ToolTrouble
+    for a blank key, a value of more than 16,000 bytes or a full memory.
+    """
     key = memory_keys.shared(asked.key)
     if key == memory_keys.SHARED_PREFIX:
         raise ToolTrouble("key must not be blank")
@@ -237,7 +241,7 @@ def publish(memory: AgentMemory, asked: ToWrite, *, source: str) -> MemoryEntry:
         raise ToolTrouble(f"value may have at most {LONGEST_VALUE:,} bytes as JSON; publish the gist of it")
     if not memory.has(key) and memory.count() >= MOST_ENTRIES:
         raise ToolTrouble("the run's memory is full; write to a key that is there already")
-    earlier = memory.get(key)  # what is not said again stays
+    earlier = memory.get(key)  # omitted fields keep their value
     title = asked.title if asked.title is not None or earlier is None else earlier.title
     about = asked.description if asked.description is not None or earlier is None else earlier.description
     return memory.set(key, MemoryKind.SHARED, asked.value, source=source, title=title, description=about)
@@ -256,5 +260,5 @@ def _shown(answer: dict[str, Any]) -> str:
 
 
 def _size(answer: dict[str, Any]) -> int:
-    """Bytes of it as JSON."""
+    """Return the size as JSON in bytes."""
     return len(_shown(answer).encode(errors="replace"))

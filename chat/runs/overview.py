@@ -1,4 +1,4 @@
-"""A run as pages and programs show it: tasks with their steps, result with its sources, memory, events."""
+"""A run as pages and the API show it: tasks with their steps, result with sources, memory, events."""
 
 from __future__ import annotations
 
@@ -27,12 +27,14 @@ from workspaces.models import Document, DocumentPassage, User, Workspace
 from workspaces.policy import Reach, in_reach
 
 POLL = 2.0  # seconds between queries without a notification
-OVERLAP = 100  # events looked at again: two of them may be stored in another order than they were numbered
+OVERLAP = (
+    100  # events queried again, since concurrent events may be committed in another order than their ids
+)
 MOST_AT_ONCE = 500
 
 
 def tasks_of(run: Run) -> list[dict[str, Any]]:
-    """Return the tasks in the plan's order, each with the steps that have begun. Costs two queries."""
+    """Return the tasks in the plan's order, each with the steps that have begun. Two queries."""
     by_task: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for step in run.steps.defer("transcript"):
         by_task[step.task].append(step_json(step))
@@ -62,7 +64,9 @@ def step_json(step: RunStep) -> dict[str, Any]:
 
 
 def tasks_for_people(run: Run) -> list[dict[str, Any]]:
-    """``tasks_of`` as a page says it: titles in place of ids; what a run was at when it was stopped is at nothing."""
+    """Return ``tasks_of`` for a page: with titles instead of ids, and unfinished work of a stopped run shown as
+    stopped.
+    """
     tasks = tasks_of(run)
     titles = {task["id"]: title_shown(task["title"]) for task in tasks}
     for task in tasks:
@@ -74,7 +78,7 @@ def tasks_for_people(run: Run) -> list[dict[str, Any]]:
 
 
 def title_shown(title: str) -> str:
-    """Return a default title in the reader's language; any other as it is."""
+    """Return a default title in the reader's language, and any other title unchanged."""
     return _(title) if title in (WHOLE, PLAN) else title
 
 
@@ -92,7 +96,7 @@ def result_of(run: Run) -> Any:
 
 
 def result_text(run: Run) -> str:
-    """Return the result for people: text as it is, anything else as JSON."""
+    """Return the result for display: text unchanged, other values as a JSON code block."""
     result = result_of(run)
     if result is None or isinstance(result, str):
         return result or ""
@@ -100,7 +104,9 @@ def result_text(run: Run) -> str:
 
 
 async def follow_run(user: User, workspace_id: str, run: Run, *, after: int) -> AsyncGenerator[str, None]:
-    """Server-sent events of what happens from the event ``after`` on, until the run is over or may not be seen."""
+    """Yield the run's events after the event ``after`` as server-sent events, until the run is over. Raises NotFound if
+    the person may no longer see the run.
+    """
     sent: set[int] = set()
     async with events.subscription(run_channel(run.public_id)) as listening:
         while True:
@@ -120,7 +126,7 @@ async def follow_run(user: User, workspace_id: str, run: Run, *, after: int) -> 
 
 
 def _news(user_pk: int, workspace_id: str, run_pk: int, after: int) -> tuple[list[RunEvent], bool]:
-    """Return new events. Raises NotFound if the person may no longer see the run."""
+    """Return the new events, and whether the run is over. Raises NotFound if the person may no longer see the run."""
     user = User.objects.filter(pk=user_pk, is_active=True).first()
     if user is None:
         raise NotFound
@@ -138,7 +144,7 @@ def text_for_webhook(workspace: Workspace, public_id: str) -> dict[str, Any] | N
     return {"objective": run.objective, "result": result_of(run), "error": run.error}
 
 
-ID = r"\b(?:mem|msg|doc)_[A-Za-z0-9]{24}(?:#\d{1,5})?\b"  # of a document with its page
+ID = r"\b(?:mem|msg|doc)_[A-Za-z0-9]{24}(?:#\d{1,5})?\b"  # for a document with its page
 ADDRESS = r"(?<!\()https?://[^\s<>()\[\]\"'`]*[^\s<>()\[\]\"'`.,;:!?]"
 SOURCE = re.compile(f"{ID}|{ADDRESS}")
 NUMBERED = re.compile(r"^[ \t]*(?:[-*]\s+)?\[?(\d{1,2})\]?[.):]?\s+(\S.*)$", re.MULTILINE)
@@ -146,7 +152,7 @@ CITED = re.compile(r"\[(\d{1,2}(?:, ?\d{1,2}){0,9})\](?!\()")
 
 
 def with_sources(run: Run, text: str, reader: User) -> str:
-    """Return the Markdown of a report, in which [1] opens source 1 of its list. A few queries."""
+    """Return the report as Markdown, with links from its citations ([1]) and source ids. A few queries."""
     links = _links(run, set(SOURCE.findall(text)), reader)
     numbers: dict[int, str] = {}
     for line in NUMBERED.finditer(text):
@@ -171,7 +177,7 @@ def with_sources(run: Run, text: str, reader: User) -> str:
 
 
 def _links(run: Run, sources: set[str], reader: User) -> dict[str, str]:
-    """Return the address of each source, as far as this reader may open it."""
+    """Return the URL of each source that the reader may open."""
     found = {source: source for source in sources if source in set(run.web_urls)}
     ids = {source.partition("#")[0] for source in sources}
     here = {"workspace": run.workspace_id, "public_id__in": ids}
@@ -198,6 +204,6 @@ def _links(run: Run, sources: set[str], reader: User) -> dict[str, str]:
 
 
 def _pages(documents: list[int]) -> dict[tuple[int, int], int]:
-    """Return the number of the passage that each page of these documents begins with."""
+    """Return the number of the first passage of each page of these documents."""
     rows = DocumentPassage.objects.filter(document__in=documents).values_list("document", "page")
     return {(document, page): first for document, page, first in rows.annotate(Min("number")).order_by()}

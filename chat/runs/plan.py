@@ -1,4 +1,6 @@
-"""Plans of runs: tasks that depend on each other, each with steps; validated as a whole, and edited by people."""
+"""Plans of runs: tasks that depend on each other, each with steps. Plans are validated as a whole, and people edit
+them.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,12 @@ from chat.runs.memory import as_json_text
 from chat.runs.schemas import why_bad_schema
 
 MOST_TASKS, MOST_STEPS, MOST_MEMBERS = 50, 200, 10
-LONGEST_TEXT = 8_000  # characters of instructions
+LONGEST_TEXT = 8_000  # characters of any text in a plan
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
 
 
 class PlanTrouble(ValueError):
-    """A plan that cannot be run: everything that is wrong with it, in words for who wrote it."""
+    """An invalid plan, with all errors for its author."""
 
     def __init__(self, troubles: Sequence[str]) -> None:
         self.troubles = list(troubles)
@@ -30,7 +32,9 @@ class PlanTrouble(ValueError):
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """``over``: the step whose list this one is done for, item by item ("process mode")."""
+    """A step of a plan. ``over`` is a step that returns a list; this step is then run for each item ("process
+    mode").
+    """
 
     id: str
     instructions: str
@@ -50,7 +54,7 @@ class PlannedTask:
 
     @property
     def last(self) -> PlannedStep:
-        """Return the step whose result is the task's."""
+        """The step whose result is the task's."""
         return self.steps[-1]
 
 
@@ -66,7 +70,7 @@ class TaskPlan:
     members: tuple[Teammate, ...] = field(default=())
 
     def as_json(self) -> dict[str, Any]:
-        """Return the plan as ``read_plan`` reads it."""
+        """Return the plan in the format that ``read_plan`` reads."""
         plain: dict[str, Any] = json.loads(as_json_text(asdict(self)))
         return plain
 
@@ -103,8 +107,8 @@ class _Plan(_Part):
 
 
 def read_plan(given: object) -> TaskPlan:
-    """Return the plan in this JSON. Raises PlanTrouble for one that is malformed, too large, names what is not there,
-    names something twice or goes in a circle. A task without steps is one step of its own.
+    """Return the plan in this JSON. Raises PlanTrouble if it is malformed, too large or cyclic, has duplicate names, or
+    refers to unknown ones. A task without steps becomes a single step.
     """
     try:
         read = _Plan.model_validate(_storable(given))
@@ -124,7 +128,7 @@ def read_plan(given: object) -> TaskPlan:
 
 
 def _storable(given: Any) -> Any:
-    """Return the JSON without characters that no database stores, at any depth."""
+    """Return the JSON without characters that Postgres cannot store, at any depth."""
     if isinstance(given, str):
         return given.replace("\x00", "").encode(errors="replace").decode()
     if isinstance(given, list):
@@ -194,7 +198,7 @@ def _twice(names: Sequence[str]) -> list[str]:
     return sorted({name for name in names if names.count(name) > 1})
 
 
-# What a model that plans is held to; ``read_plan`` checks the rest and tells it what is wrong.
+# The schema for plans of the model; ``read_plan`` checks the rest and reports errors to the model.
 PLAN_SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["tasks"],
@@ -218,12 +222,14 @@ PLAN_SCHEMA: dict[str, Any] = {
 }
 
 
-Row = tuple[str, str]  # a task's id and what it says
+Row = tuple[str, str]  # a task's id and text
 
 
 @dataclass(frozen=True)
 class ShownTask:
-    """``after``: the titles of what it waits for. ``is_new``: a person has put it up and not yet said what it is."""
+    """A task in the form. ``after``: titles of the tasks it depends on. ``is_new``: added by a person and still without
+    text.
+    """
 
     id: str
     title: str
@@ -237,13 +243,15 @@ def rows_of(plan: Mapping[str, Any]) -> list[Row]:
 
 
 def rows_in(ids: Sequence[str], texts: Sequence[str]) -> list[Row]:
-    """Return the rows of a form; one more than a plan may have, so that it is refused rather than cut."""
+    """Return the rows of a form, at most one more than a plan may have, so that a too long plan is refused instead of
+    cut.
+    """
     lines = (text.replace("\r\n", "\n").strip() for text in texts)
     return list(zip(ids, lines, strict=False))[: MOST_TASKS + 1]
 
 
 def changed(rows: Sequence[Row], do: str) -> tuple[list[Row], str]:
-    """Return the rows after ``up:``, ``down:`` or ``drop:`` with the number of a row, or ``add``; and the next row."""
+    """Return the rows after the action ``up:N``, ``down:N``, ``drop:N`` or ``add``, and the id of the row to focus."""
     verb, _colon, number = do.partition(":")
     rows, at = list(rows), int(number) if number.isascii() and number.isdigit() and len(number) < 4 else -1
     if verb == "add" and len(rows) < MOST_TASKS:
@@ -261,11 +269,11 @@ def changed(rows: Sequence[Row], do: str) -> tuple[list[Row], str]:
 
 
 def edited(plan: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the plan with these tasks in this order. A row without text is left out, one with an unknown id is a new
-    task.
+    """Return the plan with these tasks in this order. Rows without text are left out, and a row with an unknown id
+    becomes a new task.
 
-    Tasks that depended on a removed task depend on that task's dependencies. A moved task waits only for those above
-    it, and the last task, whose result is the run's, for all that nothing else waits for.
+    If the order changes: tasks that depended on a removed task depend on its dependencies; a task depends only on tasks
+    above it; the last task, whose result is the run's, also depends on all tasks that no other task depends on.
     """
     known = {task["id"]: task for task in plan["tasks"]}
     rows = [row for row in rows if row[1]]
@@ -283,7 +291,7 @@ def edited(plan: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def shown(plan: Mapping[str, Any], rows: Sequence[Row]) -> list[ShownTask]:
-    """Return the tasks for the form; ``plan`` is the one that the rows make."""
+    """Return the tasks for the form. ``plan`` is the plan made from the rows."""
     by_id = {task["id"]: task for task in plan["tasks"]}
     return [
         ShownTask(

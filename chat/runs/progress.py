@@ -1,7 +1,7 @@
-"""The course of a run: what becomes of it when a step is over, and which steps can be taken up then.
+"""Progress of a run: the effects of a completed step, and the steps that become ready.
 
-Every change is made alone, under the lock of the run's row, with what it leads to: a process that dies has either
-settled a step with all its consequences, or has not.
+Every change is one transaction under the lock of the run's row, with all its effects, so a process that dies leaves a
+step either completed with all effects or not completed.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from memoryhub.kept import kept
 from workspaces.models import User, WebhookEvent
 from workspaces.webhooks.hooks import emit
 
-WHOLE, PLAN = kept("The whole objective"), kept("Plan")  # titles that no plan gave
-PLANNING = ":plan"  # the ref of the step that plans; no plan can call one of its own so
-TICKET_SECONDS = 600  # of one job, with the longest reply of a model
+WHOLE, PLAN = kept("The whole objective"), kept("Plan")  # default titles
+PLANNING = ":plan"  # ref of the planning step, which is no valid id in a plan
+TICKET_SECONDS = 600  # timeout of a job, including the longest reply of a model
 COUNTED = ("rounds", "tokens_in", "tokens_out", "cost")
 MADE_PRIVATE = kept("The chat it belongs to was made private.")
 ACCOUNT_CLOSED = kept("The account of the person who started it was closed.")
@@ -46,7 +46,7 @@ _RUN = Ready(
 
 @contextmanager
 def alone(run_pk: int) -> Iterator[Run]:
-    """Lock the run's row and yield it. Raises Lost if it is gone."""
+    """Lock the run's row and yield the run. Raises Lost if the run was deleted."""
     with transaction.atomic():
         run = next(iter(_RUN.all(run=run_pk)), None)
         if run is None:
@@ -55,7 +55,7 @@ def alone(run_pk: int) -> Iterator[Run]:
 
 
 def begin(run: Run, *, now: datetime) -> None:
-    """Create the first steps of a new run, in its transaction: planning, or the first ones of its plan."""
+    """Create the first steps of a new run, in its transaction: the planning step, or the first steps of its plan."""
     if run.plan is None and run.mode == RunMode.LOOP:
         step = PlannedStep("work", run.objective)
         run.plan = TaskPlan((PlannedTask("work", WHOLE, steps=(step,)),)).as_json()
@@ -72,9 +72,9 @@ def begin(run: Run, *, now: datetime) -> None:
 
 
 def complete_step(held: ClaimedStep, outcome: Outcome, *, now: datetime) -> RunStep | None:
-    """Complete a step. Returns the next step, claimed by the caller, if no other run waits.
+    """Complete a step with its outcome. Return the next step, claimed by the caller, if no other run waits.
 
-    Raises Lost if another process has taken it over, Stopped for a result of a run that was stopped.
+    Raises Lost if another worker has claimed the step, and Stopped for a result of a run that was stopped.
     """
     step = held.step
     with alone(step.run_id) as run:
@@ -118,7 +118,7 @@ def _begin_or_wait(run: Run, *, now: datetime) -> None:
 
 
 def take_plan(run: Run) -> None:
-    """Begin with the plan that the run has now. Within ``alone``."""
+    """Reset the run to the beginning of its current plan. Call it within ``alone``."""
     plan = plan_of(run)
     run.states = {"steps": {}, "tasks": {}}
     run.board = TaskBoard.of(plan).as_json() if run.mode == RunMode.TEAM else None
@@ -135,8 +135,10 @@ def go_on(
     now: datetime,
     takes_next: bool = False,
 ) -> RunStep | None:
-    """Make the next units ready, or end the run if none is left. Within ``alone``. ``takes_next``: the caller takes
-    another step right after, so that a single one needs no queued job; it is returned if no other run waits.
+    """Make the next units ready, or end the run if none is left. Call it within ``alone``.
+
+    ``takes_next``: the caller can run another step right away, so a single ready step needs no queued job. That step is
+    returned, claimed, if no other run waits.
     """
     executor = executor or executor_of(run, StoredMemory(run_pk=run.pk, waits=True))
     shown, ready = (run.states.get("tasks"), run.board), executor.ready()
@@ -163,16 +165,16 @@ def go_on(
 
 
 def stop(run: Run, why: str, *, now: datetime) -> None:
-    """Stop the run. Running steps notice it within seconds, and are stored as they are. Within ``alone``."""
+    """Stop the run. Running steps notice it within seconds and are stored as they are. Call it within ``alone``."""
     run.status, run.error = RunStatus.STOPPED, why[:300]
     run.save(update_fields=["status", "error"])
     record_event(run, "run", {"status": run.status}, now=now)
-    if why:  # else somebody pressed Stop
+    if why:  # empty if a person stopped the run
         _notify(run, now)
 
 
 def stop_with_reason(run_pk: int, why: str, *, now: datetime) -> None:
-    """Stop it for a reason of ours, in English, where it is neither over nor stopped by then, nor gone."""
+    """Stop the run with a reason in English. Does nothing if the run is over, stopped or deleted."""
     with suppress(Lost), alone(run_pk) as run:
         if run.status in (RunStatus.RUNNING, RunStatus.WAITING):
             stop(run, why, now=now)
@@ -202,7 +204,7 @@ def plan_of(run: Run) -> TaskPlan:
 
 
 def executor_of(run: Run, memory: AgentMemory) -> ParallelTaskExecutor | TeamExecutor:
-    """Return the executor in its current state, which is in the run's row and in its memory."""
+    """Return the executor with its current state from the run's row and ``memory``."""
     plan = plan_of(run)
     if run.board is not None:
         return TeamExecutor(plan, memory, board=TaskBoard.from_json(run.board))
@@ -254,14 +256,14 @@ def _end(run: Run, status: str, error: str, *, now: datetime) -> None:
 
 
 def _notify(run: Run, now: datetime) -> None:
-    """Notify the user, unless the run is research in a chat, whose answer notifies."""
+    """Notify the user, unless the run is research in a chat, where the answer sends the notification."""
     if run.answer_id is None:
         url = reverse("chat:run", args=[run.workspace.public_id, run.public_id])
         notify_done(run.user, "run", url, took=(now - run.created_at).total_seconds())
 
 
 def _show_tasks(run: Run, plan: TaskPlan) -> None:
-    """Update the task rows that people see, from the plan or the board."""
+    """Update the displayed task rows from the plan or the board."""
     shown: list[tuple[BoardTask | PlannedTask, dict[str, str]]]
     if run.board is not None:
         board = TaskBoard.from_json(run.board).tasks.values()
@@ -280,6 +282,6 @@ def _show_tasks(run: Run, plan: TaskPlan) -> None:
 
 
 def enqueue_worker() -> None:
-    """Queue a job that looks for ready steps. All such jobs are the same, and one too many does nothing."""
+    """Queue a job that runs ready steps. The jobs are identical, and a superfluous one does nothing."""
     job = {"task_name": "runs", "timeout": TICKET_SECONDS}
     transaction.on_commit(lambda: async_task("chat.tasks.work_on_runs", **job))

@@ -1,4 +1,4 @@
-"""Requests to start or resume a run, validated by field, and the templates that store them."""
+"""Requests to start or resume a run, validated field by field, and templates that store them."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ HIGHEST = Limits(rounds=2_000, tokens=5_000_000, minutes=24 * 60, step_rounds=50
 
 @dataclass(frozen=True)
 class RunRequest:
-    """A request for a run. ``plan``: as JSON; without one the model plans, except for a run of one step. ``memory``:
-    entries that the run begins with, from ``given_memory``.
+    """A request for a run. ``plan`` is JSON; without it the model plans, except for a run of one step. ``memory`` holds
+    the entries that the run starts with, from ``given_memory``.
     """
 
     objective: str
@@ -47,15 +47,15 @@ class RunRequest:
     budget: Mapping[str, int] = field(default_factory=dict)
     plan: object = None
     reviews_plan: bool = False
-    answer: Message | None = None  # in a chat, for which it is done
-    chat_id: int | None = None  # of an answer its chat; of a copy the one of the run that it is made of
+    answer: Message | None = None  # the answer of a chat that the run is for
+    chat_id: int | None = None  # for a repeated run: the chat of the original
     memory: Sequence[MemoryEntry] = ()
-    web_urls: Sequence[str] = ()  # of the run whose results it builds on: it was on the web by them
-    held_personal: bool = False  # that run used personal data: this one is visible to its user alone as well
+    web_urls: Sequence[str] = ()  # found on the web by the run that this one builds on
+    held_personal: bool = False  # that run used personal data, so this one is visible to its user only
 
 
 def checked(wanted: RunRequest, tools: Sequence[str]) -> tuple[TaskPlan | None, Limits]:
-    """Return plan, tools and budget. ``tools``: the existing ones. Raises Invalid naming every wrong field."""
+    """Return the plan and the limits. ``tools`` are the existing tools. Raises Invalid naming every wrong field."""
     wrong: dict[str, str] = {}
     if not wanted.objective.strip():
         wrong["objective"] = _("must not be blank")
@@ -90,7 +90,7 @@ def _why_bad_inputs(inputs: Mapping[str, Any]) -> str:
 
 
 def given_memory(entries: Sequence[Mapping[str, Any]], *, now: datetime) -> list[MemoryEntry]:
-    """Read the entries that a run is to begin with, in any namespace. Raises Invalid naming the first that is wrong."""
+    """Return the entries that a run is to start with. Raises Invalid naming the first wrong one."""
     if len(entries) > MOST_ENTRIES:
         raise Invalid(fields={"memory": _("at most %s are allowed") % grouped(MOST_ENTRIES)})
     found: dict[str, MemoryEntry] = {}
@@ -137,13 +137,13 @@ def given_limits(budget: Mapping[str, int]) -> Limits:
     return Limits(**budget)
 
 
-MOST = 100  # of a workspace
+MOST = 100  # templates of a workspace
 LONGEST_NAME = 80
 
 
 def save_template(run: Run, name: str, *, by: User, now: datetime) -> RunTemplate:
-    """Save a template. Raises Invalid for a name that is blank, too long or taken; Conflict for a private run or too
-    many.
+    """Save a run as a template. Raises Invalid for a name that is blank, too long or taken, Conflict for a private run
+    or too many templates, and Forbidden for viewers.
     """
     workspace = get_workspace(by, run.workspace.public_id, need=Role.EDITOR)
     name = " ".join(name.replace("\x00", "").split())
@@ -185,7 +185,7 @@ def get_template(workspace: Workspace, public_id: str, *, by: User) -> RunTempla
 def request_of(
     template: RunTemplate, *, objective: str, inputs: Mapping[str, Any], reviews_plan: bool
 ) -> RunRequest:
-    """Return the request of a run from a template; ``objective`` replaces its own, unless empty."""
+    """Return the request for a run from a template. ``objective`` replaces the template's, unless empty."""
     return RunRequest(
         objective or template.objective,
         template.mode,
@@ -198,7 +198,9 @@ def request_of(
 
 
 def delete_template(workspace: Workspace, public_id: str, *, by: User) -> None:
-    """Delete a template. Raises Forbidden except for its creator, while they may write, and the workspace's owners."""
+    """Delete a template. Raises Forbidden unless ``by`` is its creator and still an editor, or an owner of the
+    workspace.
+    """
     require(workspace.role, Role.EDITOR)
     template = get_template(workspace, public_id, by=by)
     if template.user_id != by.pk and not Role(workspace.role).allows(Role.OWNER):

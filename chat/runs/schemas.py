@@ -1,4 +1,6 @@
-"""JSON schemas of results, which come from people, programs and models: a small, harmless part of the standard."""
+"""JSON schemas of results, written by people, API clients and models. Only a small, safe part of the standard is
+allowed.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from chat.runs.memory import as_json_text
 
 LONGEST_SCHEMA = 8_000  # characters
 MOST_TROUBLES = 5
-# No references, which may lead anywhere, and no patterns, which may take for ever.
+# References could load any URL, and patterns could take forever, so neither is allowed.
 _PLAIN = {
     "type", "title", "description", "enum", "const", "required", "minimum", "maximum", "minLength", "maxLength",
     "minItems", "maxItems", "additionalProperties",
@@ -22,7 +24,7 @@ _LISTED = {"anyOf"}
 
 
 def why_bad_schema(schema: object) -> str:
-    """Return the error of a schema, for its author; empty if it is valid."""
+    """Return the error of a schema, for its author; empty if the schema is valid."""
     try:
         if len(as_json_text(schema)) > LONGEST_SCHEMA:
             return f"may have at most {LONGEST_SCHEMA:,} characters"
@@ -58,9 +60,9 @@ def _why(schema: object) -> str:
 
 
 def fitted(value: Any, schema: Any) -> Any:
-    """Return the value in the shape that its schema asks for, where a model came near: an object for a list of one,
-    null for an empty list, a list for the object that has one, a number for a text. A text for a list stays: “none” may
-    be meant.
+    """Return the value adapted to its schema, if a model came close: an object becomes a list of one, null an empty
+    list, a list the only list of an object, a number a string. A string is not made a list, since it may be a word like
+    "none".
     """
     if not isinstance(schema, Mapping):
         return value
@@ -79,6 +81,6 @@ def fitted(value: Any, schema: Any) -> Any:
 
 
 def troubles_with(value: object, schema: Mapping[str, Any]) -> str:
-    """Return in one line, for the model, where a value does not match; empty if it does."""
+    """Return in one line, for the model, where a value does not match the schema; empty if it matches."""
     errors = sorted(jsonschema.Draft202012Validator(schema).iter_errors(value), key=lambda e: e.json_path)
     return "; ".join(f"{error.json_path}: {error.message[:200]}" for error in errors[:MOST_TROUBLES])

@@ -37,11 +37,11 @@ from workspaces.quotas import spend
 from workspaces.spending.bill import rate_of
 from workspaces.spending.budgets import require_budget
 
-MOST_ACTIVE = 50  # runs of one person that are not over
+MOST_ACTIVE = 50  # unfinished runs per person
 
 
 def why_not(chosen: Chosen) -> str:
-    """Why no run can be started with this model, in a sentence; empty where one can."""
+    """Return why no run can be started with this model, as a sentence; empty if one can."""
     if chosen.trouble is not None:
         return str(chosen.trouble)
     if not chosen.model.capabilities.has_tools:
@@ -53,8 +53,8 @@ def why_not(chosen: Chosen) -> str:
 
 
 def start_run(workspace: Workspace, wanted: RunRequest, *, by: User, now: datetime) -> Run:
-    """Store a run and queue its first step. Raises Invalid naming every field that is wrong, also where the model
-    cannot do it; Forbidden for viewers; Conflict for too many at once; TooManyRequests; BudgetReached.
+    """Store a run and queue its first step. Raises Invalid naming every wrong field, or if the model cannot run it;
+    Forbidden for viewers; Conflict for too many unfinished runs; TooManyRequests; BudgetReached.
     """
     require(workspace.role, Role.EDITOR)
     chosen = chosen_for(workspace, by)
@@ -63,7 +63,7 @@ def start_run(workspace: Workspace, wanted: RunRequest, *, by: User, now: dateti
     plan, limits = checked(wanted, offered(workspace))
     _refuse_too_many(by)
     require_budget(workspace.pk, by.pk, lambda: rate_of(chosen), now=now)
-    spend("turns", by, now=now)  # the dearest thing that a person can ask for
+    spend("turns", by, now=now)  # runs are the most expensive requests
     with transaction.atomic():
         lock_to_count(by)
         _refuse_too_many(by)
@@ -99,7 +99,7 @@ def _refuse_too_many(by: User) -> None:
 
 
 def _locked_chat(chat_id: int | None) -> Chat | None:
-    """Return the chat, locked until the run is stored: making the chat private then finds the run."""
+    """Return the chat, locked until the run is stored, so that a request that makes the chat private finds the run."""
     return None if chat_id is None else Chat.objects.select_for_update(no_key=True).get(pk=chat_id)
 
 
@@ -113,8 +113,8 @@ def get_run(user: User, workspace: Workspace, public_id: str) -> Run:
 
 
 def stop_run(run: Run, *, by: User, now: datetime) -> Run:
-    """Stop a run. Running steps notice it within seconds, and are stored as they are. Raises Conflict if it does not
-    run.
+    """Stop a run. Running steps notice it within seconds and are stored as they are. Raises Conflict if the run is not
+    running or waiting.
     """
     require_hand(run, by)
     with _locked(run) as locked:
@@ -127,8 +127,9 @@ def stop_run(run: Run, *, by: User, now: datetime) -> Run:
 def resume_run(
     run: Run, *, by: User, now: datetime, plan: object = None, budget: Mapping[str, int] | None = None
 ) -> Run:
-    """Continue a stopped run, or one whose plan waits, which may have been changed. The minutes start again at zero.
-    Raises Conflict, Invalid.
+    """Continue a stopped run, or a run that waits for a review of its plan, optionally with a changed ``plan`` and
+    ``budget``. The time limit starts again. Raises Conflict if the run is in another state, and Invalid for a wrong
+    plan or budget.
     """
     require_hand(run, by)
     with _locked(run) as locked:
@@ -152,7 +153,7 @@ def resume_run(
             ]
         )
         record_event(locked, "run", {"status": locked.status}, now=now)
-        if locked.plan is None:  # its planning goes on
+        if locked.plan is None:  # planning continues
             enqueue_worker()
         else:
             go_on(locked, now=now)
@@ -160,8 +161,8 @@ def resume_run(
 
 
 def revise_plan(run: Run, plan: object, *, by: User) -> Run:
-    """Return the plan that waits, as somebody has changed it, or as it is. Raises Conflict where it does not wait,
-    Invalid.
+    """Replace the plan that waits for review, if ``plan`` is given, and return the run. Raises Conflict if the run does
+    not wait, and Invalid for a wrong plan.
     """
     require_hand(run, by)
     with _locked(run) as locked:
@@ -173,7 +174,7 @@ def revise_plan(run: Run, plan: object, *, by: User) -> Run:
 
 
 def may_steer(run: Run, role: str, user: User) -> bool:
-    """Return whether this person may stop the run and go on with it, with this role in its workspace."""
+    """Return whether this person may stop and resume the run, with this role in its workspace."""
     return Role(role).allows(_needed(run, user))
 
 
@@ -182,7 +183,7 @@ def require_hand(run: Run, by: User) -> None:
 
 
 def _needed(run: Run, user: User) -> Role:
-    """Return the role needed to change the run: the user who started it needs to be an editor, others an owner."""
+    """Return the role needed to change the run: editor for the user who started it, owner for others."""
     return Role.EDITOR if run.user_id == user.pk else Role.OWNER
 
 
@@ -210,11 +211,11 @@ def _fill(run: Run, wanted: RunRequest) -> None:
 
 
 def rerun(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:
-    """Return a new run of the same objective, plan and inputs. ``from_step``: what does not build on that step is
-    taken over from this one. Raises Invalid for a step that is not in the plan.
+    """Start a new run with the same objective, plan and inputs. With ``from_step``, results that do not depend on that
+    step are copied. Raises Invalid for a step that is not in the plan.
     """
     workspace = get_workspace(by, run.workspace.public_id, need=Role.EDITOR)
-    # Entries from the request are as old as the run or older; steps and inputs wrote newer ones.
+    # Entries of the request are not newer than the run. Steps and inputs wrote newer entries.
     given = run.entries.filter(created_at__lte=run.created_at, version=1)
     seeded = run.entries.filter(kind="input", created_at__gt=run.created_at).exclude(key__contains="[")
     inputs = [entry_of(row) for row in seeded]
@@ -254,7 +255,7 @@ def rerun(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:
 
 
 def _kept(run: Run, redone: Mapping[str, set[str]]) -> list[MemoryEntry]:
-    """Return the entries of what is not done again; what a kept step published under ``shared:`` is its own."""
+    """Return the entries that are not made again. A ``shared:`` entry belongs to the step that published it."""
     found = []
     for row in run.entries.all():
         kind, _colon, name = row.key.partition(":")
@@ -266,7 +267,9 @@ def _kept(run: Run, redone: Mapping[str, set[str]]) -> list[MemoryEntry]:
 
 
 def _built_on(plan: TaskPlan, step_id: str) -> dict[str, set[str]]:
-    """Return the step and task of that id, and all that build on them."""
+    """Return the step with this id, its task, and all steps and tasks that depend on them. Raises Invalid for an
+    unknown id.
+    """
     first = next((task for task in plan.tasks if any(step.id == step_id for step in task.steps)), None)
     if first is None:
         raise Invalid(_("There is no such step."), fields={"from_step": _("is not in the plan")})

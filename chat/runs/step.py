@@ -1,8 +1,8 @@
-"""Step of a run: prompt, model and tools in turn, until it finishes or has used its rounds.
+"""A step of a run: prompt, model and tools in turn, until the step finishes or has used its rounds.
 
-Messages are stored in a transcript. A step that is started again continues after the last stored one: the model is not
-called twice for the same reply, and no call is repeated whose result is stored. A caller's instructions come before
-the contract in the prompt and never replace it.
+Messages are stored in a transcript. A restarted step continues after the last stored message, so that no reply is
+requested twice and no call with a stored result is repeated. A caller's instructions come before the contract in the
+prompt and never replace it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from memoryhub.llm.base import Message, Speaker, Tool, ToolCall
 from memoryhub.llm.output_parsing import repaired_object
 
 FINISH = "finish_step"
-LONGEST_REPAIRED, DEEPEST = 50_000, 12  # of arguments that are not quite JSON: characters, levels
+LONGEST_REPAIRED, DEEPEST = 50_000, 12  # limits for repairing invalid JSON: characters, levels
 
 
 def system_prompt(
@@ -42,7 +42,7 @@ def system_prompt(
 
 
 def user_message(instructions: str, keys: Sequence[str], memory: AgentMemory) -> str:
-    """Return the instructions and the names of their inputs, without values: the model reads what it needs."""
+    """Return the instructions and the keys of their inputs. The model reads the values that it needs."""
     if not keys:
         return instructions
     titles = memory.titles(keys)
@@ -59,8 +59,8 @@ def finish_tool(schema: object) -> Tool:
 
 
 def result_in(arguments: str, schema: Any) -> Any:
-    """Return the submitted result. JSON that is nearly right is repaired, unwrapped, and made a list if it is a single
-    item. Raises ValueError if it cannot be read.
+    """Return the submitted result. Nearly valid JSON is repaired and adapted to the schema. Raises ValueError if the
+    result cannot be read.
     """
     given = _arguments(arguments)
     if isinstance(given, dict) and "result" in given:
@@ -84,10 +84,10 @@ def _arguments(text: str) -> dict[str, Any] | list[Any]:
     return given if isinstance(given, dict | list) else {}
 
 
-RETRIES = 3  # corrections of a result that does not match its schema
-MOST_CALLS = 8  # of one round
-LEAST_RESULT = 200  # tokens of a tool's result that are passed on however little room there is
-LONGEST_PLAIN = 60_000  # characters of a result in plain text
+RETRIES = 3  # requests for a corrected result
+MOST_CALLS = 8  # calls per round
+LEAST_RESULT = 200  # tokens of a tool result that are always kept
+LONGEST_PLAIN = 60_000  # characters of a plain text result
 INTERRUPTED = "Error: this call was interrupted, and may have had its effect. Check before you repeat it."
 NOT_FINISHED = kept("The model couldn't finish this step. Try again or use a stronger model.")
 MISFIT = kept("The model's results for this step did not have the required form.")
@@ -102,13 +102,17 @@ class Reply:
 
 class Ask(Protocol):
     def __call__(self, messages: Sequence[Message], tools: Sequence[Tool], *, may_call: bool) -> Reply:
-        """Return the model's next reply; ``may_call``: else the tools are only named. Raises a ModelError."""
+        """Return the model's next reply. If ``may_call`` is False, tools are listed but may not be called. Raises
+        ModelError.
+        """
         ...
 
 
 @dataclass
 class Transcript:
-    """Everything behind the prompt, and ``begun``: a call that is being made. ``save`` keeps it, or raises."""
+    """All messages after the prompt. ``begun`` is the id of a call in progress. ``save`` stores the transcript, or
+    raises.
+    """
 
     messages: list[Message] = field(default_factory=list)
     rounds: int = 0
@@ -129,12 +133,12 @@ class Transcript:
         messages = []
         for said in given.pop("messages", ()):
             calls = tuple(ToolCall(**call) for call in said.pop("tool_calls"))
-            speaker = Speaker(said.pop("speaker", None) or Speaker.RUN)  # kept before speakers were: a run's
+            speaker = Speaker(said.pop("speaker", None) or Speaker.RUN)  # stored before speakers existed
             messages.append(Message(**said, tool_calls=calls, speaker=speaker))
         return cls(messages, **given)
 
     def unanswered(self) -> list[ToolCall]:
-        """Calls of the last reply whose results are not there."""
+        """Return the calls of the last reply that have no result yet."""
         answered = {message.tool_call_id for message in self.messages if message.role == "tool"}
         last = next((said for said in reversed(self.messages) if said.role == "assistant"), None)
         return [call for call in (last.tool_calls if last else ()) if call.id not in answered]
@@ -142,8 +146,8 @@ class Transcript:
 
 @dataclass(frozen=True)
 class Outcome:
-    """``spent``: the run's budget is, so that nothing was decided about the step. ``released``: a teammate gave it
-    back, and why.
+    """The outcome of a step. ``spent``: the run's budget is used up, so the step is undecided. ``released``: the reason
+    why a teammate gave the task back.
     """
 
     ok: bool
@@ -154,7 +158,7 @@ class Outcome:
 
 
 class Released(Exception):
-    """Raised by a tool that gives the step back."""
+    """Raised by a tool that gives the task back."""
 
 
 def _nobody(kind: str, data: dict[str, Any]) -> None:
@@ -163,8 +167,8 @@ def _nobody(kind: str, data: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class StepContext:
-    """The environment of a step. ``room``: tokens that a prompt may have; ``emit`` receives events, never texts.
-    ``in_team``, and the caller's ``preamble``, are added to the contract and replace no part of it.
+    """The environment of a step. ``room``: maximum tokens of a prompt. ``emit`` receives events, without texts.
+    ``in_team`` and ``preamble`` add to the contract and never replace any of it.
     """
 
     memory: AgentMemory
@@ -178,8 +182,8 @@ class StepContext:
 
 
 class StepExecutor:
-    """``source`` is the name of this step among the memory's producers, ``check`` says of a result that fits the
-    schema what else is wrong with it.
+    """The executor of one step. ``check`` returns what is wrong with a result that matches the schema, or an empty
+    string.
     """
 
     def __init__(
@@ -206,7 +210,7 @@ class StepExecutor:
         self._finish = None if step.schema is None else finish_tool(step.schema)
 
     def execute(self) -> Outcome:
-        """Work to the end. Raises a ModelError; what was done before it stays in the transcript."""
+        """Run the step to its end. Raises ModelError if the model fails; earlier work stays in the transcript."""
         prompt = self._prompt = self.prompt()
         while True:
             if outcome := self._read(prompt):
@@ -253,7 +257,7 @@ class StepExecutor:
         self.context.emit("reply", {"round": log.rounds, "tokens_in": spent_in, "tokens_out": out})
 
     def offered(self) -> list[Tool]:
-        """Return the tools of the next reply."""
+        """Return the tools for the next reply."""
         finish = [self._finish] if self._finish else []
         if self.transcript.concluding and finish:
             return finish
@@ -264,8 +268,9 @@ class StepExecutor:
         return said > CONCLUDE_AT * self.context.room or self.context.budget.is_nearly_spent
 
     def _read(self, prompt: list[Message]) -> Outcome | None:
-        """Execute the last reply, as far as that is not done. A reply in plain text ends a step without a schema; with
-        a schema the model has to give the result again. Everything but the end is stored before it is done.
+        """Process the last reply, as far as that is not done, and return the outcome if the step is over. Plain text
+        ends a step without a schema; with a schema the model must submit the result again. A reply with tool calls is
+        stored first.
         """
         last = self.transcript.messages[-1] if self.transcript.messages else None
         if last is not None and last.role == "assistant":
@@ -285,7 +290,7 @@ class StepExecutor:
         return self._tell_back(Message("user", wanted, speaker=Speaker.SYSTEM))
 
     def _tell_back(self, said: Message) -> Outcome | None:
-        """Say what was wrong with a finish, three times at most."""
+        """Tell the model what is wrong with its result. After three times the step fails."""
         if self.transcript.invalid >= RETRIES:
             return self._fail(MISFIT)
         self.transcript.invalid += 1
@@ -294,16 +299,16 @@ class StepExecutor:
         return None
 
     def _tokens_for_result(self, prompt: Sequence[Message]) -> int:
-        """Return how many tokens of a tool's result still fit beside the messages."""
+        """Return how many tokens of a tool result fit into the prompt."""
         used = sum(tokens(message.content) for message in [*prompt, *self.transcript.messages])
         return max(LEAST_RESULT, self.context.room - used)
 
     def _room_for_result(self) -> int:
-        """Return the same in bytes, for tools whose result must stay whole."""
+        """Return how many bytes of a tool result fit, for tools whose result must not be cut."""
         return min(LONGEST_RESULT, int((self._tokens_for_result(self._prompt) - 8) * BYTES_PER_TOKEN))
 
     def _answer(self, call: ToolCall, prompt: list[Message]) -> Outcome | None:
-        """Do what one call asks for, and keep what came of it."""
+        """Run one call and store its result. Return the outcome if the call ends the step."""
         if self._finish and call.name == FINISH:
             return self._try_to_finish(call)
         try:
@@ -319,7 +324,7 @@ class StepExecutor:
         return None
 
     def _made(self, call: ToolCall) -> str:
-        """Return the result of a call; a failure is a sentence that the model can act on."""
+        """Return the result of a call. The result of a failed call tells the model what to do."""
         if self.transcript.concluding:
             return ONLY_FINISH
         tool = self.tools.get(call.name)

@@ -1,4 +1,4 @@
-"""A run's memory and budget as they are kept: many processes work on one run, and each sees what the others did."""
+"""A run's memory and budget in the database, shared by all processes that work on the run."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from workspaces.spending.bill import Bill
 
 
 class Lost(Exception):
-    """Somebody else has taken the step over, or its run is gone: what this process still does counts no more."""
+    """Another worker has claimed the step, or the run was deleted, so this worker's results are discarded."""
 
 
 class Stopped(Exception):
-    """The run was stopped: the step is put back as it stands."""
+    """The run was stopped, so the step is stored as it is."""
 
 
 def run_channel(run_id: str) -> str:
@@ -33,7 +33,7 @@ def run_channel(run_id: str) -> str:
 
 
 def record_event(run: Run, kind: str, data: dict[str, Any], *, step: str = "", now: datetime) -> None:
-    """Record an event, for the log and its followers. Ids and numbers, no texts."""
+    """Record an event of ids and numbers, without texts, and publish it to followers."""
     record_events(run, [RunEvent(run_id=run.pk, step=step, kind=kind, data=data, at=now)])
 
 
@@ -48,7 +48,7 @@ SELECT pg_notify(%(channel)s, payload) FROM jsonb_array_elements_text(%(payloads
 
 
 def record_events(run: Run, happened: Sequence[RunEvent]) -> None:
-    """Record events in order, in one statement: it is half of what a step writes."""
+    """Store and publish events in order, in one statement, since events are half of a step's writes."""
     if not happened:
         return
     rows = [{"step": e.step, "kind": e.kind, "data": e.data, "at": e.at.isoformat()} for e in happened]
@@ -70,11 +70,11 @@ class StoredHead(NamedTuple):
 
 @dataclass
 class StoredMemory(AgentMemory):
-    """The map of ``AgentMemory``, which listens to itself and keeps each entry, and looks before each reading what
-    other processes have written. One small query a look.
+    """An ``AgentMemory`` that stores its entries, and before each read loads entries changed by other processes. One
+    small query per read.
 
-    ``waits``: what is written is kept only by ``keep``, in the transaction of what it belongs to. Else at once; a
-    failing listener hurts nobody, but an entry that could not be kept must: ``check`` raises what went wrong.
+    ``waits``: entries are stored only by ``keep``, in the caller's transaction. Otherwise each is stored at once; since
+    errors of listeners are only logged, ``check`` raises the error of an entry that could not be stored.
     """
 
     run_pk: int = 0
@@ -110,7 +110,7 @@ class StoredMemory(AgentMemory):
     def newest(
         self, most: int, *, kind: Iterable[str] | None, key_prefix: str, sources: Iterable[str] | None
     ) -> tuple[int, Sequence[Head]]:
-        """Return entries without values from the rows: the newest along their index, the others only counted."""
+        """Return the newest entries without values, from an index, and the number of all matching entries."""
         asked = {
             "run": self.run_pk,
             "kinds": None if kind is None else list(kind),
@@ -127,7 +127,7 @@ class StoredMemory(AgentMemory):
         return RunEntry.objects.filter(run_id=self.run_pk).count()
 
     def clear(self, *, kind: MemoryKind | str | Iterable[str] | None = None, key_prefix: str = "") -> int:
-        """Delete rows, of any writer."""
+        """Delete matching entries of all processes, and return their number."""
         gone = [entry.key for entry in self.list(kind=kind, key_prefix=key_prefix)]
         RunEntry.objects.filter(run_id=self.run_pk, key__in=gone).delete()
         with self._lock:
@@ -137,7 +137,7 @@ class StoredMemory(AgentMemory):
         return len(gone)
 
     def keep(self) -> None:
-        """Store the pending entries in one statement. Within the transaction that they belong to."""
+        """Store the pending entries in one statement. Call it in the transaction that they belong to."""
         waiting, self._waiting = self._waiting, {}
         self._versions |= _keep(self.run_pk, waiting.values())
 
@@ -186,7 +186,7 @@ RETURNING key, version
 
 
 def _keep(run_pk: int, entries: Collection[MemoryEntry]) -> dict[str, int]:
-    """Insert or overwrite entries, also against concurrent writers, and return the stored versions."""
+    """Insert or overwrite entries, safely with concurrent writers, and return the new versions by key."""
     if not entries:
         return {}
     rows = [
@@ -224,8 +224,8 @@ RETURNING status, deadline_at, rounds, tokens_in, tokens_out
 
 @dataclass
 class StoredBudget(Budget):
-    """Counted in the run's row, by all who work on it: what is spent here is counted there by ``keep``, in tokens as
-    the provider says them with its ``bill``, else as they were guessed, and in money where there is a price.
+    """A budget in the run's row, shared by all workers of the run. ``keep`` adds the usage of this worker: tokens and
+    cost of the provider's ``bill`` if there is one, else estimated tokens.
     """
 
     run_pk: int = 0
@@ -242,7 +242,7 @@ class StoredBudget(Budget):
         self._not_kept = self._not_kept.more(tokens_in, tokens_out)
 
     def count_in(self, run: Run, bill: Bill | None) -> None:
-        """Add the new usage to the run's row, which the caller has locked and saves."""
+        """Add the new usage to ``run``. The caller has locked its row and saves it."""
         spent, cost = self._taken(bill)
         self._not_kept = Used()
         run.rounds += spent.rounds
@@ -258,7 +258,7 @@ class StoredBudget(Budget):
         return Used(spent.rounds, bill.tokens_in, bill.tokens_out), bill.cost if bill.has_cost else None
 
     def keep(self, bill: Bill | None) -> str:
-        """Add the new usage to the run's row and return its status. Raises Lost without one."""
+        """Add the new usage to the run's row and return the run's status. Raises Lost if the run was deleted."""
         spent, cost = self._taken(bill)
         if not spent.rounds:
             status = Run.objects.order_by().filter(pk=self.run_pk).values_list("status", flat=True).first()

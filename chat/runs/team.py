@@ -1,4 +1,4 @@
-"""Teams: teammates take tasks from a shared board, until all are done or none can be."""
+"""Teams: teammates take tasks from a shared board until all tasks are done or none can be taken."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class TaskState(StrEnum):
 
 @dataclass(frozen=True)
 class BoardTask:
-    """``member`` works on it, or is the only one who may; ``refused_by`` gave it back. ``made_by`` is the call that put
-    it up, which may be made twice.
+    """A task on the board. ``only`` may be the one member allowed to take it; ``member`` works on it; the members in
+    ``refused_by`` gave it back. ``made_by`` is the call that added it, so that a repeated call adds it once.
     """
 
     id: str
@@ -58,7 +58,7 @@ class TeamMessage:
 
 @dataclass(frozen=True)
 class BoardEvent:
-    """task_claimed, task_completed, task_failed, task_released, task_added, message_sent."""
+    """A change of the board: task_claimed, task_completed, task_failed, task_released, task_added or message_sent."""
 
     type: str
     task_id: str = ""
@@ -101,7 +101,7 @@ class TaskBoard:
         self._listeners.append(listener)
 
     def claimable(self, member: str) -> list[BoardTask]:
-        """Return the tasks that this teammate may claim now, the oldest first."""
+        """Return the tasks that this teammate may claim now, oldest first."""
         return [
             task
             for task in self.tasks.values()
@@ -112,7 +112,7 @@ class TaskBoard:
         ]
 
     def claim(self, task_id: str, member: str) -> bool:
-        """Claim a task. False if it is another's, done, refused by this teammate, or waits for others."""
+        """Claim a task. Return False if the task is not claimable for this teammate."""
         if not any(task.id == task_id for task in self.claimable(member)):
             return False
         self._change(task_id, "task_claimed", state=TaskState.WORKING, member=member)
@@ -125,7 +125,7 @@ class TaskBoard:
         self._change(task_id, "task_failed", state=TaskState.FAILED)
 
     def release(self, task_id: str) -> None:
-        """Back on the board for the others; who gave it back does not get it again."""
+        """Return the task to the board for other teammates. The member who gave it back cannot claim it again."""
         task = self.tasks[task_id]
         refused = (*task.refused_by, task.member)
         self._change(task_id, "task_released", state=TaskState.OPEN, member="", refused_by=refused)
@@ -133,7 +133,9 @@ class TaskBoard:
     def add(
         self, title: str, description: str, depends_on: Sequence[str], *, by: str, made_by: str
     ) -> BoardTask:
-        """Another task. Made again by the same call it is there already. Raises PlanTrouble."""
+        """Add a task and return it. A repeated call returns the existing task. Raises PlanTrouble if the board is full,
+        or if the dependencies are unknown.
+        """
         for task in self.tasks.values():
             if task.made_by == made_by:
                 return task
@@ -162,7 +164,7 @@ class TaskBoard:
         self._tell(BoardEvent("message_sent"))
 
     def read(self, member: str) -> list[TeamMessage]:
-        """Return the messages to this teammate, or to all by another."""
+        """Return the messages to this teammate, and those of others to everybody."""
         return [
             said for said in self.messages if said.to == member or (not said.to and said.sender != member)
         ]
@@ -192,9 +194,7 @@ MEMBERS = (
 
 
 class TeamExecutor:
-    """``opened`` gives the board for one look or change, alone. What is completed on it is mirrored into the memory;
-    what fails is not.
-    """
+    """The executor of a team's tasks. Results of completed tasks are copied to the run's memory; failures are not."""
 
     def __init__(
         self,
@@ -213,17 +213,18 @@ class TeamExecutor:
 
     @contextmanager
     def opened(self) -> Iterator[TaskBoard]:
+        """Yield the board under the lock, for one read or change."""
         with self._lock:
             yield self.board
 
     def ready(self) -> list[Unit]:
-        """Return one task for each teammate without one, each task only once."""
+        """Return one claimable task for each idle teammate, each task only once."""
         with self._lock:
             busy = {task.member for task in self.board.tasks.values() if task.state == TaskState.WORKING}
             found, taken = list[Unit](), set[str]()
             for member in self.members:
                 free = [task for task in self.board.claimable(member.name) if task.id not in taken]
-                # What only they may do comes first: the rest somebody else can take.
+                # Tasks reserved for this member come first, since others can take the rest.
                 free.sort(key=lambda task: not task.only)
                 if member.name not in busy and free:
                     taken.add(free[0].id)
@@ -245,7 +246,7 @@ class TeamExecutor:
 
     @property
     def is_over(self) -> bool:
-        """Return whether all is done, or nobody works and nobody can take the rest."""
+        """Whether no teammate works and none can take a task."""
         with self._lock:
             working = any(task.state == TaskState.WORKING for task in self.board.tasks.values())
             return not working and not self.ready()
@@ -291,7 +292,7 @@ def context_of_member(
 
 
 class Nothing(Arguments):
-    """A call that takes nothing."""
+    """Arguments of a tool without arguments."""
 
 
 class ToSend(Arguments):
@@ -310,7 +311,7 @@ class ToRelease(Arguments):
 
 
 def team_tools(me: str, names: Sequence[str], opened: Opened) -> tuple[StepTool, ...]:
-    """Return the tools of one teammate. The tool identifies the caller, not the model's own words."""
+    """Return the tools of one teammate. The sender is set by the tool, so that the model cannot claim to be another."""
 
     def show(asked: Nothing, key: str) -> str:
         with opened() as board:

@@ -1,7 +1,7 @@
-"""Workers of runs: claim a step, ask the model, send a heartbeat every two seconds, and store the outcome.
+"""Workers of runs: claim a step, call the model, send a heartbeat every two seconds, and store the outcome.
 
-The queue's jobs are all alike and only start the work early; the tables say which steps are left. There are fewer
-threads than queue workers, so that other jobs do not wait for a model.
+All queued jobs are identical and only start the work early; the tables say which steps are left. There are fewer slots
+than queue workers, so that other jobs do not wait for a model.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ from workspaces.models import Purpose, Role
 from workspaces.spending.bill import Account, rate_of
 from workspaces.spending.budgets import BudgetReached, require_budget
 
-REPLY_SECONDS = 300.0  # the longest reply of a model, from its request to its end
+REPLY_SECONDS = 300.0  # timeout of one model reply
 BEAT_SECONDS = 2.0
 _loop = BackgroundLoop("runs")
 
 
 def asking(model: ChatModel, beat: Callable[[], None] = lambda: None, meter: Meter | None = None) -> Ask:
-    """Return the function that calls the model. ``beat`` is called every two seconds while the model works; an error
-    of it cancels the request. ``meter`` receives the usage of each reply.
+    """Return a function that calls the model. ``beat`` is called every two seconds while the model works, and its
+    exceptions cancel the request. ``meter`` receives the usage of each reply.
     """
 
     def ask(messages: Sequence[Message], tools: Sequence[Tool], *, may_call: bool) -> Reply:
@@ -94,16 +94,16 @@ async def _reply(
 
 logger = logging.getLogger(__name__)
 MOST_ATTEMPTS = 5
-RETRY_AFTER = timedelta(seconds=5)  # doubled with each attempt; a model that asks for more is given it
+RETRY_AFTER = timedelta(seconds=5)  # doubled with each attempt, or longer if the provider says so
 
 
 class Yielded(Exception):
-    """The worker's time for this job is up; another goes on."""
+    """The worker's time for this job is used up; another job continues."""
 
 
 def do(step: RunStep, *, ends: float) -> RunStep | None:
-    """Run a claimed step to its end, or until ``ends`` on the clock. Never raises. Returns the next step if this
-    worker has claimed it by then.
+    """Run a claimed step to its end, or until the monotonic time ``ends``. Return the next step if this worker has
+    claimed one. A failing step does not raise.
     """
     held = ClaimedStep(step)
     try:
@@ -127,10 +127,12 @@ def _do(held: ClaimedStep, ends: float) -> RunStep | None:
         return _model_failed(held, error)
     except (OperationalError, InterfaceError):
         logger.warning("The database is away; a step goes on from where it was kept")
-    except BudgetReached as error:  # the month's: it goes on when that is raised, or over
+    except (
+        BudgetReached
+    ) as error:  # the monthly budget: the run can be resumed when it is raised or the month is over
         held.put_back(now=timezone.now(), attempts=0)
         stop_with_reason(held.run.pk, error.for_all, now=timezone.now())
-    except DomainError as error:  # the person may do nothing here any more
+    except DomainError as error:  # the person has lost access
         return _complete_failed(held, error.message)
     except Exception:
         logger.exception("A step failed")
@@ -143,7 +145,9 @@ def _work(held: ClaimedStep, ends: float) -> Outcome:
     unit = unit_of(step)
     if step.attempts > MOST_ATTEMPTS:
         return Outcome(False, error=_("It was interrupted several times in the same place."))
-    run.workspace = get_workspace(run.user, run.workspace.public_id, need=Role.EDITOR)  # as things stand now
+    run.workspace = get_workspace(
+        run.user, run.workspace.public_id, need=Role.EDITOR
+    )  # with current permissions
     chosen = chosen_for(run.workspace, run.user, first=run.connection)
     model = chosen.ask()
     held.account = account = Account(run.workspace_id, run.user_id, Purpose.RUN, rate_of(chosen))
@@ -186,7 +190,7 @@ def _preamble(run: Run, unit: Unit) -> str:
 
 
 def _until(ends: float, ask: Ask, account: Account) -> Ask:
-    """Check time and budget before each reply. Usage of earlier ones is in the ledger by then."""
+    """Check time and budget before each reply. The usage of earlier replies is in the ledger by then."""
 
     def asked(messages: Sequence[Message], tools: Sequence[Tool], *, may_call: bool) -> Reply:
         if time.monotonic() > ends:
@@ -206,7 +210,7 @@ def _why_no_plan(result: object) -> str:
 
 
 def _count_rest(held: ClaimedStep) -> None:
-    """Record the usage of a reply that was lost."""
+    """Record the usage of a reply that was not stored."""
     try:
         held.count()
     except (DatabaseError, InterfaceError):
@@ -214,7 +218,7 @@ def _count_rest(held: ClaimedStep) -> None:
 
 
 def _release(held: ClaimedStep) -> None:
-    """Store the step for the next worker, with the last output of the model."""
+    """Store the step, including the model's last reply, for another worker."""
     if held.happened:
         with suppress(Stopped, Lost):
             held.save()
@@ -222,7 +226,7 @@ def _release(held: ClaimedStep) -> None:
 
 
 def _model_failed(held: ClaimedStep, error: ModelError) -> RunStep | None:
-    """Tried again after a while where that may help, else the step has failed."""
+    """Put the step back for a later attempt if the error is retryable, else fail it."""
     step = held.step
     logger.warning("The model failed in a run: %s", error.for_log)
     if error.retryable and step.attempts < MOST_ATTEMPTS:
@@ -242,13 +246,15 @@ def _complete_failed(held: ClaimedStep, why: str) -> RunStep | None:
         return None
 
 
-AT_ONCE = 4  # steps of one job: they wait for the model most of the time
-AGAIN = 1.0  # seconds after which a thread that has left is followed by another, while others are at work
-PAUSE = 0.1  # seconds until a job looks again whether one of its steps has led to another
+AT_ONCE = 4  # concurrent steps per job, since they mostly wait for the model
+AGAIN = 1.0  # seconds after which an ended thread is replaced while others still work
+PAUSE = 0.1  # seconds between checks whether a running step has made another one ready
 
 
 def work(*, seconds: float, at_once: int = AT_ONCE) -> int:
-    """Run ready steps in a free slot for so many seconds, and return how many. 0 also if every slot is taken."""
+    """Run ready steps for up to ``seconds`` if a slot is free, and return their number. 0 also if every slot is
+    taken.
+    """
     ends, done = time.monotonic() + seconds, 0
     while time.monotonic() < ends:
         with _slot() as free:
@@ -263,7 +269,7 @@ def work(*, seconds: float, at_once: int = AT_ONCE) -> int:
 
 
 def sweep(*, now: datetime) -> None:
-    """Queue a job if steps are left without one: after a lost job, a dead worker, or a wait for a model."""
+    """Queue a job if claimable steps have none: after a lost job, a dead worker or a delayed retry."""
     if takeable(now).exists():
         enqueue_worker()
 
@@ -301,10 +307,10 @@ def _in_thread(ends: float, busy: set[int]) -> int:
 
 
 def _one_after_another(ends: float, busy: set[int]) -> int:
-    """Run steps while there are any, or while a step of another thread of this job may lead to one."""
+    """Run steps until none is left and no other thread of this job runs a step that may make one ready."""
     done, me, step = 0, threading.get_ident(), None
     while step or time.monotonic() < ends:
-        busy.add(me)  # before it looks: what it is about to take may lead to something
+        busy.add(me)  # before the query, since a step about to be taken may lead to another
         try:
             if step := step or take_next(now=timezone.now()):
                 step = do(step, ends=ends)
@@ -320,7 +326,7 @@ def _one_after_another(ends: float, busy: set[int]) -> int:
 
 @contextmanager
 def _slot() -> Iterator[bool]:
-    """Hold one of the slots until the block ends; a killed worker releases it by itself."""
+    """Hold a free slot until the block ends, and yield whether there was one. A killed worker releases its slot."""
     for lane in range(max(1, settings.WORKERS - 1)):
         with alone("chat.runs", lane) as is_free:
             if is_free:
