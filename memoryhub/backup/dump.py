@@ -1,4 +1,4 @@
-"""Dump the database and restore it into another database of the server, with PostgreSQL's own programs."""
+"""Dumps of the database, and their restore into another database of the server, by PostgreSQL's own programs."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Start a program that ends with its parent process, as an ordinary user where needed.
+"""A launcher of programs that end with their parent process and, where needed, run as an ordinary user.
 
-Run by path (`python -I -S launcher.py …`) between fork and exec, so that no `preexec_fn` is needed. It replaces itself
-with the program, so the program's process id is the one that the parent knows.
+It is run by path (`python -I -S launcher.py …`) between fork and exec, so that no `preexec_fn` is needed. It replaces
+itself with the program, so the program's process id is the one that the parent knows.
 
-Postgres refuses to run as root, and Linux clears the parent death signal when the user changes, so this program does
-both in this order. If the ordinary user cannot enter the checkout (below /root, for example), the process keeps one
-capability, "read and search any folder". Permissions on disk stay unchanged.
+Postgres refuses to run as root, and Linux clears the parent death signal when the user changes, so the launcher changes
+the user first and then requests the signal. If the ordinary user cannot enter the checkout (below /root, for example),
+the process keeps one capability, "read and search any folder". Permissions on disk stay unchanged.
 """
 
 from __future__ import annotations

