@@ -295,7 +295,7 @@ class RunResume(ApiView):
 class RunRerun(ApiView):
     @documented("runs_again", {202: RunJson}, body=RerunBody, errors=[409, 429])
     def post(self, request: Request, workspace_id: str, run_id: str) -> Response:
-        """Run again.
+        """Repeat a run.
 
         Starts a new run with the same objective, plan and inputs.
         """

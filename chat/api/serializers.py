@@ -311,8 +311,9 @@ class FoundChatJson(ChatJson):
 
 
 class MessageJson(serializers.Serializer[Any]):
-    """A message. The context must have ``receipts`` by message id, and ``calls``, ``steps`` and ``sources`` by primary
-    key.
+    """A message.
+
+    The context must have ``receipts`` by message id, and ``calls``, ``steps`` and ``sources`` by primary key.
     """
 
     example: dict[str, Any] = {

@@ -87,9 +87,8 @@ def turn_response(
     chat_id = answer.chat.public_id
     release_connection()
     async_to_sync(_wait)(answer.public_id, chat_id, user)
-    answer = get_message(user, chat_id, answer.public_id)[
-        1
-    ]  # checks access again, since the member may have been removed
+    # Checks access again, since the member may have been removed.
+    answer = get_message(user, chat_id, answer.public_id)[1]
     return Response(turn_json(message, answer, user), status=status.HTTP_201_CREATED)
 
 

@@ -30,8 +30,9 @@ class Block:
 
 
 def blocks_of(text: str, budget: Budget) -> list[Block]:
-    """Return the code blocks and tables in the order of the page. Raises TooHeavy if the text is too expensive to
-    parse.
+    """Return the code blocks and tables in the order of the page.
+
+    Raises TooHeavy if the text is too expensive to parse.
     """
     lines, found, heading = text.split("\n"), list[Block](), ""
     tokens = parsed(text, budget)

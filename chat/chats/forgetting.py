@@ -55,9 +55,11 @@ def purge(*, now: datetime, seconds: float) -> int:
 
 
 def leave_chats(*, workspace_ids: list[int], user_id: int | None, by: User) -> Counts:
-    """Hand over the shared chats of a user who leaves to an owner of the workspace, and delete private ones.
+    """Remove or hand over chats before these workspaces or this user are deleted, and return the number of removed
+    rows.
 
-    Called by ``actions.removal``.
+    In the workspaces, private chats and imports of users other than ``by`` are deleted but not counted. The user's
+    private chats are deleted; the shared ones pass to an owner of their workspace. Called by ``actions.removal``.
     """
     alone = Q(is_private=True) | Q(is_temporary=True)
     Chat.objects.filter(alone, workspace_id__in=workspace_ids).exclude(created_by=by).delete()

@@ -96,8 +96,9 @@ def set_connection(chat: Chat, *, connection_id: str | None, by: User) -> Chat:
 
 
 def set_private(chat: Chat, *, is_private: bool, by: User, now: datetime) -> Chat:
-    """Make a chat private or shared, together with its research runs and their results. Making it private closes its
-    links.
+    """Make a chat private or shared, together with its research runs and their results.
+
+    Making it private closes its links.
 
     Other runs stay unchanged. Runs of users who can no longer read the chat are stopped. Raises Forbidden unless ``by``
     created the chat.

@@ -72,9 +72,8 @@ def messages_of(link: ShareLink) -> list[int]:
     """Return the primary keys of the messages that the link still shows, in order. Three queries."""
     gone = gone_since([link])[link.pk]
     rows = current_messages(link.chat, None).filter(pk__in=link.message_ids).exclude(pk__in=gone)
-    rows = rows.filter(
-        Q(finished_at=None) | Q(finished_at__lte=link.shared_at)
-    )  # exclude an answer that was continued later
+    # Exclude an answer that was continued later.
+    rows = rows.filter(Q(finished_at=None) | Q(finished_at__lte=link.shared_at))
     return list(rows.values_list("pk", flat=True))
 
 

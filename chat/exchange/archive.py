@@ -37,9 +37,9 @@ NO_ARCHIVE = later("This .zip file cannot be read. Download it again.")
 class Part:
     name: str
     file: IO[bytes]
-    size: int  # as declared by the archive
-    read_count: int = 0  # bytes
-    room: int = 0
+    size: int  # declared size in bytes
+    read_count: int = 0  # bytes read so far
+    room: int = 0  # limit in bytes; reading more raises TooLarge
 
     def read(self, size: int = -1) -> bytes:
         return self._counted(self.file.read, size)
@@ -94,11 +94,8 @@ def _of_archive(archive: zipfile.ZipFile) -> Iterator[Part]:
     for info in _known(archive):
         try:
             file = archive.open(info)
-        except (
-            zipfile.BadZipFile,
-            RuntimeError,
-            NotImplementedError,
-        ):  # damaged, encrypted, or in an unsupported compression
+        # Damaged, encrypted, or in an unsupported compression.
+        except (zipfile.BadZipFile, RuntimeError, NotImplementedError):
             raise Invalid(NO_ARCHIVE) from None
         with file:
             part = Part(_name(info), _in_utf8(archive, info, file), info.file_size, room=room)
@@ -132,8 +129,9 @@ def is_utf8(beginning: bytes) -> bool:
 
 
 def _known(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    """Return the files with known names, in any folder of the archive, sorted by name. Raises Invalid if there are
-    none.
+    """Return the files with known names, in any folder of the archive, sorted by name.
+
+    Raises Invalid if there are none.
     """
     found: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
@@ -187,7 +185,7 @@ def items(file: Readable) -> Iterator[Any]:
             if maker.size > ITEM:
                 raise Invalid(_("One entry of this file is too large."))
     except ijson.IncompleteJSONError:
-        if is_empty:  # an empty part of an export
+        if is_empty:  # a file without content is not an error
             return
         raise Invalid(_("This file is incomplete. Download it again.")) from None
     except (ijson.JSONError, ValueError, OverflowError):

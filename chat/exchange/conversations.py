@@ -254,8 +254,9 @@ def _message(line: dict[str, Any], local: str, chat: Chat, places: Places) -> Me
 
 
 def _marks(line: dict[str, Any], author: User | None, places: Places) -> dict[str, Any]:
-    """Return the import marks of a message. Answers have marks too, since another installation may have written
-    them.
+    """Return the import marks of a message.
+
+    Answers have marks too, since another installation may have written them.
     """
     name = text_of(line, "imported_by", 150)
     at = read_moment("imported_at", line.get("imported_at"))

@@ -108,9 +108,8 @@ def take_documents(records: list[Record], places: Places) -> None:
 
 
 MOST_VERSIONS = 1000
-LARGEST_ARTIFACT = (
-    MAX_LINE - 2**16
-)  # limit in bytes of the versions in a line; the oldest are left out beyond it
+# Limit in bytes of the versions in a line; the oldest are left out beyond it.
+LARGEST_ARTIFACT = MAX_LINE - 2**16
 
 
 def artifact_line(artifact: Artifact) -> dict[str, Any]:
@@ -120,7 +119,7 @@ def artifact_line(artifact: Artifact) -> dict[str, Any]:
         "id": artifact.public_id,
         "workspace": artifact.workspace.public_id,
         "personal": artifact.is_personal,
-        "title": artifact.title,  # the newest version's
+        "title": artifact.title,  # of the newest version
         "kind": artifact.kind,
         "source_chat_id": artifact.source_chat_id,
         "source_message_id": artifact.source_message_id,
@@ -162,8 +161,9 @@ class _Read:
 
 
 def take_artifacts(records: list[Record], places: Places) -> None:
-    """Store artifacts with all versions. Personal ones become the importer's; those whose id exists here are
-    duplicates.
+    """Store artifacts with all versions.
+
+    Personal ones become the importer's; those whose id exists here are duplicates.
 
     Raises QuotaReached if there is no space left; the import continues when there is.
     """
@@ -263,9 +263,8 @@ def _point_at_source(artifact: Artifact, places: Places) -> None:
     them.
     """
     given = artifact.source_chat_id
-    at = (
-        chats_at({given}, places).get(given) or artifact.workspace.public_id
-    )  # a private chat may be in another workspace
+    # A private chat may be in another workspace.
+    at = chats_at({given}, places).get(given) or artifact.workspace.public_id
     chat = resolve("chat", [(given, at)], lambda ids: chats_at(ids, places))[given, at]
     pair = artifact.source_message_id, chat.local
     message = resolve("msg", [pair], lambda ids: messages_at(ids, places))[pair]

@@ -48,7 +48,7 @@ def _cleaner(wanted: Wanted) -> Callable[[Line], Line | None]:
         return isinstance(text, str) and essence(text) in said
 
     def clean(line: Line) -> Line | None:
-        """Return the line without the texts; None if it is one of them."""
+        """Return the line without the forgotten texts, or None if its content is one of them."""
         if line.get("type") == "receipt" and isinstance(line.get("items"), list):
             return line | {"items": [item for item in line["items"] if not _quotes(item, "content", holds)]}
         if line.get("type") != "memory":

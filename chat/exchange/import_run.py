@@ -41,14 +41,8 @@ from workspaces.models import Role, User, Workspace
 from workspaces.quotas import QuotaReached, require_room, spend
 
 COUNTED = ("workspace", "agent", "chat", "message", "memory", "document", "artifact", "receipt")
-ROW_FOR_EACH = {
-    "workspace",
-    "agent",
-    "chat",
-    "memory",
-    "document",
-    "artifact",
-}  # other kinds have a row only if they are refused
+# Other kinds have a row only if they are refused.
+ROW_FOR_EACH = {"workspace", "agent", "chat", "memory", "document", "artifact"}
 
 Counts = dict[str, dict[str, int]]
 
@@ -276,9 +270,8 @@ def advance(import_id: int, *, seconds: float) -> JobResult:
         if not is_alone:
             return JobResult.ELSEWHERE
         found = Import.objects.at_work().filter(pk=import_id)
-        imported = found.select_related(
-            "user", "workspace"
-        ).first()  # also if the user no longer has access to the workspace
+        # The import is loaded even if the user no longer has access to its workspace.
+        imported = found.select_related("user", "workspace").first()
         if imported is None:
             return JobResult.NOTHING
         if imported.attempts >= MAX_ATTEMPTS:
@@ -393,9 +386,8 @@ def _step(imported: Import, piece: Chunk, now: datetime, *, stores: bool) -> Non
         transaction.on_commit(lambda: upload_files.remove(imported.public_id))
     elif piece.ends:
         imported.checked_at = now
-        if (
-            imported.kind != ImportKind.MEMORYHUB and not imported.sample
-        ):  # from here on the file of lines is read
+        # Storing reads only the file of lines.
+        if imported.kind != ImportKind.MEMORYHUB and not imported.sample:
             transaction.on_commit(lambda: upload_files.remove_upload(imported.public_id))
     imported.save()
 

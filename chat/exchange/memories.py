@@ -178,8 +178,9 @@ def _keep_own_sources(read: list[Read], places: Places) -> None:
 
 
 def _leave_forgotten(read: list[Read], by: User) -> None:
-    """Drop summaries and earlier versions that were permanently forgotten. The gate's writer checks the current
-    contents.
+    """Drop summaries and earlier versions that were permanently forgotten.
+
+    The gate's writer checks the current contents.
     """
     said: list[tuple[Read, str]] = []
     for each in read:

@@ -42,9 +42,8 @@ PEEK = 4096
 # core), and the part of the limit that is available from the beginning of the file.
 READ_TIMES = 3  # passes over each message: the whole text and its clauses
 SAMPLE, SAMPLE_BEGIN = 150_000, 50_000
-SEARCHED_AT_ONCE = (
-    100_000  # a chunk ends at this number of characters, so that it stays within a job's time limit
-)
+# A chunk ends at this number of characters, so that it stays within a job's time limit.
+SEARCHED_AT_ONCE = 100_000
 UNKNOWN = later("This is not an export from MemoryHub, ChatGPT or Claude, nor a list of statements.")
 
 

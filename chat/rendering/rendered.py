@@ -49,8 +49,9 @@ def set_html(answer: Message) -> None:
 
 
 def store_html(message_ids: Iterable[int]) -> int:
-    """Render and save those of these answers without current HTML, and return how many. Takes up to 0.2 s of CPU
-    each.
+    """Render and save those of these answers without current HTML, and return how many.
+
+    Takes up to 0.2 s of CPU each.
     """
     made = 0
     for key in message_ids:
@@ -141,8 +142,9 @@ def _host_of(address: str) -> str:
 
 
 def _name(image: re.Match[str]) -> str:
-    """Return the alternative text of an image. All images of answers are on this server
-    (``chat.rendering.markdown``).
+    """Return the alternative text of an image.
+
+    All images of answers are on this server (``chat.rendering.markdown``).
     """
     alt = _ALT.search(image[1])
     return escape(unescape(alt[1])) if alt else ""

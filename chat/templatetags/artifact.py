@@ -16,8 +16,9 @@ register = template.Library()
 
 @register.simple_tag
 def artifact_html(shown: ArtifactVersion, kind: str) -> SafeString:
-    """Render Markdown and tables, and highlight code. A text that is too expensive to render is shown as plain
-    source.
+    """Render Markdown and tables, and highlight code.
+
+    A text that is too expensive to render is shown as plain source.
     """
     text = shown.content
     if kind in (ArtifactKind.MARKDOWN, ArtifactKind.TABLE):

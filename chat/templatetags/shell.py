@@ -28,8 +28,9 @@ MOST_NAMED = 20
 
 @register.inclusion_tag("chat/sidebar.html", takes_context=True)
 def sidebar(context: Context) -> dict[str, Any]:
-    """Return the context of the sidebar: chats of the page's workspace, or else of the last visited one. Four
-    queries.
+    """Return the context of the sidebar. Four queries.
+
+    It shows the chats of the page's workspace, or else of the last visited one.
     """
     request = context["request"]
     user = request.user

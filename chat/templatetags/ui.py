@@ -31,13 +31,8 @@ register = template.Library()
 
 
 AVATAR_COLOURS = 5  # the number of chart colours, which differ clearly on every background (tokens.css)
-DIRECTIONAL = {
-    "chevron-left",
-    "chevron-right",
-    "log-out",
-    "panel-left",
-    "undo-2",
-}  # mirrored in right-to-left languages
+# Mirrored in right-to-left languages.
+DIRECTIONAL = {"chevron-left", "chevron-right", "log-out", "panel-left", "undo-2"}
 
 
 @register.simple_tag

@@ -100,8 +100,9 @@ def can_write(workspace: Workspace) -> bool:
 
 
 def _agent_context(workspace: Workspace, chat: Chat | None, wanted: str = "") -> dict[str, Any]:
-    """Return the workspace's assistants, and the assistant of this chat or the one requested for a new chat. One
-    query.
+    """Return the workspace's assistants, and the assistant of this chat or the one requested for a new chat.
+
+    One query.
     """
     agents = agents_in_use(workspace)
     if chat is not None:
@@ -132,9 +133,8 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
         "examples": (
             lambda: example_questions(workspace, user, alone=readers == 1, now=now) if memories_here else []
         ),
-        "dismissed": request.COOKIES.get("dismissed", "").split(
-            "."
-        ),  # dismissed notices; controls.js sets the cookie
+        # Dismissed notices; controls.js sets the cookie.
+        "dismissed": request.COOKIES.get("dismissed", "").split("."),
         "is_first_account": request.session.get(sign_in.TOLD, False),
         "embedded_model": settings.EMBEDDED_MODEL,
         "larger_model": larger_model_status,
@@ -315,13 +315,13 @@ def agent(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_POST
 def private(request: PageRequest, chat_id: str) -> HttpResponse:
-    """Make a chat private or shared. Return the header, the chip for personal memories, and a toast with an Undo
-    button.
+    """Make a chat private or shared.
+
+    Return the header, the chip for personal memories, and a toast with an Undo button.
     """
     found = load_chat(request, chat_id, Role.EDITOR)
-    asked = request.GET.get("private") or request.POST.get(
-        "private"
-    )  # an Undo sends the value in the query string
+    # An Undo sends the value in the query string.
+    asked = request.GET.get("private") or request.POST.get("private")
     had_links = found.share_links.exists()
     services.set_private(found, is_private=asked == "on", by=request.user, now=timezone.now())
     alone = _("Only you can read this chat now.")

@@ -53,8 +53,9 @@ NO_KEY = f"{PREFIX}…"  # placeholder if no key was just created
 
 @dataclass(frozen=True)
 class Program:
-    """Instructions for one program. ``lines`` are pasted unchanged into ``where``: a file, a shell or a settings
-    page.
+    """Instructions for one program.
+
+    ``lines`` are pasted unchanged into ``where``: a file, a shell or a settings page.
     """
 
     name: str | Promise

@@ -135,9 +135,8 @@ def import_page(request: PageRequest, import_id: str) -> HttpResponse:
     after = request.GET.get("after", "")
     rows = imported.rows.filter(number__gt=int(after) if after.isdecimal() and len(after) < 10 else 0)
     rows = rows.filter(outcome=show) if show in Outcome.values else rows
-    if (
-        imported.status == ImportStatus.DONE
-    ):  # rows of kinds that were not chosen still have their predicted outcome
+    # Rows of kinds that were not chosen still have their predicted outcome.
+    if imported.status == ImportStatus.DONE:
         rows = rows.exclude(outcome=Outcome.NEW, became="")
     found = list(rows.order_by("number")[: ROWS + 1])
     context = _context(imported) | {

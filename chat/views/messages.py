@@ -157,8 +157,9 @@ def _offset(text: str) -> int:
 
 @require_POST
 def rating(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """Store a rating ("up" or "down"), or remove it if empty. With ``told``, the form for reasons is not shown
-    again.
+    """Store a rating ("up" or "down"), or remove it if empty.
+
+    With ``told``, the form for reasons is not shown again.
     """
     chat, message = get_message(request.user, chat_id, message_id)
     said, told = request.POST.get("rating", ""), "told" in request.POST

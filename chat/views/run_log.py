@@ -36,11 +36,8 @@ USED: dict[str, str | Promise] = {
     "add_task": later("Added a task"),
     "release_task": later("Gave the task back"),
 }
-OWN_MEMORY = (
-    "memory_list",
-    "memory_read",
-    "memory_write",
-)  # these tools are logged by their own memory events
+# These tools are logged by their own memory events.
+OWN_MEMORY = ("memory_list", "memory_read", "memory_write")
 SHOWN = 5  # limit of memory entries named in one line
 
 

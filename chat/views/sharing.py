@@ -35,8 +35,9 @@ PAGE = 60  # messages per page
 
 @dataclass(frozen=True)
 class Said:
-    """A message on a read-only page. ``person``: number of its author among several, or 0 if there is only one
-    author.
+    """A message on a read-only page.
+
+    ``person``: number of its author among several, or 0 if there is only one author.
     """
 
     message: Message
@@ -52,8 +53,9 @@ class Said:
 
 @dataclass(frozen=True)
 class Reading:
-    """A page of messages. ``before``: number of messages before it; ``next``: start of the next page, or 0 at the
-    end.
+    """A page of messages.
+
+    ``before``: number of messages before it; ``next``: start of the next page, or 0 at the end.
     """
 
     said: list[Said]
@@ -177,8 +179,9 @@ def paper(request: PageRequest, chat_id: str) -> HttpResponse:
 @login_not_required
 @csrf_exempt  # the view changes nothing
 def shared(request: HttpRequest, share_token: str) -> HttpResponse:
-    """Show a chat as it was shared, without a sign-in. The page is the same for every reader: no names, session or
-    scripts.
+    """Show a chat as it was shared, without a sign-in.
+
+    The page is the same for every reader: no names, session or scripts.
     """
     if request.method not in ("GET", "HEAD"):
         return _reading_page("chat/shared_closed.html", {}, status=405, headers={"Allow": "GET, HEAD"})

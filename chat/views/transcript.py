@@ -35,8 +35,9 @@ from workspaces.policy import Reach, in_reach
 
 @dataclass(frozen=True)
 class ShownPlan:
-    """A plan for display. ``focus``: id of the task last moved or added. ``can_steer``: the reader may change the
-    plan.
+    """A plan for display.
+
+    ``focus``: id of the task last moved or added. ``can_steer``: the reader may change the plan.
     """
 
     run: Run
@@ -100,9 +101,8 @@ class Entry:
     steps: list[ShownStep] = field(default_factory=list)
     pictures: list[DocumentPicture] = field(default_factory=list)  # sent with the message
     files: list[Document] = field(default_factory=list)  # documents chosen for the message, without pictures
-    sources: list[AnswerSource] = field(
-        default_factory=list
-    )  # document passages in the prompt, which the answer may cite
+    # Document passages in the prompt, which the answer may cite.
+    sources: list[AnswerSource] = field(default_factory=list)
     compaction: Compaction | None = None  # summary that replaces the messages above in the prompt
     is_cut: bool = False  # the messages above are not in the prompt
     is_own: bool = False  # written by the reader

@@ -58,8 +58,9 @@ class DemoChat:
 
 @dataclass(frozen=True)
 class DemoMemory:
-    """A memory of the demo. ``at``: (name of a chat, index of the source message). ``fields`` are fields of the
-    draft.
+    """A memory of the demo.
+
+    ``at``: (name of a chat, index of the source message). ``fields`` are fields of the draft.
     """
 
     name: str
@@ -135,8 +136,9 @@ class Command(BaseCommand):
         return workspace
 
     def make_chats(self) -> int:
-        """Create the chats, set ``self.chats`` by name, and return how many are new. Deleted chats are not created
-        again.
+        """Create the chats, set ``self.chats`` by name, and return how many are new.
+
+        Deleted chats are not created again.
         """
         self.chats: dict[str, Chat] = {}
         new = 0
@@ -176,8 +178,9 @@ class Command(BaseCommand):
         return chat
 
     def make_memories(self) -> int:
-        """Create the memories and return how many are new. Memories that were edited or forgotten are not created
-        again.
+        """Create the memories and return how many are new.
+
+        Memories that were edited or forgotten are not created again.
         """
         known = set(
             Memory.objects.filter(workspace__in=self.places.values())

@@ -62,9 +62,8 @@ def call_tool(name: str, arguments: dict[str, Any] | None) -> types.CallToolResu
             raise ToolTrouble(_("%s may not have a NUL character.") % ", ".join(unstorable))
         text, shape = offered.act(asked)
         if not offered.reads:
-            pin_to_primary(
-                asking.get().user_id
-            )  # here, because streamed events are sent after the response has started
+            # Pinned here, because streamed events are sent after the response has started.
+            pin_to_primary(asking.get().user_id)
     except ToolTrouble as trouble:
         return _failed(str(trouble))
     except DomainError as error:
@@ -88,8 +87,9 @@ async def _list_tools(ctx: Any, params: Params) -> types.ListToolsResult:
 
 
 async def _call_tool(ctx: Any, params: Params) -> types.CallToolResult:
-    """Call a tool, and report progress to the client before and after. A call cancelled before its start does not
-    run.
+    """Call a tool, and report progress to the client before and after.
+
+    A call cancelled before its start does not run.
     """
     offered = TOOLS.get(params.name)
     await ctx.session.report_progress(0, 1, offered.title if offered else None)

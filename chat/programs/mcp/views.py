@@ -35,8 +35,9 @@ EVENTS = "text/event-stream"
 
 
 class Mcp(KeyedView):
-    """The MCP endpoint. It is stateless: there is no stream to open (GET) or session to end (DELETE), so both return
-    405.
+    """The MCP endpoint.
+
+    It is stateless: there is no stream to open (GET) or session to end (DELETE), so both return 405.
     """
 
     authentication_classes = [KeyAuthentication]

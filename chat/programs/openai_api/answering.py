@@ -96,8 +96,8 @@ class Answering:
 def prepare(asked: Asked, key: ApiKey, *, now: datetime) -> Answering:
     """Prepare a request: find the workspace and model, and recall memories.
 
-    Raises NotFound for another workspace than the key's, Forbidden, TooManyRequests, BudgetReached, and a ModelError if
-    the model may not be used here.
+    Raises NotFound for an unknown model or another workspace than the key's, Invalid for an unknown assistant,
+    TooManyRequests, BudgetReached, and a ModelError if the model may not be used here.
     """
     expect_recall(asked, key.user, now=now)
     workspace = get_workspace(key.user, key.workspace.public_id)
@@ -113,9 +113,8 @@ def prepare(asked: Asked, key: ApiKey, *, now: datetime) -> Answering:
     remembered = remember(asked, caller, chosen)
     body = {**asked.body, "messages": remembered.messages}
     if chosen.connection is None and settings.EMBEDDED_MODEL and "max_completion_tokens" not in body:
-        body.setdefault(
-            "max_tokens", settings.LLM_MAX_TOKENS
-        )  # without a limit, the model could write until its context is full
+        # Without a limit, the model could write until its context is full.
+        body.setdefault("max_tokens", settings.LLM_MAX_TOKENS)
     return Answering(asked, caller, chosen, remembered, body)
 
 
@@ -157,9 +156,7 @@ class Shape(Protocol):
 
 
 class AsChunks:
-    """The format of a chat completion stream: the model's own chunks. The first also lists the memories used and
-    saved.
-    """
+    """The format of a chat completion stream: the model's own chunks, the first with the memories used and saved."""
 
     def __init__(self, note: Body) -> None:
         self._note = {"memoryhub": note}
@@ -270,8 +267,8 @@ class ReadSoFar:
 class Pump:
     """Reader of a model's answer in the event loop of turns.
 
-    ``done`` is always called in a thread with the output at the end, also after an error; ``failed`` holds the error,
-    if any.
+    At the end, ``done`` is called in a thread with the output, unless the model failed before any output. ``failed``
+    holds the error, if any.
     """
 
     def __init__(self, chunks: AsyncGenerator[Chunk, None], done: Callable[[ReadSoFar], None]) -> None:

@@ -142,9 +142,8 @@ def note_turn(asked: Asked, caller: Caller, chosen: Chosen, remembered: Remember
     turn, unsaved = None, _why_unsaved(asked, caller)
     if not unsaved:
         shown, used = shown_in(asked.body, remembered.given), remembered.used
-        answers = (
-            chosen.connection or Connection.objects.built_in()
-        )  # extraction uses the same connection, so that no other model reads the text
+        # Extraction uses the same connection, so that no other model reads the text.
+        answers = chosen.connection or Connection.objects.built_in()
         turn = program_turns.begin(caller, said, shown, used=used, connection=answers)
     return Noted(tuple(saved), turn, unsaved)
 

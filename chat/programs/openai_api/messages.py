@@ -31,11 +31,8 @@ from memoryhub.llm.metering import Usage
 from memoryhub.llm.openai_replies import StreamedAnswer
 from memoryhub.llm.output_parsing import HeldCall, Piece, ThoughtSplitter
 
-SAME = (
-    "temperature",
-    "top_p",
-    "top_k",
-)  # same name in both APIs; parameters not named in this module are dropped
+# Same name in both APIs; parameters not named in this module are dropped.
+SAME = ("temperature", "top_p", "top_k")
 CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 THOUGHTS = {"thinking", "redacted_thinking"}  # reasoning of earlier answers
 ELSEWHERE = ("container", "mcp_servers")  # features that run on Anthropic's servers
@@ -164,9 +161,8 @@ def _of_user(blocks: list[Body], where: str) -> Iterator[Body]:
         yield {"role": "tool", "tool_call_id": block["tool_use_id"], "content": text}
         parts += [part for part in result if part["type"] != "text"]
     if parts:
-        only_text = all(
-            part["type"] == "text" for part in parts
-        )  # prompt templates of many models accept no lists
+        # Prompt templates of many models accept no lists.
+        only_text = all(part["type"] == "text" for part in parts)
         yield {"role": "user", "content": "\n".join(part["text"] for part in parts) if only_text else parts}
 
 

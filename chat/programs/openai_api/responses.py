@@ -33,8 +33,9 @@ STATELESS = {"previous_response_id", "conversation", "prompt", "background"}
 
 
 def read_response(body: Any, headers: HttpHeaders) -> tuple[Asked, Body]:
-    """Return the parsed request, and the fields of it that the response repeats. Raises Invalid with the name of the
-    field.
+    """Return the parsed request, and the fields of it that the response repeats.
+
+    Raises Invalid with the name of the field.
     """
     require_model(body)
     for name in STATELESS:
@@ -222,10 +223,8 @@ def _parts(content: list[Any], where: str) -> Iterable[Body]:
 
 # Conversion of a chat completion to a response of ``/v1/responses``, complete or streamed.
 
-PARTS = {
-    "output_text": "text",
-    "refusal": "refusal",
-}  # parts of a message, and the field that holds the text of each
+# Parts of a message, and the field that holds the text of each.
+PARTS = {"output_text": "text", "refusal": "refusal"}
 CUT_SHORT = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
@@ -259,8 +258,9 @@ class Item:
 
 
 class Responding:
-    """Converter of a completion's chunks to events, or to one complete response. ``repeated``: fields of the
-    request.
+    """Converter of a completion's chunks to events, or to one complete response.
+
+    ``repeated``: fields of the request.
     """
 
     def __init__(self, model: str, repeated: Body, note: Body) -> None:

@@ -190,7 +190,7 @@ class NoSuchRoute(ProgramView):
 # ``/v1/embeddings``: vectors of the model with which this installation searches memories.
 
 MOST_TEXTS = 512
-MOST_CHARACTERS = 1_000_000  # of all texts
+MOST_CHARACTERS = 1_000_000  # limit for all texts together
 
 
 def embed(body: Any, workspace: Workspace, person: User, *, now: datetime) -> dict[str, Any]:
