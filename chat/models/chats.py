@@ -135,7 +135,7 @@ class Chat(models.Model):
             ),
             models.Index(
                 fields=["deleted_at"], name="chat_deleted", condition=Q(deleted_at__isnull=False)
-            ),  # for the purge
+            ),  # for the purge of deleted chats
         ]
 
     def __str__(self) -> str:

@@ -234,7 +234,7 @@ class _Shown:
     tokens: int
     first: int  # key of the first line shown, else of the question
     left_out: bool
-    keys: tuple[int, ...]  # of the lines shown
+    keys: tuple[int, ...]  # keys of the lines shown
 
 
 def _history(conversation: Conversation, room: int) -> _Shown:

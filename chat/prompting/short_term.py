@@ -206,6 +206,9 @@ def _gather(
     room: int,
     now: datetime,
 ) -> ShortTerm:
+    """Build the prompt items from the summaries. ``own`` and ``others`` are the rows of this chat and of other
+    chats.
+    """
     items: list[tuple[str, Speaker]] = []
     if others:
         people = _people_of(others, user)

@@ -85,6 +85,7 @@ def taken(step: RunStep, now: datetime) -> dict[str, object]:
 
 
 def _by_turn(people: list[int], now: datetime) -> list[int]:
+    """Order users by their number of running steps, then by when a run of theirs was last served."""
     busy = dict(
         RunStep.objects.filter(user__in=people, status=RunStepStatus.RUNNING, beat_at__gte=now - STALE)
         .order_by()

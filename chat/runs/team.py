@@ -284,6 +284,7 @@ class TeamExecutor:
 def context_of_member(
     member: Teammate, context: StepContext, members: Sequence[Teammate], opened: Opened
 ) -> StepContext:
+    """Return the context with the teammate's role in the preamble, and with the team's tools."""
     names = ", ".join(other.name for other in members if other.name != member.name)
     said = f"You are {member.name}. {member.role} Your teammates: {names}.".replace("  ", " ")
     preamble = "\n\n".join(filter(None, [context.preamble, said]))

@@ -291,7 +291,7 @@ def _take_steps(ends: float, at_once: int) -> int:
         alive[0].join(AGAIN)
         if (
             alive[0].is_alive() and len(alive) < at_once
-        ):  # one has left: the database was away, or nothing was there yet
+        ):  # a thread has ended: the database was unavailable, or no step was ready yet
             begin()
     return sum(counts)
 

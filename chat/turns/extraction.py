@@ -85,6 +85,9 @@ def load_message(message_id: str, reader: User | None) -> TurnText | None:
 
 
 def _tool_output(call_id: str, by: User | None) -> TurnText | None:
+    """Return the text of a stored tool call's output; None if its chat is deleted or temporary, or its answer was
+    replaced.
+    """
     kept = {"message__chat__deleted_at": None, "message__chat__is_temporary": False}
     calls = ToolCall.objects.filter(message__superseded_by=None, **kept)
     call = (
@@ -100,6 +103,9 @@ def _tool_output(call_id: str, by: User | None) -> TurnText | None:
 
 
 def _summary(compaction_id: str, by: User | None) -> TurnText | None:
+    """Return the text of a stored summary; None if its chat is deleted or temporary, or its last message was
+    replaced.
+    """
     summaries = Compaction.objects.filter(chat__deleted_at=None, chat__is_temporary=False)
     summaries = summaries.filter(upto__superseded_by=None)
     found = (
@@ -139,6 +145,7 @@ def _output(text: str, until: Message, by: User | None, *said: Source, source: M
 
 
 def _said_before(question: Message) -> str:
+    """Return the public id of the person's previous message, if the same person wrote it; else an empty string."""
     asked = question.chat.messages.current().filter(pk__lt=question.pk, role=MessageRole.USER)
     before = asked.order_by("-pk").values_list("author", "public_id", "imported_at").first()
     same = before is not None and before[0] == question.author_id and before[2] == question.imported_at

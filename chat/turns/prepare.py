@@ -218,9 +218,10 @@ def _recall_for(
     alone: bool,
     profile: bool,
 ) -> Found:
-    """Return recalled memories and their receipt; none if memory is off or fails, which the page shows.
+    """Recall memories, store their receipt and return both. Return ``NOTHING`` if memory is off or recall fails; the
+    receipt then shows the failure.
 
-    ``alone``: the first memory only, if it answers the question.
+    ``alone``: use only the first memory, if it answers the question. ``profile``: add the person's profile.
     """
     if not answer.memory_enabled:
         return NOTHING

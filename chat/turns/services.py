@@ -94,7 +94,9 @@ def _say_active(chat: Chat, content: str, now: datetime) -> None:
     """
     if not chat.title:
         chat.title = title_from(content)
-        Chat.objects.filter(pk=chat.pk, title="").update(title=chat.title)  # unless just named
+        Chat.objects.filter(pk=chat.pk, title="").update(
+            title=chat.title
+        )  # unless a concurrent request has named it
     chat.active_at = now
     if not Chat.objects.filter(pk=chat.pk).update(active_at=now):
         raise NotFound(_("This chat has since been forgotten."))
