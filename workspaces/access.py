@@ -1,4 +1,4 @@
-"""Access checks: load what a user may see, or raise NotFound. Pages and API share them."""
+"""Access checks: load what a user may see, or raise NotFound. Used by pages and API."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ _DEFAULT = Ready(lambda user: Workspace.objects.visible_to(User(pk=user)).filter
 
 
 def get_workspace(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Workspace:
-    """Return the workspace with this person's ``role``. NotFound for strangers, Forbidden below ``need``."""
+    """Return the workspace with this person's ``role``.
+
+    Raises NotFound if the person is no member, Forbidden if their role is below ``need``.
+    """
     workspace = _WORKSPACE.first(user=user.pk, public_id=public_id)
     if workspace is None:
         raise NotFound(_("This workspace does not exist, or you do not have access to it."))
@@ -35,20 +38,21 @@ def get_workspace(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Wo
 
 
 def named_workspace(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Workspace:
-    """As ``get_workspace``, for an id from a query string or a body, which no URL converter has checked."""
+    """Return the workspace as ``get_workspace`` does, for an id that no URL converter has checked."""
     if not PATTERN.fullmatch(public_id):
         raise NotFound(_("This workspace does not exist, or you do not have access to it."))
     return get_workspace(user, public_id, need=need)
 
 
 def workspaces_of(user: User) -> list[Workspace]:
-    """Return the workspaces of which this user is a member, by name, each with its ``role``."""
+    """Return the workspaces of which this user is a member, by name, each with the user's ``role``."""
     return list(Workspace.objects.visible_to(user))
 
 
 def whose_own(workspaces: Iterable[Workspace], user: User) -> dict[int, str]:
-    """Return the owners' names of those workspaces that are another user's personal one, by primary key. They share one
-    name, so a list adds the owner's. No query if there are none, which is the usual case.
+    """Return the owners' names of the other users' personal workspaces among these, by primary key.
+
+    All personal workspaces have the same name, so lists show the owner's. No query if there are none, as is usual.
     """
     others = {each.default_of_id: each.pk for each in workspaces if each.default_of_id not in (None, user.pk)}
     return (
@@ -59,7 +63,7 @@ def whose_own(workspaces: Iterable[Workspace], user: User) -> dict[int, str]:
 
 
 def require(role: str, need: Role) -> None:
-    """Raise Forbidden if ``role`` allows less than ``need``."""
+    """Raise Forbidden if ``role`` is below ``need``."""
     if not Role(role).allows(need):
         raise Forbidden(
             _("You need the role %(need)s for this; yours here is %(role)s.")
@@ -68,15 +72,19 @@ def require(role: str, need: Role) -> None:
 
 
 def lock_to_count(whose: User | Workspace) -> None:
-    """Lock the owner of what is counted, so that of two parallel requests the second counts the first one's row."""
+    """Lock this user or workspace before counting its rows, so that concurrent requests cannot exceed a limit.
+
+    Raises NotFound if it was deleted.
+    """
     rows = whose.__class__.objects.select_for_update(of=("self",), no_key=True)
     if rows.filter(pk=whose.pk).first() is None:
         raise NotFound(_("This workspace does not exist, or you do not have access to it."))
 
 
 def lock_as_editor(workspace: Workspace, by: User) -> None:
-    """Lock the user's membership and require the role of editor. Removing the member or the workspace waits for the
-    lock.
+    """Lock the user's membership, so that it cannot be removed before the commit, and require the role of editor.
+
+    Raises NotFound if the user is no member, Forbidden for a viewer.
     """
     membership = Membership.objects.select_for_update().filter(workspace=workspace, user=by).first()
     if membership is None:
@@ -90,13 +98,13 @@ def role_in(user: User, workspace: Workspace) -> Role | None:
 
 
 def default_workspace(user: User) -> Workspace:
-    """Return the person's own workspace, created on first use. Parallel requests create one."""
+    """Return the person's own workspace, created on first use. Concurrent requests create only one."""
     workspace = _DEFAULT.first(user=user.pk)
     if workspace is None:
-        with suppress(IntegrityError), transaction.atomic():  # refused: the other request was first
+        with suppress(IntegrityError), transaction.atomic():  # refused if another request created it first
             made = Workspace.objects.create(name="Personal", default_of=user)
             Membership.objects.create(workspace=made, user=user, role=Role.OWNER)
-        pin_to_primary(user.pk)  # in requests that only read, too
+        pin_to_primary(user.pk)  # also in GET requests, which may read from a replica
         workspace = Workspace.objects.visible_to(user).get(default_of=user)
     return workspace
 
@@ -104,8 +112,8 @@ def default_workspace(user: User) -> Workspace:
 def personal_place(user: User, *, said_in: Workspace, stays_here: bool = False) -> Workspace:
     """Return the user's own workspace, which stores what they say in a private chat of ``said_in``.
 
-    Conflict if texts of ``said_in`` never leave this machine and those of their own may. ``stays_here``: it rests
-    on text of another workspace for which that is so.
+    Raises Conflict if ``said_in`` is local-only and their own workspace is not. ``stays_here``: the text to store is
+    derived from text of another local-only workspace, so the same rule applies.
     """
     own = default_workspace(user)
     if stays_here and not own.local_only:
@@ -139,8 +147,10 @@ def get_owned(
     need: Role,
     or_deleted: bool,
 ) -> Owned | None:
-    """Return a document or artifact with its workspace, each with the user's ``role``. A personal one is found in every
-    workspace of its owner. Returns None for strangers; raises Forbidden below ``need``.
+    """Return a document or artifact and its workspace, each with the user's ``role``, or None if the user may not see
+    it.
+
+    A personal one is found in every workspace of its owner. Raises Forbidden if the role is below ``need``.
     """
     found = rows.visible_to(user).select_related("workspace", "created_by")
     if workspace is not None:
@@ -153,13 +163,18 @@ def get_owned(
 
 
 def home(workspace: Workspace, by: User, *, personal: bool) -> tuple[Workspace, User | None]:
-    """Return the workspace that stores a new document or artifact, and its owner. Conflict as ``personal_place``."""
+    """Return the workspace that stores a new document or artifact, and its owner if it is personal.
+
+    Raises Conflict as ``personal_place`` does.
+    """
     return (personal_place(by, said_in=workspace), by) if personal else (workspace, None)
 
 
 def require_right_to_move(found: Document | Artifact, to: Workspace, owner: User | None, by: User) -> None:
-    """Require the right to take it from the other members, which is as much as forgetting it, and keep texts of a
-    local-only workspace on this machine.
+    """Check that this person may move a document or artifact.
+
+    Raises Forbidden if the move takes it from the other members and the person may not remove it; Conflict if it would
+    leave a local-only workspace for one that is not.
     """
     taken = found.owner_id is None and (owner is not None or to != found.workspace)
     if taken and not may_take_away(found, by, role_in(by, found.workspace)):
@@ -173,8 +188,9 @@ def require_right_to_move(found: Document | Artifact, to: Workspace, owner: User
 
 
 def lock_owned(rows: OwnedQuerySet[Owned], found: Owned, by: User) -> Owned | None:
-    """Lock the row, and the right to write in its workspace, until the commit. Returns None if it was moved or removed
-    since it was loaded.
+    """Lock the row, and the user's membership as an editor, until the commit.
+
+    Returns None if the row was moved or removed since it was loaded.
     """
     lock_as_editor(found.workspace, by)
     there = rows.filter(pk=found.pk, workspace=found.workspace_id, owner=found.owner_id)
@@ -182,14 +198,17 @@ def lock_owned(rows: OwnedQuerySet[Owned], found: Owned, by: User) -> Owned | No
 
 
 def lock_places(by: User, *places: Workspace) -> None:
-    """Lock the right to write in each workspace, in one order, so that two parallel moves do not deadlock."""
+    """Lock the user's membership as an editor in each workspace, in a fixed order so that concurrent moves do not
+    deadlock.
+    """
     for place in sorted(set(places), key=lambda each: each.pk):
         lock_as_editor(place, by)
 
 
 def may_take_away(found: Document | Artifact, by: User, role: str | None) -> bool:
-    """Return whether the person may take it from the other members: its creator or an owner, with the right to
-    write.
+    """Return whether this person may take a document or artifact from the other members.
+
+    Its creator may if they are still an editor, and so may the owners of the workspace.
     """
     if role is None or not Role(role).allows(Role.EDITOR):
         return False
@@ -204,6 +223,9 @@ def require_right_to_forget(found: Document | Artifact, by: User) -> None:
 
 
 def note(verb: Verb, found: Document | Artifact, by: User, **details: Any) -> None:
-    """Record an act in the audit log; for personal rows without the workspace, whose owners read it."""
+    """Record an action in the audit log.
+
+    Personal rows are recorded without the workspace, because its owners read the log.
+    """
     workspace = found.workspace if found.owner_id is None else None
     record(verb, by=by, workspace=workspace, target=found.public_id, details=details or None)

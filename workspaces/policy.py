@@ -1,5 +1,7 @@
-"""Data policy: what may leave this machine and who reads the result. One value, made where the workspace is known, and
-passed to everything that recalls, embeds or puts text before a model. It has no defaults.
+"""Data policy: whether texts may leave this machine and who reads the result.
+
+A policy is made where the workspace is known, and passed to everything that recalls, embeds or sends text to a model.
+Its fields have no defaults.
 """
 
 from __future__ import annotations
@@ -26,8 +28,10 @@ class Placed(Protocol):
 
 @dataclass(frozen=True)
 class Reach:
-    """A data policy. ``local_only``: texts are embedded on this machine or not at all. ``leaves``: results go to a
-    model elsewhere. ``personal``: the person's own texts may be among the results; False where others read along.
+    """A data policy.
+
+    ``local_only``: texts are embedded on this machine only. ``leaves``: results are sent to a model on another machine.
+    ``personal``: results may include the person's own texts; False if others read the results too.
     """
 
     local_only: bool
@@ -36,19 +40,22 @@ class Reach:
 
     @classmethod
     def here(cls, workspace: Workspace) -> Reach:
-        """Return the policy for text that is stored, or shown only to its caller."""
+        """Return the policy for text that is stored, or shown only to the person who requests it."""
         return cls(workspace.local_only, leaves=False, personal=True)
 
     @classmethod
     def to_model(cls, workspace: Workspace, *, is_local: bool, personal: bool) -> Reach:
-        """Return the policy for text shown to a model. Raises ModelNotLocal if these memories may not reach it."""
+        """Return the policy for text sent to a model.
+
+        Raises ModelNotLocal for a remote model in a local-only workspace.
+        """
         if workspace.local_only and not is_local:
             raise ModelNotLocal
         return cls(workspace.local_only, leaves=not is_local, personal=personal)
 
 
 def in_reach(rows: Rows, workspace: Workspace, user: User, reach: Reach) -> Rows:
-    """Return the rows of this workspace and this person that the policy allows. The caller checks membership."""
+    """Return the rows of this workspace and of this person that the policy allows. The caller must check membership."""
     found = Q(workspace=workspace, owner=None)
     if reach.personal:
         found |= Q(owner=user, workspace__local_only=False) if reach.leaves else Q(owner=user)
@@ -56,16 +63,19 @@ def in_reach(rows: Rows, workspace: Workspace, user: User, reach: Reach) -> Rows
 
 
 def stays_elsewhere(row: Placed, workspace: Workspace) -> bool:
-    """Return whether a row lies in another workspace, whose texts never leave this machine."""
+    """Return whether a row belongs to another workspace, and that workspace is local-only."""
     return row.workspace_id != workspace.pk and row.workspace.local_only
 
 
-# The caller of a domain function: a person in one of their workspaces, perhaps by a key.
+# The caller of a domain function: a person in one of their workspaces, possibly with an API key.
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Caller of a tool or endpoint. Load it for every call: rights may have changed. ``role``: in ``workspace``."""
+    """Caller of a tool or endpoint. Load it for every call, because rights may have changed.
+
+    ``role``: the person's role in ``workspace``.
+    """
 
     person: User
     workspace: Workspace

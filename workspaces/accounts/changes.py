@@ -1,7 +1,7 @@
 """Changes to accounts: a person's display name, and a superuser's changes to sign-in and rights.
 
-Each is noted in the audit log and told to the person by mail, at the address they had before, too. That it is a
-superuser, and has confirmed it lately, the view checks (``workspaces.accounts.sign_in.ask_for_password``).
+A superuser's change is recorded in the audit log and mailed to the person, also at the previous address. The view
+checks that the user is a superuser who re-authenticated recently (``workspaces.accounts.sign_in.ask_for_password``).
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ CHANGES = {
 
 
 def change_account(person: User, *, fields: list[str], email_before: str, by: User, now: datetime) -> None:
-    """Record the changed fields of ``CHANGES`` that a form has just saved, and mail them to the person."""
+    """Record and mail the changes of an account that a form has just saved.
+
+    ``fields``: the changed keys of ``CHANGES``.
+    """
     to = {email_before, *_addresses(person)}
     with transaction.atomic():
         if "username" in fields:
@@ -50,8 +53,9 @@ def change_account(person: User, *, fields: list[str], email_before: str, by: Us
 
 
 def change_password(person: User, *, keep: str | None, by: User, now: datetime) -> None:
-    """After a new password was set, end the person's sessions and authorized programs. ``keep``: a session that
-    stays.
+    """End the person's sessions and program authorizations after a password change.
+
+    ``keep``: key of the one session that stays open.
     """
     with transaction.atomic():
         record(Verb.PASSWORD_CHANGED, by=by, target=person.public_id)
@@ -61,7 +65,7 @@ def change_password(person: User, *, keep: str | None, by: User, now: datetime) 
 
 
 def turn_two_factor_off(people: QuerySet[User], *, by: User, now: datetime) -> int:
-    """Turn two-factor sign-in off for people who lost their phone and recovery codes. Return how many."""
+    """Turn off two-factor sign-in for people who lost their phone and recovery codes. Return the number of people."""
     with transaction.atomic():
         found = list(people.select_for_update(of=("self",)))
         Authenticator.objects.filter(user__in=found).delete()
@@ -72,7 +76,7 @@ def turn_two_factor_off(people: QuerySet[User], *, by: User, now: datetime) -> i
 
 
 def tell_owners(workspace: Workspace, came: Iterable[User], *, by: User, now: datetime) -> None:
-    """Mail a workspace's owners that an administrator adds these people, before they are added."""
+    """Mail a workspace's owners that an administrator is adding these people. Call it before they are added."""
     owners = User.objects.filter(memberships__workspace=workspace, memberships__role=Role.OWNER)
     text = _(
         "An administrator (%(by)s) made new members of the workspace “%(workspace)s” on %(at)s UTC:\n\n"
@@ -95,8 +99,8 @@ def _addresses(person: User) -> set[str]:
 
 
 def _use_address(person: User, *, before: str) -> None:
-    """Make the account's present address its primary one, and drop the address it had before: no password reset goes
-    there.
+    """Make the account's current address its primary one, and delete the previous address, so that no password reset
+    is mailed there.
     """
     theirs = EmailAddress.objects.filter(user=person)
     theirs.filter(email__iexact=before).delete()
@@ -125,13 +129,13 @@ def _notify(person: User, fields: Iterable[str], *, to: Iterable[str], by: User,
 
 LENGTH = 80
 WEB_ADDRESS = re.compile(r"://|\bwww\.", re.IGNORECASE)
-JOINERS = "\u200c\u200d"  # unseen, and part of how Persian and others are written
+JOINERS = "\u200c\u200d"  # invisible, but needed to write Persian and other languages
 
 
 def set_name(person: User, name: str) -> None:
-    """Set the display name; an empty one shows the user name instead. Raises Invalid.
+    """Set the display name; with an empty name the user name is shown instead. Raises Invalid as ``require_own`` does.
 
-    It replaces the first and last names from single sign-on or a directory, until those are sent again.
+    The name replaces the first and last names from single sign-on or a directory, until either of them sends new ones.
     """
     name = " ".join(name.split())
     require_own(name, person)
@@ -144,8 +148,8 @@ def set_name(person: User, name: str) -> None:
 
 
 def require_own(name: str, person: User) -> None:
-    """Raise Invalid for a name that is too long, contains a web address or hidden characters, or looks like
-    another's.
+    """Raise Invalid for a name that is too long, contains a web address or hidden characters, or looks like another
+    person's user name.
     """
     if len(name) > LENGTH:
         raise Invalid(_("A name has %d characters at most.") % LENGTH)
@@ -161,6 +165,6 @@ def require_own(name: str, person: User) -> None:
 
 
 def _named_beside(person: User) -> QuerySet[User]:
-    """Return the people with a display name in the workspaces that this person is in."""
+    """Return the other members of this person's workspaces who have set a display name."""
     others = User.objects.filter(memberships__workspace__memberships__user=person).exclude(pk=person.pk)
     return others.exclude(first_name="", last_name="").only("first_name", "last_name").distinct()

@@ -1,7 +1,7 @@
-"""Closing and reopening accounts without deleting anything, and deleting them for good.
+"""Closing, reopening and deleting accounts.
 
-Keys, programs that were let in, streams, links and webhooks ask whether their person's account is open: they open
-nothing while it is closed. Sessions end for good.
+Closing deletes no data. API keys, authorized programs, streams, links and webhooks check at each use that the account
+is open, so they work again after it is reopened. Sessions end for good.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _also: list[Closing] = []
 
 
 def on_closing(act: Closing) -> None:
-    """Register what an app above ends for a person, in the transaction that closes the account."""
+    """Register a function to call in the transaction that closes an account. For apps that this one cannot import."""
     if act not in _also:
         _also.append(act)
 
@@ -37,7 +37,10 @@ def on_closing(act: Closing) -> None:
 def close_account(
     person: User, *, by: User | None, now: datetime, hands_over: bool = True
 ) -> list[Membership]:
-    """Close an account and return the memberships that became owners. Idempotent. ``by=None``: a directory did it."""
+    """Close an account and return the memberships that were made owners in its place. Idempotent.
+
+    ``by=None``: the directory closed it.
+    """
     with transaction.atomic():
         locked = User.objects.select_for_update(of=("self",), no_key=True).get(pk=person.pk)
         if locked.is_active:
@@ -48,13 +51,15 @@ def close_account(
         for end in _also:
             end(person, now)
         handed = hand_over(person, by=by) if hands_over else []
-        queue_sending()  # which turns off the webhooks of a former owner
-        events.publish(f"user:{person.public_id}", "account.closed")  # their open pages ask again, and end
+        queue_sending()  # sending turns off the webhooks of a former owner
+        events.publish(
+            f"user:{person.public_id}", "account.closed"
+        )  # the person's open pages reconnect and are refused
     return handed
 
 
 def reopen_account(person: User, *, by: User | None) -> None:
-    """Reopen an account: its person owns what they owned, beside the new owners. Idempotent."""
+    """Reopen an account. The person owns the same workspaces as before, next to any new owners. Idempotent."""
     with transaction.atomic():
         if User.objects.filter(pk=person.pk, is_active=False).update(is_active=True):
             record(Verb.ACCOUNT_REOPENED, by=by, target=person.public_id)
@@ -62,8 +67,9 @@ def reopen_account(person: User, *, by: User | None) -> None:
 
 
 def left_behind(person: User) -> list[Workspace]:
-    """Return the workspaces with other active members in which this person is the only active owner, without their
-    personal workspace.
+    """Return the workspaces that have other active members but this person as their only active owner.
+
+    Excludes the person's default workspace.
     """
     open_ones = Membership.objects.filter(workspace=OuterRef("pk"), user__is_active=True).exclude(user=person)
     owned = Workspace.objects.filter(
@@ -73,10 +79,10 @@ def left_behind(person: User) -> list[Workspace]:
 
 
 def hand_over(person: User, *, by: User | None, to: User | None = None) -> list[Membership]:
-    """Make another member the owner of each workspace left behind: ``to`` where they are a member, else the
-    longest-serving editor, else a viewer. The new owner gets a mail, the others an entry in the activity.
+    """Make another member the owner of each workspace that ``left_behind`` returns; return the new owners' memberships.
 
-    Raises Conflict for a ``to`` whose account is closed.
+    The new owner is ``to`` where they are a member, else the longest-serving editor, else the longest-serving viewer,
+    and is notified by mail. Raises Conflict if the account of ``to`` is closed.
     """
     if to is not None and not to.is_active:
         raise Conflict(_("The account of %s is closed.") % to.get_username())
@@ -87,7 +93,7 @@ def hand_over(person: User, *, by: User | None, to: User | None = None) -> list[
 def _hand_on(workspace: Workspace, person: User, by: User | None, to: User | None) -> Membership | None:
     lock(workspace)
     members = workspace.memberships.filter(user__is_active=True).exclude(user=person).select_related("user")
-    if members.filter(role=Role.OWNER).exists():  # somebody was made one since
+    if members.filter(role=Role.OWNER).exists():  # another member was made an owner in the meantime
         return None
     first = Case(When(role=Role.EDITOR, then=Value(0)), default=Value(1), output_field=IntegerField())
     chosen = members.filter(user=to) if to is not None else members.order_by(first, "created_at", "pk")
@@ -120,9 +126,9 @@ def _tell(heir: Membership, person: User) -> None:
 class Leaving:
     """Effects of deleting an account on the workspaces its person is in."""
 
-    removed: list[Workspace]  # their own one, and those nobody else is in
-    left: list[Workspace]  # others' workspaces: shared content stays, without a name
-    orphaned: list[Workspace]  # others are in it, and nobody of them is an owner: in the way
+    removed: list[Workspace]  # the default workspace, and workspaces without other members
+    left: list[Workspace]  # other people's workspaces: shared content stays, without a name
+    orphaned: list[Workspace]  # has other members, none an owner: blocks the deletion
 
 
 def foresee_leaving(user: User) -> Leaving:
@@ -139,11 +145,10 @@ def foresee_leaving(user: User) -> Leaving:
 
 
 def delete_account(user: User, *, by: User | None = None) -> Counts:
-    """Delete a person for good, with their own workspaces and personal memories; return the counts. ``by``: another
-    user who does it.
+    """Delete a person's account, own workspaces and personal memories. Return the numbers of deleted rows.
 
-    Their sessions end. In the workspaces of others their memberships go; what they shared there stays, without their
-    name. Conflict while others depend on a workspace that only they own.
+    Sessions and memberships end; content shared in other people's workspaces stays, without the person's name. ``by``:
+    the user who deletes it, if not the person. Raises Conflict if a workspace with other members has no other owner.
     """
     with transaction.atomic():
         mine = Workspace.objects.filter(memberships__user=user).order_by("pk")
@@ -166,8 +171,8 @@ def delete_account(user: User, *, by: User | None = None) -> Counts:
 def delete_account_of(person: User, *, by: User) -> Counts:
     """Delete an account at the request of its person, and confirm by mail.
 
-    Where they are the only owner, who has been an editor longest becomes one. Raises Forbidden for who is no superuser,
-    Conflict for one's own account and where all other members' accounts are closed.
+    Workspaces of which the person is the only owner are handed over first. Raises Forbidden if ``by`` is no superuser;
+    Conflict for one's own account, and for a workspace in which all other members' accounts are closed.
     """
     if not by.is_superuser:
         raise Forbidden(_("Only superusers delete the accounts of others."))

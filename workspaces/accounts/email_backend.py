@@ -1,4 +1,4 @@
-"""Email backend that sends at once; the worker retries failed mails for a day, less and less often."""
+"""Email backend that sends immediately and leaves failed mails to the worker, which retries them for a day."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FAILURES = (SMTPException, OSError)
 
 
 class RetryingBackend(EmailBackend):
-    """Django's SMTP backend with later retries."""
+    """Django's SMTP backend, which stores a mail that could not be sent for a later retry."""
 
     def send_messages(self, email_messages: Sequence[EmailMessage]) -> int:
         sent = 0
@@ -41,14 +41,17 @@ class RetryingBackend(EmailBackend):
 
 
 def is_for_good(error: Exception) -> bool:
-    """Return whether the server permanently refused this mail, rather than all mail."""
+    """Return whether the server refused this one mail permanently (SMTP code 5xx)."""
     if isinstance(error, SMTPRecipientsRefused):
         return all(code >= 500 for code, _ in error.recipients.values())
     return isinstance(error, SMTPSenderRefused | SMTPDataError) and error.smtp_code >= 500
 
 
 def retry(*, now: datetime, seconds: float) -> int:
-    """Send the mails that are due, and return how many. Stops if the server does not answer."""
+    """Send the stored mails that are due, for at most ``seconds``. Return the number sent.
+
+    Stops at a failure that does not concern a single mail, such as an unreachable server.
+    """
     begun, sent = timezone.now(), 0
     while timezone.now() - begun < timedelta(seconds=seconds):
         with transaction.atomic():
@@ -77,7 +80,10 @@ def retry(*, now: datetime, seconds: float) -> int:
 
 
 def reseal() -> tuple[int, int]:
-    """Encrypt waiting mails with the first of the present keys. Return how many, and how many no key opens."""
+    """Encrypt the stored mails with the first current key.
+
+    Return the numbers of mails done and of mails that no key decrypts.
+    """
     done = lost = 0
     for pk in list(WaitingMail.objects.values_list("pk", flat=True)):
         with transaction.atomic():

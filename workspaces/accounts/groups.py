@@ -1,5 +1,7 @@
-"""Memberships and staff rights from groups of the identity provider, updated at each single sign-on or by the
-directory. Changes that people made to them since stay.
+"""Memberships and staff rights granted by groups of the identity provider or of the directory.
+
+They are updated at each single sign-on and at each change by the directory. A role that a person changed by hand since
+is left alone.
 """
 
 from __future__ import annotations
@@ -18,13 +20,14 @@ from workspaces.audit import Verb, record
 from workspaces.models import DirectoryGroup, GroupGrant, Membership, Role, User, Workspace
 
 logger = logging.getLogger(__name__)
-MOST_GROUPS = 2000  # that are looked at
+MOST_GROUPS = 2000  # read from one claim; further groups are ignored
 STAFF = "staff"
 
 
 def groups_in(claims: Mapping[str, Any]) -> list[str] | None:
-    """Return the groups in the provider's claims that the settings map to rights. None if the provider left them out,
-    as some do for long lists; then nothing changes.
+    """Return the groups in the provider's claims that the settings map to rights.
+
+    Returns None if the provider left the groups out, as some do for long lists; rights must not change then.
     """
     name = settings.SSO_GROUPS_CLAIM
     for said in (claims.get("userinfo"), claims.get("id_token"), claims):
@@ -49,7 +52,10 @@ def of_directory(person: User) -> list[str]:
 
 
 def apply_groups(person: User, groups: Collection[str]) -> None:
-    """Grant what these groups grant and revoke what former groups granted, in one transaction. Idempotent."""
+    """Grant the rights of these groups, and revoke rights that only the previous groups granted.
+
+    Atomic and idempotent.
+    """
     given = [place for group in groups for place in settings.SSO_GROUPS.get(group, ())]
     roles: dict[str, Role] = {}
     for workspace_id, _, role in (place.partition(":") for place in given if place != STAFF):
@@ -88,7 +94,7 @@ def _place(workspace: Workspace, person: User, role: Role | None, grant: GroupGr
             Membership.objects.create(workspace=workspace, user=person, role=role)
             GroupGrant.objects.create(user=person, workspace=workspace, role=role)
             record_member(Verb.MEMBER_ADDED, workspace, person, None, role=role, given_by="group")
-    elif member is None or member.role != grant.role:  # people have decided otherwise since
+    elif member is None or member.role != grant.role:  # a person changed the role by hand since
         if role is None:
             grant.delete()
     elif role != member.role:

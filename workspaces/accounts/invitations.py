@@ -1,7 +1,8 @@
-"""Making, revoking and accepting invitations. Owners of a workspace invite.
+"""Making, revoking and accepting invitations to a workspace. Only its owners invite.
 
-Nobody keeps a link: it is the invitation's id, signed with the installation's key. A leaked database opens nothing,
-an owner can copy it again, and it ends with its time, its uses, its revoking, or the right of who made it.
+A link is not stored: its token is the invitation's id, signed with the installation's secret key. A leaked database
+therefore gives no access, and an owner can copy the link again. It ends when it expires, is used up or revoked, or when
+the person who made it is no longer an owner.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ SALT = "memoryhub.invitation"
 MOST_OPEN = 50  # of one workspace
 MOST_PEOPLE = 100  # of one invitation
 LONGEST = timedelta(days=30)
-KEPT = timedelta(days=30)  # after its end: so long a link says why it no longer lets anybody in
+KEPT = timedelta(days=30)  # after its end; until then its link explains why it does not work
 
 
 class Ended(Conflict):
-    """The link is an invitation that is over. The text says why and what to do."""
+    """Raised for an invitation that has ended. The message says why, and what the person can do."""
 
     status, code = 410, "invitation_ended"
 
 
 def open_invitations(workspace: Workspace, *, now: datetime) -> QuerySet[Invitation]:
-    """Return the invitation links that are still open, newest first. One query."""
+    """Return the workspace's invitation links that still work. One query."""
     found = Invitation.objects.filter(workspace=workspace, user=None, revoked_at=None, expires_at__gt=now)
     return found.filter(used__lt=F("most")).select_related("created_by")
 
@@ -49,9 +50,10 @@ def open_invitations(workspace: Workspace, *, now: datetime) -> QuerySet[Invitat
 def create_invitation(
     workspace: Workspace, *, role: str, most: int, lasts: timedelta, by: User, now: datetime, email: str = ""
 ) -> Invitation:
-    """Create an invitation link for so many people and so long; one for a mail address is for one person. Owners only.
+    """Create an invitation link for at most ``most`` people, valid for ``lasts``. Owners only.
 
-    Invalid for a wrong value, Conflict where too many are open, TooManyRequests.
+    An invitation to an ``email`` address is for one person. Raises Invalid for a wrong value, Conflict if ``MOST_OPEN``
+    invitations are open, and TooManyRequests above the rate limit.
     """
     workspace = get_workspace(by, workspace.public_id, need=Role.OWNER)
     email = email.strip()
@@ -80,7 +82,6 @@ def create_invitation(
 
 
 def send_by_mail(invitation: Invitation, *, link: str) -> None:
-    """Mail the invitation to its address."""
     by = invitation.created_by
     names = dict.fromkeys(mail.as_name(name) for name in (by.get_username(), by.shown_name))
     text = _(
@@ -102,7 +103,7 @@ def send_by_mail(invitation: Invitation, *, link: str) -> None:
 
 
 def revoke_invitation(workspace: Workspace, public_id: str, *, by: User, now: datetime) -> Invitation:
-    """Revoke an invitation. Owners only; people who joined by it stay."""
+    """Revoke an invitation. Owners only. People who already joined stay members."""
     workspace = get_workspace(by, workspace.public_id, need=Role.OWNER)
     with transaction.atomic():
         found = Invitation.objects.select_for_update(of=("self",)).filter(
@@ -124,7 +125,10 @@ def link_token(invitation: Invitation) -> str:
 
 
 def read_link(token: str, *, now: datetime) -> Invitation:
-    """Return the invitation of a link. NotFound for an unknown or long expired one, Ended for one that is over."""
+    """Return the open invitation of a link's token.
+
+    Raises NotFound if it is unknown or deleted, Ended if it has ended.
+    """
     try:
         public_id = signing.Signer(salt=SALT, sep=".").unsign(token)
     except signing.BadSignature:
@@ -138,9 +142,10 @@ def read_link(token: str, *, now: datetime) -> Invitation:
 
 
 def accept(token: str, *, by: User, now: datetime) -> Membership:
-    """Join the workspace. Members keep their role and use nothing up. Raises what ``read_link`` raises.
+    """Join the workspace by an invitation link. Raises what ``read_link`` raises.
 
-    Nobody comes twice, and nobody by one made before an owner removed them or let them do less: they ask an owner.
+    Members keep their role and do not use up the invitation. Raises Ended for a person who already used this
+    invitation, or who was removed or given a lesser role after it was made: only an owner can let them in again.
     """
     spend("invitations", by, now=now)
     found = read_link(token, now=now)
@@ -175,16 +180,16 @@ def accept(token: str, *, by: User, now: datetime) -> Membership:
 
 
 def sweep(*, now: datetime) -> int:
-    """Delete those that ended long ago; how many."""
+    """Delete the invitations that ended more than ``KEPT`` ago. Return the number deleted."""
     return Invitation.objects.filter(expires_at__lt=now - KEPT).delete()[0]
 
 
 def close_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
-    """Close the invitations of a restored backup that ended or were used after the backup was made.
+    """Revoke the invitations of a restored backup that ended or were used after the backup was made.
 
-    The ``newer`` database knows which; Django's connection is in the restored one. Who came in by one since is not
-    known to the backup, and may have been removed: it would let them in again. So would one that stayed open, of
-    somebody who was removed since.
+    ``newer`` is a connection to the database before the restore; Django's connection is to the restored one. The backup
+    does not know who joined since and may have been removed again, so an invitation that stayed open could let a
+    removed person back in.
     """
     rows = newer.execute(
         "SELECT public_id, used_by FROM workspaces_invitation WHERE revoked_at IS NULL AND used < most"
@@ -243,18 +248,18 @@ def _unreadable() -> str:
     )
 
 
-# Invitations to one person, who sees nothing of the workspace until they accept.
+# Invitations to one user, who sees nothing of the workspace before accepting.
 
 PAUSE = timedelta(days=1)  # after a person declined
 
 
 def invited(workspace: Workspace, *, now: datetime) -> QuerySet[Invitation]:
-    """Return a workspace's open invitations to single people, oldest first."""
+    """Return a workspace's open invitations to single users, oldest first."""
     return _open(now).filter(workspace=workspace).select_related("user").order_by("created_at", "id")
 
 
 def invitations_of(user: User, *, now: datetime) -> QuerySet[Invitation]:
-    """Return the invitations that this person may accept, newest first, each with its workspace and inviter."""
+    """Return the invitations that this person may accept, each with its workspace and inviter."""
     inviting = Membership.objects.filter(
         workspace=OuterRef("workspace"), user=OuterRef("created_by"), role=Role.OWNER, user__is_active=True
     )
@@ -264,10 +269,10 @@ def invitations_of(user: User, *, now: datetime) -> QuerySet[Invitation]:
 
 
 def invite(workspace: Workspace, *, user: User, role: str, by: User, now: datetime) -> Invitation:
-    """Invite a person to become a member. Owners only.
+    """Invite a user to become a member. Owners only.
 
-    Raises Invalid for a wrong role or an inactive person, Conflict for a member, one who is invited already or who
-    declined within a day.
+    Raises Invalid for a wrong role or an inactive user; Conflict for a user who is a member, is already invited, or
+    declined within the last day.
     """
     if role not in Role.values:
         raise Invalid(fields={"role": _("Must be one of %s.") % ", ".join(Role.values)})
@@ -292,7 +297,7 @@ def invite(workspace: Workspace, *, user: User, role: str, by: User, now: dateti
 
 
 def accept_invited(*, by: User, now: datetime, **which: Any) -> Membership:
-    """Accept an invitation to this person and return the membership. NotFound if none is open."""
+    """Accept an invitation to this user and return the membership. Raises NotFound if none is open."""
     with transaction.atomic():
         found = _lock(by, now, which)
         made = Membership.objects.create(workspace=found.workspace, user=by, role=found.role)
@@ -304,7 +309,7 @@ def accept_invited(*, by: User, now: datetime, **which: Any) -> Membership:
 
 
 def end_invited(*, by: User, now: datetime, **which: Any) -> None:
-    """Decline one's own invitation, or withdraw one as an owner. NotFound if it is not open."""
+    """Decline an invitation to oneself, or withdraw one as an owner. Raises NotFound if it is not open."""
     with transaction.atomic():
         found = _open(now).filter(**which).select_for_update(of=("self",)).select_related("workspace").first()
         if found is None or (found.user_id != by.pk and not _owns(found.workspace, by)):
@@ -322,7 +327,11 @@ def _open(now: datetime) -> QuerySet[Invitation]:
 
 
 def _lock(by: User, now: datetime, which: dict[str, Any]) -> Invitation:
-    """Lock the workspace first, as every change of members does, so that removals and joins wait for each other."""
+    """Return the invitation, locked.
+
+    The workspace is locked first, as in every change of members, so that concurrent removals and joins wait for each
+    other.
+    """
     found = invitations_of(by, now=now).filter(**which).first()
     if found is None:
         raise _none()

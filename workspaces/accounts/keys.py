@@ -1,4 +1,4 @@
-"""API keys: making, checking, counting and revoking them. The key itself is shown once and stored nowhere."""
+"""Creating, verifying, rate-limiting and revoking API keys. A key's text is shown once; only its hash is stored."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from workspaces.access import get_workspace
 from workspaces.audit import Verb, record
 from workspaces.models import ApiKey, KeyScope, OAuthClient, Role, User, Workspace
 
-PREFIX = "mh_"  # by which people, secret scanners and our own secret filter know one
-LENGTH = 43  # characters of 62: 256 bits, so that a plain hash is as good as a slow one
+PREFIX = "mh_"  # identifies a key to people, secret scanners and our secret filter
+LENGTH = 43  # characters from an alphabet of 62: 256 bits, so a fast hash is safe
 NAME_LENGTH = 80
 SHAPE = re.compile(rf"{PREFIX}[A-Za-z0-9]{{{LENGTH}}}")
 SHOWN = len(PREFIX) + 4
@@ -29,8 +29,8 @@ _BY_HASH = Ready(
     lambda key_hash: ApiKey.objects.select_related("user", "workspace").filter(key_hash=key_hash),
     key_hash=str,
 )
-# A fixed window of a minute in one conditional update, so the limit holds over all processes; a refused request writes
-# nothing. The last use is noted once a minute.
+# A fixed window of one minute in a single conditional update, so that the limit holds across all processes. A refused
+# request writes nothing. The last use is recorded once a minute.
 _COUNT = """
 UPDATE workspaces_apikey SET calls = calls + 1,
     counted = CASE WHEN counted_at >= %(minute)s::timestamptz THEN counted + 1 ELSE 1 END,
@@ -43,7 +43,7 @@ RETURNING id
 
 
 class KeyRefused(Exception):
-    """The key opens nothing. The message tells the caller why, and never repeats the key."""
+    """Raised for a key that is not valid. The message says why, and never contains the key."""
 
 
 def make_key(
@@ -56,10 +56,10 @@ def make_key(
     now: datetime,
     client: OAuthClient | None = None,
 ) -> tuple[ApiKey, str]:
-    """Create a key of ``by`` for this workspace. Return it with its text, which is not stored.
+    """Create an API key of ``by`` for this workspace. Return the key and its text, which is not stored.
 
-    Raises NotFound for strangers; Invalid for a wrong field, a name that another live key of theirs has, or more
-    than their role allows.
+    Raises NotFound if ``by`` is no member; Invalid for a wrong field, a name that another active key of ``by`` has, or
+    a scope above their role.
     """
     workspace = get_workspace(by, workspace.public_id)
     name = _clean_name(name)
@@ -87,7 +87,7 @@ def make_key(
 
 
 def check_scope(scope: str, workspace: Workspace) -> None:
-    """Raise Invalid if the scope allows more than the person's role in ``workspace``."""
+    """Raise Invalid if the scope is unknown or allows more than the person's role in ``workspace``."""
     if scope not in KeyScope.values:
         raise Invalid(fields={"scope": _("Must be one of %s.") % ", ".join(KeyScope.values)})
     if scope == KeyScope.WRITE and not Role(workspace.role).allows(Role.EDITOR):
@@ -97,15 +97,18 @@ def check_scope(scope: str, workspace: Workspace) -> None:
 
 
 def verify_key(text: str, *, now: datetime) -> ApiKey:
-    """Return the key of this text with its ``user`` and ``workspace``. Raises KeyRefused.
+    """Return the key with this text, with its ``user`` and ``workspace``. Raises KeyRefused if it is not valid.
 
-    Found by the index over the hashes: how long that takes says nothing about the keys there are.
+    The lookup is by hash, so its duration reveals nothing about existing keys.
     """
     return opened(_BY_HASH.first(key_hash=hashed(text)) if SHAPE.fullmatch(text) else None, now=now)
 
 
 def opened(key: ApiKey | None, *, now: datetime) -> ApiKey:
-    """Return the key if it is valid. Raises KeyRefused."""
+    """Return the key if it is valid.
+
+    Raises KeyRefused if it is missing, revoked or expired, or its account is closed.
+    """
     if key is None or not key.user.is_active:
         raise KeyRefused(_("There is no such API key."))
     if key.revoked_at is not None:
@@ -116,21 +119,21 @@ def opened(key: ApiKey | None, *, now: datetime) -> ApiKey:
 
 
 def still_opens(key: ApiKey, *, now: datetime) -> bool:
-    """Return whether a key verified earlier is still valid and its person still a member."""
+    """Return whether a key verified earlier is still valid and its user still a member of the workspace."""
     live = ApiKey.objects.filter(pk=key.pk, revoked_at=None, user__is_active=True)
     live = live.filter(workspace__memberships__user=F("user"))
     return live.filter(Q(expires_at=None) | Q(expires_at__gt=now)).exists()
 
 
 def count_request(key: ApiKey, *, now: datetime) -> int | None:
-    """Count one request of this key. Return None if it may pass, else the seconds until the next one may."""
+    """Count a request against the key's rate limit. Return None if it is allowed, else the seconds to wait."""
     minute = now.astimezone(UTC).replace(second=0, microsecond=0)
     given = {"key": key.pk, "now": now, "minute": minute, "most": settings.KEY_RATE}
     return None if queries.rows(_COUNT, given) else 60 - now.second
 
 
 def revoke_key(key_id: str, *, by: User, now: datetime) -> ApiKey:
-    """End one of your own keys, at once and for good. Twice does nothing more; NotFound for those of others."""
+    """Revoke one of one's own keys permanently. Idempotent. Raises NotFound for another person's key."""
     key = ApiKey.objects.filter(user=by, public_id=key_id).first()
     if key is None:
         raise NotFound(_("This key does not exist, or it is not yours."))
@@ -139,7 +142,7 @@ def revoke_key(key_id: str, *, by: User, now: datetime) -> ApiKey:
 
 
 def end_keys(ids: list[int], *, by: User, now: datetime) -> int:
-    """Revoke these keys, made by anybody; return how many were not revoked before."""
+    """Revoke these keys of any users. Return the number that were not revoked before."""
     with transaction.atomic():
         live = ApiKey.objects.filter(pk__in=ids, revoked_at=None).select_for_update(of=("self",))
         ending = list(live.select_related("workspace").order_by("pk"))

@@ -1,4 +1,7 @@
-"""Consent for a program: a key that only the program's tokens open. From agreeing to it to its end."""
+"""OAuth authorizations of programs, from consent to revocation.
+
+An authorization is an API key without a text of its own, which only the program's tokens give access to.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,14 @@ from workspaces.models import ApiKey, KeyScope, OAuthClient, OAuthCode, OAuthTok
 PREFIXES = {TokenKind.ACCESS: "mha_", TokenKind.REFRESH: "mhr_"}
 CODE_LIVES = timedelta(minutes=2)
 ACCESS_LIVES = timedelta(minutes=30)
-UNUSED_LIVES = timedelta(days=30)  # then the program has to sign in again
+UNUSED_LIVES = timedelta(days=30)  # without a refresh; then the program needs a new authorization
 EVERYWHERE = "/"
-RESOURCES = ("/mcp", "/v1", "/api/v1", EVERYWHERE)  # what a token may be for: the endpoints below one path
+RESOURCES = (
+    "/mcp",
+    "/v1",
+    "/api/v1",
+    EVERYWHERE,
+)  # paths; a token is valid for the endpoints below one of them
 SCOPES = {KeyScope.READ: "read", KeyScope.WRITE: "read write"}
 
 
@@ -38,12 +46,15 @@ _TOKEN = Ready(_tokens, kind=str, token_hash=str)
 
 
 def scope_of(scopes: list[str]) -> str:
-    """Return the most of the requested scopes that exist; others, such as ``openid``, are passed over."""
+    """Return the widest supported scope among the requested ones. Unknown scopes, such as ``openid``, are ignored."""
     return KeyScope.WRITE if "write" in scopes else KeyScope.READ
 
 
 def resource_of(base: str, resource: str | None) -> str | None:
-    """Return the path that a resource indicator (RFC 8707) names, by default MCP's; None if it is not one of ours."""
+    """Return the path of ``RESOURCES`` that a resource indicator (RFC 8707) names, or None.
+
+    Without an indicator it is ``/mcp``.
+    """
     if resource is None:
         return "/mcp"
     path = resource.removeprefix(base).rstrip("/") or EVERYWHERE
@@ -51,7 +62,7 @@ def resource_of(base: str, resource: str | None) -> str | None:
 
 
 class GrantRefused(Exception):
-    """The code or token gives nothing. The message says why."""
+    """Raised for an authorization code or refresh token that is not valid. The message says why."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +84,10 @@ class Agreed:
 
 
 def agree(agreed: Agreed, workspace: Workspace, *, scope: str, by: User, now: datetime) -> str:
-    """Store the person's consent and return the authorization code. Raises NotFound, and Invalid as ``make_key``."""
+    """Store the person's consent and return the authorization code.
+
+    Raises NotFound if they are no member, and Invalid as ``check_scope`` does.
+    """
     keys.check_scope(scope, get_workspace(by, workspace.public_id))
     text = new_text("mhc_")
     OAuthCode.objects.create(
@@ -97,7 +111,10 @@ def find_code(client_id: str, text: str) -> OAuthCode | None:
 
 
 def find_refresh(client_id: str, text: str, *, now: datetime) -> OAuthToken | None:
-    """Find a refresh token. Reusing a used one revokes all that it granted, even in an invalid request."""
+    """Return a refresh token, or None.
+
+    A token that was used before is taken as stolen, and its authorization is revoked.
+    """
     token = find_token(TokenKind.REFRESH, text, client_id=client_id)
     if token is not None and token.used_at is not None:
         _end(token.key_id, now=now)
@@ -105,7 +122,10 @@ def find_refresh(client_id: str, text: str, *, now: datetime) -> OAuthToken | No
 
 
 def open_by_code(code: OAuthCode, *, now: datetime) -> Tokens:
-    """Exchange an authorization code for its first tokens. A code that comes twice was stolen: its grant ends."""
+    """Exchange an authorization code for its first tokens.
+
+    Raises GrantRefused for a code that was used before: it is taken as stolen, and its authorization is revoked.
+    """
     with transaction.atomic():
         locked = OAuthCode.objects.select_for_update(of=("self",)).select_related(
             "client", "user", "workspace"
@@ -125,7 +145,10 @@ def find_token(kind: TokenKind, text: str, *, client_id: str | None = None) -> O
 
 
 def open_again(token: OAuthToken, *, scope: str, now: datetime) -> Tokens:
-    """Return new tokens for a refresh token, which is then used up. Reuse means theft: the grant ends."""
+    """Exchange a refresh token for new tokens.
+
+    Raises GrantRefused for a token that was used before: it is taken as stolen, and its authorization is revoked.
+    """
     with transaction.atomic():
         locked = OAuthToken.objects.select_for_update(of=("self",)).select_related(
             "key__user", "key__workspace"
@@ -141,7 +164,10 @@ def open_again(token: OAuthToken, *, scope: str, now: datetime) -> Tokens:
 
 
 def verify_access(text: str, *, path: str, now: datetime) -> ApiKey:
-    """Return the key that this access token opens at this path, with the token's scope. Raises KeyRefused."""
+    """Return the API key of this access token, limited to the token's scope.
+
+    Raises KeyRefused if the token is unknown, expired, or not valid for this path.
+    """
     token = find_token(TokenKind.ACCESS, text)
     if token is None:
         raise KeyRefused(_("There is no such access token."))
@@ -160,33 +186,35 @@ def is_below(path: str, resource: str) -> bool:
 
 
 def end(token: OAuthToken, *, now: datetime) -> None:
-    """Revoke what this token, access or refresh, was given for. Twice does nothing more."""
+    """Revoke the authorization that this access or refresh token belongs to. Idempotent."""
     _end(token.key_id, now=now)
 
 
 def end_all_of(user: User, *, by: User, now: datetime) -> int:
-    """Revoke all grants of this person and their recent consents. Return how many programs had one."""
+    """Revoke all authorizations of this person, and their unused authorization codes. Return the number of programs."""
     with transaction.atomic():
         OAuthCode.objects.filter(user=user, key=None).delete()
-        User.objects.select_for_update(no_key=True).get(
-            pk=user.pk
-        )  # waits for an exchange of a code that is under way
+        User.objects.select_for_update(no_key=True).get(pk=user.pk)  # waits for a code exchange in progress
         theirs = ApiKey.objects.filter(user=user, revoked_at=None).exclude(client=None)
         return end_keys(list(theirs.values_list("pk", flat=True)), by=by, now=now)
 
 
 def sweep_tokens(*, now: datetime) -> int:
-    """Delete codes and tokens that have expired; how many."""
+    """Delete expired codes and tokens. Return the number deleted."""
     codes, _ = OAuthCode.objects.filter(expires_at__lt=now - ACCESS_LIVES).delete()
     tokens, _ = OAuthToken.objects.filter(expires_at__lt=now).delete()
     return codes + tokens
 
 
 def _opened_anew(code: OAuthCode, *, now: datetime) -> Tokens:
-    """Replace the program's key in this workspace by one for the new grant."""
+    """Create the key of a new authorization in place of the program's previous key in this workspace, and issue
+    tokens.
+    """
     if not code.user.is_active:
         raise GrantRefused(_("This account is closed."))
-    User.objects.select_for_update(no_key=True).get(pk=code.user_id)  # of two codes at once one stays
+    User.objects.select_for_update(no_key=True).get(
+        pk=code.user_id
+    )  # of two concurrent exchanges only one keeps its key
     before = ApiKey.objects.filter(
         client=code.client, user=code.user, workspace=code.workspace, revoked_at=None
     )
@@ -201,7 +229,7 @@ def _opened_anew(code: OAuthCode, *, now: datetime) -> Tokens:
             now=now,
             client=code.client,
         )
-    except DomainError as error:  # no member any more, or not the one they were
+    except DomainError as error:  # no longer a member, or with a lesser role
         raise GrantRefused(error.message) from None
     code.key = key
     code.save(update_fields=["key"])
@@ -218,7 +246,7 @@ def _still(key: ApiKey, *, now: datetime) -> ApiKey:
 
 
 def _issue(key: ApiKey, resource: str, *, scope: str, now: datetime) -> Tokens:
-    """Create an access token with this ``scope``, and a refresh token with the key's."""
+    """Create an access token with this ``scope`` and a refresh token with the key's scope."""
     ApiKey.objects.filter(pk=key.pk).update(expires_at=now + UNUSED_LIVES)
     made: dict[TokenKind, str] = {}
     for kind, of, lives in (
@@ -244,20 +272,20 @@ def _end(key_pk: int | None, *, now: datetime) -> None:
 
 
 def _free_name(name: str, user: User) -> str:
-    """Return the program's name, with a number if another key of the person has it."""
+    """Return the program's name, with a number appended if another active key of the person has this name."""
     taken = set(ApiKey.objects.filter(user=user, revoked_at=None).values_list("name", flat=True))
     names = (name, *(f"{name} {number}" for number in range(2, len(taken) + 3)))
     return next(each for each in names if each not in taken)[:NAME_LENGTH]
 
 
-# Programs that register themselves, which anybody may do: held to addresses that are safe to send people to.
+# Dynamic client registration. Any program may register, so only safe redirect URIs are accepted.
 
 MOST_ADDRESSES, ADDRESS_LENGTH = 10, 500
-MOST_UNUSED = 1_000  # of these the oldest go for new ones
+MOST_UNUSED = 1_000  # clients; above this number the oldest are deleted
 UNUSED_FOR = timedelta(days=1)
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-# Besides https, and http on one's own machine, programs have schemes of their own (cursor:). These are none's own: of
-# browsers, of systems, and those that a web site may take (web+), or that hand an address on.
+# Besides https, and http on a loopback address, a client may use its own scheme (cursor:). These schemes are refused:
+# they belong to browsers or systems, can be claimed by a web site (web+), or forward to another address.
 NOT_THEIRS = re.compile(
     r"about|blob|chrome|content|data|feed|file|filesystem|ftp|gopher|googlechromes?|http|intent|jar|javascript|mailto|"
     r"microsoft-edge|ms-.*|resource|search-ms|sftp|sms|ssh|tel|vbscript|view-source|web\+.*|wss?|x-safari-.*"
@@ -267,11 +295,11 @@ HOST = re.compile(r"[a-z0-9.-]+|[0-9a-f:.]+")
 QUOTES = str.maketrans(dict.fromkeys('“”„«»"', "'"))
 UNSEEN = dict.fromkeys(
     map(ord, "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-)  # they show as nothing, or as a blank
+)  # displayed as nothing or as a blank
 
 
 def register(name: str, redirect_uris: Sequence[str], *, now: datetime) -> OAuthClient:
-    """Register a program. Raises Invalid for a redirect address that is not safe."""
+    """Register a client program. Raises Invalid for too many redirect URIs, or one that is not safe."""
     if not 1 <= len(redirect_uris) <= MOST_ADDRESSES:
         raise Invalid(fields={"redirect_uris": _("must have 1 to %s addresses") % MOST_ADDRESSES})
     for each in redirect_uris:
@@ -297,7 +325,10 @@ def find(public_id: str) -> OAuthClient | None:
 
 
 def is_registered(client: OAuthClient, redirect_uri: str) -> bool:
-    """Compare redirect addresses exactly; on a loopback address the port may differ (RFC 8252)."""
+    """Return whether the client registered this redirect URI.
+
+    URIs are compared exactly, except for the port of a loopback address (RFC 8252).
+    """
     return any(
         each == redirect_uri or _but_for_its_port(each) == _but_for_its_port(redirect_uri) is not None
         for each in client.redirect_uris
@@ -305,7 +336,10 @@ def is_registered(client: OAuthClient, redirect_uri: str) -> bool:
 
 
 def sweep_clients(*, now: datetime) -> int:
-    """Delete programs that registered some time ago and were never authorized. Return how many."""
+    """Delete the clients that registered more than ``UNUSED_FOR`` ago and were never authorized.
+
+    Return the number deleted.
+    """
     return _unused().filter(created_at__lt=now - UNUSED_FOR).delete()[0]
 
 
@@ -326,7 +360,7 @@ def _is_safe(address: str) -> bool:
 
 
 def _but_for_its_port(address: str) -> SplitResult | None:
-    """Return a loopback address without its port; None for any other address."""
+    """Return a loopback address without its port, or None for any other address."""
     parts = _split(address)
     if (
         parts is None
@@ -343,14 +377,16 @@ def _split(address: str) -> SplitResult | None:
         return None
     try:
         parts = urlsplit(address)
-        parts.port  # noqa: B018  # raises for what is none
+        parts.port  # noqa: B018  # raises for an invalid port
     except ValueError:
         return None
     return parts if parts.scheme else None
 
 
 def _clean_name(name: str) -> str:
-    """Return a program's name without marks that turn, hide or end what stands beside it."""
+    """Return a program's name without characters that are invisible, change the text direction, or act as quotation
+    marks.
+    """
     seen = name.translate(UNSEEN).translate(QUOTES)
     shown = "".join(" " if unicodedata.category(each)[0] in "CZ" else each for each in seen)
     return " ".join(shown.split())[:60].strip() or "A program"

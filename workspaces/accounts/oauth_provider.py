@@ -1,6 +1,6 @@
-"""OAuth provider for the handlers of the MCP SDK: registered clients, codes and tokens.
+"""OAuth provider for the request handlers of the MCP SDK: registered clients, codes and tokens.
 
-Imported when a program first asks: the SDK takes a second, which no other process or command has to wait for.
+It is imported at the first OAuth request, because importing the SDK takes a second.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def client_information(client: OAuthClient) -> Client:
 
 
 class Provider:
-    """Methods that the handlers use of an ``OAuthAuthorizationServerProvider``, for one request to ``base``.
+    """The methods of ``OAuthAuthorizationServerProvider`` that the handlers call, for one request to ``base``.
 
-    ``resource``: what the request says that its token is for.
+    ``resource``: the request's resource indicator.
     """
 
     def __init__(self, base: str, *, now: datetime, resource: str | None = None) -> None:
@@ -46,7 +46,9 @@ class Provider:
         return client_information(found) if found else None
 
     async def register_client(self, client_info: Client) -> None:
-        """Register the client and complete ``client_info``, which the SDK returns: no secret, all scopes."""
+        """Register the client and complete ``client_info``, which the SDK returns: without a secret, with all
+        scopes.
+        """
         addresses = [str(each) for each in client_info.redirect_uris or ()]
         try:
             made = await sync_to_async(oauth.register)(client_info.client_name or "", addresses, now=self.now)

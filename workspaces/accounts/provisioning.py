@@ -1,4 +1,4 @@
-"""Changes by the directory to accounts: make, change, close and reopen. Each is in the audit log, without a person."""
+"""Account and group changes by the directory (SCIM). Each is recorded in the audit log without an acting person."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TAKEN = (
 
 
 def make_account(values: Values, *, now: datetime) -> User:
-    """Create an account without a password. Single sign-on opens it for the person with the same verified address."""
+    """Create an account without a password. The person signs in by single sign-on with the same verified address."""
     if "username" not in values:
         raise ScimError(400, "userName is required.", "invalidValue")
     with transaction.atomic():
@@ -44,7 +44,10 @@ def make_account(values: Values, *, now: datetime) -> User:
 
 
 def change_account(person: User, values: Values, *, now: datetime) -> User:
-    """Change an account. Of superusers only closing: the token's user must not become one."""
+    """Change, close or reopen an account.
+
+    A superuser's account can only be closed: changing its user name or address would let the directory take it over.
+    """
     with transaction.atomic():
         person = User.objects.select_for_update(of=("self",), no_key=True).get(pk=person.pk)
         if any(getattr(person, name) != value for name, value in values.items() if name != "active"):
@@ -96,7 +99,7 @@ def _save(person: User, values: Values) -> None:
 
 
 def _verify(person: User) -> None:
-    """Mark the address as verified by the directory, and drop the person's other addresses."""
+    """Mark the person's address as verified, and delete their other addresses."""
     theirs = EmailAddress.objects.filter(user=person)
     theirs.exclude(email__iexact=person.email).delete()
     if person.email:
@@ -104,9 +107,9 @@ def _verify(person: User) -> None:
         theirs.update_or_create(user=person, email=person.email.lower(), defaults=verified)
 
 
-# Changes by the directory to groups: their members, and so the rights of these people in workspaces.
+# Changes by the directory to groups, which also change the members' rights in workspaces.
 
-_LOCK = 7_640_031  # one after the other: two groups may have the same people, and give the same workspaces
+_LOCK = 7_640_031  # serializes changes: two groups may share members and grant the same workspaces
 
 
 def group_with(public_id: str) -> DirectoryGroup:
@@ -125,8 +128,9 @@ def make_group(wanted: Group) -> DirectoryGroup:
 
 
 def change_group(public_id: str, change: Callable[[Group], Group | None]) -> None:
-    """Change a group, or delete it if ``change`` returns None. One transaction with the effect on its members, so that
-    a directory may repeat the request.
+    """Change a group, or delete it if ``change`` returns None.
+
+    Updates the members' rights in the same transaction, so that a directory may repeat the request.
     """
     with transaction.atomic():
         _lock()
@@ -158,7 +162,7 @@ def _put(group: DirectoryGroup, before: Group, wanted: Group) -> DirectoryGroup:
 
 
 def _bring_up_to_date(before: Group, now: Group) -> None:
-    """Update the people who came or left, and all of them if the group is renamed."""
+    """Update the rights of people who joined or left, or of all members if the group was renamed."""
     if not {before.name, now.name} & settings.SSO_GROUPS.keys():
         return
     changed = before.members ^ now.members if before.name == now.name else before.members | now.members
@@ -175,7 +179,7 @@ def _lock() -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
 
 
-# Reading of a directory's request, as far as an account here has its fields. Pure.
+# Parsing of SCIM requests, without access to the database.
 
 CORE = "urn:ietf:params:scim:schemas:core:2.0:user:"
 GROUP_CORE = "urn:ietf:params:scim:schemas:core:2.0:group:"
@@ -183,7 +187,7 @@ PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 MOST_OPERATIONS = 100
 LENGTHS = {"username": 150, "first_name": 150, "last_name": 150, "email": 254, "group": 256}
 _NAMES = {"name.givenname": "first_name", "name.familyname": "last_name", "username": "username"}
-# Attributes of RFC 7643 that no account here has: they are taken and not kept.
+# Attributes of RFC 7643 that our accounts do not have: accepted and not stored.
 _UNKEPT = re.compile(
     r"(schemas|id|meta|externalid|displayname|nickname|profileurl|title|usertype|preferredlanguage|locale|timezone"
     r"|password|phonenumbers|ims|photos|addresses|groups|entitlements|roles|x509certificates|name\.\w+"
@@ -200,7 +204,7 @@ Values = dict[str, Any]  # of an account: username, first_name, last_name, email
 
 @dataclass(frozen=True)
 class Group:
-    """A SCIM group. ``members``: public ids of people."""
+    """A SCIM group. ``members`` holds public ids of users."""
 
     name: str = ""
     external_id: str = ""
@@ -208,8 +212,9 @@ class Group:
 
 
 def values_of(resource: Mapping[str, Any]) -> Values:
-    """Return the values of a whole SCIM resource (POST, PUT). Missing attributes are empty, a missing ``active`` is
-    true.
+    """Return the values of a complete SCIM user (POST, PUT).
+
+    Missing attributes are empty, a missing ``active`` is true.
     """
     found: Values = {"first_name": "", "last_name": "", "email": "", "active": True}
     for name, value in resource.items():
@@ -218,7 +223,7 @@ def values_of(resource: Mapping[str, Any]) -> Values:
 
 
 def changes_of(body: Mapping[str, Any]) -> Values:
-    """Return the values of a PATCH. Of several operations on one attribute the last one counts."""
+    """Return the values that a PATCH changes. The last operation on an attribute wins."""
     found: Values = {}
     for kind, path, value in _operations(body):
         if kind == "remove":
@@ -229,7 +234,7 @@ def changes_of(body: Mapping[str, Any]) -> Values:
 
 
 def group_of(resource: Mapping[str, Any]) -> Group:
-    """Return the group in a whole SCIM resource (POST, PUT)."""
+    """Return the group described by a complete SCIM resource (POST, PUT)."""
     found = Group()
     for name, value in resource.items():
         found = _of_group(found, "replace", name, value)
@@ -237,7 +242,7 @@ def group_of(resource: Mapping[str, Any]) -> Group:
 
 
 def group_after(group: Group, body: Mapping[str, Any]) -> Group:
-    """Return the group after a PATCH."""
+    """Return the group as changed by a PATCH."""
     for kind, path, value in _operations(body):
         for name, each in [(path, value)] if path else value.items():
             group = _of_group(group, kind, str(name), each)
@@ -245,7 +250,10 @@ def group_after(group: Group, body: Mapping[str, Any]) -> Group:
 
 
 def asked_for(text: str, attribute: str) -> str | None:
-    """Return the value of a filter ``attribute eq "…"``; None without a filter."""
+    """Return the value of a filter ``attribute eq "…"``, or None for an empty filter.
+
+    Raises ScimError for any other filter.
+    """
     if not text:
         return None
     match = _FILTER.fullmatch(text[:1000])
@@ -255,7 +263,7 @@ def asked_for(text: str, attribute: str) -> str | None:
 
 
 def _operations(body: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Yield type, path and value of each operation of a PATCH. Without a path the value is an object."""
+    """Yield the type, path and value of each operation of a PATCH. Without a path the value is an object."""
     if body.get("schemas") not in (None, [PATCH]):
         raise ScimError(400, "schemas must name the PatchOp message.", "invalidSyntax")
     operations = {name.lower(): value for name, value in body.items()}.get("operations")
@@ -329,7 +337,7 @@ def _attribute(name: str, value: Any) -> Values:
 
 
 def _first_email(value: Any) -> Any:
-    """Return the primary address, else the first one."""
+    """Return the primary address, or the first one if none is primary."""
     if not isinstance(value, list):
         return value or ""
     if not all(isinstance(each, Mapping) for each in value):
@@ -339,7 +347,7 @@ def _first_email(value: Any) -> Any:
 
 
 def _flag(value: Any) -> bool:
-    if isinstance(value, str) and value.lower() in ("true", "false"):  # as Entra ID says it
+    if isinstance(value, str) and value.lower() in ("true", "false"):  # Entra ID sends a string
         return value.lower() == "true"
     if not isinstance(value, bool):
         raise ScimError(400, "active must be true or false.", "invalidValue")
@@ -353,11 +361,11 @@ def _text(name: str, field: str, value: Any) -> str:
     return str(value).strip()
 
 
-# SCIM errors of a request that cannot be done (RFC 7644, 3.12).
+# SCIM errors (RFC 7644, section 3.12).
 
 
 class ScimError(Exception):
-    """An error of the SCIM API. ``kind``: its ``scimType``."""
+    """An error response of the SCIM API. ``kind`` is its ``scimType``."""
 
     def __init__(self, status: int, detail: str, kind: str = "") -> None:
         super().__init__(detail)

@@ -1,4 +1,4 @@
-"""Sessions of a person: listing the browsers and ending them."""
+"""A person's sessions: listing them by browser, and ending them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from memoryhub.monitoring import origin
 from workspaces.audit import Verb, record
 from workspaces.models import SignIn, User
 
-SEEN_EVERY = 60  # seconds: how exact "last seen" is, and how rarely it is written
-# In this order: each of the later ones also calls itself by the names of those after it.
+SEEN_EVERY = 60  # seconds between two writes of "last seen"
+# The order matters: a browser's User-Agent also contains names of browsers further down.
 BROWSERS = (
     ("Edge", r"\bEdg(?:e|A|iOS)?/"),
     ("Opera", r"\bOPR/"),
@@ -45,7 +45,10 @@ SYSTEMS = (
 
 
 class LastSeenMiddleware:
-    """Notes once a minute that a session was used, before the view: a stream must not come back to the database."""
+    """Middleware that records once a minute that a session was used.
+
+    It writes before the view runs, so that a streaming response needs no database connection afterwards.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -53,13 +56,13 @@ class LastSeenMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         key = request.session.session_key
         if key and f"seen:{key}" not in caches["process"] and isinstance(request.user, User):
-            with suppress(DatabaseError):  # one that takes no writes must not keep anybody from reading
+            with suppress(DatabaseError):  # a read-only database must not prevent reading
                 note(request, request.user, now=timezone.now())
         return self.get_response(request)
 
 
 def note(request: HttpRequest, user: User, *, now: datetime) -> None:
-    """Create or update the row of this session as used now."""
+    """Record that this session is used now."""
     key = request.session.session_key
     if not key:
         return
@@ -72,7 +75,7 @@ def note(request: HttpRequest, user: User, *, now: datetime) -> None:
 
 
 def live_sign_ins(user: User) -> list[SignIn]:
-    """Return the person's open sign-ins, the latest used first. Two queries."""
+    """Return the person's open sessions. Two queries."""
     sign_ins = list(SignIn.objects.filter(user=user))
     keys = [sign_in.session_key for sign_in in sign_ins]
     sessions = Session.objects.filter(session_key__in=keys, expire_date__gt=timezone.now())
@@ -81,7 +84,10 @@ def live_sign_ins(user: User) -> list[SignIn]:
 
 
 def end_session(session_id: str, *, by: User) -> SignIn:
-    """End one of your own sessions at once; also pages that are open in it. NotFound for those of others."""
+    """End one of one's own sessions immediately, with the pages open in it.
+
+    Raises NotFound for another person's session.
+    """
     sign_in = SignIn.objects.filter(user=by, public_id=session_id).first()
     if sign_in is None:
         raise NotFound(_("This session does not exist, or it is not yours."))
@@ -90,14 +96,15 @@ def end_session(session_id: str, *, by: User) -> SignIn:
 
 
 def end_other_sessions(user: User, *, keep: str | None, by: User | None) -> int:
-    """End every session of a person except the one with the key ``keep``. Return how many."""
+    """End all sessions of a person except the one with the key ``keep``. Return the number ended."""
     return _end(list(SignIn.objects.filter(user=user).exclude(session_key=keep or "")), by=by)
 
 
 def sweep(*, now: datetime) -> int:
-    """Delete sessions that are over and the sign-ins whose session is gone; how many sign-ins.
+    """Delete expired sessions, and sign-ins without a session. Return the number of sign-ins deleted.
 
-    What is written into a session moves its end away, and one from before the setting was lowered has the longer one.
+    Sessions are also deleted once they are older than SESSION_COOKIE_AGE: every write to a session extends its expiry,
+    and sessions from before the setting was lowered keep the longer one.
     """
     longest = timedelta(seconds=settings.SESSION_COOKIE_AGE)
     old = SignIn.objects.filter(created_at__lt=now - longest).values("session_key")
@@ -108,7 +115,7 @@ def sweep(*, now: datetime) -> int:
 
 
 def device_of(user_agent: str) -> str:
-    """Return a name such as "Firefox on Linux" from a User-Agent header; empty if it is not known."""
+    """Return a name such as "Firefox on Linux" from a User-Agent header, or an empty string if none is recognized."""
     browser = next((name for name, shape in BROWSERS if re.search(shape, user_agent[:500])), "")
     system = next((name for name, shape in SYSTEMS if re.search(shape, user_agent[:500])), "")
     return f"{browser} on {system}" if browser and system else browser or system
@@ -128,7 +135,7 @@ def _end(sign_ins: list[SignIn], *, by: User | None) -> int:
 
 
 def _opens(session: Session, user: User) -> bool:
-    """Return whether the session is valid; a change of password invalidates older ones."""
+    """Return whether the session is still valid for this person. A password change invalidates older sessions."""
     data = session.get_decoded()
     return data.get(SESSION_KEY) == str(user.pk) and constant_time_compare(
         data.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash()

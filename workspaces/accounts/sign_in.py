@@ -1,4 +1,4 @@
-"""Sign-in: our answers to allauth, and records of each sign-in."""
+"""Sign-in: the adapter for allauth, and audit records of sign-ins."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from workspaces.models import SignIn, User
 from workspaces.models.people import ALIKE, check_username, hold_usernames
 
 BY_CODE = "mfa_reauthenticate"
-MOST_UNKNOWN = 30  # failed sign-ins under names that nobody has, noted in a minute
+MOST_UNKNOWN = 30  # failed sign-ins with unknown names that are recorded per minute
 
 
 class AccountAdapter(DefaultAccountAdapter):
@@ -59,8 +59,8 @@ class AccountAdapter(DefaultAccountAdapter):
         return settings.SIGNUP_OPEN
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        """Return the address that the audit log records, by which limits count too."""
-        return origin.client_address(request) or "0.0.0.0"  # noqa: S104  (a name for all whose address is unknown)
+        """Return the client address that rate limits and the audit log use."""
+        return origin.client_address(request) or "0.0.0.0"  # noqa: S104  (stands for all unknown addresses)
 
     def clean_username(self, username: str, shallow: bool = False) -> str:
         cleaned: str = super().clean_username(username, shallow)
@@ -69,7 +69,10 @@ class AccountAdapter(DefaultAccountAdapter):
         return cleaned
 
     def generate_unique_username(self, txts: list[str | None], regex: str | None = None) -> str:
-        """Return a user name for single sign-on that does not look like another user's."""
+        """Return a user name for single sign-on that does not look like another user's.
+
+        Raises Conflict if none is found.
+        """
         name: str = super().generate_unique_username(txts, regex)
         for candidate in (
             name,
@@ -82,7 +85,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def save_user(self, *args: Any, **kwargs: Any) -> User:
         try:
             return super().save_user(*args, **kwargs)
-        except ValidationError as error:  # a name that somebody else took in this moment
+        except ValidationError as error:  # another sign-up took the name concurrently
             raise Conflict(error.messages[0]) from None
 
     def authenticate(self, request: HttpRequest, **credentials: Any) -> User | None:
@@ -105,13 +108,13 @@ class AccountAdapter(DefaultAccountAdapter):
         return [ours.get(stage, stage) for stage in super().get_login_stages()]
 
     def get_reauthentication_methods(self, user: User | AnonymousUser) -> list[dict[str, Any]]:
-        """With two-factor sign-in on, accept a code only: the password may be what was stolen."""
+        """Return only the two-factor code if it is set up, because the password may have been stolen."""
         methods: list[dict[str, Any]] = super().get_reauthentication_methods(user)
         return [method for method in methods if method["id"] == BY_CODE] or methods
 
 
 def note_not_shown(user: User, *, method: str) -> None:
-    """Record a failed re-authentication in this person's session."""
+    """Record a failed re-authentication of a signed-in person."""
     record(Verb.REAUTHENTICATION_FAILED, by=user, details={"method": method})
 
 
@@ -120,7 +123,7 @@ def has_two_factor(request: HttpRequest) -> bool:
 
 
 def typed_password_lately(request: HttpRequest) -> bool:
-    """Return whether the session's person re-authenticated in the last minutes."""
+    """Return whether the session's person signed in or re-authenticated recently (ACCOUNT_REAUTHENTICATION_TIMEOUT)."""
     if not get_adapter(request).get_reauthentication_methods(request.user):
         return _came_in_lately(request)
     try:
@@ -131,13 +134,18 @@ def typed_password_lately(request: HttpRequest) -> bool:
 
 
 def _came_in_lately(request: HttpRequest) -> bool:
-    """Return whether a person with single sign-on alone came in lately: allauth takes any such session for fresh."""
+    """Return whether a person who has only single sign-on signed in recently. allauth treats any session of theirs
+    as fresh.
+    """
     methods = get_authentication_records(request, request.user)
     return bool(methods) and time.time() - methods[-1]["at"] < app_settings.REAUTHENTICATION_TIMEOUT
 
 
 def ask_for_password(request: HttpRequest) -> None:
-    """Ask for confirmation on a page that removes something for good, unless it was given lately."""
+    """Require re-authentication on a page that removes something permanently, unless it happened recently.
+
+    Raises ReauthenticationRequired, or ImmediateHttpResponse for a person who has only single sign-on.
+    """
     if typed_password_lately(request):
         return
     if get_adapter(request).get_reauthentication_methods(request.user):
@@ -146,7 +154,7 @@ def ask_for_password(request: HttpRequest) -> None:
 
 
 def proven_first(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Require re-authentication for allauth's pages that change how a person signs in."""
+    """Require sign-in and re-authentication for allauth's pages that change how a person signs in."""
 
     @wraps(view)
     def asking(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -157,7 +165,10 @@ def proven_first(view: Callable[..., HttpResponse]) -> Callable[..., HttpRespons
 
 
 def require_fresh_password(request: HttpRequest) -> None:
-    """Raise Forbidden with the code ``reauthenticate``. For REST, which cannot redirect."""
+    """Raise Forbidden with the code ``reauthenticate`` without recent re-authentication.
+
+    For the REST API, which cannot redirect.
+    """
     if not typed_password_lately(request):
         raise Forbidden(
             _(
@@ -169,7 +180,7 @@ def require_fresh_password(request: HttpRequest) -> None:
         )
 
 
-# Events in the audit log. Django's signals come with every sign-in, allauth's only through its pages.
+# Audit records. Django's signals are sent at every sign-in, allauth's only by its own pages.
 
 
 def _opened(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> None:
@@ -183,10 +194,10 @@ def _signed_in(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> 
     if "socialaccount" in ways:
         details["single_sign_on"] = True
     record(Verb.SIGNED_IN, by=user, details=details)
-    default_workspace(user)  # it is there from the first sign-in, wherever an invitation leads
+    default_workspace(user)  # created at the first sign-in, even if an invitation leads to another workspace
     sociallogin = kwargs.get("sociallogin")
     if settings.SSO_GROUPS and not settings.SSO_GROUPS_CLAIM:
-        apply_groups(user, of_directory(user))  # the settings may give other rights since
+        apply_groups(user, of_directory(user))  # the settings may have changed since the last sign-in
     elif settings.SSO_GROUPS and sociallogin is not None and "groups" in sociallogin.account.extra_data:
         apply_groups(user, sociallogin.account.extra_data["groups"])
 
@@ -194,10 +205,10 @@ def _signed_in(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> 
 def _failed(
     sender: Any, credentials: dict[str, Any], request: HttpRequest | None = None, **kwargs: Any
 ) -> None:
-    """Return the account that a failed sign-in names, if it exists. The typed text is not kept: it may be a password.
+    """Record a failed sign-in, with the account that it names if that exists.
 
-    Of one account no more come than its limits let through; of names that nobody has ``MOST_UNKNOWN`` a minute, so
-    that a flood of them from many addresses does not fill the log.
+    The typed text is not stored, because it may be a password. Rate limits bound the records of one account. Records of
+    unknown names are limited to ``MOST_UNKNOWN`` a minute, so that attempts from many addresses cannot fill the log.
     """
     person = getattr(request, "user", None)
     if person is not None and person.is_authenticated:
@@ -213,7 +224,10 @@ def _failed(
 
 
 def _unknown_this_minute() -> int:
-    """Return the number of this attempt; over all processes, and off by a few when many come at once."""
+    """Return the number of failed sign-ins with unknown names in this minute, including this one, over all processes.
+
+    It can be off by a few under concurrency.
+    """
     key = f"unknown-sign-ins:{timezone.now():%Y%m%d%H%M}"
     cache.add(key, 0, timeout=120)
     return cache.incr(key)
@@ -244,7 +258,7 @@ def _reauthenticated(
 
 
 def _new_password(sender: Any, request: HttpRequest, user: User, signal: Any, **kwargs: Any) -> None:
-    """End a person's other sessions, open pages and authorized programs when their password changes."""
+    """End a person's other sessions and program authorizations when their password changes."""
     reset = signal is account.password_reset
     record(Verb.PASSWORD_RESET if reset else Verb.PASSWORD_CHANGED, by=user)
     oauth.end_all_of(user, by=user, now=timezone.now())
@@ -261,8 +275,9 @@ def _two_factor(sender: Any, user: User, authenticator: Authenticator, signal: A
 
 
 def _single_sign_on(sender: Any, request: HttpRequest, signal: Any, **kwargs: Any) -> None:
-    """Record that a provider's account was connected or disconnected. At the first sign-in to an account that a
-    directory made nobody is signed in yet.
+    """Record that a provider's account was connected or disconnected.
+
+    The request has no user yet at the first sign-in to an account that the directory made.
     """
     added = signal is social.social_account_added
     person = request.user if request.user.is_authenticated else kwargs["sociallogin"].user
@@ -270,7 +285,7 @@ def _single_sign_on(sender: Any, request: HttpRequest, signal: Any, **kwargs: An
 
 
 def connect() -> None:
-    """Connect the signal handlers, once the apps are ready."""
+    """Connect the signal handlers. Called when the apps are ready."""
     for signal, receiver in (
         (auth.user_logged_in, _opened),
         (auth.user_logged_out, _signed_out),
@@ -291,14 +306,14 @@ def connect() -> None:
         signal.connect(receiver, dispatch_uid=f"workspaces.accounts.sign_in.{receiver.__name__}")
 
 
-# Whether password sign-in is allowed: for everybody, or with single sign-on alone only in an emergency.
+# Password sign-in: allowed for everybody, or, where only single sign-on is allowed, for single people in an emergency.
 
 MINUTES = 15
 _LET_IN = "let-in-by-password"
 
 
 def are_asked_for() -> bool:
-    """Return whether the page shows a password form."""
+    """Return whether the sign-in page shows a password form."""
     return settings.PASSWORD_SIGN_IN or bool(_let_in())
 
 
@@ -307,7 +322,7 @@ def opens_for(user: User) -> bool:
 
 
 def let_in(user: User) -> None:
-    """Allow an administrator's password for ``MINUTES``, when the provider of single sign-on is away."""
+    """Allow this administrator's password for ``MINUTES``, for when the single sign-on provider is unavailable."""
     record(Verb.PASSWORD_LET_IN, by=None, target=user.public_id, details={"minutes": MINUTES})
     cache.set(_LET_IN, [*_let_in(), user.pk], MINUTES * 60)
 
@@ -323,9 +338,7 @@ def _of_domains() -> str:
 class DomainSignupForm(SignupForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["email"].label = _(
-            "Email"
-        )  # allauth's says beside it that it is optional, as our forms do
+        self.fields["email"].label = _("Email")  # allauth's label repeats that the field is optional
         if settings.SIGNUP_DOMAINS:
             self.fields["email"].help_text = _of_domains()
 
@@ -333,7 +346,7 @@ class DomainSignupForm(SignupForm):
         email: str = super().clean_email()
         domains = settings.SIGNUP_DOMAINS
         if domains and email.rpartition("@")[2].casefold() not in domains:
-            self["email"].help_text = ""  # else it stands there twice
+            self["email"].help_text = ""  # else it is shown twice
             raise forms.ValidationError(_of_domains())
         return email
 
@@ -347,7 +360,7 @@ class DomainSignupForm(SignupForm):
 
 
 class ProviderSignupForm(SocialSignupForm):
-    """Form for a name or address from single sign-on that is taken."""
+    """Form for completing a single sign-on whose user name or address is already taken."""
 
     def clean_email(self) -> str:
         email: str = super().clean_email()
@@ -358,8 +371,9 @@ class ProviderSignupForm(SocialSignupForm):
 
 
 class FirstAddressStage(EmailVerificationStage):
-    """allauth's stage, only for people who signed up and never signed in: all others came another way, or before the
-    rule.
+    """Email verification only for people who signed up with a password and have never signed in.
+
+    Others came by another way, such as single sign-on, or before the verification was required.
     """
 
     def handle(self) -> Any:
@@ -372,17 +386,17 @@ class FirstAddressStage(EmailVerificationStage):
         return super().handle()
 
 
-# The first account, on the machine that alone can reach this MemoryHub, is its administrator's.
-#
-# They run it: else the first thing to learn would be two environment variables (docs/decisions/0027).
+# The first account of an installation that only its own machine can reach becomes an administrator, because its person
+# runs the installation (docs/decisions/0027).
 
-TOLD = "is_first_account"  # in the session, for the page that says so
+TOLD = "is_first_account"  # key in the session, for the page that shows a notice
 RIGHTS = ("is_staff", "is_superuser")
 
 
 def is_next(request: HttpRequest) -> bool:
-    """Return whether this sign-up makes the first account. Call it in the transaction that creates the user: it locks,
-    so that of two parallel sign-ups only one is first.
+    """Return whether this sign-up creates the installation's first account, from the machine it runs on.
+
+    Takes a lock so that only one of two concurrent sign-ups is first: call it in the transaction that creates the user.
     """
     if not (serves_only_here() and comes_from_here(request)):
         return False

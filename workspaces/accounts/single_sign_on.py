@@ -1,5 +1,6 @@
-"""Single sign-on through allauth: OpenID Connect with the configured provider, and OAuth with public providers. Decides
-who may sign in and what is stored of them.
+"""Single sign-on through allauth: OpenID Connect with the configured provider, and OAuth with public providers.
+
+This module decides who may sign in and which of the provider's data are stored.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ from workspaces.accounts.groups import groups_in
 from workspaces.models import User
 
 logger = logging.getLogger(__name__)
-PROVIDER = "sso"  # its word in addresses
-# Providers at which anybody gets an account, by their word in addresses, with how allauth speaks to each.
+PROVIDER = "sso"  # the configured provider's id in URLs
+# allauth's adapters for the providers at which anybody can have an account, by their id in URLs.
 OPEN_TO_ALL: dict[str, type[OAuth2Adapter]] = {
     "github": GitHubOAuth2Adapter,
     "gitlab": GitLabOAuth2Adapter,
@@ -46,11 +47,10 @@ OPEN_TO_ALL: dict[str, type[OAuth2Adapter]] = {
 
 
 class SingleSignOn(DefaultSocialAccountAdapter):
-    """allauth's adapter for people who come from a provider."""
-
     def authenticate_by_email(self, sociallogin: SocialLogin) -> tuple[User, str] | None:
-        """Return the account that a directory made (``accounts.provisioning``), that nobody has signed in to yet, and
-        whose address, verified by both, is the same.
+        """Return the account made by the directory (``accounts.provisioning``) for this person, on their first sign-in.
+
+        Its address must equal the provider's, and both must be verified.
         """
         if not settings.SCIM_TOKEN or sociallogin.account.provider != PROVIDER:
             return None
@@ -64,23 +64,25 @@ class SingleSignOn(DefaultSocialAccountAdapter):
         return None
 
     def list_apps(self, request: HttpRequest, provider: Any = None, client_id: Any = None) -> list[SocialApp]:
-        """Return the apps of the settings; the database, where allauth would look too, has none."""
+        """Return the apps from the settings. allauth would also query the database, which has none."""
         apps = [SocialApp(provider=name, **told) for name, told in settings.OAUTH.items()]
         if settings.OIDC is not None:
             apps.append(SocialApp(provider="openid_connect", provider_id=PROVIDER, **settings.OIDC))
         return [app for app in apps if provider in (None, app.provider, app.provider_id)]
 
     def populate_user(self, request: HttpRequest, sociallogin: SocialLogin, data: dict[str, Any]) -> Any:
-        """Keep only a name and an address of a permitted length from the provider's data."""
+        """Fill in the user from the provider's data. Only the name, address and groups are stored, with limited
+        lengths.
+
+        Raises ValueError for an id with a NUL character.
+        """
         if "\x00" in sociallogin.account.uid:
             raise ValueError("an id with a NUL")
         told = {name: str(value).replace("\x00", "")[:150] for name, value in data.items() if value}
         kept = {"preferred_username": told.get("username"), "email": told.get("email")}
         says_groups = settings.SSO_GROUPS_CLAIM and sociallogin.account.provider == PROVIDER
         groups = groups_in(sociallogin.account.extra_data) if says_groups else None
-        if (
-            sociallogin.account.provider == "gitlab"
-        ):  # whose address is one that its person has confirmed, or none
+        if sociallogin.account.provider == "gitlab":  # sends an address only if its person confirmed it
             for address in sociallogin.email_addresses:
                 address.verified = bool(sociallogin.account.extra_data.get("confirmed_at"))
         sociallogin.account.extra_data = {name: value for name, value in kept.items() if value}
@@ -94,7 +96,7 @@ class SingleSignOn(DefaultSocialAccountAdapter):
         user: User = super().populate_user(request, sociallogin, told)
         try:
             require_own(user.get_full_name(), user)
-        except Invalid:  # they may have written it there themselves
+        except Invalid:  # the person may have chosen the name at the provider
             user.first_name = user.last_name = ""
         return user
 
@@ -106,14 +108,15 @@ class SingleSignOn(DefaultSocialAccountAdapter):
             raise ImmediateHttpResponse(page)
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
-        """Allow people whom the company's provider lets in: closed sign-up is about passwords, and providers where
-        anybody lets in.
+        """Return whether this person may create an account.
+
+        People from the configured provider always may; people from public providers only with the setting OAUTH_SIGNUP.
         """
         return bool(_is_of_the_company(sociallogin) or settings.OAUTH_SIGNUP)
 
 
 def domains_for(sociallogin: SocialLogin) -> list[str]:
-    """Return the domains that a verified address must have; empty if any may."""
+    """Return the domains in which a verified address is required, or an empty list if any domain is allowed."""
     domains: list[str] = settings.OIDC_DOMAINS if _is_of_the_company(sociallogin) else settings.OAUTH_DOMAINS
     return domains
 
@@ -137,10 +140,12 @@ def _is_of_a_domain(sociallogin: SocialLogin, domains: list[str]) -> bool:
 @require_POST
 @login_not_required
 def begin(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """Send the browser to the provider. By a page that goes on by itself: our policy lets no form lead elsewhere."""
+    """Send the browser to the provider, by a page that redirects itself: the content security policy allows no form
+    to lead to another site.
+    """
     try:
         answer = _step(OAuth2LoginView, request, provider_id)
-    except (RequestException, KeyError, ValueError):  # away, or what answers is no provider
+    except (RequestException, KeyError, ValueError):  # unreachable, or not a provider
         return _odd(request)
     if answer.status_code != 302:
         return answer
@@ -149,7 +154,10 @@ def begin(request: HttpRequest, provider_id: str) -> HttpResponse:
 
 @login_not_required
 def come_back(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """Handle the provider's redirect. Its data about a person is not trusted to have the right form or length."""
+    """Handle the provider's redirect back.
+
+    Errors are caught because its data about a person may have any form or length.
+    """
     try:
         answer = _step(OAuth2CallbackView, request, provider_id)
     except (ImproperlyConfigured, ValidationError, AttributeError, KeyError, TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Two-factor sign-in: required for some, with allauth's secrets encrypted and each code valid once."""
+"""Two-factor sign-in: required by setting for some people, with encrypted secrets and codes that work once."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from memoryhub.http.middleware import answer_error, speaks_json
 from workspaces.models import User
 
 logger = logging.getLogger(__name__)
-ENTRANCE = "/accounts/"  # signing in and out, showing that it is you, setting it up
+ENTRANCE = "/accounts/"  # pages to sign in and out, re-authenticate, and set up two-factor sign-in
 
 
 def is_required_of(user: User) -> bool:
-    """Return whether the settings require two-factor sign-in of this user (MEMORYHUB_TWO_FACTOR)."""
+    """Return whether the setting MEMORYHUB_TWO_FACTOR requires two-factor sign-in of this user."""
     return settings.TWO_FACTOR == "everyone" or (settings.TWO_FACTOR == "staff" and user.is_staff)
 
 
 class TwoFactorMiddleware:
-    """Redirect people who must set it up, from every page that is not open to all; answer programs with an error.
+    """Middleware that redirects people who must set up two-factor sign-in, or returns an error to programs.
 
-    What has a key or a grant instead of a session is not asked: a key is made by somebody who has it set up.
+    Requests with an API key or token instead of a session pass: only a person who has set it up can create a key.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -74,18 +74,21 @@ class MfaAdapter(DefaultMFAAdapter):
         return encryption.seal(text)
 
     def decrypt(self, encrypted_text: str) -> str:
-        """Return an unknown secret if no present key opens the text: then no code fits it."""
+        """Decrypt a secret. If no current key decrypts it, return a random secret that no code matches."""
         try:
             return encryption.unseal(encrypted_text)
         except encryption.Unsealable:
             logger.error(
                 "A two-factor secret was sealed with a key that is gone; its person cannot use it any more."
             )
-            return base64.b32encode(secrets.token_bytes(20)).decode()  # what no code fits
+            return base64.b32encode(secrets.token_bytes(20)).decode()  # no code matches it
 
 
 def rewrite_secrets(rows: Any, change: Callable[[str], str]) -> int:
-    """Apply ``change`` to each secret of these rows, which may be historical models in a migration."""
+    """Apply ``change`` to each secret of these rows, which may be historical models in a migration.
+
+    Return the number of rows changed.
+    """
     number = 0
     with transaction.atomic():
         for row in rows.select_for_update().order_by("pk").iterator():
@@ -101,8 +104,9 @@ def rewrite_secrets(rows: Any, change: Callable[[str], str]) -> int:
 
 
 def reseal() -> int:
-    """Encrypt every secret with the first of the present keys; return how many rows changed. A secret that no key opens
-    stays.
+    """Encrypt every secret with the first current key. Return the number of rows changed.
+
+    A secret that no key decrypts is left unchanged.
     """
 
     def anew(sealed: str) -> str:
@@ -114,7 +118,7 @@ def reseal() -> int:
     return rewrite_secrets(Authenticator.objects.all(), anew)
 
 
-# Forms that take a two-factor code: each code of an authenticator app counts once, whichever of them took it.
+# Forms for a two-factor code. A code of an authenticator app is accepted once over all of them.
 
 if TYPE_CHECKING:
     from allauth.mfa.base.forms import AuthenticateForm as Base
@@ -123,9 +127,10 @@ else:
 
 
 class UsedOnce(Base):
-    """A form that refuses a used code for as long as the code is valid.
+    """Form mixin that refuses a used code for as long as the code is valid.
 
-    allauth remembers it for half a minute, a third of that, and never the code that activates two-factor sign-in.
+    allauth refuses it for only half a minute, a third of that time, and never refuses the code that activates
+    two-factor sign-in.
     """
 
     def clean_code(self) -> str:

@@ -1,4 +1,4 @@
-"""People, the workspaces they share, and what each may do there."""
+"""Models of users, workspaces and their content, exported from one place."""
 
 from workspaces.models.accounts import (
     ApiKey,

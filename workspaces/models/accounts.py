@@ -1,4 +1,4 @@
-"""Keys of programs."""
+"""Models of API keys, OAuth programs, invitations, directory groups and unsent mail."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ class KeyScope(models.TextChoices):
 
 
 class ApiKey(models.Model):
-    """A key that lets a program act as its maker in one workspace. ``workspaces.accounts.keys`` makes and checks it.
+    """A key with which a program acts as the key's creator in one workspace. Written by ``workspaces.accounts.keys``.
 
-    The key itself is not here, only its hash: nobody can read it again.
+    Only the hash of the key's text is stored, so the text cannot be shown again.
     """
 
     public_id = PublicIdField(prefix="key")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="api_keys")
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_keys")
-    # The program that signed in for it, by which alone it is opened (workspaces.oauth); None: opened by its text.
+    # The OAuth program that this key was made for, which uses it by tokens (accounts.oauth). None: the text is used.
     client = models.ForeignKey(
         "workspaces.OAuthClient", null=True, blank=True, on_delete=models.PROTECT, related_name="keys"
     )
     name = models.CharField(max_length=80)
     scope = models.CharField(max_length=5, choices=KeyScope.choices, default=KeyScope.READ)
     key_hash = models.CharField(max_length=64, unique=True, editable=False)  # SHA-256, hexadecimal
-    beginning = models.CharField(max_length=12, editable=False)  # by which its maker tells it from others
+    beginning = models.CharField(max_length=12, editable=False)  # shown so that its creator can recognize it
     created_at = models.DateTimeField(default=timezone.now)
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True, help_text="To the minute.")
     calls = models.PositiveBigIntegerField(default=0, editable=False, help_text="Requests that passed.")
-    # The minute that is being counted, and the requests in it: in the database, so that all web processes share it.
+    # The minute that is being counted, and the requests in it. Stored here because all web processes share the count.
     counted_at = models.DateTimeField(null=True, editable=False)
     counted = models.PositiveIntegerField(default=0, editable=False)
 
@@ -64,18 +64,18 @@ class ApiKey(models.Model):
         return self.expires_at is not None and self.expires_at <= now
 
 
-# Programs that signed in by OAuth. What a person lets one do is an ``ApiKey``; here is how the program opens it.
+# OAuth programs. What a person authorizes is stored as an ``ApiKey``; these models give the program access to it.
 
 
 class OAuthClient(models.Model):
-    """A program that registered itself (RFC 7591). Anybody may, so its name is not to be trusted.
+    """A program that registered itself (RFC 7591). Any program can register, so the name is not trustworthy.
 
-    It has no secret. Each sign-in proves that its requests are its own (PKCE).
+    It has no secret; each authorization uses PKCE instead.
     """
 
     public_id = PublicIdField(prefix="app")
     name = models.CharField(max_length=60)
-    redirect_uris = models.JSONField(default=list)  # where its people are sent back to
+    redirect_uris = models.JSONField(default=list)  # allowed redirect URIs
     created_at = models.DateTimeField(default=timezone.now, db_index=True)
 
     class Meta:
@@ -86,7 +86,10 @@ class OAuthClient(models.Model):
 
 
 class OAuthCode(models.Model):
-    """An authorization code: a person's consent, exchanged once. ``key``: the API key made by the exchange."""
+    """An authorization code, which stores a person's consent and is exchanged once.
+
+    ``key``: the API key that the exchange created.
+    """
 
     client = models.ForeignKey(OAuthClient, on_delete=models.CASCADE, related_name="codes")
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
@@ -96,7 +99,7 @@ class OAuthCode(models.Model):
     scope = models.CharField(max_length=5, choices=KeyScope.choices)
     challenge = models.CharField(max_length=128)
     redirect_uri = models.TextField()
-    names_redirect = models.BooleanField(default=True)  # then it must be named again
+    names_redirect = models.BooleanField(default=True)  # the request named it, so the exchange must too
     resource = models.CharField(max_length=20)
     expires_at = models.DateTimeField(db_index=True)
 
@@ -114,9 +117,9 @@ class TokenKind(models.TextChoices):
 
 
 class OAuthToken(models.Model):
-    """Opens a key for some time: an access token its endpoints, a refresh token new tokens, once.
+    """An access token, which gives use of an API key, or a refresh token, which is exchanged once for new tokens.
 
-    ``resource`` is the path below which it opens endpoints.
+    ``resource``: the path below which the token is valid.
     """
 
     key = models.ForeignKey(ApiKey, on_delete=models.CASCADE, related_name="tokens")
@@ -140,15 +143,14 @@ class OAuthToken(models.Model):
         return f"{self.kind} of {self.key}"
 
 
-# Invitations into a workspace. Written by ``workspaces.accounts.invitations`` only.
+# Invitations to a workspace. Only ``workspaces.accounts.invitations`` writes them.
 
 
 class Invitation(models.Model):
-    """An offer of membership: to one person (``user``), or to everyone who has its link.
+    """An offer of membership to one person (``user``), or to everyone who has its link.
 
-    The link is not stored: it is this id, signed (``invitations.link_token``). One to a person has none.
-
-    In ``used_by`` are also those whom an owner has removed since, or let do less: it is as used for them.
+    The link is not stored: it holds the signed ``public_id`` (``invitations.link_token``). ``used_by`` also lists
+    people whom an owner has removed or given a lesser role since, so that they cannot use the invitation.
     """
 
     public_id = PublicIdField(prefix="inv")
@@ -184,12 +186,12 @@ class Invitation(models.Model):
         return f"{self.role} of {self.workspace}, {self.used} of {self.most} used"
 
 
-# Groups of the directory, and what a person was given for a group. Written by ``workspaces.accounts.provisioning`` and
+# Groups of the directory, and the rights granted for them. Written by ``workspaces.accounts.provisioning`` and
 # ``workspaces.accounts.groups``.
 
 
 class DirectoryGroup(models.Model):
-    """A group of the company's directory. The settings map its name to rights."""
+    """A group of the company's directory. The settings map group names to rights."""
 
     public_id = PublicIdField(prefix="grp")
     name = models.CharField(max_length=256, unique=True)
@@ -201,7 +203,10 @@ class DirectoryGroup(models.Model):
 
 
 class GroupGrant(models.Model):
-    """So that it is taken away with the group, and what people gave never is. Without a workspace: being staff."""
+    """A right that a person has through a group: a role in a workspace, or staff rights if ``workspace`` is None.
+
+    It is stored so that leaving the group revokes this right, and never one granted by hand.
+    """
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, null=True, related_name="+")
@@ -217,11 +222,11 @@ class GroupGrant(models.Model):
         return f"Grant {self.pk}"
 
 
-# Mail that no server took yet. Written by ``workspaces.accounts.email_backend``.
+# Mail that could not be sent yet. Written by ``workspaces.accounts.email_backend``.
 
 
 class WaitingMail(models.Model):
-    """Whole, and sealed: it may hold a link that sets a password."""
+    """A complete mail that waits for a retry. It is encrypted because it may contain a password reset link."""
 
     sealed = models.TextField()
     attempts = models.PositiveSmallIntegerField(default=1)

@@ -1,4 +1,4 @@
-"""Artifacts and their versions, saved from answers or written by people. ``workspaces.artifacts`` alone writes them."""
+"""Artifacts and their versions, saved from answers or written by people. Only ``workspaces.artifacts`` writes them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memoryhub.ids import PublicIdField
 from workspaces.models.documents import OWNER_HELP, Owned, OwnedQuerySet
 from workspaces.models.people import User, Workspace
 
-ARTIFACT = 3  # artifacts as a kind of what the index finds (workspaces.artifacts)
+ARTIFACT = 3  # number of the index kind for artifacts (workspaces.artifacts)
 TITLE_LENGTH = 200
 LANGUAGE_LENGTH = 40
 CONTENT_LENGTH = 200_000
@@ -25,7 +25,7 @@ class ArtifactKind(models.TextChoices):
 
 
 class Artifact(Owned, models.Model):
-    role: str  # the asker's, where ``visible_to`` loaded it
+    role: str  # the user's role in the workspace, set by ``visible_to``
 
     public_id = PublicIdField(prefix="art")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="artifacts")
@@ -67,7 +67,7 @@ class Artifact(Owned, models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.public_id}"  # its title is private to its readers
+        return f"{self.kind} {self.public_id}"  # not the title: only the artifact's readers may see it
 
     @property
     def is_code(self) -> bool:
@@ -75,7 +75,7 @@ class Artifact(Owned, models.Model):
 
 
 class ArtifactVersion(models.Model):
-    """An artifact as it was after each change, the newest among them."""
+    """The state of an artifact after one change. The current state is one of the versions."""
 
     artifact = models.ForeignKey(Artifact, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField(help_text="From 1.")

@@ -1,4 +1,4 @@
-"""Connections to language models: address, capabilities and encrypted key."""
+"""Models of connections to language models, and of their usage and budgets."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ NAME_LENGTH = 80
 URL_LENGTH = 500
 MODEL_LENGTH = 200
 LEAST_CONTEXT, MOST_CONTEXT = 512, 10_000_000
-ANSWER_TOKENS = 4096  # the longest answer, where the context is four times that
-HISTORY_TOKENS = 12_000  # of a conversation; beyond it older messages are summarised
+ANSWER_TOKENS = 4096  # limit of an answer; a quarter of the context if that is less
+HISTORY_TOKENS = 12_000  # of a conversation; older messages are summarized above this
 
 
 def _price(name: str, help_text: str = "") -> models.DecimalField[Any, Any]:
@@ -40,22 +40,24 @@ class ConnectionQuerySet(models.QuerySet["Connection"]):
         return self.filter(deleted_at=None, is_built_in=False)
 
     def shared(self) -> ConnectionQuerySet:
-        """Return the connections that administrators made, for everybody here."""
+        """Return the connections that administrators made for everyone."""
         return self.filter(owner=None)
 
     def everyones_default(self) -> Connection | None:
-        """Return the shared default connection, if administrators named one."""
+        """Return the shared connection that administrators marked as the default, or None."""
         return self.live().shared().filter(is_default=True).first()
 
     def built_in(self) -> Connection:
-        """Return the row that stands for the settings' model, so that it can be chosen over a default."""
+        """Return the row for the model in the settings, created if missing, so that it can be chosen instead of a
+        default.
+        """
         row, _made = self.get_or_create(
             is_built_in=True, defaults={"name": "Built-in model", "is_local": True}
         )
         return row
 
     def usable_by(self, user: User) -> ConnectionQuerySet:
-        """Return shared connections, then this person's own if people may have some, by name."""
+        """Return the shared connections, then this person's own if the settings allow them, each sorted by name."""
         mine = Q(owner=user) if settings.PEOPLE_MAY_CONNECT else Q(pk=None)
         return (
             self.live().filter(Q(owner=None) | mine).order_by(models.F("owner").asc(nulls_first=True), "name")
@@ -63,10 +65,10 @@ class ConnectionQuerySet(models.QuerySet["Connection"]):
 
 
 class Connection(models.Model):
-    """A connection: shared by an administrator (no ``owner``), or a person's own.
+    """A connection to a language model: shared by an administrator (``owner`` is None), or a person's own.
 
-    Written by ``workspaces.actions.connections``. A deleted one that chats or workspaces had chosen stays as its name
-    alone, so that they can say what they lost.
+    Written by ``workspaces.actions.connections``. If chats or workspaces use a connection when it is deleted, the row
+    stays with its name only, so that they can show which connection is missing.
     """
 
     public_id = PublicIdField(prefix="conn")
@@ -130,7 +132,6 @@ class Connection(models.Model):
 
     @property
     def host(self) -> str:
-        """Return the host of the address."""
         return urlsplit(self.base_url).netloc
 
     @property
@@ -143,7 +144,10 @@ class Connection(models.Model):
 
     @property
     def api_key(self) -> str:
-        """Return the decrypted key, for calling the model. Raises Unsealable."""
+        """Return the decrypted API key, or an empty string.
+
+        Raises Unsealable if no current encryption key decrypts it.
+        """
         return unseal(self.sealed_key) if self.sealed_key else ""
 
     def set_key(self, key: str) -> None:
@@ -151,7 +155,7 @@ class Connection(models.Model):
 
     @property
     def price(self) -> Price | None:
-        """Return the price; None if none was set."""
+        """Return the price per million tokens, or None if the input or output price is not set."""
         if self.price_in is None or self.price_out is None:
             return None
         return Price(self.price_in, self.price_out, self.price_cached)
@@ -169,12 +173,10 @@ class Connection(models.Model):
         )
 
 
-# Usage and cost of models, day by day, and budgets of a month. Numbers alone, no texts.
+# Daily usage and cost of models, and monthly budgets. Only numbers are stored, no texts.
 
 
 class Purpose(models.TextChoices):
-    """Purpose of a model call."""
-
     ANSWER = "answer", _("Answers")
     MEMORY = "memory", _("Noticing what to remember")
     SUMMARY = "summary", _("Summaries of long chats")
@@ -184,11 +186,11 @@ class Purpose(models.TextChoices):
 
 
 class ModelUse(models.Model):
-    """Usage of one model on one day by one person in one workspace for one purpose, as a sum that
-    ``workspaces.spending.bill`` writes. A thousand people make some ten thousand rows a month.
+    """Daily sum of one person's use of one model in one workspace for one purpose. Written by
+    ``workspaces.spending.bill``.
 
-    What is left of a person or a workspace that is deleted says no more whose it was. INDEX is of the installation: an
-    embedder works for many at once.
+    A thousand people make about ten thousand rows a month. Rows of a deleted person or workspace stay without the
+    reference. INDEX rows belong to the installation, because one embedding call may serve many workspaces.
     """
 
     workspace = models.ForeignKey(
@@ -244,8 +246,9 @@ class ModelUse(models.Model):
 
 
 class Budget(models.Model):
-    """Limit of a workspace, or of a person in all workspaces, for a month. Written by
-    ``workspaces.spending.budgets``.
+    """Monthly limit for one workspace, or for one person over all workspaces.
+
+    Written by ``workspaces.spending.budgets``.
     """
 
     workspace = models.OneToOneField(Workspace, on_delete=models.CASCADE, null=True, related_name="budget")

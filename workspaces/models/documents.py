@@ -1,4 +1,4 @@
-"""Files that people bring, and the passages that they are read into. Written by ``workspaces.documents`` only."""
+"""Uploaded documents and the passages of their text. Only ``workspaces.documents`` writes them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memoryhub.ids import PublicIdField
 from workspaces.models.index import place_of
 from workspaces.models.people import User, Workspace
 
-# Rows that belong to a workspace or to one person alone: documents, their passages, artifacts.
+# Rows that belong to a workspace or to one person: documents, their passages, artifacts.
 
 M = TypeVar("M", bound=models.Model, covariant=True)
 OWNED_PLACE = "coalesce(-m.owner_id, m.workspace_id)"  # place_of(…, owner_id=…) in SQL
@@ -25,14 +25,14 @@ OWNER_HELP = (
 
 
 class Owned:
-    """Row with its workspace, and its owner if it is one person's alone."""
+    """Mixin for a row with a workspace, and with an owner if only one person may see it."""
 
     workspace_id: int
     owner_id: int | None
 
     @property
     def place(self) -> int:
-        """Return its scope in the index; the same in SQL is ``OWNED_PLACE``."""
+        """Return the row's scope in the index. ``OWNED_PLACE`` is the same in SQL."""
         return place_of(self.workspace_id, owner_id=self.owner_id)
 
     @property
@@ -41,25 +41,28 @@ class Owned:
 
 
 class OwnedQuerySet(models.QuerySet[M]):
-    """Rows with a ``workspace``, and an ``owner`` where they are one person's alone."""
+    """Queryset of ``Owned`` rows."""
 
     def live(self) -> Self:
         return self.filter(deleted_at=None)
 
     def visible_to(self, user: User) -> Self:
-        """Return those of this person's workspaces, but personal ones only their own; each with the ``role`` there."""
+        """Return the rows of this person's workspaces, except other people's personal rows.
+
+        Annotates the person's ``role``.
+        """
         mine = self.filter(Q(owner=None) | Q(owner=user), workspace__memberships__user=user)
         return mine.annotate(role=F("workspace__memberships__role"))
 
 
-DOCUMENT = 2  # passages of documents as a kind of what the index finds (workspaces.documents.passages)
+DOCUMENT = 2  # number of the index kind for passages (workspaces.documents.passages)
 TITLE_LENGTH = 200
 
 
 class DocumentStatus(models.TextChoices):
     WAITING = "waiting", later("Waiting")
     READING = "reading", later("Being read")
-    INDEXING = "indexing", later("Found by words")  # its vectors are being made
+    INDEXING = "indexing", later("Found by words")  # text is searchable; vectors are being made
     READY = "ready", later("Ready")
     FAILED = "failed", later("Could not be read")
 
@@ -69,28 +72,28 @@ READ = (DocumentStatus.INDEXING, DocumentStatus.READY)
 
 class DocumentQuerySet(OwnedQuerySet["Document"]):
     def drafts(self) -> DocumentQuerySet:
-        """Return files in composers whose message has not been sent."""
+        """Return files attached in a composer whose message has not been sent."""
         return self.filter(drafted_at__isnull=False)
 
     def to_read(self) -> DocumentQuerySet:
-        """Return the documents whose file may be read: in use, or a draft."""
+        """Return the documents whose file may be read: live ones and drafts."""
         return self.filter(Q(deleted_at=None) | Q(drafted_at__isnull=False))
 
     def not_quite_read(self) -> DocumentQuerySet:
-        """Return those in use that say why they, or pictures in them, could not be read; and pictures read before
-        pictures were drawn, of which nothing can be shown.
+        """Return the live documents to read again: those with a reading error, and images without a stored picture,
+        which were read before pictures were stored.
         """
         undrawn = Q(status__in=READ, media_type__startswith="image/", picture=None)
         return self.live().filter(~Q(error="") | undrawn)
 
     def charged_to(self, user: User) -> DocumentQuerySet:
-        """Return the documents whose newest file this person added."""
+        """Return the documents whose newest file this person added, and whose size counts towards their storage."""
         return self.filter(Q(version_by=user) | Q(version=1, created_by=user))
 
 
 class Document(Owned, models.Model):
-    role: str  # the asker's, where ``visible_to`` loaded it
-    by_meaning: float | None  # where ``workspaces.documents.reading_jobs.with_shares`` has set it
+    role: str  # the user's role in the workspace, set by ``visible_to``
+    by_meaning: float | None  # set by ``workspaces.documents.reading_jobs.with_shares``
 
     public_id = PublicIdField(prefix="doc")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="documents")
@@ -165,7 +168,7 @@ class Document(Owned, models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.public_id  # which says nothing of it where the admin writes it
+        return self.public_id  # not the title, which the admin would show
 
     @property
     def is_draft(self) -> bool:
@@ -173,8 +176,9 @@ class Document(Owned, models.Model):
 
 
 class DocumentPicture(models.Model):
-    """The picture of a document that is one, for pages and for models that see: small, re-encoded from its newest file,
-    without anything else that the file holds.
+    """Small picture of an image document, for pages and for models that accept images.
+
+    It is re-encoded from the newest file, so that no metadata of the file is shown.
     """
 
     document = models.OneToOneField(
@@ -211,7 +215,7 @@ class DocumentVersion(models.Model):
 
 
 class DocumentPassage(Owned, models.Model):
-    """A piece of a document's text. The passages in order are the whole text, without overlap."""
+    """A piece of a document's text. The passages in order are the complete text, without overlap."""
 
     document = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="passages")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, db_index=False, related_name="+")
@@ -220,7 +224,7 @@ class DocumentPassage(Owned, models.Model):
         on_delete=models.CASCADE,
         null=True,
         blank=True,
-        db_index=False,  # passage_own has those few that have one
+        db_index=False,  # passage_own indexes the few rows with an owner
         related_name="+",
         help_text="The document's.",
     )

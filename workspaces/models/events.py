@@ -1,4 +1,4 @@
-"""Events of the audit log."""
+"""Models of the audit log and of webhooks."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class AuditEventQuerySet(models.QuerySet["AuditEvent"]):
 
 
 class AuditEvent(models.Model):
-    """Something that was done. Written by ``workspaces.audit.record`` alone; a trigger refuses changes and deletes.
+    """An entry of the audit log. Only ``workspaces.audit.record`` writes it; a trigger refuses changes and deletes.
 
-    Ids are plain text, not relations: the row outlives the account, the workspace and what it was done to.
+    Ids are plain text without foreign keys, because the entry outlives the account, the workspace and its target.
     """
 
     at = models.DateTimeField(default=timezone.now, db_index=True)
-    # Of workspaces.audit.Verb. No choices here, or each new one would ask for a migration.
+    # A workspaces.audit.Verb. Without choices, because each new verb would need a migration.
     verb = models.CharField(max_length=40)
     by_id = models.CharField("person", max_length=32, blank=True)
     by_name = models.CharField("name then", max_length=150, blank=True)
@@ -64,7 +64,7 @@ class AuditEvent(models.Model):
         raise TypeError("audit events are never deleted, but by workspaces.audit.prune")
 
 
-# Webhooks: whom a workspace tells of what happens in it, and each telling. Written by ``workspaces.webhooks`` only.
+# Webhooks of a workspace and their deliveries. Only ``workspaces.webhooks`` writes them.
 
 WEBHOOK_URL_LENGTH = 1000
 WEBHOOK_NAME_LENGTH = 80
@@ -85,7 +85,10 @@ class DeliveryStatus(models.TextChoices):
 
 
 class Webhook(models.Model):
-    """A webhook of a workspace. ``sealed_before``: the previous secret, which also signs until ``before_until``."""
+    """A webhook of a workspace.
+
+    ``sealed_before``: the previous secret, which also signs deliveries until ``before_until``.
+    """
 
     public_id = PublicIdField(prefix="hook")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="webhooks")
@@ -117,9 +120,9 @@ class Webhook(models.Model):
 
 
 class WebhookDelivery(models.Model):
-    """Delivery of an event to a webhook. It stores ids; text is read when the delivery is sent.
+    """Delivery of one event to a webhook. Only ids are stored; the text is read when the delivery is sent.
 
-    ``public_id`` is the ``webhook-id`` that receivers see, the same at every attempt.
+    ``public_id`` is sent as ``webhook-id``, and is the same at every attempt.
     """
 
     public_id = PublicIdField(prefix="evt")

@@ -1,8 +1,8 @@
-"""The search index: kinds of passages, and tables of their vectors and words (docs/decisions/0003, 0004). Each app
-above registers its kinds; the index names none of their tables, and refers to a row by ``kind`` and ``ref``.
+"""The search index: kinds of passages, and tables of their vectors and words (docs/decisions/0003, 0004).
 
-A passage is a row of another table: ``kind`` names the table (``workspaces.models.index``), ``ref`` is its
-key there. No foreign keys: a trigger that each kind's table has takes the rows of what is deleted.
+A passage is a row of another app's table. Index rows refer to it by ``kind``, which names the table, and ``ref``, its
+primary key. Other apps register their kinds here. There are no foreign keys: a trigger on each kind's table deletes the
+index rows of deleted passages.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from memoryhub.database import queries
 
 
 class Passage(Protocol):
-    """A row of such a table."""
+    """A row of a table that is registered as a kind."""
 
     pk: Any
 
     @property
     def place(self) -> int:
-        """See ``workspaces.models.index``."""
+        """Return the row's scope as a number; see ``place_of``."""
 
 
 @dataclass(frozen=True)
@@ -40,21 +40,21 @@ class Kind:
         EXECUTE FUNCTION workspaces_forget_passages(number, words, place)
     """
 
-    number: int  # stands in every row of the index: never changed, never used again
+    number: int  # stored in every row of the index: never change or reuse it
     name: str  # "memory"
     model: type[Model]  # its rows are ``Passage``s
     place: str
-    words: str  # the SQL function (row of the table) → (lexeme text, count float8), made with ``workspaces_words``
-    here: str  # true of what is counted with the place %(workspace)s; it should have an index
-    own: str = ""  # the same of the person's place, %(user)s; empty where there is nothing personal
+    words: str  # the SQL function: row of the table → (lexeme text, count float8), made with ``workspaces_words``
+    here: str  # condition for the rows of the scope %(workspace)s; needs an index
+    own: str = ""  # condition for the rows of the scope of %(user)s; empty if none are personal
     text: str = "content"  # the field that is embedded
-    heading: str = ""  # the field that is embedded before it, a line apart
-    excerpt: str = ""  # the field with the messages around it, which has a share in the vector
-    gone_at: str = (
-        "deleted_at"  # the field that takes a row out of use; empty where rows are only ever deleted
+    heading: str = ""  # the field that is embedded before the text, on its own line
+    excerpt: str = ""  # the field with the surrounding messages, averaged into the vector
+    gone_at: str = "deleted_at"  # the soft-delete field; empty if rows are only hard-deleted
+    stays: str = "workspace__local_only"  # the lookup that is true for rows that never leave this machine
+    queue: Callable[[list[int]], object] | None = (
+        None  # enqueues a job to embed these; None: the index's own job
     )
-    stays: str = "workspace__local_only"  # the lookup that is true of what never leaves this machine
-    queue: Callable[[list[int]], object] | None = None  # embeds these in a job of its own; None: the index's
 
     @property
     def table(self) -> str:
@@ -62,18 +62,18 @@ class Kind:
 
     @property
     def live(self) -> str:
-        """Return SQL, over a row ``m``, that is true for live rows."""
+        """Return an SQL condition on a row ``m`` that is true for live rows."""
         return f"m.{self.gone_at} IS NULL" if self.gone_at else "true"
 
     def rows(self) -> QuerySet[Any]:
-        """Return the rows in use."""
+        """Return the live rows."""
         return self.model._default_manager.filter(**({self.gone_at: None} if self.gone_at else {}))
 
     def is_live(self, row: Passage) -> bool:
         return not self.gone_at or getattr(row, self.gone_at) is None
 
     def text_of(self, row: Passage) -> tuple[str, str]:
-        """Return a passage's text, under its heading, and its excerpt."""
+        """Return a passage's text, preceded by its heading, and its excerpt."""
         heading = getattr(row, self.heading) if self.heading else ""
         text = "\n".join(filter(None, (heading, getattr(row, self.text))))
         return text, getattr(row, self.excerpt) if self.excerpt else ""
@@ -85,9 +85,10 @@ class Kind:
 
 
 def of_places(of: Kind, refs: Iterable[int], *, within: Collection[int] = ()) -> dict[str, str]:
-    """``refs`` and ``places``, for a statement about what the index has of these rows: said beforehand, no part of its
-    tables is looked at but those that the rows' places are in. One query, of no other part of their own table either
-    where it is known ``within`` which workspaces they lie.
+    """Return the query parameters ``refs`` and ``places`` for a statement on the index rows of these passages.
+
+    Naming the scopes lets the query plan read only their part of the index. One query; ``within``, the workspaces of
+    the rows if known, limits that query too.
     """
     given = {"refs": queries.bigints(refs), "within": queries.bigints(within)}
     statement = _PLACES.format(place=of.place, table=of.table) + (WITHIN if within else "")
@@ -117,14 +118,16 @@ def kind_of(row: Passage) -> Kind:
     return next(kind for kind in _kinds.values() if isinstance(row, kind.model))
 
 
-# Places as numbers: where recall looks for a passage (docs/decisions/0011).
+# Scopes as numbers (docs/decisions/0011).
 
-AGENT_PLACES = 2**40  # above every workspace's key: an assistant's place is this and its own key
+AGENT_PLACES = 2**40  # above every workspace's key; added to an assistant's key
 
 
 def place_of(workspace_id: int, *, owner_id: int | None = None, agent_id: int | None = None) -> int:
-    """Return a scope as a number: the workspace's key, its owner's key negated for personal rows, or an assistant's key
-    plus ``AGENT_PLACES``.
+    """Return a scope as a number.
+
+    The number is the workspace's key, or the negated owner's key for personal rows, or an assistant's key plus
+    ``AGENT_PLACES``.
     """
     if owner_id is not None:
         return -owner_id
@@ -132,8 +135,9 @@ def place_of(workspace_id: int, *, owner_id: int | None = None, agent_id: int | 
 
 
 def has_vector(kind: int, model: str | models.Subquery, places: Iterable[int] | None = None) -> models.Exists:
-    """Return a condition that is true if a row has a vector by this model. With ``places``, all scopes of the rows, the
-    query plan reads no others.
+    """Return a condition that is true for a row with a vector of this model.
+
+    ``places``: all scopes of the rows; the query plan then reads only these.
     """
     named: dict[str, Any] = {
         "kind": kind,
@@ -146,7 +150,7 @@ def has_vector(kind: int, model: str | models.Subquery, places: Iterable[int] | 
 
 
 def _place(of: type[models.Model]) -> models.Expression:
-    """Return the scope of the outer query's row as an expression, by the columns that its table has."""
+    """Return an expression for the scope of the outer query's row, using the columns that its table has."""
     ways: dict[str, Any] = {
         "owner": models.OuterRef("owner_id") * -1,
         "agent": models.OuterRef("agent_id") + AGENT_PLACES,
@@ -163,10 +167,9 @@ def _place(of: type[models.Model]) -> models.Expression:
 class PassageVector(models.Model):
     """Vector of a passage by one model. During a change of models a passage has two.
 
-    ``place`` and ``live`` repeat what the passage says, so that a scan needs no join; who writes it keeps them equal.
-    ``embedding`` pins no dimension; it is what recall compares: the statement's vector, averaged with that of the
-    messages it came from where it has an excerpt. Then ``statement`` keeps the vector of the text alone, stored out
-    of line, for near-duplicates.
+    ``place`` and ``live`` copy columns of the passage, so that a scan needs no join; every writer keeps them equal.
+    ``embedding`` has no fixed dimension. Recall compares it. For a passage with an excerpt it is the average of the
+    vectors of text and excerpt, and ``statement`` stores the vector of the text alone, to find near-duplicates.
     """
 
     kind = models.SmallIntegerField()
@@ -191,7 +194,7 @@ class PassageVector(models.Model):
 
 
 class PassageWord(models.Model):
-    """Weight of a lexeme in a live passage. ``workspaces.index.words`` alone writes it."""
+    """Weight of a lexeme in a live passage. Only ``workspaces.index.words`` writes it."""
 
     pk = models.CompositePrimaryKey("place", "lexeme", "kind", "ref")
     place = models.BigIntegerField()
@@ -204,7 +207,7 @@ class PassageWord(models.Model):
         return f"{self.lexeme} in {self.kind}:{self.ref}"
 
 
-# Embedding models: the one whose vectors recall compares, and the one that is built to replace it.
+# Embedding models: the active one, and the one whose vectors are being built to replace it.
 
 
 class ModelState(models.TextChoices):
@@ -215,23 +218,24 @@ class ModelState(models.TextChoices):
 
 class EmbeddingModelQuerySet(models.QuerySet["EmbeddingModel"]):
     def active(self) -> EmbeddingModel | None:
-        """Return the model whose vectors recall compares; None until the first text was embedded."""
+        """Return the model whose vectors recall compares, or None before the first text was embedded."""
         return self.filter(state=ModelState.ACTIVE).first()
 
     def building(self) -> EmbeddingModel | None:
         return self.filter(state=ModelState.BUILDING).first()
 
     def to_clean(self, retired_before: datetime) -> EmbeddingModelQuerySet:
-        """Return models retired before this moment, some of whose vectors may be left."""
+        """Return the models retired before this time that may still have vectors."""
         return self.filter(state=ModelState.RETIRED, cleaned_at=None, retired_at__lt=retired_before)
 
 
 class EmbeddingModel(models.Model):
-    """Embedding model with its state. Written by ``workspaces.index.embedding`` (the first) and
+    """An embedding model and its state. Written by ``workspaces.index.embedding`` (the first model) and
     ``workspaces.index.reembedding``.
 
-    ``label`` is what stands beside its vectors: the model's name, with a number where one name came to mean other
-    vectors (an endpoint that changed its answers' size). Vectors of two labels are never compared.
+    ``label`` is stored with each vector. It is the model's name, with a number added if the same name now means
+    different vectors, for example after an endpoint changed its dimension. Vectors with different labels are never
+    compared.
     """
 
     label = models.CharField(max_length=200, unique=True)
@@ -245,13 +249,13 @@ class EmbeddingModel(models.Model):
     cleaned_at = models.DateTimeField(null=True, blank=True, help_text="When the last of its vectors went.")
     stopped_at = models.DateTimeField(null=True, blank=True, help_text="Somebody stopped the building.")
 
-    # Progress of a rebuild. Missing vectors are found without it; it is for display and for resuming.
+    # Progress of a rebuild, for display and for resuming. Missing vectors are found without it.
     total_count = models.PositiveIntegerField(default=0)
     done_count = models.PositiveIntegerField(default=0)
     rate = models.FloatField(null=True, blank=True, help_text="Passages a second, lately.")
     progressed_at = models.DateTimeField(null=True, blank=True)
-    # By the number of a kind of passages, as JSON has it: the key up to which they have been looked at; and the keys of
-    # those whose text this model does not take, which do not hold up the switch.
+    # By a kind's number, as a string: the primary key up to which its passages were processed, and the keys of the passages
+    # that this model refuses, which do not delay the switch.
     reached: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
     refused: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
     error = models.CharField(max_length=300, blank=True)
@@ -271,8 +275,8 @@ class EmbeddingModel(models.Model):
 
     @property
     def progress(self) -> str:
-        """Return a text such as "3,200 of 10,000 (32 %), 190 a second, about 36 s left"; empty unless it is being
-        built.
+        """Return a text such as "3,200 of 10,000 (32 %), 190 a second, about 36 s left", or an empty string if not
+        being built.
         """
         if self.state != ModelState.BUILDING:
             return ""
@@ -288,11 +292,14 @@ class EmbeddingModel(models.Model):
         return f"{text}. {self.error}" if self.error else text
 
 
-# Counts and indexes of large scopes for ``index.indexes``, so that no recall has to count. Derived: can be remade.
+# Counts and indexes of large scopes for ``index.indexes``, so that recall need not count. Derived data.
 
 
 class PlaceStatistics(models.Model):
-    """Cached count of live passages of a kind in a large scope. Small scopes have no row and are counted."""
+    """Cached count of live passages of one kind in a large scope.
+
+    Small scopes have no row; their passages are counted.
+    """
 
     pk = models.CompositePrimaryKey("place", "kind")
     place = models.BigIntegerField()
@@ -308,7 +315,7 @@ class PlaceStatistics(models.Model):
 
 
 class CommonWord(models.Model):
-    """Number of passages of a kind in a large scope that have a lexeme, for frequent lexemes."""
+    """Number of passages of one kind in a large scope that contain a frequent lexeme."""
 
     pk = models.CompositePrimaryKey("place", "lexeme", "kind")
     place = models.BigIntegerField()
@@ -321,7 +328,7 @@ class CommonWord(models.Model):
 
 
 class VectorIndex(models.Model):
-    """A partial vector index that the job built over one large scope, kind and model."""
+    """A partial vector index of one large scope, kind and model, built by a background job."""
 
     name = models.CharField(primary_key=True, max_length=63)
     place = models.BigIntegerField()

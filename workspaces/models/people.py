@@ -1,4 +1,4 @@
-"""People, the workspaces they share, and what each may do there."""
+"""Models of users, workspaces, memberships, assistants and sessions."""
 
 from __future__ import annotations
 
@@ -24,27 +24,29 @@ from django.utils.translation import gettext_lazy as later
 
 from memoryhub.ids import PublicIdField
 
-# Scripts that are written together, as Unicode's "highly restrictive" level has them (UTS 39, 5.2).
+# Scripts that one name may combine: Unicode's "highly restrictive" level (UTS 39, 5.2).
 TOGETHER = (
     {"LATIN", "HAN", "HIRAGANA", "KATAKANA"},
     {"LATIN", "HAN", "BOPOMOFO"},
     {"LATIN", "HAN", "HANGUL"},
 )
 ANY_SCRIPT = {"COMMON", "INHERITED"}
-FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u2800\u3164\uffa0")  # that nobody sees
-STROKES = frozenset("'\u0640\u07fa")  # what apostrophes are written as; those that stretch Arabic and N'Ko
-DIRECTION = "\u200e"  # stands around what is written from right to left in the data
+FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u2800\u3164\uffa0")  # invisible
+STROKES = frozenset("'\u0640\u07fa")  # apostrophe, and the marks that stretch Arabic and N'Ko
+DIRECTION = "\u200e"  # surrounds right-to-left text in the data
 UNSEEN = _("This name contains invisible characters.")
 MIXED = _("This name mixes alphabets, so it could be mistaken for another. Use only one.")
 ALIKE = _("This name, or one that looks like it, is taken. Choose another.")
-# Django's, and the apostrophe of O'Neil@example.org, as company directories have it.
+# Django's characters, and the apostrophe of O'Neil@example.org, which company directories use.
 SIGNS = RegexValidator(r"^[\w.@+'-]+\Z", _("Use only letters, numbers and these signs: @ . + - _ '"))
 ENDS = ".@+-_'"
-_HELD = 0x757365726E616D65  # "username": of the lock under which names are looked for and made
+_HELD = 0x757365726E616D65  # "username": key of the lock for checking and creating names
 
 
 def check_username(name: str, others: Any) -> None:
-    """Raise ValidationError for a new name with hidden characters, or one that looks like another person's."""
+    """Raise ValidationError for a new name that has invisible characters, mixes scripts, or looks like another
+    user's.
+    """
     if any(unicodedata.category(sign) in {"Cc", "Cf"} or sign in FILLERS for sign in name):
         raise ValidationError(UNSEEN, code="unseen")
     scripts = unique_aliases(name) - ANY_SCRIPT
@@ -55,27 +57,29 @@ def check_username(name: str, others: Any) -> None:
 
 
 def hold_usernames() -> None:
-    """Lock the making of names until this transaction is over: two at once would not see each other's."""
+    """Lock the creation of user names until the transaction ends.
+
+    Concurrent transactions would not see each other's names.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_HELD])
 
 
 def looks_of(name: str) -> list[str]:
-    """Return the confusable skeletons of a name (Unicode TR39), as it is and in lower case. Names that share one look
-    alike.
+    """Return the confusable skeletons of a name (Unicode TR39), of the name as written and in lower case.
 
-    Signs at its ends make no difference: ``nora.`` is read as ``nora``, whose sentence ends there.
-    Case, width, marks and what has no width make no difference, nor do confusable letters: ``I``, ``l``, ``i`` and
-    ``1`` are one, ``rn`` is ``m``. Nor do small capitals (Cyrillic's ``м`` is one of Latin's ``m``), and strokes that
-    only stand beside or between letters are nothing.
+    Names that share a skeleton look alike. Case, width, accents, invisible characters, strokes and signs at the ends
+    are ignored: ``nora.`` could be read as ``nora`` before a full stop. Confusable letters are equal: ``I``, ``l``,
+    ``i`` and ``1``; ``rn`` and ``m``; small capitals and their letters.
     """
     name = name.strip(ENDS) or name
     return sorted({_skeleton(name), _skeleton(name.casefold())})
 
 
 def _skeleton(text: str) -> str:
-    """Return the confusable skeleton of a text. Repeated until nothing changes: a look-alike in lower case may have
-    another skeleton.
+    """Return the confusable skeleton of a text.
+
+    The mapping is repeated until nothing changes, because the lower-case form of a look-alike may map further.
     """
     alike = _bare("".join(_prototypes().get(sign, sign) for sign in _bare(text))).casefold()
     return alike.replace("i", "l") if alike == text else _skeleton(alike)
@@ -94,26 +98,26 @@ def _is_nothing(sign: str) -> bool:
 
 @cache
 def _prototypes() -> dict[str, str]:
-    """Return Unicode's table of confusables: the prototype of each character. Read once, in 70 ms."""
+    """Return Unicode's table of confusables, as the prototype of each character. It is read once, in 70 ms."""
     table = {sign: [other["c"] for other in others] for sign, others in load("confusables.json").items()}
     found = {}
     for sign, (first, *more) in table.items():
-        # A sign stands beside its prototype alone, that beside all of its own; of two each may be the other's.
+        # A character lists only its prototype, and a prototype lists all its characters. In a pair each lists the other.
         lone_pair = len(table[first]) == 1
         if len(sign) == 1 and not more and (not lone_pair or (len(first), first) > (1, sign)):
             found[sign] = first.replace(DIRECTION, "")
     for letter in ascii_uppercase:
-        with suppress(KeyError):  # there is none of X
+        with suppress(KeyError):  # there is no small capital X
             small = unicodedata.lookup(f"LATIN LETTER SMALL CAPITAL {letter}")
             found |= {sign: letter for sign in (small, found.get(small, small)) if not sign.isascii()}
     for sign in list(found):
         if found.get(found[sign].casefold(), "").casefold() == sign.casefold():
-            del found[sign]  # each is the other's: one of them stays as it is
+            del found[sign]  # two characters map to each other: keep one mapping
     return found
 
 
 class User(AbstractUser):
-    """A person. Django's user with a public id, so that no database key leaves the house."""
+    """A person: Django's user with a public id, so that no primary key is exposed."""
 
     public_id = PublicIdField(prefix="usr")
     username = models.CharField(
@@ -146,10 +150,10 @@ class User(AbstractUser):
         help_text="Of the pages and mails they read, as the settings name it. Empty: as their browser asks.",
     )
 
-    # Of their picture (PersonPicture), in its address; empty: they have none.
+    # Version of the profile picture (PersonPicture), part of its URL. Empty: no picture.
     picture_version = models.CharField(max_length=16, default="", db_default="", blank=True, editable=False)
 
-    # Forms that look like the username (``models.usernames``): no new name has them. Set with the name, by ``save``.
+    # Skeletons of the username (``looks_of``), which no new name may share. Set by ``save``.
     looks = ArrayField(models.TextField(), default=list, editable=False)
     _stored_name: str | None = None
 
@@ -169,12 +173,12 @@ class User(AbstractUser):
 
     @property
     def shown_name(self) -> str:
-        """Return the display name, else the user name."""
+        """Return the display name, or the user name if none is set."""
         return self.get_full_name() or self.username
 
     @property
     def attributed_name(self) -> str:
-        """Return the display name with the unique username."""
+        """Return the display name followed by the unique user name."""
         name = self.shown_name
         return name if name == self.username else f"{name} ({self.username})"
 
@@ -187,7 +191,7 @@ class User(AbstractUser):
                 raise ValidationError({"username": error}) from None
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Raises ValidationError for a new name that looks like somebody's. One that is there already stays."""
+        """Save the user. Raises ValidationError for a new or changed user name that looks like another user's."""
         if not self._is_renamed():
             return super().save(*args, **kwargs)
         with transaction.atomic():
@@ -201,12 +205,15 @@ class User(AbstractUser):
         return None
 
     def _is_renamed(self) -> bool:
-        """Return whether a loaded or new user's name changed. A deferred field has not."""
+        """Return whether the user is new or its user name changed since loading.
+
+        A deferred name counts as unchanged.
+        """
         return self._state.adding or self.__dict__.get("username", self._stored_name) != self._stored_name
 
 
 class PersonPicture(models.Model):
-    """Profile picture, redrawn as a small square. Written by ``accounts.pictures``."""
+    """Profile picture, re-encoded as a small square. Written by ``accounts.pictures``."""
 
     user = models.OneToOneField(User, on_delete=models.CASCADE, primary_key=True, related_name="picture")
     jpeg = models.BinaryField()
@@ -233,12 +240,12 @@ class Role(models.TextChoices):
 
 class WorkspaceQuerySet(models.QuerySet["Workspace"]):
     def visible_to(self, user: User) -> WorkspaceQuerySet:
-        """The workspaces this person is a member of, each with their ``role``."""
+        """Return the workspaces of which this person is a member, annotated with their ``role``."""
         return self.filter(memberships__user=user).annotate(role=models.F("memberships__role"))
 
 
 class Workspace(models.Model):
-    """The tenant boundary: everything that is remembered belongs to one."""
+    """The tenant boundary: chats, memories and documents each belong to one workspace."""
 
     role: str  # the reader's, where ``visible_to`` has annotated it
     public_id = PublicIdField(prefix="ws")
@@ -328,16 +335,16 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         return self.filter(archived_at=None)
 
     def visible_to(self, user: User) -> AgentQuerySet:
-        """The assistants of this person's workspaces, each with their ``role`` there."""
+        """Return the assistants of this person's workspaces, annotated with the person's ``role`` there."""
         return self.filter(workspace__memberships__user=user).annotate(
             role=models.F("workspace__memberships__role")
         )
 
 
 class Agent(models.Model):
-    """An assistant of a workspace. Its instructions go before the model in every chat with it.
+    """An assistant of a workspace. Its instructions are part of the prompt in every chat with it.
 
-    It is archived, never deleted, so that its chats and memories stay. Written by ``workspaces.actions.agents``.
+    It is archived instead of deleted, so that its chats and memories stay. Written by ``workspaces.actions.agents``.
     """
 
     role: str  # the reader's, where ``visible_to`` has annotated it
@@ -376,9 +383,9 @@ class Agent(models.Model):
 
 
 class SignIn(models.Model):
-    """A browser in which a person is signed in. Written by ``accounts.sessions``; Django's session is beside it.
+    """A browser in which a person is signed in. Written by ``accounts.sessions``.
 
-    Django keeps no list of a person's sessions: without this, nobody could see or end the one on a lost telephone.
+    Django has no list of a user's sessions; with this one a person can end the session on a lost phone.
     """
 
     public_id = PublicIdField(prefix="ses")
@@ -386,7 +393,7 @@ class SignIn(models.Model):
     session_key = models.CharField(max_length=40, unique=True, editable=False)
     device = models.CharField(
         max_length=60, blank=True
-    )  # such as "Firefox on Linux", of the browser's own words
+    )  # such as "Firefox on Linux", from the User-Agent header
     network = models.CharField(max_length=50, blank=True)  # the address without its last part
     created_at = models.DateTimeField(default=timezone.now)
     last_seen_at = models.DateTimeField(default=timezone.now)
@@ -399,7 +406,7 @@ class SignIn(models.Model):
 
 
 class Spent(models.Model):
-    """A person's use of a rate limit. ``workspaces.quotas`` alone reads and writes it."""
+    """A person's use of a rate limit. Only ``workspaces.quotas`` reads and writes it."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     limit = models.CharField(max_length=20)
@@ -413,10 +420,12 @@ class Spent(models.Model):
 
 
 class DoneRequest(models.Model):
-    """A request with an ``Idempotency-Key``, kept for a day by ``workspaces.api.idempotency`` without its text."""
+    """A completed request with an ``Idempotency-Key``, stored for a day by ``workspaces.api.idempotency`` without
+    its text.
+    """
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
-    name = models.CharField(max_length=64, unique=True)  # keyed hash of who sent it and of the key
+    name = models.CharField(max_length=64, unique=True)  # keyed hash of the sender and the Idempotency-Key
     fingerprint = models.CharField(max_length=64)  # keyed hash of the request
     note: models.JSONField[Any, Any] = models.JSONField()  # ids, numbers and flags of the result
     done_at = models.DateTimeField(db_index=True)
@@ -433,7 +442,7 @@ def _days(what: str) -> models.PositiveIntegerField[int | None, int | None]:
 
 
 class Retention(models.Model):
-    """Retention rules of a workspace. Without a row nothing is deleted by age."""
+    """Retention rules of a workspace. Without a row nothing is deleted because of its age."""
 
     workspace = models.OneToOneField(Workspace, on_delete=models.CASCADE, related_name="retention")
     set_by = models.ForeignKey(
