@@ -254,8 +254,8 @@ class EmbeddingModel(models.Model):
     done_count = models.PositiveIntegerField(default=0)
     rate = models.FloatField(null=True, blank=True, help_text="Passages a second, lately.")
     progressed_at = models.DateTimeField(null=True, blank=True)
-    # By a kind's number, as a string: the primary key up to which its passages were processed, and the keys of the passages
-    # that this model refuses, which do not delay the switch.
+    # By a kind's number, as a string: the primary key up to which its passages were processed, and the keys of the
+    # passages that this model refuses, which do not delay the switch.
     reached: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
     refused: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
     error = models.CharField(max_length=300, blank=True)

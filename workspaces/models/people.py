@@ -102,7 +102,7 @@ def _prototypes() -> dict[str, str]:
     table = {sign: [other["c"] for other in others] for sign, others in load("confusables.json").items()}
     found = {}
     for sign, (first, *more) in table.items():
-        # A character lists only its prototype, and a prototype lists all its characters. In a pair each lists the other.
+        # A character lists only its prototype, a prototype all its characters. In a pair each lists the other.
         lone_pair = len(table[first]) == 1
         if len(sign) == 1 and not more and (not lone_pair or (len(first), first) > (1, sign)):
             found[sign] = first.replace(DIRECTION, "")
