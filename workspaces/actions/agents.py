@@ -1,4 +1,4 @@
-"""Assistants of a workspace: finding, making, changing, archiving. Editors change them, every member uses them."""
+"""Assistants of a workspace: finding, creating, changing and archiving. Editors change them, every member uses them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from workspaces.models import Agent, Role, User, Workspace
 NAME_LENGTH = 80
 DESCRIPTION_LENGTH = 300
 INSTRUCTIONS_LENGTH = 4000
-MOST_IN_USE = 50  # of a workspace: a chooser and a page hold them all
+MOST_IN_USE = 50  # per workspace; one menu and one page list them all
 
 
 def get_agent(
     user: User, public_id: str, *, workspace: Workspace | None = None, need: Role = Role.VIEWER
 ) -> Agent:
-    """Return the assistant with the person's ``role`` in its workspace. NotFound for strangers, Forbidden below
-    ``need``.
+    """Return the assistant with the person's ``role`` in its workspace.
+
+    Raises NotFound if the person is no member, Forbidden if their role is below ``need``.
     """
     agents = Agent.objects.visible_to(user).select_related("workspace", "created_by")
     if workspace is not None:
@@ -42,9 +43,9 @@ def agents_in_use(workspace: Workspace) -> list[Agent]:
 
 
 def choose_agent(workspace: Workspace, public_id: str, *, or_archived: bool = False) -> Agent:
-    """Return the assistant for a new chat or memory. Invalid if it is archived or of another workspace.
+    """Return the assistant for a new chat or memory. Raises Invalid if it is archived or of another workspace.
 
-    ``or_archived``: to look at what is there already, that does not matter.
+    ``or_archived``: accept an archived one, for reading existing chats and memories.
     """
     agent = Agent.objects.filter(workspace=workspace, public_id=public_id).first()
     if agent is None:
@@ -63,7 +64,7 @@ def choose_agent(workspace: Workspace, public_id: str, *, or_archived: bool = Fa
 def create_agent(
     workspace: Workspace, *, name: str, description: str = "", instructions: str = "", by: User, now: datetime
 ) -> Agent:
-    """Create an assistant. Editors only. Conflict if the name is taken or there are too many."""
+    """Create an assistant. Editors only. Raises Conflict if the name is taken or the workspace has ``MOST_IN_USE``."""
     values = _cleaned(name=name, description=description, instructions=instructions)
     with transaction.atomic():
         lock_as_editor(workspace, by)
@@ -81,8 +82,9 @@ def update_agent(
     description: str | None = None,
     instructions: str | None = None,
 ) -> Agent:
-    """Change the given fields; ``None`` leaves one as it is. Its chats follow new instructions from their next answer
-    on.
+    """Change the given fields; ``None`` leaves a field unchanged. New instructions apply from the next answer on.
+
+    Raises Conflict if the name is taken.
     """
     given = {"name": name, "description": description, "instructions": instructions}
     values = _cleaned(**{field: text for field, text in given.items() if text is not None})
@@ -95,7 +97,7 @@ def update_agent(
 
 
 def archive_agent(agent: Agent, *, by: User, now: datetime) -> Agent:
-    """Archive an assistant: no new chat can choose it. Its chats and memories stay. Idempotent."""
+    """Archive an assistant, so that no new chat can choose it. Its chats and memories stay. Idempotent."""
     with transaction.atomic():
         lock_as_editor(agent.workspace, by)
         if agent.archived_at is None:
@@ -106,7 +108,10 @@ def archive_agent(agent: Agent, *, by: User, now: datetime) -> Agent:
 
 
 def restore_agent(agent: Agent, *, by: User, now: datetime) -> Agent:
-    """Undo of archiving. Conflict when another has its name by now. Twice does nothing more."""
+    """Undo ``archive_agent``.
+
+    Idempotent. Raises Conflict if its name is taken now or the workspace has too many assistants.
+    """
     with transaction.atomic():
         lock_as_editor(agent.workspace, by)
         if agent.archived_at is None:
@@ -122,7 +127,7 @@ def _refuse_too_many(workspace: Workspace) -> None:
 
 
 def _saved(agent: Agent, fields: list[str] | None = None) -> Agent:
-    """Save the assistant. A unique constraint refuses a second one with the name."""
+    """Save the assistant. Raises Conflict if another one in the workspace has its name."""
     try:
         with transaction.atomic():
             agent.save(update_fields=fields)
@@ -134,7 +139,7 @@ def _saved(agent: Agent, fields: list[str] | None = None) -> Agent:
 
 
 def _noted(agent: Agent, by: User, change: str, **details: list[Word]) -> Agent:
-    """Record the act in the audit log: instructions steer the answers to everybody here."""
+    """Record the change in the audit log, because instructions affect the answers to all members."""
     words: dict[str, Word | list[Word]] = {"change": change, **details}
     record(Verb.AGENT_CHANGED, by=by, workspace=agent.workspace, target=agent.public_id, details=words)
     return agent

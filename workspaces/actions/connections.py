@@ -1,5 +1,6 @@
-"""Actions on connections to models: create, change, delete, try and connect. Administrators manage shared connections;
-people manage their own if the settings allow it.
+"""Actions on connections to models: create, change, delete and test.
+
+Administrators manage shared connections; people manage their own if the settings allow it.
 """
 
 from __future__ import annotations
@@ -50,13 +51,13 @@ NOT_YOURS = later("This connection does not exist, or you do not have access to 
 
 @dataclass(frozen=True)
 class Used:
-    """Counts of chats and workspaces that had chosen a deleted connection."""
+    """Numbers of workspaces and chats that used a deleted connection."""
 
     workspaces: int = 0
     chats: int = 0
 
     def sentence(self) -> str:
-        """Return what becomes of them, as a sentence; empty if nothing used it."""
+        """Return a sentence that tells the consequences for them, or an empty string if nothing used it."""
         if not self.workspaces and not self.chats:
             return ""
         workspaces = ngettext("%d workspace", "%d workspaces", self.workspaces) % self.workspaces
@@ -70,22 +71,22 @@ class Used:
 
 
 def may_manage(user: User) -> bool:
-    """Return whether this person may manage the connections of everybody: superusers alone, with any rights of staff.
+    """Return whether this person may manage the shared connections: superusers only.
 
-    The one who sets a connection's server receives everything that is sent through it, private chats too.
+    The server of a connection receives everything that is sent through it, private chats too.
     """
     return user.is_active and user.is_staff and user.is_superuser
 
 
 def may_connect(user: User) -> bool:
-    """Return whether this person may connect models: shared ones, or their own where the settings allow it."""
+    """Return whether this person may connect models, shared ones or their own."""
     return settings.PEOPLE_MAY_CONNECT or may_manage(user)
 
 
 def get_connection(user: User, public_id: str, *, to: str = "use") -> Connection:
-    """Return a connection that this person may use, or with ``to`` one that they may change or delete.
+    """Return a connection that this person may ``use``, ``change`` or ``delete``, as ``to`` says.
 
-    NotFound for others' own ones, Forbidden for the shared ones of the administrators.
+    Raises NotFound for another person's connection, Forbidden for changing a shared one without being an administrator.
     """
     found = Connection.objects.live().filter(public_id=public_id).first()
     if found is None or (found.owner_id is not None and found.owner_id != user.pk):
@@ -101,9 +102,9 @@ def get_connection(user: User, public_id: str, *, to: str = "use") -> Connection
 
 
 def draft_connection(*, by: User, now: datetime, shared: bool = False, **values: Any) -> Connection:
-    """Return an unsaved connection from checked ``name``, ``base_url``, ``model``, ``api_key`` and capabilities.
+    """Return an unsaved connection with these validated ``values``. ``shared``: for everyone; administrators only.
 
-    ``shared``: for everybody, by administrators alone. Forbidden where people may have none, Invalid for a wrong value.
+    Raises Forbidden if this person may not connect models, Invalid for a wrong value.
     """
     if shared:
         _require_manager(by)
@@ -115,7 +116,7 @@ def draft_connection(*, by: User, now: datetime, shared: bool = False, **values:
 
 
 def create_connection(*, by: User, now: datetime, **values: Any) -> Connection:
-    """Create a connection. Raises Conflict if the person has too many."""
+    """Create a connection. Raises as ``draft_connection``, and Conflict if the person has ``MOST_OWN``."""
     made = draft_connection(by=by, now=now, **values)
     with transaction.atomic():
         if not made.is_shared:
@@ -130,9 +131,9 @@ def create_connection(*, by: User, now: datetime, **values: Any) -> Connection:
 
 
 def update_connection(connection: Connection, *, by: User, now: datetime, **changes: Any) -> Connection:
-    """Change the given fields. Without ``api_key`` the key stays, unless the address changes to another server.
+    """Change the given fields. Answers that begin afterwards use the new values, in every process.
 
-    Turns that begin after this use the new values, in every process.
+    Without ``api_key`` the stored key stays; raises Invalid if the address changes to another server then.
     """
     get_connection(by, connection.public_id, to="change")
     with transaction.atomic():
@@ -142,7 +143,7 @@ def update_connection(connection: Connection, *, by: User, now: datetime, **chan
         before, asked, sees = urlsplit(held.base_url)[:2], (held.base_url, held.model), held.sees
         _set(held, changes)
         if (held.base_url, held.model) != asked and held.sees == sees:
-            held.sees = None  # another model's capability is found out again
+            held.sees = None  # unknown for another model until it is detected
         if held.has_key and "api_key" not in changes and urlsplit(held.base_url)[:2] != before:
             raise Invalid(
                 fields={"api_key": _("Enter the key again: the stored one is not sent to another server.")}
@@ -154,7 +155,7 @@ def update_connection(connection: Connection, *, by: User, now: datetime, **chan
 
 
 def delete_connection(connection: Connection, *, by: User, now: datetime) -> Used:
-    """Delete it with its key. What had chosen it goes on with the next model that is set, and says so."""
+    """Delete a connection with its key. Chats and workspaces that used it fall back to the next configured model."""
     get_connection(by, connection.public_id, to="delete")
     with transaction.atomic():
         held = Connection.objects.live().select_for_update(of=("self",)).filter(pk=connection.pk).first()
@@ -173,7 +174,10 @@ def delete_connection(connection: Connection, *, by: User, now: datetime) -> Use
 
 
 def reseal_keys() -> tuple[int, int]:
-    """Encrypt stored keys with the first of the present encryption keys. Return how many, and how many none opens."""
+    """Encrypt stored keys with the first current encryption key.
+
+    Return the numbers of keys done and of keys that none decrypts.
+    """
     moved = lost = 0
     for found in Connection.objects.exclude(sealed_key="").order_by("pk").only("pk"):
         with transaction.atomic():
@@ -191,7 +195,7 @@ def reseal_keys() -> tuple[int, int]:
 
 
 def _save(connection: Connection) -> None:
-    """Save it; a new default for everyone replaces the previous one, also if two are set at once."""
+    """Save a connection. A new default for everyone replaces the previous one, also if two are set concurrently."""
     if connection.is_default:
         with db.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(hashtext('default connection'))")
@@ -210,13 +214,13 @@ def _require_own_allowed() -> None:
 
 
 def _noted(verb: Verb, connection: Connection, by: User, **details: list[Word]) -> None:
-    """Record the act without the key and the address, which may contain one."""
+    """Record the action in the audit log without the key and the address, which may contain a key."""
     words: dict[str, Word | list[Word]] = {"shared": connection.is_shared, "local": connection.is_local}
     record(verb, by=by, target=connection.public_id, details={**words, **details})
 
 
 def _set(connection: Connection, values: dict[str, Any]) -> None:
-    """Look at the values and set them; Invalid says all that is wrong."""
+    """Validate the values and set them. Raises Invalid with all errors by field."""
     wrong: dict[str, str] = {}
     for name, longest in (("name", NAME_LENGTH), ("model", MODEL_LENGTH)):
         if name in values or connection.pk is None:
@@ -255,7 +259,7 @@ def _set(connection: Connection, values: dict[str, Any]) -> None:
 
 
 def _set_prices(connection: Connection, values: dict[str, Any]) -> dict[str, str]:
-    """Set the prices per million tokens from decimals. Return the errors by field."""
+    """Set the prices per million tokens. Return the errors by field."""
     wrong: dict[str, str] = {}
     for name in PRICES:
         if name in values:
@@ -270,7 +274,7 @@ def _set_prices(connection: Connection, values: dict[str, Any]) -> dict[str, str
 
 
 def _wrong_address(connection: Connection) -> str:
-    """Return what is wrong with an address, as far as it shows without a connection."""
+    """Return an error message for the address, or an empty string. Does not connect to it."""
     url = connection.base_url
     example = _("Must be an address such as https://api.example.org/v1.")
     if problem := wrong_shape(url, longest=URL_LENGTH, example=example):
@@ -283,20 +287,21 @@ def _wrong_address(connection: Connection) -> str:
     return ""
 
 
-SECONDS = 5.0  # that a server has to list its models
-MOST_OFFERED = 500  # of them that are shown
+SECONDS = 5.0  # timeout for listing a server's models
+MOST_OFFERED = 500  # models that are shown
 
 
 @dataclass(frozen=True)
 class Connected:
     connection: Connection
     report: Report
-    workspace: Workspace | None  # where it answers from now on
+    workspace: Workspace | None  # the workspace that uses it from now on
 
 
 def list_offered(*, by: User, now: datetime, **values: Any) -> list[str]:
-    """Return the model names that a server lists. Raises Forbidden, TooManyRequests, or Invalid for a wrong address or
-    a server without a list.
+    """Return the model names that a server lists, at most ``MOST_OFFERED``.
+
+    Raises Forbidden, TooManyRequests, or Invalid for a wrong address or a server that lists no models.
     """
     draft = _draft(by=by, now=now, **values | {"name": "-", "model": "-"})
     spend("model tests", by, now=now)
@@ -311,14 +316,20 @@ def list_offered(*, by: User, now: datetime, **values: Any) -> list[str]:
 
 
 def try_out(*, by: User, now: datetime, **values: Any) -> Report:
-    """Test a connection without saving it; half a minute at most. Raises as ``list_offered``."""
+    """Test a connection without saving it; takes at most half a minute.
+
+    Raises as ``draft_connection``, and TooManyRequests.
+    """
     draft = _draft(by=by, now=now, **values)
     spend("model tests", by, now=now)
-    return replace(report_on(draft), hints=[])  # what it can do is kept as it was tried
+    return replace(report_on(draft), hints=[])  # the tested capabilities are saved as they are
 
 
 def connect(*, by: User, now: datetime, place: Workspace | None, **values: Any) -> Connected | Report:
-    """Test a connection and save it for ``place`` if it answers, else return the report. Raises as ``try_out``."""
+    """Test a connection, and save it for the workspace ``place`` if the model answers; else return the report.
+
+    Raises as ``try_out``.
+    """
     report = try_out(by=by, now=now, **values)
     if not report.answers:
         return report
@@ -327,12 +338,15 @@ def connect(*, by: User, now: datetime, place: Workspace | None, **values: Any) 
 
 
 def keep(*, by: User, now: datetime, **values: Any) -> Connection:
-    """Save a connection without a test, as while its server is away."""
+    """Save a connection without testing it, for example while its server is unavailable."""
     return create_connection(by=by, now=now, **_whole(values))
 
 
 def answers_in(place: Workspace | None, connection: Connection, *, by: User) -> Workspace | None:
-    """Have it answer there, where its owner asks, nothing is chosen that this would take the place of, and it may."""
+    """Make the connection the model of this workspace, and return the workspace, or None if nothing changed.
+
+    It needs an owner's request, a workspace that has no choice yet, and a connection that the workspace may use.
+    """
     if place is None or place.connection_id is not None or not Role(place.role).allows(Role.OWNER):
         return None
     if why_not_here(place, connection.is_local, connection.name):
@@ -343,7 +357,7 @@ def answers_in(place: Workspace | None, connection: Connection, *, by: User) -> 
 
 
 def usable(names: Iterable[str]) -> list[str]:
-    """Return those of a server's model names that are valid here."""
+    """Return the model names that are not too long and have no control characters."""
     return [name for name in names if 0 < len(name) <= MODEL_LENGTH and not CONTROL.search(name)]
 
 
@@ -352,29 +366,29 @@ def _draft(*, by: User, now: datetime, **values: Any) -> Connection:
 
 
 def _whole(values: dict[str, Any]) -> dict[str, Any]:
-    """Complete the form's values: by default the name is the model's, and a model on this machine is local."""
+    """Complete the form's values. The default name is the model's; a shared connection to this machine is local."""
     is_local = False
-    with suppress(ValueError):  # no address: the form says so
+    with suppress(ValueError):  # not a URL: validation reports it later
         is_local = Endpoint(values["base_url"], "", "").is_on_this_machine
     name = values.get("name") or values["model"][:NAME_LENGTH]
     return {**values, "name": name, "is_local": is_local and values["shared"]}
 
 
-# Model servers that run on this machine: looked for where their makers put them, and connected in one click.
+# Model servers on this machine, found at their default ports and connected in one click.
 #
-# No page decides which addresses are tried: the loopback address and the three usual ports are fixed. Only people who
-# may connect to addresses of this network looks, and each look is an act of theirs, not of a page that is opened.
+# The loopback address and the three ports are fixed; no request can choose others. Only people who may connect to
+# internal addresses can search, and only by an explicit action.
 
 SERVERS = {"ollama": ("Ollama", 11434), "lm-studio": ("LM Studio", 1234), "llama-cpp": ("llama.cpp", 8080)}
-LOCAL_SECONDS = 1.0  # that each has to answer
+LOCAL_SECONDS = 1.0  # timeout for each server
 MOST_MODELS = 50
-# Tokens, as these servers begin with: more is cut off silently where they were not told otherwise.
+# Tokens. The default of these servers, which silently cut off longer prompts.
 CONTEXT = 4096
 
 
 @dataclass(frozen=True)
 class Running:
-    """A local server that answered, with its models by name; none if it has none yet."""
+    """A local server that answered, and the names of its models, which may be none."""
 
     key: str  # of SERVERS
     name: str
@@ -382,21 +396,24 @@ class Running:
 
 
 def may_find(user: User) -> bool:
-    """Return whether this person may look for local servers: administrators, or people whom the settings let into this
-    network.
+    """Return whether this person may search for local servers: administrators, or anyone if the settings allow
+    people to connect to internal addresses.
     """
     return may_manage(user) or (settings.PEOPLE_MAY_CONNECT and settings.PEOPLE_MAY_CONNECT_INTERNAL)
 
 
 def find(*, by: User, now: datetime) -> list[Running]:
-    """Ask the usual ports, side by side; a second at the most. Forbidden, TooManyRequests."""
+    """Search for local servers at their default ports, for at most a second.
+
+    Raises Forbidden as ``may_find``, TooManyRequests.
+    """
     _require_leave(by)
     spend("model tests", by, now=now)
     return running()
 
 
 def running() -> list[Running]:
-    """As ``find``, for a caller who has checked the right and counted the request."""
+    """Search as ``find`` does, for a caller that has checked the right and counted the request."""
     with ThreadPoolExecutor(len(SERVERS)) as asking:
         found = list(asking.map(_models_at, SERVERS))
     return [
@@ -409,15 +426,16 @@ def running() -> list[Running]:
 def connect_local(
     server: str, model: str, *, by: User, now: datetime, place: Workspace | None = None
 ) -> Connected | Report:
-    """Test a model of a local server and connect it for ``place`` if it answers and this person owns that workspace,
-    which has no choice yet; else return the report. Half a minute at most. An administrator connects it for everybody.
+    """Test a model of a local server and connect it if it answers; else return the report. At most half a minute.
 
-    Forbidden, NotFound for another server, Invalid for a model that it does not offer, TooManyRequests.
+    ``place``: the workspace that shall use it, as ``answers_in``. An administrator's connection is shared. Raises
+    Forbidden as ``may_find``, NotFound for an unknown server, Invalid for a model that the server does not offer,
+    TooManyRequests.
     """
     _require_leave(by)
     if server not in SERVERS:
         raise NotFound(_("This is none of the servers that are looked for."))
-    spend("model tests", by, now=now)  # before anything is sent or kept
+    spend("model tests", by, now=now)  # before anything is sent or stored
     if model not in (_models_at(server) or []):
         raise Invalid(
             fields={"model": _("%s does not offer this model now. Look again.") % SERVERS[server][0]}
@@ -445,8 +463,9 @@ def _address(server: str) -> str:
 
 
 def _models_at(server: str) -> list[str] | None:
-    """Return the usable models of a local server, asked under the rules for local endpoints: internal address, no
-    redirects, no proxy. None if no such server answers.
+    """Return the usable models of a local server, or None if no such server answers.
+
+    The request follows the rules for local endpoints: internal address, no redirects, no proxy.
     """
     names = list_models(Endpoint(_address(server), "", "", AddressRange.INTERNAL), seconds=LOCAL_SECONDS)
     return names and (usable(names)[:MOST_MODELS] or None)

@@ -1,7 +1,7 @@
-"""Removal for good: counts, purging, and hooks of the apps above for the removal of a workspace or a person.
+"""Permanent removal: counts, purging, and hooks for other apps at the removal of a workspace or a person.
 
-Rows that hang on a workspace or a person by a foreign key go with it. What a room keeps beside that (rows that name
-their place by number or id, files) it removes itself: it registers a function here, and the lower room calls it.
+Rows with a foreign key to a workspace or person are deleted by cascade. For other rows (with a scope number or id) and
+files, an app registers a function here, which this app calls because it cannot import that app.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from django.utils.translation import gettext_lazy as later
 from workspaces.audit import Verb, record
 from workspaces.models import User
 
-Counts = Counter[str]  # removed rows, by what a person would call them: "memories", "receipt items"
+Counts = Counter[str]  # removed rows by plural name: "memories", "receipt items"
 
 
 class Room(Protocol):
@@ -34,15 +34,15 @@ _rooms: list[Room] = []
 
 
 def register_room(room: Room) -> None:
-    """Have ``room`` called, in the same transaction, before these workspaces and this person are deleted."""
+    """Register a function to call before workspaces or a person are deleted, in the same transaction."""
     if room not in _rooms:
         _rooms.append(room)
 
 
 def empty(*, workspace_ids: Iterable[int], by: User, user_id: int | None = None) -> Counts:
-    """Remove the rows of the apps above that belong to these workspaces and this person, the uppermost app first.
+    """Remove the rows that other apps hold for these workspaces and this person, in reverse order of registration.
 
-    What others keep there for themselves is not counted: how much it was is not ``by``'s to know.
+    Rows that belong to other people are not counted, because their number is private.
     """
     gone: Counts = Counter()
     ids = sorted(workspace_ids)
@@ -52,7 +52,7 @@ def empty(*, workspace_ids: Iterable[int], by: User, user_id: int | None = None)
 
 
 def counted(by_label: Mapping[str, int]) -> Counts:
-    """Translate the result of a queryset's ``delete()`` into counts by name, without many-to-many rows."""
+    """Convert the result of a queryset's ``delete()`` to counts by plural name, without many-to-many rows."""
     gone: Counts = Counter()
     for label, number in by_label.items():
         model = apps.get_model(label)
@@ -61,7 +61,7 @@ def counted(by_label: Mapping[str, int]) -> Counts:
     return +gone
 
 
-# What a person knows by name; all else they never met, and it is counted together.
+# Names for the rows that people know. All other rows are counted together.
 KNOWN: Mapping[str, Promise] = {
     "memories": later("Memories"),
     "revisions": later("Earlier versions of memories"),
@@ -90,7 +90,7 @@ KNOWN: Mapping[str, Promise] = {
 
 
 def lines_of(removed: Counts) -> list[tuple[str, int]]:
-    """Return removed counts with the names that pages use: the largest first, all others together at the end."""
+    """Return removed counts with their displayed names: the largest first, all others as one sum at the end."""
     lines: Counter[str] = Counter()
     for name, number in removed.items():
         if name in KNOWN:
@@ -108,8 +108,9 @@ def purge_deleted(
     seconds: float,
     most: int,
 ) -> int:
-    """Remove rows deleted more than ``MEMORYHUB_PURGE_AFTER_DAYS`` ago, ``most`` in a transaction, for about
-    ``seconds``. Return how many.
+    """Remove rows deleted more than MEMORYHUB_PURGE_AFTER_DAYS ago, for about ``seconds``. Return the number removed.
+
+    ``most``: the number of rows per transaction.
     """
     if not settings.PURGE_AFTER_DAYS:
         return 0
@@ -134,7 +135,7 @@ def words_for(model: type[models.Model]) -> str:
 
 
 def delete_rows(table: type[models.Model], where: str, params: Mapping[str, Any]) -> Counts:
-    """Delete from one table that nothing points at; ``where`` is SQL of ours."""
+    """Delete from a table without incoming foreign keys. ``where`` must be trusted SQL."""
     with connection.cursor() as cursor:
         cursor.execute(f"DELETE FROM {table._meta.db_table} WHERE {where}", params)  # noqa: S608  ours
         return Counter({words_for(table): cursor.rowcount}) if cursor.rowcount else Counter()

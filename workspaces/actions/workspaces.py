@@ -1,4 +1,4 @@
-"""Every change to a workspace, its members and a person's own settings."""
+"""All changes to a workspace, its members and a person's own settings."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ DESCRIPTION_LENGTH = 2000
 
 
 def create_workspace(*, name: str, description: str = "", by: User, public_id: str = "") -> Workspace:
-    """Create a workspace owned by ``by``, and return it with their ``role``. ``public_id``: an imported one's id.
+    """Create a workspace owned by ``by``, and return it with their ``role``. ``public_id``: the id of an imported one.
 
-    Raises Invalid, and QuotaReached for who has made as many as one person may.
+    Raises Invalid for a wrong name or description, QuotaReached if the person has too many workspaces.
     """
     name, description = _clean_name(name), _clean_description(description)
     require_room("workspaces", by)
@@ -52,12 +52,12 @@ def update_workspace(
     share_links: bool | None = None,
     connection_id: str | None = None,
 ) -> Workspace:
-    """Change the given fields; ``None`` leaves one as it is. Owners only.
+    """Change the given fields; ``None`` leaves a field unchanged. Owners only.
 
-    ``private_short_term``: whether a person's other chats get short summaries of their private chats here.
-    ``reviews_proposals``: whether what viewers or models propose waits for an editor. ``local_only``: whether its
-    memories never leave this machine. ``share_links``: whether its chats may be read by a link. ``connection_id``:
-    which model answers here, empty for the configured one; Invalid where that cannot be chosen.
+    ``private_short_term``: give a person's other chats short summaries of their private chats here.
+    ``reviews_proposals``: proposals of viewers and models wait for an editor. ``local_only``: texts never leave this
+    machine; raises Conflict if files are stored elsewhere. ``share_links``: chats may be read by link.
+    ``connection_id``: the model that answers here, empty for the configured one; raises Invalid if it cannot be chosen.
     """
     with transaction.atomic():
         _lock_as_owner(workspace, by)
@@ -92,7 +92,10 @@ def update_workspace(
 
 
 def delete_workspace(workspace: Workspace, *, by: User) -> Counts:
-    """Delete a workspace with everything in it, for good; what went. Owners only, and never somebody's default one."""
+    """Delete a workspace and its content permanently. Return the deleted rows, counted by kind. Owners only.
+
+    Raises Conflict for a person's default workspace.
+    """
     with transaction.atomic():
         _lock_as_owner(workspace, by)
         if workspace.is_default:
@@ -102,7 +105,7 @@ def delete_workspace(workspace: Workspace, *, by: User) -> Counts:
 
 
 def remove_workspace(workspace: Workspace, *, by: User) -> Counts:
-    """Remove it. The caller has made sure that it may go."""
+    """Delete a workspace and its content. The caller must check that it may be deleted."""
     _lock_what_is_in(workspace)
     gone = empty(workspace_ids=[workspace.pk], by=by)
     workspace.api_keys.exclude(user=by).delete()
@@ -110,7 +113,10 @@ def remove_workspace(workspace: Workspace, *, by: User) -> Counts:
 
 
 def change_role(workspace: Workspace, *, user: User, role: str, by: User) -> Membership:
-    """Change a member's role. Owners only; the last owner and the person whose own workspace it is stay owners."""
+    """Change a member's role. Owners only.
+
+    Raises Conflict for the last owner, and for the person whose default workspace it is.
+    """
     wanted = _clean_role(role)
     with transaction.atomic():
         _lock_as_owner(workspace, by)
@@ -126,10 +132,10 @@ def change_role(workspace: Workspace, *, user: User, role: str, by: User) -> Mem
 
 
 def remove_member(workspace: Workspace, *, user: User, by: User) -> None:
-    """Remove a member. Owners remove anybody, everybody may leave; not the last owner, nor anybody from their own
-    workspace.
+    """Remove a member. Owners may remove anyone, and everyone may leave.
 
-    Who was removed comes in again by no invitation that was made before: an owner adds them, or makes a new one.
+    Raises Conflict for the last owner, and for the person whose default workspace it is. Open invitations no longer
+    work for a person whom an owner removed.
     """
     with transaction.atomic():
         if user.pk == by.pk:
@@ -163,7 +169,10 @@ def set_profile_in_chats(user: User, enabled: bool) -> None:
 
 
 def set_language(user: User, language: str) -> None:
-    """Set the language of a person's pages and mails; empty for the browser's. Raises Invalid."""
+    """Set the language of a person's pages and mails; empty for the browser's.
+
+    Raises Invalid for an unknown language.
+    """
     if language and language not in dict(settings.LANGUAGES):
         raise Invalid(fields={"language": _("is not a language of these pages")})
     user.language = language
@@ -171,8 +180,8 @@ def set_language(user: User, language: str) -> None:
 
 
 def lost_right(workspace: Workspace, user: User, by: User | None, *, had: str) -> None:
-    """Mark the open invitations as used by a person who lost a right, so that none gives it back, and have the webhooks
-    of a former owner turned off.
+    """Handle a member's loss of rights: exclude them from open invitations, and turn off the webhooks of a former
+    owner.
     """
     if user != by:
         closed_to = Func(F("used_by"), Value(user.pk), function="array_append")
@@ -188,19 +197,22 @@ def record_member(verb: Verb, workspace: Workspace, user: User, by: User | None,
 
 
 def lock(workspace: Workspace) -> None:
-    """Lock the workspace, so that changes of members wait for each other: two owners cannot both step down."""
+    """Lock the workspace, so that changes of members run one after the other and two owners cannot both step down.
+
+    Raises NotFound if it was deleted.
+    """
     if not Workspace.objects.select_for_update().filter(pk=workspace.pk).exists():
         raise NotFound(_("This workspace does not exist, or you do not have access to it."))
 
 
 def _lock_as_owner(workspace: Workspace, by: User) -> None:
-    """Check the owner's role again under the lock: it may have changed since the page was loaded."""
+    """Lock the workspace and check under the lock that ``by`` is still an owner."""
     lock(workspace)
     require(_membership(workspace, by).role, Role.OWNER)
 
 
 def _lock_what_is_in(workspace: Workspace) -> None:
-    """Lock the workspace's rows, so that a concurrent write waits and then fails, instead of making the delete fail."""
+    """Lock the workspace's rows, so that a concurrent write waits and fails instead of making the deletion fail."""
     for relation in workspace._meta.related_objects:
         rows = relation.related_model._base_manager.filter(**{relation.field.name: workspace})
         list(rows.order_by("pk").select_for_update().values_list("pk", flat=True))

@@ -1,5 +1,6 @@
-"""Documents: add, rename, move, edit, delete, restore, forget. Editors write, every member reads; personal ones are
-their owner's alone.
+"""Documents: add, rename, move, edit, delete, restore, forget.
+
+Editors write and every member reads. Personal documents are visible to their owner only.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from workspaces.quotas import require_room, spend
 @dataclass(frozen=True)
 class Brought:
     document: Document
-    is_known: bool = False  # the workspace had this content already
+    is_known: bool = False  # the content was already stored as this document
 
 
 def get_document(
@@ -65,7 +66,7 @@ def get_document(
     need: Role = Role.VIEWER,
     or_deleted: bool = False,
 ) -> Document:
-    """As ``get_owned``. NotFound for strangers."""
+    """Return a document as ``get_owned`` does. Raises NotFound if the user may not see it."""
     rows = Document.objects.filter(drafted_at=None)
     document = get_owned(rows, user, public_id, workspace=workspace, need=need, or_deleted=or_deleted)
     if document is None:
@@ -74,7 +75,7 @@ def get_document(
 
 
 def get_draft(user: User, public_id: str, *, workspace: Workspace | None = None) -> Document:
-    """Return a file of this person's that waits in the composer of a chat. NotFound for everybody else."""
+    """Return a file of this person that waits in a chat's composer. Raises NotFound for anyone else."""
     rows = Document.objects.drafts() if workspace is None else workspace.documents.drafts()
     found = get_owned(rows, user, public_id, workspace=None, need=Role.VIEWER, or_deleted=True)
     if found is None:
@@ -94,13 +95,14 @@ def bring(
     now: datetime,
     spends: bool = True,
 ) -> Brought:
-    """Keep a file, and have it read in the background. Editors only. ``content`` is read once.
+    """Store a file as a document and queue reading it. Editors only. ``content`` is iterated once.
 
-    ``personal``: for ``by`` alone, in every workspace of theirs. ``draft``: for a message that has not been sent; until
-    then it is not in use, and only ``by`` knows of it. The same content twice is one document, which is read again if
-    it could not be read.
-    ``spends``: it counts as an upload, of which one may make so many a minute;
-    not what an import brings. Raises TooManyRequests, TooLarge, Invalid, QuotaReached, Unavailable, Conflict.
+    ``personal``: visible to ``by`` only, in all their workspaces. ``draft``: for a message that has not been sent;
+    until then only ``by`` sees it. ``spends``: counts against the upload rate limit; False for imports.
+
+    A file with the same content as an existing document returns that document, which is read again if reading had
+    failed. Raises Conflict as ``personal_place``, Forbidden if files may not be stored, TooManyRequests, TooLarge,
+    QuotaReached, and Unavailable if the storage fails.
     """
     here = workspace
     workspace, owner = home(workspace, by, personal=personal)
@@ -132,7 +134,7 @@ def bring(
 
 
 def _read_under(document: Document, title: str, kind: str, *, by: User, now: datetime) -> None:
-    """Read what could not be read once more, under the name that it was brought by this time."""
+    """Queue a failed document again, with the title and type of the file as uploaded this time."""
     with transaction.atomic():
         locked = lock_document(document, by)
         if locked.status != DocumentStatus.FAILED:
@@ -165,7 +167,10 @@ def write(
     by: User,
     now: datetime,
 ) -> Brought:
-    """Add a typed or pasted text as a Markdown document. As ``bring``."""
+    """Add a typed or pasted text as a Markdown document.
+
+    Otherwise as ``bring``. Raises Invalid for a blank text or wrong title.
+    """
     title = clean_text("title", " ".join(title.split()), low=1, high=TITLE_LENGTH)
     if not text.strip():
         raise Invalid(fields={"text": _("Must not be blank.")})
@@ -186,7 +191,7 @@ def rename(document: Document, *, title: str, by: User, now: datetime) -> Docume
 
 
 def lock_document(document: Document, by: User) -> Document:
-    """As ``lock_owned``, for live documents. NotFound if it was deleted or moved since."""
+    """Return the live document, locked as by ``lock_owned``. Raises NotFound if it was deleted or moved."""
     locked = lock_owned(Document.objects.live(), document, by)
     if locked is None:
         raise NotFound(_("This document does not exist, or you do not have access to it."))
@@ -194,10 +199,11 @@ def lock_document(document: Document, by: User) -> Document:
 
 
 def move(document: Document, to: Workspace | None, *, by: User, now: datetime) -> Document:
-    """Move a document with its versions to a workspace, or with None make it ``by``'s personal one.
+    """Move a document with its versions to a workspace, or make it ``by``'s personal one if ``to`` is None.
 
-    Raises Forbidden, NotFound, and Conflict where the same content is there already or it stays on this machine. Costs
-    what taking its words out and putting them in costs.
+    Raises Forbidden as ``require_right_to_move``, NotFound if it was deleted or moved, and Conflict if the target has
+    the same content or the document must stay on this machine. The words of all its passages are indexed again; no
+    embeddings.
     """
     place, owner = home(to or document.workspace, by, personal=to is None)
     require_right_to_move(document, place, owner, by)
@@ -226,7 +232,7 @@ def move(document: Document, to: Workspace | None, *, by: User, now: datetime) -
 
 
 def delete(document: Document, *, by: User, now: datetime) -> None:
-    """Delete a document softly: it is neither listed nor found until it is restored. Idempotent."""
+    """Soft-delete a document: it is not listed or found until it is restored. Idempotent."""
     with transaction.atomic():
         locked = lock_owned(Document.objects.live(), document, by)
         if locked is None:
@@ -236,7 +242,7 @@ def delete(document: Document, *, by: User, now: datetime) -> None:
 
 
 def take_out(locked: Document, *, now: datetime) -> None:
-    """Delete a row that is locked and live. The caller knows that it may go."""
+    """Soft-delete a locked, live document. The caller checks the right to delete."""
     locked.deleted_at = locked.updated_at = now
     locked.save(update_fields=["deleted_at", "updated_at"])
     refs = list(locked.passages.values_list("pk", flat=True))
@@ -246,7 +252,7 @@ def take_out(locked: Document, *, now: datetime) -> None:
 
 
 def restore(document: Document, *, by: User, now: datetime) -> Document:
-    """Undo ``delete``. Conflict if the same file was added again in between. Twice does nothing more."""
+    """Undo ``delete``. Idempotent. Raises Conflict if the same file was added again in between."""
     with transaction.atomic():
         locked = lock_owned(Document.objects.exclude(deleted_at=None), document, by)
         if locked is not None:
@@ -268,7 +274,10 @@ def restore(document: Document, *, by: User, now: datetime) -> Document:
 
 
 def read_again(document: Document, *, by: User | None, now: datetime) -> None:
-    """Read the file again, if it or pictures in it could not be read. Does nothing while it is being read."""
+    """Queue the file for reading again, if it or pictures in it could not be read.
+
+    Does nothing while it is being read.
+    """
     with transaction.atomic():
         if by is not None:
             lock_as_editor(document.workspace, by)
@@ -280,11 +289,11 @@ def read_again(document: Document, *, by: User | None, now: datetime) -> None:
             queue_reading(document)
 
 
-# A document's newer file in the place of the one before, which is kept as an earlier version.
+# Replacing a document's file. The previous file is kept as an earlier version.
 
 TYPED = {TEXT, MARKDOWN, CSV, JSON}  # what people write by hand
 CHUNK = 64 * 1024  # bytes
-EDITABLE = 300_000  # bytes; a form has room for so much
+EDITABLE = 300_000  # bytes; the limit of the edit form
 
 
 class Stale(Conflict):
@@ -303,10 +312,10 @@ def replace(
     now: datetime,
     seen: int | None = None,
 ) -> Brought:
-    """Keep a newer file of it, and have that read; until then the older text is found. Editors only.
+    """Store a newer file of a document and queue reading it; until then the previous text is searched. Editors only.
 
-    The same content again changes nothing. ``seen``: the version that it may follow; None: any. Raises as
-    ``documents.bring``, and Conflict where another document has it, or it is not as it was seen.
+    The same content changes nothing. ``seen``: the version number that the person saw; None skips the check. Raises as
+    ``bring``, Conflict if another document has the content, and Stale if the version is no longer ``seen``.
     """
     spend("uploads", by, now=now)
     require_room("bytes", by)
@@ -339,14 +348,17 @@ def replace(
 
 
 def rewrite(document: Document, *, text: str, by: User, now: datetime) -> Brought:
-    """Replace a document by a typed or pasted text, as Markdown. As ``replace``."""
+    """Replace a document by a typed or pasted text, as Markdown.
+
+    Raises Invalid for a blank text, otherwise as ``replace``.
+    """
     if not text.strip():
         raise Invalid(fields={"text": _("Must not be blank.")})
     return replace(document, name="text.md", content=[text.encode()], by=by, now=now)
 
 
 def text_of(document: Document) -> str:
-    """Return what can be edited as text. Raises Conflict for kinds that people do not write by hand."""
+    """Return the document's text for editing. Raises Conflict if it is not plain text, or larger than ``EDITABLE``."""
     if document.media_type in TYPED and document.size <= EDITABLE:
         with files.open_document(document) as file, suppress(UnicodeDecodeError):
             return str(file.read().decode("utf-8-sig"))
@@ -354,7 +366,10 @@ def text_of(document: Document) -> str:
 
 
 def edit(document: Document, *, text: str, seen: int, by: User, now: datetime) -> Brought:
-    """Replace a document's text by an edited one of the same kind. Raises as ``replace``."""
+    """Replace a document's text by an edited one of the same type.
+
+    Raises Invalid for a blank text, otherwise as ``replace``.
+    """
     text = text.replace("\r\n", "\n")
     if not text.strip():
         raise Invalid(fields={"text": _("Must not be blank.")})
@@ -362,7 +377,7 @@ def edit(document: Document, *, text: str, seen: int, by: User, now: datetime) -
 
 
 def bring_back(document: Document, number: int, *, by: User, now: datetime) -> Brought:
-    """Make an earlier version the newest. Versions in between stay."""
+    """Store an earlier version again as the newest one. The versions in between stay."""
     earlier = get_version(document, number)
     with files.open_document(earlier) as file:
         return replace(
@@ -371,12 +386,12 @@ def bring_back(document: Document, number: int, *, by: User, now: datetime) -> B
 
 
 def _name(of: Document | DocumentVersion) -> str:
-    """Return a file name by which the version's type is detected again."""
+    """Return a file name with the extension of the version's type, from which the type is detected again."""
     return f"text{ENDINGS.get(of.media_type, '')}"
 
 
 def get_version(document: Document, number: int) -> Document | DocumentVersion:
-    """Return a version; the document itself if it is the newest."""
+    """Return a version, or the document itself for the newest. Raises NotFound if there is no such version."""
     if number == document.version:
         return document
     found = document.versions.filter(version=number).first()
@@ -398,12 +413,12 @@ def _set_aside(document: Document) -> None:
     )
 
 
-# Files in a composer: their person's alone until the message is sent, and removed if it never is.
+# Drafts: files in a composer, visible to their person only until the message is sent, and removed if it never is.
 #
-# A draft lies in the chat's workspace like a deleted document with an owner, so no list, search, count or answer has
-# it.
+# A draft is stored in the chat's workspace as a deleted document with an owner, so that no list, search, count or
+# answer includes it.
 
-KEPT = timedelta(days=1)  # a draft whose message was never sent
+KEPT = timedelta(days=1)  # for a draft whose message is not sent
 
 
 def drafts_of(user: User, workspace: Workspace) -> DocumentQuerySet:
@@ -414,10 +429,11 @@ def drafts_of(user: User, workspace: Workspace) -> DocumentQuerySet:
 def publish(
     draft: Document, workspace: Workspace, owner: User | None, *, by: User, now: datetime
 ) -> Document:
-    """Make a draft a document of the workspace, or of ``owner`` alone, since its message is sent.
+    """Turn a draft into a document of the workspace, or of ``owner`` only, when its message is sent.
 
-    Returns the document that has the same content already, if there is one. Part of the caller's transaction. Raises
-    Forbidden, NotFound, and Conflict where files of the workspace may not lie.
+    If a document with the same content exists, removes the draft and returns that document. Call it in a transaction.
+    Raises Forbidden if files of the workspace may not be stored or the person may not write, NotFound if the draft is
+    gone.
     """
     files.require_it_may_lie_there(workspace)
     lock_places(by, draft.workspace, workspace)
@@ -444,13 +460,13 @@ def publish(
 
 
 def discard(draft: Document, *, by: User) -> None:
-    """Remove a draft with its file and passages. NotFound where it is gone or was sent."""
+    """Remove a draft with its file and passages. Raises NotFound if it was removed or sent."""
     with transaction.atomic():
         remove(_lock(draft, by))
 
 
 def sweep(*, now: datetime, seconds: float) -> int:
-    """Remove drafts whose message was never sent, for about so many seconds; returns how many."""
+    """Remove drafts older than ``KEPT``, for about ``seconds``. Return the number removed."""
     deadline, gone = time.monotonic() + seconds, 0
     for draft in Document.objects.drafts().filter(drafted_at__lt=now - KEPT).order_by("drafted_at"):
         if time.monotonic() > deadline:
@@ -470,7 +486,10 @@ def _lock(draft: Document, by: User) -> Document:
 
 
 def forget_document(document: Document, *, by: User) -> Counts:
-    """Remove it for good, deleted or not; what went, by kind. Raises Forbidden, or NotFound if it is gone already."""
+    """Remove a document permanently, whether deleted or live. Return the removed rows, counted by kind.
+
+    Raises Forbidden as ``require_right_to_forget``, NotFound if it is gone already.
+    """
     with transaction.atomic():
         locked = lock_owned(Document.objects.all(), document, by)
         if locked is None:
@@ -483,7 +502,9 @@ def forget_document(document: Document, *, by: User) -> Counts:
 
 
 def purge(*, now: datetime, seconds: float) -> int:
-    """As ``purge_deleted``, one at a time: a document may have thousands of passages."""
+    """Purge as ``purge_deleted`` does, one document per transaction, because a document may have thousands of
+    passages.
+    """
     return purge_deleted(Document.objects.all(), _remove, "documents", now=now, seconds=seconds, most=1)
 
 
@@ -493,8 +514,10 @@ def _remove(keys: list[int]) -> None:
 
 
 def remove(document: Document) -> Counts:
-    """Delete a document for good, in the caller's transaction, and return the counts. Triggers delete vectors and
-    words; files go after the commit. Citations are not counted: how often others asked is private.
+    """Delete a document permanently, in the caller's transaction. Return the deleted rows, counted by kind.
+
+    Triggers delete vectors and words; files are removed after the commit. Citations are not counted, because they would
+    reveal what others asked.
     """
     locked = Document.objects.select_for_update(of=("self",)).filter(pk=document.pk).first()
     if locked is None:

@@ -1,4 +1,4 @@
-"""The bytes of documents (``STORAGES["documents"]``), and which files may lie on another machine."""
+"""The files of documents (``STORAGES["documents"]``): storing, downloading and detecting the type."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ remove, sweep = DOCUMENT_FILES.remove, DOCUMENT_FILES.sweep
 
 
 def require_it_may_lie_there(workspace: Workspace) -> None:
-    """Raise Forbidden if the workspace's texts never leave this machine and files are stored elsewhere."""
+    """Raise Forbidden if the workspace is local-only and files are stored on another machine."""
     if workspace.local_only and not settings.FILES_STAY_HERE:
         raise Forbidden(
             _("Texts of this workspace never leave this machine, and files are stored on another one.")
@@ -69,17 +69,17 @@ def require_it_may_lie_there(workspace: Workspace) -> None:
 
 
 def store(content: Iterable[bytes]) -> Stored:
-    """As ``StoredFiles.store``."""
+    """Store a file of at most DOCUMENT_MAX_BYTES. See ``StoredFiles.store``."""
     return DOCUMENT_FILES.store(content, settings.DOCUMENT_MAX_BYTES)
 
 
 def open_document(document: Document | DocumentVersion) -> IO[Any]:
-    """As ``StoredFiles.open``."""
+    """Open the stored file. See ``StoredFiles.open``."""
     return DOCUMENT_FILES.open(document.file_name)
 
 
 def download(document: Document, of: Document | DocumentVersion | None = None) -> StreamingHttpResponse:
-    """Return a document as a download. ``of``: an earlier version of it."""
+    """Return a document's file as a download. ``of``: an earlier version to return instead."""
     file = of or document
     about = {"name": document.title, "content_type": file.media_type}
     return file_response(open_document(file), size=file.size, **about)
@@ -87,14 +87,14 @@ def download(document: Document, of: Document | DocumentVersion | None = None) -
 
 @contextmanager
 def local_copy(document: Document) -> Iterator[Path]:
-    """Copy the document into a temporary file, for a reader in another process."""
+    """Yield the path of a temporary copy of the file, for a reader in another process."""
     with tempfile.NamedTemporaryFile(prefix="memoryhub-document-") as copy, open_document(document) as file:
         shutil.copyfileobj(file, copy)
         copy.flush()
         yield Path(copy.name)
 
 
-# Detection of a file's kind: by its first bytes, else by its name's ending. The sender's type is not believed.
+# Detection of a file's type by its first bytes, else by its file extension. The sender's type is not trusted.
 
 NAMES = {  # for lists
     PDF: "PDF",
@@ -132,7 +132,7 @@ ENDINGS = {kind: ending for ending, kind in reversed({**OF_ZIPS, **OF_TEXTS, **O
 
 
 def media_type(name: str, head: bytes) -> str:
-    """Return the likeliest type. The reader's process corrects it once it has looked inside."""
+    """Return the most likely type of a file. The reading process corrects it after looking inside."""
     seen, named = first_look(head), by_name(name)
     if seen == ZIP:
         return named if named in OF_ZIPS.values() else ZIP
@@ -143,12 +143,12 @@ def media_type(name: str, head: bytes) -> str:
 
 
 def clean_title(name: str) -> str:
-    """Return a title from a file's name: the last part of a path, without control characters."""
+    """Return a title made from a file name: the last part of the path, without control characters."""
     return seen(name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1])
 
 
 def seen(title: str) -> str:
-    """Return a title without characters that steer a terminal or the reading direction."""
+    """Return a title without control characters, which could affect a terminal or the text direction."""
     normal = unicodedata.normalize("NFC", title)
     shown = "".join(sign if unicodedata.category(sign)[0] != "C" else " " for sign in normal)
     return " ".join(shown.split())[:TITLE_LENGTH].strip()

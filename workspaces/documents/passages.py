@@ -1,4 +1,4 @@
-"""Passages of documents: cutting a document's text into them, and finding those that match a query, best first.
+"""Passages of documents: splitting a document's text, and searching passages.
 
 A passage is a few sentences under one heading. It is embedded with the text around it; the sizes were measured by
 ``manage.py bench_documents`` (docs/figures.md).
@@ -44,8 +44,8 @@ from workspaces.models.index import Kind
 from workspaces.policy import Reach, in_reach
 
 SIZE = 500  # characters of a passage, at most
-CONTEXT = 250  # characters before and after that a passage is found by as well
-# The end of a sentence, a line, and a line of a text that was quoted as code or JSON.
+CONTEXT = 250  # characters before and after a passage that are embedded with it
+# The end of a sentence or of a line, including the escaped line feeds of quoted code or JSON.
 _ENDS = re.compile(r"(?<=[.!?])[\"'”’»)\]]*\s+|[。！？]+|\n+|(?:\\n)+")  # noqa: RUF001  signs that end sentences
 _BREAKS = re.compile(r"\n\s*\n\s*")
 
@@ -70,7 +70,10 @@ class Passage:
 
 
 def passages_of(blocks: Iterable[Block]) -> list[Passage]:
-    """Cut blocks into passages. Joined, the passages' texts are the blocks' texts, each ended by a line feed."""
+    """Split blocks into passages.
+
+    The joined texts of the passages are the texts of the blocks, each ended by a line feed.
+    """
     pieces: list[tuple[Block, str]] = []
     for block in blocks:
         text = block.text.rstrip() + "\n"
@@ -86,10 +89,10 @@ def passages_of(blocks: Iterable[Block]) -> list[Passage]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Join sentences up to SIZE; begin a new piece with a paragraph if the piece before is half full."""
+    """Yield sentences joined up to SIZE. A paragraph starts a new piece if the current piece is more than half full."""
     begins = end = 0
     for low, high in _sentences(text):
-        while high - low > SIZE:  # no sentence: a table, code, a language without these signs
+        while high - low > SIZE:  # not a sentence: a table, code, or a language without these signs
             if end > begins:
                 yield text[begins:end]
             cut = text.rfind(" ", low + SIZE // 2, low + SIZE) + 1 or low + SIZE
@@ -116,10 +119,10 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
 
 QUERY_LENGTH = 4000
 MOST = 100
-WORDS_FLOOR = 0.25  # of a passage without a vector: a third of the question's weight in words
-# The order of passages (docs/figures.md). A passage is read with those up to AROUND places from it: their mean cosine
-# counts as much as this share of its own. Then each above the STANDING_OUT-th best, or of few above the best quarter,
-# gives its neighbors a share of how far it is above.
+WORDS_FLOOR = 0.25  # minimum word score of a passage without a vector
+# The order of passages (docs/figures.md). The mean cosine of the passages up to AROUND positions away is added to a
+# passage's own, weighted by SHARE_AROUND. Then each passage scored above the STANDING_OUT-th best (of few passages,
+# above the best quarter) gives its direct neighbors SHARE_BESIDE of the difference.
 AROUND, SHARE_AROUND = 3, 0.3
 STANDING_OUT, SHARE_BESIDE = 20, 0.3
 _PLACES = """
@@ -128,7 +131,7 @@ FROM workspaces_documentpassage p JOIN workspaces_document d ON d.id = p.documen
 WHERE p.id = ANY(%(refs)s::bigint[]) AND p.deleted_at IS NULL
   AND CASE WHEN p.owner_id IS NULL THEN p.workspace_id = %(workspace)s::bigint ELSE p.owner_id = %(owner)s::bigint END
 """
-# How far a passage and its neighbors stand out; then, how it is read with those around it.
+# A sort key: how far a passage and its neighbors are above the usual score, then its score with the passages around.
 Worth = tuple[float, float]
 
 
@@ -136,7 +139,7 @@ Worth = tuple[float, float]
 class FoundPassage:
     passage: DocumentPassage  # with its document
     score: float
-    number: int = 0  # by which an answer cites it already
+    number: int = 0  # the number by which an answer already cites it
 
 
 def find_passages(
@@ -151,14 +154,17 @@ def find_passages(
     arm: Arm = "hybrid",
     doubt: Doubt | None = None,
 ) -> list[FoundPassage]:
-    """Return the passages that this person may see here, best first, personal ones where ``reach`` allows them. None
-    below ``floor`` unless it is close in meaning. NotFound for strangers.
+    """Return the passages that match the query and that this person may see here, best first.
 
-    The order is not quite that of the scores: what stands among other finds comes before what stands alone.
-    ``by_words``: with the bundled embedder shared words may bring in what is not near, such as a name in a search.
-    ``doubt``: how sure it is that the query asks for nothing; it has to be nearer then. Words answer where the embedder
-    fails. ``arm``, for measuring, is one of the two alone. One query of the index, two of its vectors, two for the
-    passages; the query is embedded.
+    Personal passages are included if ``reach`` allows them. The order differs from that of the scores, because a
+    passage near other matches comes before a single one.
+
+    ``floor``: the minimum score; close meaning is accepted below it. ``by_words``: with the bundled embedder, shared
+    words alone are a match, such as a name in a search. ``doubt``: how likely the query asks for nothing; then a match
+    must be closer. ``arm`` limits the search to words or vectors, for measuring.
+
+    Without a working embedder only words are searched. Five queries and one embedding. Raises NotFound if the user is
+    no member.
     """
     where, query = area_within(reach, workspace, user), _clean(query)
     if not query or limit < 1:
@@ -180,10 +186,7 @@ def find_passages(
 
 
 def _not_embedded(scored: list[Scored], where: SearchArea) -> dict[int, float]:
-    """Return those without a vector yet among the ones found by words alone: they answer questions until it is made.
-
-    One query, where there are any.
-    """
+    """Return the scores of passages that match by words and have no vector yet. At most one query."""
     scores = {each.ref: each.score for each in scored if each.cosine is None and each.score >= WORDS_FLOOR}
     if not scores or where.active is None:
         return scores if where.active is None and get_embedder() is not None else {}
@@ -195,10 +198,10 @@ def _not_embedded(scored: list[Scored], where: SearchArea) -> dict[int, float]:
 def find_in(
     documents: QuerySet[Document], query: str, workspace: Workspace, user: User, *, limit: int, reach: Reach
 ) -> list[FoundPassage]:
-    """Return the passages of these documents, the nearest to the query first, however far; then their beginnings, so
-    that "summarise this" has something to work on, and those not embedded yet.
+    """Return the passages of these documents that are nearest to the query, without a minimum score.
 
-    Exact, over the vectors of these documents alone; words count as far as they are among the workspace's best.
+    The rest of ``limit`` is filled with the beginnings of the documents, so that "summarise this" has text to work on.
+    The search over these documents' vectors is exact; words count only among the workspace's best word matches.
     """
     where, query = area_within(reach, workspace, user), _clean(query)
     rows = in_reach(DocumentPassage.objects.live(), workspace, user, reach).filter(document__in=documents)
@@ -239,10 +242,9 @@ def _clean(query: str) -> str:
 
 
 def _worth(places: Sequence[tuple[Any, ...]], scored: list[Scored]) -> dict[int, Worth]:
-    """Return what each of these is worth in the order; ``places`` has its document, number, and how many there are.
+    """Return the sort key of each passage. ``places`` holds key, document, number and passage count of each.
 
-    What was found by words alone is taken to be as near as the farthest that was found by meaning, and so is what was
-    not found: it is no nearer.
+    A passage without a known cosine gets the lowest known one.
     """
     farthest = min((each.cosine for each in scored if each.cosine is not None), default=None)
     known = {each.ref: each for each in scored}
@@ -272,15 +274,15 @@ def _worth(places: Sequence[tuple[Any, ...]], scored: list[Scored]) -> dict[int,
 def _best(
     rows: QuerySet[DocumentPassage], scores: dict[int, float], worth: dict[int, Worth], limit: int
 ) -> list[FoundPassage]:
-    """Return the rows that have a score: first what is ``worth`` most, then by score."""
+    """Return at most ``limit`` of the rows that have a score, ordered by ``worth``, then by score."""
     best = sorted(scores, key=lambda ref: (worth.get(ref, (0.0, 0.0)), scores[ref], -ref), reverse=True)
     if worth:
-        best = [ref for ref in best if ref in worth]  # the others are not among the rows
+        best = [ref for ref in best if ref in worth]  # the others are not visible
     there = rows.select_related("document__workspace").defer("around").in_bulk(best[:limit])
     return [FoundPassage(there[ref], scores[ref]) for ref in best[:limit] if ref in there]
 
 
-# Documents as a kind of passages: what the index has to know of them.
+# Registration of document passages with the search index.
 
 DOCUMENTS = Kind(
     number=DOCUMENT,

@@ -1,4 +1,4 @@
-"""The job that reads a document into passages, replaces the old ones, and queues their embedding."""
+"""The background job that splits a document into passages, replaces its old ones, and queues their embedding."""
 
 from __future__ import annotations
 
@@ -46,22 +46,24 @@ from workspaces.webhooks.hooks import emit
 
 logger = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 5.0
-STALE = timedelta(seconds=20)  # without a heartbeat, after which a reader is taken for dead
-LATE = timedelta(minutes=5)  # in the queue, after which a document is queued again: its job may be lost
-# A dead reader's document is queued again within a minute and a half, one that only waits after five minutes.
+STALE = timedelta(seconds=20)  # without a heartbeat, after which a reader is considered dead
+LATE = timedelta(minutes=5)  # in the queue; then a document is queued again, because its job may be lost
+# Counts documents that ``sweep`` should have queued again already: for monitoring.
 STUCK: LiteralString = """
 SELECT count(*) FROM workspaces_document WHERE (deleted_at IS NULL OR drafted_at IS NOT NULL) AND (
     (status = 'reading' AND coalesce(heartbeat_at, reading_since) < now() - interval '3 minutes')
     OR (status = 'waiting' AND updated_at < now() - interval '15 minutes'))
 """
-EMBEDDED_AT_ONCE = 256  # passages of one job: the first pages are found before the last are embedded
-FAR = 10_000_000  # beyond the number of any passage
+EMBEDDED_AT_ONCE = (
+    256  # passages per job, so that the first pages are searchable before the last are embedded
+)
+FAR = 10_000_000  # above the number of any passage
 
 
 def read(document_id: int, *, now: datetime) -> str:
-    """Read the file in a process of its own and replace the document's passages. Return what was done.
+    """Read the file in a separate process and replace the document's passages. Return a summary for the job's log.
 
-    May run twice, and again after it was killed: a reading without a heartbeat is taken over.
+    Safe to run twice or again after being killed: a reading without a heartbeat is taken over.
     """
     with transaction.atomic():
         document = Document.objects.select_for_update().to_read().filter(pk=document_id).first()
@@ -108,7 +110,7 @@ def text_for_webhook(workspace: Workspace, public_id: str) -> Mapping[str, Any] 
 
 
 def sweep(*, now: datetime) -> int:
-    """Queue documents again whose reader died or whose job may be lost. Return how many."""
+    """Queue documents again whose reader died or whose job may be lost, at most 100. Return the number queued."""
     unread = Document.objects.to_read()
     left = Q(status=DocumentStatus.READING) & (Q(heartbeat_at=None) | Q(heartbeat_at__lt=now - STALE))
     waiting = Q(status=DocumentStatus.WAITING, updated_at__lt=now - LATE)
@@ -140,7 +142,7 @@ def _heartbeat(document_id: int, *, since: datetime) -> Iterator[None]:
                     reading = Document.objects.filter(pk=document_id, reading_since=since)
                     reading.update(heartbeat_at=timezone.now())
                 except (DatabaseError, InterfaceError):
-                    connection.close()  # another is opened for the next
+                    connection.close()  # a new one is opened for the next update
                     logger.warning("The heartbeat of a reading could not be stored")
         finally:
             connection.close()
@@ -155,7 +157,10 @@ def _heartbeat(document_id: int, *, since: datetime) -> Iterator[None]:
 
 
 def _put_passages(document: Document, passages: list[Passage]) -> None:
-    """Replace the passages. One with the same text and surroundings keeps its row, vector and words."""
+    """Replace the document's passages.
+
+    A passage with the same text and surroundings keeps its row, vector and words.
+    """
     before: dict[tuple[str, str], deque[int]] = defaultdict(deque)
     for pk, *said in document.passages.order_by("number").values_list("pk", "text", "around"):
         before[said[0], said[1]].append(pk)
@@ -181,7 +186,9 @@ def _put_passages(document: Document, passages: list[Passage]) -> None:
             new.append(row)
     gone = [pk for rest in before.values() for pk in rest]
     document.passages.filter(pk__in=gone).delete()
-    document.passages.update(number=F("number") + FAR)  # a number belongs to one: none meets that of another
+    document.passages.update(
+        number=F("number") + FAR
+    )  # numbers are unique: avoid collisions while renumbering
     DocumentPassage.objects.bulk_update(kept, ["number", "page", "heading", "begins"], batch_size=1000)
     made = DocumentPassage.objects.bulk_create(new, batch_size=1000)
     refs = [passage.pk for passage in made]
@@ -213,12 +220,13 @@ def queue_reading(document: Document) -> None:
     )
 
 
-# Completion of a document: its words find it until the last passage has its vector, then it is ready.
+# Completion. A document is searched by words until its last passage has a vector; then it is ready.
 
 
 def with_shares(documents: Iterable[Document]) -> list[Document]:
-    """Set ``by_meaning`` of each, the share of its passages that is found by its meaning; None where nothing is, since
-    there is no embedder. Two queries where vectors are being made.
+    """Set ``by_meaning`` of each document: the share of its passages that have a vector, or None without an embedder.
+
+    Two queries if any document is being indexed, else none.
     """
     found = list(documents)
     indexing = [each for each in found if each.status == DocumentStatus.INDEXING]
@@ -234,8 +242,8 @@ def with_shares(documents: Iterable[Document]) -> list[Document]:
 
 
 def complete(document: Document) -> None:
-    """Mark a document as ready if no vector is missing. The caller's transaction holds its row."""
-    is_draft = document.deleted_at is not None  # nothing finds it, so it has no vectors
+    """Mark a document as ready if no vector is missing. The caller must have locked its row."""
+    is_draft = document.deleted_at is not None  # not searched, so it has no vectors
     if document.status != DocumentStatus.INDEXING or (not is_draft and _left([document])):
         return
     document.status = DocumentStatus.READY
@@ -245,12 +253,12 @@ def complete(document: Document) -> None:
 
 
 def complete_those_of(refs: Sequence[int]) -> None:
-    """Mark the documents of these passages as ready if no vector is missing."""
+    """Mark the documents of these passages as ready if none of their vectors is missing."""
     _complete_each(passages__in=refs)
 
 
 def complete_all() -> None:
-    """Mark all documents without missing vectors as ready, after the embedder was changed or removed."""
+    """Mark all documents without missing vectors as ready. For after the embedder was changed or removed."""
     _complete_each()
 
 
@@ -264,11 +272,11 @@ def _complete_each(**which: object) -> None:
 
 
 def _left(documents: list[Document]) -> dict[int, int]:
-    """Count the passages of each that still need a vector; only documents that need one."""
+    """Return the number of passages that still need a vector, by document. Documents that need none are left out."""
     if get_embedder() is None:
         return {}
     active = EmbeddingModel.objects.active()
-    if active is None:  # the first of all
+    if active is None:  # nothing has been embedded yet
         return {each.pk: each.passage_count for each in documents if each.passage_count}
     rows = missing(active, DOCUMENTS, {each.place for each in documents}).filter(document__in=documents)
     return dict(rows.order_by().values_list("document").annotate(Count("pk")))

@@ -1,7 +1,7 @@
-"""The web, where the operator has set a search endpoint: what SearXNG finds, and pages, read by a process with limits.
+"""Web search through SearXNG, if the operator has set its URL, and reading of web pages in a limited process.
 
-Every page is on the internet by the address that is really connected to; nothing in this server's network is reached,
-also not after a redirect, and no cloud's metadata service.
+Only public addresses are connected to, also after redirects: no address in this server's network and no cloud metadata
+service.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from memoryhub.llm.clients import Endpoint, async_client, blocking_client
 from workspaces.documents.reading.kinds import WEB_PAGE
 from workspaces.documents.reading.process import CouldNotRead, read_file
 
-SECONDS = 15.0  # of a search's request, and of all that a page takes to come, with names and redirects
-READING_SECONDS = 10  # of what came; with SECONDS less than a step may give no sign of life for
+SECONDS = 15.0  # for a search, and for fetching a page including DNS and redirects
+READING_SECONDS = 10  # for reading a page; with SECONDS less than the heartbeat limit of a step
 MOST_BYTES = 4_000_000  # of a page
 MOST_HOPS = 4
 LONGEST_URL = 2_000
-LONGEST_FOUND = 500  # of what a model is shown as found: more than any address needs may be text
+LONGEST_FOUND = 500  # of a search result; a longer URL could smuggle text into the prompt
 PAGES = AddressRange.PUBLIC
 KINDS = {
     "text/html": WEB_PAGE,
@@ -37,7 +37,10 @@ KINDS = {
 
 
 class WebTrouble(Exception):
-    """Why a page could not be read, in words for the person; never a server's own words."""
+    """Raised when the web cannot be searched or read.
+
+    The message is shown to the person, and never a server's own text.
+    """
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ def is_on() -> bool:
 
 
 def search_web(query: str, *, limit: int) -> list[WebFound]:
-    """Search the web through SearXNG. Raises WebTrouble."""
+    """Search the web through SearXNG. Raises WebTrouble if it does not answer as expected."""
     assert settings.SEARCH_URL is not None, "asked for only where there is one"
     endpoint = Endpoint(settings.SEARCH_URL, "", "", AddressRange.ANYWHERE)
     try:
@@ -73,7 +76,7 @@ def _found(result: dict[str, object]) -> WebFound:
 
 
 def is_address(url: str) -> bool:
-    """Return whether a page may be requested: over HTTP, without a name and password in the address."""
+    """Return whether a URL may be requested: HTTP or HTTPS, without user name and password."""
     try:
         parts = urlsplit(url)
         _ = parts.port
@@ -90,12 +93,12 @@ def is_address(url: str) -> bool:
 
 
 def read_web_page(url: str) -> str:
-    """Return the main text of a web page. Raises WebTrouble."""
+    """Return the main text of a web page. Raises WebTrouble if it cannot be fetched or read."""
     return _text(*asyncio.run(_fetch(url)))
 
 
 async def _fetch(url: str) -> tuple[bytes, str]:
-    """Return a page's content and type after redirects. Each hop is checked like the first."""
+    """Return a page's content and type, following redirects. Each URL is checked like the first."""
     try:
         async with asyncio.timeout(SECONDS):
             for _ in range(MOST_HOPS):
@@ -108,7 +111,7 @@ async def _fetch(url: str) -> tuple[bytes, str]:
 
 
 async def _hop(url: str) -> tuple[bytes, str, str]:
-    """Return the content, its type and the address of a redirect, if it is one."""
+    """Return the content, its type, and the target if the answer is a redirect."""
     if not is_address(url):
         raise WebTrouble("this is no address of a page")
     body = bytearray()
