@@ -1,4 +1,7 @@
-"""The two arms of hybrid recall, meaning and words, in one statement; its cost follows the place, not the table."""
+"""The two parts of hybrid recall, vectors and words, in one statement.
+
+Its cost depends on the scope, not on the table.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,10 @@ from workspaces.models import Agent, EmbeddingModel, User, Workspace
 from workspaces.models.index import AGENT_PLACES, Kind, kind_numbered
 from workspaces.policy import Reach
 
-# Candidates requested from an index: ef_search, which bounds how many rows pgvector's HNSW returns, must not be below.
+# Candidates requested from an index. ef_search limits the rows that pgvector's HNSW returns, so it must not be lower.
 EF_SEARCH = 400
-BITS_OVERSAMPLED = 4  # times as many by the bits alone, ordered by the exact distance afterwards
-MOST_DIMENSIONS_OF_HALFVEC_INDEX = 4000  # pgvector's limit; above, an index holds one bit a dimension
+BITS_OVERSAMPLED = 4  # factor for candidates by bits, which are then ordered by exact distance
+MOST_DIMENSIONS_OF_HALFVEC_INDEX = 4000  # pgvector's limit; above it an index stores one bit per dimension
 
 _AREA = """
 SELECT a.label, a.name, a.base_url, a.dimension,
@@ -34,7 +37,7 @@ FROM workspaces_membership LEFT JOIN workspaces_embeddingmodel a ON a.state = 'a
 LEFT JOIN workspaces_workspace own ON own.default_of_id = %(user)s::bigint
 WHERE workspace_id = %(workspace)s::bigint AND user_id = %(user)s::bigint
 """
-# One kind's nearest of some places, in the slim table alone; without an index, exactly (docs/recall.md).
+# The nearest passages of one kind in some scopes, by an exact scan without a vector index (docs/recall.md).
 _EXACT = """
 SELECT ref, embedding <=> %(vector)s::halfvec AS distance
 FROM workspaces_passagevector
@@ -42,8 +45,8 @@ WHERE live AND model = %(model)s::text AND dimension = %(dimension)s::int
   AND place = ANY(%(scanned)s::bigint[]) AND kind = {kind}
 ORDER BY distance LIMIT %(limit)s::int
 """
-# Numbers and the model stand in the text and not in parameters: a partial index is used only where the planner can
-# prove its condition.
+# Numbers and the model are literals instead of parameters, because the planner uses a partial index only if it can
+# prove the index's condition.
 _OF_INDEX = "live AND model = {model} AND dimension = {dimension} AND place = {place} AND kind = {kind}"
 _HALFVEC = f"""
 SELECT ref, (embedding::halfvec({{dimension}})) <=> %(vector)s::halfvec({{dimension}}) AS distance
@@ -79,8 +82,9 @@ FROM near n FULL JOIN scores s ON s.ref = n.ref
 
 
 class Candidate(NamedTuple):
-    """A passage that one of the arms found. ``cosine``: None if only its words match. ``words``: its share of the
-    query's word weight.
+    """A passage found by vectors or words.
+
+    ``cosine``: None if only its words match. ``words``: its share of the query's word weight.
     """
 
     kind: int
@@ -91,11 +95,11 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchArea:
-    """Scopes that a person's recall searches: the workspace, their own, and in a chat with an assistant that one's, and
-    which of them have vector indexes.
+    """The scopes that a person's recall searches, and which of them have vector indexes.
 
-    ``active`` is the model whose vectors are compared (its label, name, address and dimension alone were read); None
-    where nothing was ever embedded. ``counted``: the kinds of which a place has enough for counts made beforehand.
+    The scopes are the workspace, the person's own, and in a chat with an assistant the assistant's. ``active``: the
+    model whose vectors are compared, of which only label, name, address and dimension are loaded; None if nothing was
+    embedded yet. ``counted``: the kinds with a scope large enough for cached counts.
     """
 
     workspace: int
@@ -104,11 +108,11 @@ class SearchArea:
     active: EmbeddingModel | None = None
     agent: int | None = None
     counted: frozenset[int] = frozenset()
-    local_only: bool = True  # this workspace's texts never leave this machine
-    personal: bool = False  # the person's own place is among them
-    personal_alone: bool = False  # and the only one of them
-    personal_stays: bool = True  # and its texts never leave this machine
-    home: int | None = None  # the person's own workspace, in which their personal memories lie
+    local_only: bool = True  # texts of this workspace never leave this machine
+    personal: bool = False  # the person's own scope is searched too
+    personal_alone: bool = False  # only the person's own scope is searched
+    personal_stays: bool = True  # texts of the person's own scope never leave this machine
+    home: int | None = None  # the person's own workspace, which stores their personal memories
 
     @property
     def places(self) -> list[int]:
@@ -126,7 +130,7 @@ class SearchArea:
         return list({self.workspace, *(home if self.personal else [])})
 
     def without_what_stays(self) -> SearchArea:
-        """Return the area without what stays here, for a model elsewhere in a workspace that allows it."""
+        """Return the area without personal texts that never leave this machine, for a remote model."""
         return replace(self, personal=self.personal and not self.personal_stays)
 
     @property
@@ -141,7 +145,7 @@ class SearchArea:
 
 
 def search_area(workspace_id: int, user_id: int, agent_id: int | None = None) -> SearchArea | None:
-    """Return the widest area that this person may search; None for a non-member. One query."""
+    """Return the widest area that this person may search, or None if they are no member. One query."""
     found = queries.rows(_AREA, SearchArea(workspace_id, user_id, agent=agent_id, personal=True).params)
     if not found:
         return None
@@ -162,8 +166,10 @@ def search_area(workspace_id: int, user_id: int, agent_id: int | None = None) ->
 
 
 def area_within(reach: Reach, workspace: Workspace, user: User, agent: Agent | None = None) -> SearchArea:
-    """Return the area to search for texts that go so far. NotFound for a stranger, ModelNotLocal if none may,
-    Invalid for an assistant of another workspace.
+    """Return the area that this person may search under the policy ``reach``.
+
+    Raises NotFound if the person is no member, Invalid for an assistant of another workspace, and ModelNotLocal if
+    results go to a remote model but the workspace is local-only.
     """
     where = search_area(workspace.pk, user.pk, agent.pk if agent else None)
     if where is None:
@@ -171,7 +177,7 @@ def area_within(reach: Reach, workspace: Workspace, user: User, agent: Agent | N
     if agent is not None and agent.workspace_id != workspace.pk:
         raise Invalid(fields={"agent_id": _("is not an assistant of this workspace")})
     if reach.leaves:
-        if where.local_only:  # switched on since the caller looked
+        if where.local_only:  # turned on since the caller checked
             raise ModelNotLocal
         where = where.without_what_stays()
     return replace(where, personal=where.personal and reach.personal)
@@ -186,10 +192,9 @@ def find_candidates(
     kinds: tuple[int, ...],
     exact: bool = False,
 ) -> list[Candidate]:
-    """Return the best ``limit`` passages of each arm and kind, unordered, each with its share of the query's words. One
-    query a kind.
+    """Return the best ``limit`` passages by vector and the best by words for each kind, unordered. One query per kind.
 
-    Part of a transaction where a place has an index. ``exact``, for measuring, uses none and leaves no word out.
+    Call it in a transaction if a scope has a vector index. ``exact``: use no index and no limits, for measuring.
     """
     return [
         candidate
@@ -238,7 +243,7 @@ def _of_kind(
 
 
 def _by_index(model: str, dimension: int, place: int, kind: int) -> str:
-    """Return the statement that uses the index of this scope and kind."""
+    """Return the statement that uses the vector index of this scope and kind."""
     statement = _HALFVEC if dimension <= MOST_DIMENSIONS_OF_HALFVEC_INDEX else _BITS
     quoted = sql.Literal(model).as_string(None).replace("%", "%%")
     return statement.format(dimension=dimension, place=place, kind=kind, model=quoted)

@@ -1,8 +1,7 @@
-"""Vectors of passages: made with the model that recall compares now, stored beside its label, never compared across.
+"""Vectors of passages, made by the active model and stored with its label. Vectors of two models are never compared.
 
-Which model that is stands in ``EmbeddingModel``, not in the settings: after the settings name another, recall and
-saves stay with the old one until ``workspaces.index.reembedding`` has built the new one's vectors
-(docs/decisions/0006).
+The active model is stored in ``EmbeddingModel``. When the settings name another, recall and saves keep using the active
+one until ``workspaces.index.reembedding`` has built all vectors of the new one (docs/decisions/0006).
 """
 
 from __future__ import annotations
@@ -34,15 +33,15 @@ from workspaces.policy import Reach
 logger = logging.getLogger(__name__)
 _ahead = ThreadPoolExecutor(
     max_workers=1, thread_name_prefix="embed-ahead"
-)  # its thread is begun with the first text
+)  # its thread starts with the first text
 BATCH = 64
-EXCERPT_SHARE = 0.5  # of the excerpt's vector in the one that recall compares; measured in docs/figures.md
+EXCERPT_SHARE = 0.5  # weight of the excerpt's vector in the search vector; measured in docs/figures.md
 
-Text = tuple[str, str]  # a passage's own and its excerpt
+Text = tuple[str, str]  # a passage's text and its excerpt
 
 
 class EmbedderChangedSize(EmbedderBadReply):
-    """The model answers with vectors of another size than those stored under its name."""
+    """Raised when the model's vectors have another dimension than those stored under its name."""
 
     code = "embedder_changed_size"
     retryable = False
@@ -52,7 +51,7 @@ class EmbedderChangedSize(EmbedderBadReply):
 
 
 class StaysHere(EmbedderError):
-    """The text may not leave this machine, and the embedder is elsewhere."""
+    """Raised when a text may not leave this machine and the embedder is remote."""
 
     code = "stays_here"
     about_the_text = False
@@ -60,7 +59,7 @@ class StaysHere(EmbedderError):
 
 
 class EarlierModelGone(EmbedderError):
-    """The vectors are still those of the model configured before, and that one cannot be used."""
+    """Raised when the active model is the one configured before, and can no longer be used."""
 
     code = "earlier_embedder_gone"
     sentence = "The earlier embedding model cannot be asked, and the new one's vectors are not complete yet."
@@ -71,15 +70,15 @@ class Embedded:
     """The vectors of a passage, each of shape (dimension,) and length 1."""
 
     model: str  # its label
-    statement: Vectors  # of the text alone: what near-duplicates are found by
-    search: Vectors  # averaged with the excerpt's where there is one: what recall compares
+    statement: Vectors  # of the text alone, for finding near-duplicates
+    search: Vectors  # averaged with the excerpt's vector if there is one, for recall
 
 
 _ACTIVE = Ready(lambda: EmbeddingModel.objects.filter(state=ModelState.ACTIVE))
 
 
 def active_model() -> str | None:
-    """Return the label of the model whose vectors recall compares; None without an embedder. One query."""
+    """Return the label of the active model, or None without an embedder. One query."""
     embedder = get_embedder()
     if embedder is None:
         return None
@@ -88,13 +87,13 @@ def active_model() -> str | None:
 
 
 def searchable(kind: int) -> Exists:
-    """Return an annotation: whether a row has the vector that recall compares. No query of its own."""
+    """Return an annotation for whether a row has a vector of the active model. No query of its own."""
     active = EmbeddingModel.objects.filter(state=ModelState.ACTIVE).values("label")
     return has_vector(kind, Subquery(active))
 
 
 def is_local(model: EmbeddingModel | None) -> bool:
-    """Return whether texts embedded by this model, by default the configured one, stay on this machine."""
+    """Return whether texts stay on this machine when this model embeds them. None means the configured model."""
     configured = get_embedder()
     if model is None or (configured is not None and configured.name == model.name):
         return embedder_is_local()
@@ -109,17 +108,17 @@ def embeddable(model: EmbeddingModel | None, stays: str = "workspace__local_only
 def embed_query(
     texts: Sequence[str], active: EmbeddingModel | None, *, local_only: bool
 ) -> tuple[str, Vectors] | None:
-    """Return the active model's label and its vectors of these texts; None without an embedder.
+    """Return the active model's label and its vectors of these query texts, or None without an embedder.
 
-    ``local_only``: they never leave this machine. Raises EmbedderError, EarlierModelGone and StaysHere among them.
-    ``str(error)`` says why in a sentence.
+    ``local_only``: the texts never leave this machine. Raises EmbedderError if the model fails, EarlierModelGone or
+    StaysHere if it may not be used.
     """
     embedder = get_embedder()
     if embedder is None:
         return None
     if local_only and not is_local(active):
         raise StaysHere
-    if active is None:  # nothing was ever embedded, so there is nothing to compare with either
+    if active is None:  # nothing was embedded yet
         with cooldown(embedder.name):
             return embedder.name, embed_question(embedder, texts)
     with cooldown(active.label):
@@ -127,8 +126,9 @@ def embed_query(
 
 
 def embed_ahead(texts: Sequence[str]) -> None:
-    """Start embedding these in parallel until they are needed, if the embedder is in this process and
-    keeps what it embedded last. A failure is raised again by the call that needs them.
+    """Start embedding these query texts in a background thread, so that the later call finds them in the cache.
+
+    Does nothing unless the embedder runs in this process and caches recent texts. An error is raised by the later call.
     """
     embedder = get_embedder()
     if embedder is not None and getattr(embedder, "keeps_recent", False):
@@ -136,7 +136,7 @@ def embed_ahead(texts: Sequence[str]) -> None:
 
 
 def why_words(error: EmbedderError) -> str:
-    """Return the reason why recall falls back to words, for its receipt."""
+    """Return the reason why recall falls back to words, for the receipt."""
     if isinstance(error, EarlierModelGone):
         return "the earlier embedding model cannot be asked, and the new one's vectors are not complete"
     if isinstance(error, StaysHere):
@@ -147,10 +147,10 @@ def why_words(error: EmbedderError) -> str:
 
 
 def embed_texts(texts: Sequence[Text], reaches: Sequence[Reach]) -> list[Embedded | None] | None:
-    """Embed (content, excerpt) pairs with the active model; None when there is no embedder or it fails (logged).
+    """Embed (content, excerpt) pairs with the active model. Returns None without an embedder or if it fails (logged).
 
-    ``reaches`` are those of each: with an embedder elsewhere what never leaves this machine gets None. Never call
-    this inside a transaction: it may wait for a model.
+    ``reaches``: the policy of each pair; a local-only pair gets None from a remote embedder. Never call it inside a
+    transaction, because it may wait for a model.
     """
     if not texts:
         return None
@@ -179,9 +179,9 @@ def embed_one(content: str, excerpt: str, reach: Reach) -> Embedded | None:
 
 
 def embed_each(model: EmbeddingModel, texts: Sequence[Text]) -> list[Embedded | None]:
-    """Embed pairs for a background job: None for each text that the model does not take; the others are embedded.
+    """Embed pairs for a background job. A text that the model refuses gets None; the others are embedded.
 
-    Raises EmbedderError when the model fails altogether.
+    Raises EmbedderError if the model refuses all texts or fails.
     """
     try:
         return list(_embed(model, texts))
@@ -198,10 +198,10 @@ def embed_each(model: EmbeddingModel, texts: Sequence[Text]) -> list[Embedded | 
 
 
 def active_or_first(*, rests: bool = False) -> EmbeddingModel | None:
-    """Return the model to embed with. The very first time that is the configured one, which becomes the active.
+    """Return the active model, or None without an embedder. At first use the configured model becomes the active one.
 
-    None where no embedder is configured. ``rests``: do not ask one that failed a moment ago; background jobs do. Raises
-    EmbedderError if the first cannot say its vectors' size.
+    ``rests``: raise at once if the model failed a moment ago; background jobs try anyway. Raises EmbedderError if the
+    first model cannot be used.
     """
     embedder = get_embedder()
     if embedder is None:
@@ -223,7 +223,7 @@ def active_or_first(*, rests: bool = False) -> EmbeddingModel | None:
                     activated_at=now,
                 )
             ],
-            ignore_conflicts=True,  # of two processes the first wins
+            ignore_conflicts=True,  # of two concurrent processes the first wins
         )
         active = _ACTIVE.first()
     return active
@@ -234,12 +234,16 @@ def configured_base_url() -> str:
 
 
 def dimension_of(embedder: Embedder) -> int:
-    """Return the length of its vectors, which only an embedded text shows."""
+    """Return the dimension of the embedder's vectors. Embeds one text to find out."""
     return int(embedder.embed(["How long is a vector?"]).shape[1])
 
 
 def vectors_of(model: EmbeddingModel, texts: Sequence[str], *, asked: bool = False) -> Vectors:
-    """Return the model's vectors of these texts, which are questions if ``asked``. Raises EmbedderError."""
+    """Return the model's vectors of these texts, embedded as queries if ``asked``.
+
+    Raises EmbedderError if the model fails, EarlierModelGone if an earlier model cannot be used, and
+    EmbedderChangedSize if the dimension is not the stored one.
+    """
     configured = get_embedder()
     is_configured = configured is not None and configured.name == model.name
     embedder = configured if is_configured else get_earlier_embedder(model.name, model.base_url)
@@ -272,13 +276,13 @@ def _mixed(own: Vectors, excerpt: Vectors) -> Vectors:
     return (mixed / length).astype(np.float32) if length > 1e-6 else own
 
 
-# A pause for an embedder that failed: turns and saves go on by words without waiting for it.
+# Cooldown for an embedder that failed: recalls and saves use words only, without waiting.
 #
-# Without that every recall and every save would wait for an endpoint that hangs until its time is out, or for the
-# retries at one that fails at once. Background jobs ask it all the same.
+# Otherwise every recall and save would wait for the timeout of an endpoint that hangs, or for the retries of one that
+# fails. Background jobs call it anyway.
 
-SLOW = 2.0  # seconds of a failed call after which it rests for the whole time at once
-FIRST_REST = 2.0  # seconds after a failure that came quickly, doubled with every further one in a row
+SLOW = 2.0  # seconds; a failed call this slow starts the full cooldown
+FIRST_REST = 2.0  # seconds after a quick failure, doubled with each further one
 REST = 20.0
 
 
@@ -289,12 +293,12 @@ class _Resting:
     failure: type[EmbedderError]
 
 
-_resting: dict[str, _Resting] = {}  # of this process, by the model's label
+_resting: dict[str, _Resting] = {}  # in this process, by the model's label
 
 
 @contextmanager
 def cooldown(label: str) -> Iterator[None]:
-    """Guard a call of this model for which a person waits. After a failure, raise the same kind at once for a while."""
+    """Guard an interactive call of this model. For a while after a failure, raise the same error type immediately."""
     before, began = _resting.get(label), time.monotonic()
     if before and began < before.until:
         raise before.failure(detail=f"{label} failed a moment ago")
@@ -313,12 +317,12 @@ def cooldown(label: str) -> Iterator[None]:
     _resting.pop(label, None)
 
 
-# Locked until commit, so that the switch to another model waits for writers of vectors of this one.
+# Locked until the commit, so that a switch to another model waits for writers of this model's vectors.
 _STILL_USED = """
 SELECT 1 FROM workspaces_embeddingmodel WHERE label = %s AND state IN ('active', 'building') FOR SHARE
 """
 
-# One row of ``put_vectors``, which does the same for many. ON CONFLICT is not needed: the passage's row is locked.
+# Inserts one row; ``put_vectors`` inserts many. ON CONFLICT is not needed, because the passage's row is locked.
 _PUT = f"""
 WITH used AS MATERIALIZED ({_STILL_USED.replace("%s", "%(model)s::text")})
 INSERT INTO workspaces_passagevector (kind, ref, place, model, dimension, live, embedding, statement)
@@ -340,10 +344,10 @@ RETURNING 1
 
 
 def store_vector(passage: Passage, embedded: Embedded, *, is_new: bool = False) -> None:
-    """Store the vector of a new text and remove the old text's vectors of all models.
+    """Store the vector of a new text, and remove all vectors of the passage's old text.
 
-    If recall went over to another model since it was made, the passage is queued for that one instead. A model that
-    is being built gets its own from the rebuild, which looks for what is missing until the switch.
+    If the active model has changed since the vector was made, the passage is queued for embedding instead. A model
+    being built finds the missing vector by itself before the switch.
     """
     kind = kind_of(passage)
     given = {
@@ -363,15 +367,15 @@ def store_vector(passage: Passage, embedded: Embedded, *, is_new: bool = False) 
 
 
 def drop_vectors(of: Kind, refs: Sequence[int]) -> int:
-    """Take the vectors of these out; how many. While the rows are there, by which their places are known."""
+    """Delete the vectors of these passages. Return the number deleted. Call it before the rows are deleted."""
     statement = _DROP_OF.format(**vars(of), table=of.table)
     return len(queries.rows(statement, of_places(of, refs)))
 
 
 def put_vectors(label: str, pairs: Sequence[tuple[Passage, Embedded]]) -> bool:
-    """Store vectors of this model beside any of others. False, and nothing stored, if the model is in use no more.
+    """Store vectors of this model next to those of others. Returns False and stores nothing if the model is retired.
 
-    Part of a transaction that holds the passages' rows (or made them): they cannot be edited or deleted until it ends.
+    Call it in a transaction that has locked or created the passages' rows, so that they cannot change meanwhile.
     """
     with connection.cursor() as cursor:
         cursor.execute(_STILL_USED, [label])
@@ -398,7 +402,7 @@ def put_vectors(label: str, pairs: Sequence[tuple[Passage, Embedded]]) -> bool:
 
 
 def queue_embedding(kind: Kind, refs: Sequence[int]) -> None:
-    """Embed these in the background, once the running transaction has committed."""
+    """Queue embedding these passages in the background after the current transaction commits."""
     ids, name = list(refs), f"embed {kind.name}"
 
     def queue() -> None:
@@ -410,7 +414,7 @@ def queue_embedding(kind: Kind, refs: Sequence[int]) -> None:
     transaction.on_commit(queue)
 
 
-# Many vectors in and out of Postgres by COPY.
+# Bulk transfer of vectors to and from Postgres by COPY.
 
 ROWS_AT_ONCE = 20_000  # stored vectors read at a time, some 15 MB of 384 dimensions
 
@@ -423,7 +427,7 @@ def copy_vectors(
     search: Vectors,
     statement: Vectors | None = None,
 ) -> None:
-    """Store vectors of passages that have none, by binary COPY: rows of one length, laid out by numpy."""
+    """Store vectors of passages that have none, by binary COPY. The rows have one length and are laid out by numpy."""
     dimension, name = search.shape[1], model.encode()
     fields: list[tuple[str, str, int, object]] = [
         ("kind", ">i2", 2, kind),
@@ -454,7 +458,7 @@ def copy_vectors(
 
 
 def stored_vectors(kind: int, place: int, model: str, dimension: int) -> Iterable[tuple[np.ndarray, Vectors]]:
-    """Yield the live vectors of a scope and kind with their keys, some at a time."""
+    """Yield the live vectors of a scope and kind with their keys, in batches."""
     rows = PassageVector.objects.filter(place=place, kind=kind, model=model, dimension=dimension, live=True)
     row = np.dtype(
         [("count", ">i2"), ("n1", ">i4"), ("ref", ">i8"), ("n2", ">i4"), ("size", ">i4"),
@@ -482,7 +486,7 @@ def stored_vectors(kind: int, place: int, model: str, dimension: int) -> Iterabl
 
 
 def _parsed(waiting: bytearray, row: np.dtype) -> tuple[np.ndarray, Vectors]:
-    """Return the complete rows at the beginning of the buffer, and remove them from it."""
+    """Return the complete rows at the start of the buffer, and remove them from the buffer."""
     whole = len(waiting) // row.itemsize
     rows = np.frombuffer(bytes(waiting[: whole * row.itemsize]), dtype=row)
     del waiting[: whole * row.itemsize]

@@ -1,5 +1,7 @@
-"""The gist of a question, without names: it is searched by beside the question itself, so that passages are found too
-that go on about a thing without its name (docs/recall.md). Pure.
+"""The gist of a question: the question without names.
+
+Recall searches by the gist too, because a passage may continue about a subject without naming it (docs/recall.md). Does
+not access the database.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ QUESTION_WORDS = _ASKING | {
 # fmt: on
 _TOKEN = re.compile(r"[^\W_][\w'\u2019-]*")
 _POSSESSIVE = re.compile(r"['\u2019]s$|['\u2019]$")
-SHARE = 0.5  # of the gist in the vector of a question
+SHARE = 0.5  # weight of the gist in a question's vector
 
 
 def words_in(text: str) -> list[str]:
@@ -46,7 +48,9 @@ def gist_of(text: str) -> str:
 
 
 def with_gist(vectors: Vectors, share: float = SHARE) -> Vectors:
-    """Return the vector of a question and, if it has one, the vector of its gist."""
+    """Return the mean of a question's vector and its gist's, of length 1; or the question's if there is no second
+    vector.
+    """
     if len(vectors) == 1:
         return vectors[0]
     mean: Vectors = (1 - share) * vectors[0] + share * vectors[1]

@@ -1,9 +1,8 @@
-"""Vector indexes and cached counts for large scopes, where they pay.
+"""Vector indexes and cached counts for large scopes.
 
-One index over all vectors would be slow for small places and silently short of results (docs/decisions/0003), so each
-large place has a partial one for each kind that is many there. Small and middling places are scanned exactly: that is
-quicker than it takes to keep an index up to date. Nothing depends on this job having run: without it recall gives the
-same, slower.
+One index over all vectors would be slow for small scopes and could return too few results (docs/decisions/0003). So
+each large scope has a partial index per kind; smaller ones are scanned exactly, which costs less than an index. Recall
+gives the same results without this job, only slower.
 """
 
 from __future__ import annotations
@@ -26,20 +25,16 @@ from workspaces.models.index import Kind, kinds
 
 logger = logging.getLogger(__name__)
 PREFIX = "passages_near_"
-PREFIXES = [PREFIX, "memories_near_"]  # the latter of before there were kinds: replaced, then dropped
-INDEX_FROM = 20_000  # live vectors of one place and model: from here an exact scan takes tens of milliseconds
-DROP_BELOW = 12_000  # lower, so that a place near the limit does not gain and lose an index every few minutes
-MOST_INDEXES = 32  # each one costs every insert and every plan a little
+PREFIXES = [PREFIX, "memories_near_"]  # the second is an earlier prefix, whose indexes are replaced
+INDEX_FROM = 20_000  # live vectors; from here an exact scan takes tens of milliseconds
+DROP_BELOW = 12_000  # lower than INDEX_FROM, so that a scope near the limit does not flip
+MOST_INDEXES = 32  # each index slows every insert and query plan a little
 MOST_DIMENSIONS = 64_000  # of pgvector's bit indexes
-COUNT_FROM = (
-    2_000  # live passages of a kind in a place: from here counting them for every question is what takes time
-)
+COUNT_FROM = 2_000  # live passages of a kind in a scope; from here counting per query is slow
 FORGET_COUNTS_BELOW = 1_000
-COMMON_FROM = (
-    0.01  # share of a place's passages in which a word is common: its passages are counted beforehand
-)
-RECOUNT_AFTER = 0.05  # of a place's passages have come or gone since it was counted
-LOCK = 7_221_903_441  # one such job at a time, in any process
+COMMON_FROM = 0.01  # share of a scope's passages from which a word is common and its count cached
+RECOUNT_AFTER = 0.05  # share of a scope's passages that changed since the last count
+LOCK = 7_221_903_441  # advisory lock: one such job at a time
 
 _LIVE_VECTORS = """
 SELECT place, kind, model, dimension, count(*) FROM workspaces_passagevector WHERE live
@@ -77,7 +72,7 @@ class Wanted:
 
 @dataclass
 class Upkeep:
-    """Result of one run, as a sentence."""
+    """Result of one run, with a summary as its string."""
 
     built: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
@@ -94,11 +89,10 @@ class Upkeep:
 
 
 def keep_up(*, now: datetime) -> Upkeep:
-    """Build what pays, drop what no longer does or was left half-made, and recount large scopes.
+    """Build the indexes that pay, drop those that do not or are invalid, and recount large scopes.
 
-    Outside every transaction, on a connection of its own: an index is built beside running writes. A job killed in
-    the middle leaves an index that Postgres finishes, or an invalid one that the next run drops; until the building
-    has ended, its lock keeps other runs away.
+    Call it outside any transaction: indexes are built concurrently with writes, on a connection of its own. If the job
+    is killed, Postgres either finishes the index or leaves an invalid one, which the next run drops.
     """
     done = Upkeep()
     with closing(psycopg_connect(**psycopg_settings(), autocommit=True)) as own:
@@ -133,9 +127,9 @@ def _keep_indexes(own: Connection, done: Upkeep, now: datetime) -> None:
                 _drop(own, found.name, done)
             build(own, found)
             done.built.append(found.name)
-        if found.name not in recorded:  # also one that Postgres finished after its job had been killed
+        if found.name not in recorded:  # also an index that Postgres finished after the job was killed
             _record(found, time.monotonic() - began, now)
-    # Last: one is used until now by its name before.
+    # Last, because an index with an earlier name is used until its replacement exists.
     for name in present.keys() - {found.name for found in wanted}:
         _drop(own, name, done)
 
@@ -161,14 +155,14 @@ def build(own: Connection, wanted: Wanted) -> None:
 def _record(wanted: Wanted, seconds: float, now: datetime) -> None:
     what = {name: getattr(wanted, name) for name in ("place", "kind", "model", "dimension")}
     with transaction.atomic():
-        VectorIndex.objects.filter(**what).delete()  # of the name before
+        VectorIndex.objects.filter(**what).delete()  # the row of an earlier name
         VectorIndex.objects.create(
             name=wanted.name, vector_count=wanted.vectors, seconds=seconds, built_at=now, **what
         )
 
 
 def _drop(own: Connection, name: str, done: Upkeep) -> None:
-    VectorIndex.objects.filter(name=name).delete()  # first: nobody is to look for it any more
+    VectorIndex.objects.filter(name=name).delete()  # first, so that recall no longer uses it
     drop(own, name)
     done.dropped.append(name)
 
@@ -201,7 +195,7 @@ def _keep_counts(done: Upkeep, kind: Kind, now: datetime) -> None:
 
 
 def count_place(place: int, kind: int, passages: int, *, now: datetime) -> None:
-    """Store the number of live passages of this kind in a scope, and how many contain each common word."""
+    """Store the number of live passages of this kind in a scope, and the number that contain each common word."""
     with transaction.atomic():
         CommonWord.objects.filter(place=place, kind=kind).delete()
         with connection.cursor() as cursor:

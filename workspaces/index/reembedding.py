@@ -1,7 +1,7 @@
-"""Changing the embedding model without a pause: build the new vectors beside the old, switch at once, clear up.
+"""Changing the embedding model without interruption: build the new vectors next to the old, switch, clean up.
 
-Recall compares the active model's vectors until those of the new one are complete (docs/decisions/0006). What is
-missing is read from the vectors themselves, so the work may be stopped or killed anywhere and goes on from there.
+Recall compares the active model's vectors until those of the new one are complete (docs/decisions/0006). Missing
+vectors are found by query, so the work may be stopped or killed at any point and resumes there.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from workspaces.models.index import Kind, Passage, has_vector, kinds
 logger = logging.getLogger(__name__)
 BATCH = embedding.BATCH
 CLEAN_BATCH = 1000
-GRACE = timedelta(minutes=1)  # a recall that began before the switch still compares the old vectors
+GRACE = timedelta(minutes=1)  # for recalls that began before the switch and use the old vectors
 LOCK = "workspaces.index.reembedding"
-# The building goes on only while this row says so; the share lock makes a stop or a switch wait for the batch.
+# Building continues only while this row exists; the share lock makes a stop or switch wait for the batch.
 _GOES_ON = """
 SELECT 1 FROM workspaces_embeddingmodel WHERE id = %s AND state = 'building' AND stopped_at IS NULL FOR SHARE
 """
@@ -63,7 +63,10 @@ class Outcome(StrEnum):
 
 
 def notice_settings() -> EmbeddingModel | None:
-    """Return the model to build for the present settings, and begin it. Raises EmbedderError."""
+    """Return the model to build according to the settings, starting the rebuild if needed; else None.
+
+    Raises EmbedderError if the new model cannot be used.
+    """
     configured, active = embedding.get_embedder(), EmbeddingModel.objects.active()
     building = EmbeddingModel.objects.building()
     if configured is None or active is None:
@@ -71,7 +74,9 @@ def notice_settings() -> EmbeddingModel | None:
     base_url = embedding.configured_base_url()
     for model in (active, building):
         if model is not None and model.name == configured.name and model.base_url != base_url:
-            EmbeddingModel.objects.filter(pk=model.pk).update(base_url=base_url)  # it moved
+            EmbeddingModel.objects.filter(pk=model.pk).update(
+                base_url=base_url
+            )  # the model has a new address
     if building is not None and building.name == configured.name:
         return building
     if configured.name != active.name:
@@ -82,9 +87,9 @@ def notice_settings() -> EmbeddingModel | None:
 
 
 def begin_again() -> EmbeddingModel:
-    """Rebuild all vectors although the model is the same. Conflict without an embedder or vectors.
+    """Start rebuilding all vectors with the same model.
 
-    Raises EmbedderError if the model cannot be used.
+    Raises Conflict without an embedder or vectors, EmbedderError if the model cannot be used.
     """
     configured, active = embedding.get_embedder(), EmbeddingModel.objects.active()
     if configured is None or active is None:
@@ -93,8 +98,9 @@ def begin_again() -> EmbeddingModel:
 
 
 def start() -> EmbeddingModel | None:
-    """Continue a stopped re-embedding, or begin the one that the settings ask for, in the background. Raises
-    EmbedderError.
+    """Continue a stopped rebuild, or begin the one that the settings require, in the background.
+
+    Raises EmbedderError if the new model cannot be used.
     """
     model = notice_settings()
     if model is not None:
@@ -105,7 +111,7 @@ def start() -> EmbeddingModel | None:
 
 
 def stop() -> EmbeddingModel | None:
-    """Build no further until somebody starts it again; recall stays with the active model."""
+    """Stop the rebuild until ``start`` is called. Recall keeps using the active model."""
     EmbeddingModel.objects.filter(state=ModelState.BUILDING, stopped_at=None).update(
         stopped_at=timezone.now(), rate=None
     )
@@ -117,7 +123,10 @@ def queue() -> None:
 
 
 def has_work() -> bool:
-    """Return whether a job is needed and no process runs one. Begins what the settings ask for."""
+    """Return whether a rebuild or cleanup is needed and no process runs one.
+
+    Starts a rebuild that the settings require.
+    """
     try:
         model = notice_settings()
     except EmbedderError as error:
@@ -131,7 +140,7 @@ def has_work() -> bool:
 
 
 def advance(*, seconds: float, progressed: Callable[[EmbeddingModel], None] = lambda model: None) -> Outcome:
-    """Build for about so many seconds. One process at a time; every batch is kept, whenever this ends."""
+    """Build vectors for about ``seconds``. One process at a time; each completed batch is kept."""
     with alone(LOCK) as is_alone:
         if not is_alone:
             return Outcome.ELSEWHERE
@@ -160,9 +169,7 @@ def advance(*, seconds: float, progressed: Callable[[EmbeddingModel], None] = la
 
 
 def missing(model: EmbeddingModel, kind: Kind, places: Iterable[int] | None = None) -> QuerySet[Any]:
-    """Return the rows of a kind that need a vector of this model before recall can switch to it. ``places``: their
-    scopes, if known.
-    """
+    """Return the rows of a kind that still need a vector of this model. ``places``: their scopes, if known."""
     rows = _embeddable(model, kind).filter(~has_vector(kind.number, model.label, places))
     refused = model.refused.get(str(kind.number))
     return rows.exclude(pk__in=refused) if refused else rows
@@ -173,10 +180,10 @@ def _embeddable(model: EmbeddingModel, kind: Kind) -> QuerySet[Any]:
 
 
 def switch(model: EmbeddingModel) -> bool:
-    """Make recall compare this model's vectors, if none is missing. One commit; False when there is more to build.
+    """Make this model the active one if no vector is missing, in one commit. Return whether it switched.
 
-    Writers of vectors hold a share lock on their model's row: those under way are waited for and then counted, and
-    those that come later find the old model retired and queue their passage for the new one.
+    Writers of vectors hold a share lock on their model's row. Earlier writers are waited for; later ones find the old
+    model retired and queue their passage for the new one.
     """
     with transaction.atomic():
         rows = EmbeddingModel.objects.exclude(state=ModelState.RETIRED).order_by("pk").select_for_update()
@@ -196,7 +203,7 @@ def switch(model: EmbeddingModel) -> bool:
 
 
 def clean(*, seconds: float) -> int:
-    """Delete vectors of retired models, in batches, for about so many seconds; how many went."""
+    """Delete vectors of retired models in batches, for about ``seconds``. Return the number deleted."""
     deadline, gone = time.monotonic() + seconds, 0
     for model in EmbeddingModel.objects.to_clean(timezone.now() - GRACE):
         after = 0
@@ -214,7 +221,7 @@ def clean(*, seconds: float) -> int:
 
 
 def _begin(configured: Embedder, *, anew: bool = False) -> EmbeddingModel:
-    """Start building this model's vectors, and give up any other rebuild."""
+    """Start building this model's vectors, and abandon any other rebuild."""
     dimension = embedding.dimension_of(configured)
     with transaction.atomic():
         list(EmbeddingModel.objects.exclude(state=ModelState.RETIRED).order_by("pk").select_for_update())
@@ -253,14 +260,14 @@ def _retire(model: EmbeddingModel) -> None:
 
 
 def _count(model: EmbeddingModel) -> None:
-    """Count for the progress: two counts over all rows of each kind, once a run."""
+    """Store the totals for the progress display. Two counts over all rows of each kind, once a run."""
     model.total_count = sum(_embeddable(model, kind).count() for kind in kinds())
     model.done_count = max(0, model.total_count - sum(missing(model, kind).count() for kind in kinds()))
     model.save(update_fields=["total_count", "done_count"])
 
 
 def _build_batch(model: EmbeddingModel) -> bool:
-    """Embed and store the next passages without a vector; False when a look from the start found none."""
+    """Embed and store the next passages without a vector. Returns False if a pass from the beginning found none."""
     started = time.monotonic()
     for kind in kinds():
         rows = missing(model, kind).order_by("pk").only("pk", *kind.read)
@@ -268,14 +275,14 @@ def _build_batch(model: EmbeddingModel) -> bool:
         if batch:
             break
     else:
-        if model.reached:  # once more, for what changed behind us
+        if model.reached:  # one more pass, for rows that changed meanwhile
             EmbeddingModel.objects.filter(pk=model.pk).update(reached={})
         return bool(model.reached)
     made = embedding.embed_each(model, [kind.text_of(row) for row in batch])
     pairs = [(row, vectors) for row, vectors in zip(batch, made, strict=True) if vectors is not None]
     stored = _store(model, kind, pairs)
     if pairs and not stored:
-        time.sleep(0.2)  # somebody holds just these rows: do not turn round and round on them
+        time.sleep(0.2)  # the rows are locked: avoid a busy loop
     rate = len(batch) / max(1e-3, time.monotonic() - started)
     with connection.cursor() as cursor:
         progress: dict[str, Any] = {
@@ -301,8 +308,9 @@ def _store(model: EmbeddingModel, kind: Kind, pairs: Sequence[tuple[Passage, emb
 
 
 def store_unchanged(label: str, kind: Kind, pairs: Sequence[tuple[Passage, embedding.Embedded]]) -> int:
-    """Store what still is the vector of its row: not of one that was edited or deleted while it was made, or that
-    somebody holds. How many; part of a transaction.
+    """Store the vectors of rows whose text is unchanged, skipping rows that were edited, deleted or locked meanwhile.
+
+    Return the number stored. Call it in a transaction.
     """
     of = {row.pk: (kind.text_of(row), vectors) for row, vectors in pairs}
     locked = kind.rows().filter(pk__in=of).order_by("pk").select_for_update(skip_locked=True, of=("self",))
@@ -310,15 +318,15 @@ def store_unchanged(label: str, kind: Kind, pairs: Sequence[tuple[Passage, embed
     return len(fresh) if fresh and vector_rows.put_vectors(label, fresh) else 0
 
 
-# Vectors that come later than their passages, for kinds without a job of their own.
+# Embedding of passages after they are stored, for kinds without a job of their own.
 
-SWEEP = 500  # passages of a kind that one look takes up
+SWEEP = 500  # passages of a kind per call of ``fill_gaps``
 
 
 def embed_passages(kind: Kind, refs: Sequence[int]) -> int:
-    """Give these vectors of the active model, but for those that have one; how many got one.
+    """Embed those of these passages that have no vector of the active model. Return the number embedded.
 
-    What fails is tried again by ``fill_gaps``.
+    If the model fails, ``fill_gaps`` tries again later.
     """
     done = 0
     try:
@@ -341,7 +349,10 @@ def embed_passages(kind: Kind, refs: Sequence[int]) -> int:
 
 
 def fill_gaps() -> int:
-    """Embed what has no vector of the active model and no job does; how many got one."""
+    """Embed passages without a vector of the active model, of kinds without their own job.
+
+    Return the number embedded.
+    """
     active = EmbeddingModel.objects.active()
     if active is None:
         return 0

@@ -1,4 +1,4 @@
-"""Scores of passages of one kind for a query, on the scale of memories' hybrid score: all are in one list."""
+"""Scores of passages of one kind for a query, on the scale of memories' hybrid score, so that results can be merged."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from workspaces.models.index import Kind
 
 logger = logging.getLogger(__name__)
 CANDIDATES = 200
-# What meaning and words are worth (docs/figures.md).
+# Weights of meaning and words in a score (docs/figures.md).
 MEANING, WORDS = 0.70, 0.35
-WORDS_AS_MEANING = 0.6  # the cosine that stands for words alone, where no vector is there to compare
-FLOOR = 0.40  # of the score: from it on a passage has to do with the query
-DOUBT = 0.10  # how much nearer a passage has to be to a message that surely asks for nothing
+WORDS_AS_MEANING = 0.6  # cosine assumed for a full word match without a vector
+FLOOR = 0.40  # minimum score of a passage related to the query
+DOUBT = 0.10  # raise of the minimum cosine if the message surely asks nothing
 EXCERPT = 600  # characters shown of a long text
 
 Arm = Literal["hybrid", "words", "vector"]
@@ -37,10 +37,10 @@ Doubt = Callable[[Vectors], float]
 
 
 class Scored(NamedTuple):
-    """A passage found; ``cosine`` is None for what words alone brought in.
+    """A passage with its score. ``cosine`` is None if only words matched.
 
-    ``margin``: how far above the least of ``nearness`` it is; None without a cosine of the bundled embedder. ``words``:
-    the share of the question's weight in words.
+    ``margin``: how far its cosine is above the minimum of a related passage (``margins``), with the bundled embedder
+    only. ``words``: its share of the query's word weight.
     """
 
     ref: int
@@ -51,17 +51,17 @@ class Scored(NamedTuple):
 
 
 def related(of: Kind, query: str, where: SearchArea) -> dict[int, float]:
-    """Return scores by key of passages related to the query: from FLOOR on, or close in meaning.
+    """Return the scores by key of passages related to the query: with at least FLOOR, or close in meaning.
 
-    Words answer where the embedder fails. One query of the index, two of its vectors; the query is embedded.
+    Without a working embedder only words are searched. Three queries and one embedding.
     """
     return above_floor(found(of, query, where))
 
 
 def above_floor(scored: list[Scored], *, floor: float = FLOOR, by_words: bool = True) -> dict[int, float]:
-    """Return scores by key from ``floor`` on, and those of passages close in meaning.
+    """Return the scores by key of passages with at least ``floor``, or close in meaning.
 
-    ``by_words``: with the bundled embedder shared words may bring in what is not near, such as a name in a search.
+    ``by_words``: with the bundled embedder, shared words alone are a match, such as a name in a search.
     """
     return {
         each.ref: each.score
@@ -72,7 +72,7 @@ def above_floor(scored: list[Scored], *, floor: float = FLOOR, by_words: bool = 
 
 
 class Embedded(NamedTuple):
-    """A query's vector by a model, with its gist's, and its own alone."""
+    """A query's vector combined with its gist's (``vector``), and alone (``own``)."""
 
     model: str
     vector: Vectors
@@ -80,9 +80,9 @@ class Embedded(NamedTuple):
 
 
 def embedded_query(query: str, where: SearchArea, *, gist: bool = True) -> Embedded | None:
-    """Return the query's vector, with its ``gist``'s by the bundled embedder, for which that was measured.
+    """Return the query's vectors, or None if there is no embedder or it fails; then only words are searched.
 
-    None where nothing is embedded, or the embedder fails: words answer then.
+    ``gist``: include the query's gist, with the bundled embedder only, for which that was measured.
     """
     said = gist_of(query) if gist and _is_bundled(where) else query
     try:
@@ -96,7 +96,7 @@ def embedded_query(query: str, where: SearchArea, *, gist: bool = True) -> Embed
 
 
 def score_of(cosine: float | None, words: float) -> float:
-    """Return the score of a passage with this share of the query's words; None without a vector to compare."""
+    """Return the score of a passage by its cosine, None without a vector, and its share of the query's words."""
     meaning = WORDS_AS_MEANING * words if cosine is None else max(0.0, cosine)
     return MEANING * meaning + WORDS * words
 
@@ -104,10 +104,10 @@ def score_of(cosine: float | None, words: float) -> float:
 def found(
     of: Kind, query: str, where: SearchArea, *, arm: Arm = "hybrid", doubt: Doubt | None = None
 ) -> list[Scored]:
-    """Return the best candidates of both arms, unordered and without a floor. ``arm``: only one of them, for
-    measurements.
+    """Return the best candidates by vectors and by words, unordered and without a minimum score.
 
-    ``doubt`` says from the bundled embedder's vector how sure it is that the query asks for nothing.
+    ``arm``: search by only one of them, for measuring. ``doubt``: a function of the query's vector that returns how
+    likely the query asks for nothing, 0 to 1.
     """
     embedded = None if arm == "words" else embedded_query(query, where, gist=arm == "hybrid")
     if embedded is None:
@@ -142,7 +142,7 @@ def _is_bundled(where: SearchArea) -> bool:
 
 
 def excerpt(text: str, query: str) -> str:
-    """Return a short text, or of a long one the part around the query's most telling word."""
+    """Return a short text completely, or the part of a long text around the query's longest word."""
     if len(text) <= EXCERPT:
         return text.strip()
     lower = text.casefold()
@@ -155,14 +155,14 @@ def excerpt(text: str, query: str) -> str:
 
 
 Array = NDArray[Any]
-# The cosine from which a passage has to do with a question, of one passage, and how much more each time there are e
-# times as many: the nearest of many is nearer by chance (docs/figures.md).
+# The minimum cosine of a related passage in a scope with one passage, and its rise per factor e of passages, because
+# the nearest of many is nearer by chance (docs/figures.md).
 LEAST, LEAST_OF_MORE = 0.23, 0.011
 COUNTED_AT_MOST = 3000
 
 _PART = "subvector({0}, {1}, {2})"
 _ENGLISH, _MULTILINGUAL = ((part.start + 1, LENGTH) for part in (ENGLISH, MULTILINGUAL))
-# Of a stored vector {0} and the question's own: the inner products of both parts, and the length of the English part.
+# For a stored vector {0} and the question's: the inner products of both parts, and the length of the English part.
 PRODUCTS = (
     f"-({_PART.format('{0}', *_ENGLISH)} <#> {_PART.format('%(asked)s::halfvec', *_ENGLISH)}), "
     f"-({_PART.format('{0}', *_MULTILINGUAL)} <#> {_PART.format('%(asked)s::halfvec', *_MULTILINGUAL)}), "
@@ -179,8 +179,8 @@ _COUNT = f"SELECT count(*) FROM (SELECT 1 {_OF_KIND} LIMIT {COUNTED_AT_MOST}) co
 class Asked(NamedTuple):
     """Language and scale of a question's vector."""
 
-    english: float  # how much of the question is English, 0 to 1
-    scale: float  # of inner products with stored vectors, to cosines
+    english: float  # share of English in the question, 0 to 1
+    scale: float  # factor from inner products with stored vectors to cosines
 
 
 def read_asked(vector: Vectors) -> Asked:
@@ -190,7 +190,7 @@ def read_asked(vector: Vectors) -> Asked:
 
 
 def cosines(asked: Asked, products: Array) -> dict[str, Array]:
-    """Return the cosines by each encoder and their weighted mean, from one row of ``PRODUCTS`` a text."""
+    """Return the cosines by each encoder and their weighted mean. ``products``: a row of ``PRODUCTS`` per text."""
     english, multilingual, share = products.T if len(products) else np.zeros((3, 0))
     multilingual = multilingual * asked.scale / E5_WEIGHS
     share = np.minimum(1, share * float(np.sqrt(1 + E5_WEIGHS))) * asked.english
@@ -200,9 +200,9 @@ def cosines(asked: Asked, products: Array) -> dict[str, Array]:
 
 
 def margins(kind: int, refs: Iterable[int], where: SearchArea, model: str, own: Vectors) -> dict[int, float]:
-    """Return by key how far each cosine is above the least one of a related passage.
+    """Return by key how far each passage's cosine is above the minimum of a related passage. Two queries.
 
-    ``own``: the question's vector without its gist's. Two queries.
+    ``own``: the question's vector without its gist.
     """
     given = {
         "kind": kind,

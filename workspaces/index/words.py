@@ -1,10 +1,9 @@
-"""The words side of the index: lexemes, small rows each, and BM25 over them (docs/decisions/0003).
+"""Word index: one small row per lexeme and passage, and BM25 over them (docs/decisions/0003).
 
-What the words of a text are, stored or asked, the SQL function ``workspaces_words`` says (migration 0019): English
-stems cut to six letters, which find the forms of a word in other languages as well as their own stemmers do, and pairs
-of characters where a script has no blanks. A kind says how often those of its rows count (``Kind.words``). Each
-statement looks among one kind, whose number stands in its text: how rare a word is does not hang on what else a place
-holds.
+The SQL function ``workspaces_words`` (migration 0019) splits texts and queries into lexemes: English stems cut to six
+letters, which match word forms of other languages as well as their stemmers do, and pairs of characters in scripts
+without spaces. ``Kind.words`` counts the lexemes of a row. Each statement covers one kind, so that a word's rarity does
+not depend on other kinds.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from memoryhub.database import queries
 from workspaces.models.index import WITHIN, Kind, of_places
 
 ASKED = "unnest(ARRAY(SELECT lexeme FROM workspaces_words(%(query)s::text))) q(lexeme)"
-# BM25 with k1 = 1.2, b = 0.3 and a fixed typical length, so that a weight never changes by what others say.
+# BM25 with k1 = 1.2, b = 0.3 and a fixed typical length, so that a weight does not depend on other passages.
 K1, B, TYPICAL_LENGTH = 1.2, 0.3, 60.0
-COUNTED_AT_MOST = 20_001  # of a place's passages: beyond, the idf hardly moves
-POSTINGS = 6_000  # passages that a query's words may bring in; the rarest words go first
+COUNTED_AT_MOST = 20_001  # limit for counting a scope's passages; above it the idf hardly changes
+POSTINGS = 6_000  # limit of passages that a query's words select; the rarest words come first
 UNBOUNDED = 10**9
 
 _INDEX = """
@@ -40,19 +39,19 @@ WHERE m.id = ANY(%(refs)s::bigint[]){within} AND w.place = {place} AND w.kind = 
 RETURNING 1
 """
 
-# How many passages there are: large places are counted beforehand (index.indexes), the others here. Those of a
-# workspace's assistants are counted with the workspace's: to leave them out would cost more than the idf moves.
+# The number of passages: large scopes have a cached count (index.indexes), the others are counted here. Passages of a
+# workspace's assistants are included, because excluding them would cost time and hardly change the idf.
 _LIVE = "(SELECT count(*) FROM (SELECT 1 FROM {table} m WHERE {live} AND {where} LIMIT {most}) counted)"
 _KNOWN = """(SELECT passage_count FROM workspaces_placestatistics
     WHERE place = {place} AND place = ANY(%(places)s::bigint[]) AND kind = {number})"""
-# Term by term in the index, with any statistics: OFFSET 0 keeps this apart. Of a place that was filled since the
-# table was last analysed it expects one row, and would read all the words of it.
+# OFFSET 0 forces an index lookup per term. Otherwise, for a scope filled since the last ANALYZE, the planner expects
+# one row and would read all its words.
 _OF_TERM = """LATERAL (
     SELECT ref, weight FROM workspaces_passageword
     WHERE place = ANY(%(places)s::bigint[]) AND lexeme = t.lexeme AND kind = {number} OFFSET 0
 ) w"""
-# The query's lexemes that stand in at most half of the passages, with their idf. ``driving`` are the rarest, as long as
-# they bring few enough passages with them: those are ranked; the others only add to what they and the vectors found.
+# The query's lexemes that occur in at most half of the passages, with their idf. The ``driving`` ones are the rarest,
+# up to ``postings`` passages: they select passages. The others only add to the scores of selected passages.
 _TERMS = f"""
 n AS MATERIALIZED (
     SELECT greatest(1, {{passages}})::float8 AS passages
@@ -74,8 +73,8 @@ n AS MATERIALIZED (
     FROM terms t CROSS JOIN {_OF_TERM}
     WHERE t.driving GROUP BY w.ref
 )"""  # noqa: S608  constants only
-# The score of a row ``f`` with its ``scores`` s, by what the sum would be for a passage that says nothing else: a share
-# from 0 to about 1, so that scores of different queries compare.
+# The score of a row ``f`` with its ``scores`` s, divided by the sum of the query's idf: a share from 0 to about 1, so
+# that scores of different queries are comparable.
 _SHARE = """
 coalesce((coalesce(s.score, 0) + coalesce((
     SELECT sum(t.idf * w.weight)
@@ -86,8 +85,8 @@ coalesce((coalesce(s.score, 0) + coalesce((
     WHERE NOT t.driving
 ), 0)) / (SELECT nullif(sum(idf), 0) FROM terms), 0)
 """
-# The same for places without counts, which are small: every word drives, and the simpler statement is soon planned. Its
-# OFFSET 0 keeps how often a word stands there from being counted once for each of its uses.
+# The same for scopes without cached counts, which are small: every word is driving, and the simpler statement is
+# planned faster. OFFSET 0 makes the count of a word run once instead of at each use.
 _TERMS_UNCOUNTED = f"""
 n AS MATERIALIZED (SELECT greatest(1, {{passages}})::float8 AS passages), terms AS MATERIALIZED (
     SELECT lexeme, ln(1 + (greatest(passages, df) - df + 0.5) / (df + 0.5)) AS idf
@@ -111,10 +110,10 @@ ORDER BY share DESC, f.ref DESC
 
 @lru_cache
 def terms(of: Kind, *, counted: bool) -> str:
-    """Return the SQL parts for the query's ``terms`` and the ``scores`` that they give to passages of a kind.
+    """Return the SQL of the query's ``terms`` and the ``scores`` that they give to passages of a kind.
 
-    ``counted``: some place is large enough for counts made beforehand. Then ``share`` makes a share of a score,
-    otherwise ``scores`` has it.
+    ``counted``: some scope has cached counts. Then ``share`` converts a score to a share; otherwise ``scores`` holds
+    it.
     """
     passages = _live(of)
     if counted:
@@ -132,7 +131,7 @@ def share(of: Kind) -> str:
 
 
 def _live(of: Kind) -> list[str]:
-    """Return SQL that counts live passages in the workspace and of the person."""
+    """Return SQL expressions that count the live passages in the workspace and of the person."""
     return [
         _LIVE.format(table=of.table, live=of.live, where=where, most=COUNTED_AT_MOST)
         for where in (of.here, of.own)
@@ -141,9 +140,9 @@ def _live(of: Kind) -> list[str]:
 
 
 def index_words(of: Kind, refs: Sequence[int], *, within: Collection[int] = ()) -> None:
-    """Index the words of these passages; part of every write that changes or restores their text.
+    """Index the words of these passages. Call it in each transaction that changes or restores their text.
 
-    ``within``: the workspaces that they lie in, where these are known (``kinds.of_places``).
+    ``within``: the workspaces of the passages, if known (``of_places``).
     """
     numbers = {"more": 1 + K1, "k1": K1, "rest": 1 - B, "b": B, "typical": TYPICAL_LENGTH}
     where = {"table": of.table, "live": of.live, "within": WITHIN if within else ""}
@@ -152,16 +151,19 @@ def index_words(of: Kind, refs: Sequence[int], *, within: Collection[int] = ()) 
 
 
 def unindex_words(of: Kind, refs: Sequence[int], *, within: Collection[int] = ()) -> int:
-    """Remove the words of these passages before their text changes or they are deleted. Return how many."""
+    """Remove the words of these passages.
+
+    Call it before their text changes or they are deleted. Return the number removed.
+    """
     statement = _UNINDEX.format(**vars(of), table=of.table, within=WITHIN if within else "")
     return len(queries.rows(statement, of_places(of, refs, within=within)))
 
 
 def bm25(of: Kind, query: str, params: dict[str, Any], limit: int) -> dict[int, float]:
-    """Return by key the share of the query's word weight in a passage, 0 to about 1; the best ``limit``.
+    """Return by key the share of the query's word weight in a passage, 0 to about 1, for the best ``limit``.
 
-    BM25 divided by the sum of the query's idf, so that scores of different queries compare. ``params``: workspace,
-    user and places.
+    The share is BM25 divided by the sum of the query's idf, so that different queries are comparable. ``params``: those
+    of ``SearchArea.params``.
     """
     statement = _BM25.format(terms=terms(of, counted=True), share=share(of))
     given = {**params, "query": query, "limit": limit, "postings": POSTINGS}

@@ -1,4 +1,4 @@
-"""Files and pictures inside other files: read by the reader of their kind, else named and counted."""
+"""Reading of files and pictures inside other files."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from workspaces.documents.reading.pictures import open_picture
 
 MOST_FILES = 200
 MOST_DEEP = 4
-SMALLEST = 3_000  # pixels: less is a bullet or a line
+SMALLEST = 3_000  # pixels; a smaller picture is a bullet or a line
 _depth = 0
 
 
 def read(name: str, data: bytes, kind: str = "", depth: int = 0) -> Blocks:
-    """Read a file inside another one, under its name. One that cannot be read is named and counted as left out."""
+    """Read a file inside another file, under its name. A file that cannot be read is named and counted as left out."""
     global _depth
     if not data:
         return
@@ -42,7 +42,7 @@ def read(name: str, data: bytes, kind: str = "", depth: int = 0) -> Blocks:
             blocks = list(READERS[found](data))
     except (MemoryError, ocr.OcrFailed, RecursionError):
         raise
-    except Exception:  # of a dozen libraries, on a file that is not what it says
+    except Exception:  # any error of a dozen libraries on a malformed file
         blocks = []
     finally:
         _depth -= 1
@@ -73,12 +73,14 @@ def pictures(files: dict[str, bytes]) -> Blocks:
 
 
 def in_archive(archive: zipfile.ZipFile) -> Blocks:
-    """Read the pictures and embedded files of an office file, but not the sheets behind its charts."""
+    """Read the pictures and embedded files of an office file, except the worksheets that hold the data of its
+    charts.
+    """
     names = archive.namelist()
     media = [name for name in names if "/media/" in name or name.startswith("Pictures/")]
     yield from pictures({name: archive.read(name) for name in media})
     charts = {name.replace("/_rels", "")[:-5]: name for name in names if "/charts/_rels/" in name}
-    # A chart without values of its own is read from its sheet.
+    # A chart without cached values is read from its worksheet.
     has_values = [rels for name, rels in charts.items() if name in names and b"v>" in archive.read(name)]
     charted = b"".join(map(archive.read, has_values))
     for name in [each for each in names if "/embeddings/" in each][:MOST_FILES]:

@@ -1,6 +1,6 @@
-"""Media types that can be read, and detection of a file's type by its content.
+"""Readable media types, and detection of a file's type by its content.
 
-Knows no Django: the reader's process looks inside files that nobody vouches for.
+Does not import Django, because it runs in the process that reads untrusted files.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import PurePath
 from typing import NamedTuple
 
-MOST_UNPACKED = 300_000_000  # bytes of all that an archive says it holds
+MOST_UNPACKED = 300_000_000  # declared bytes of all files in an archive
 MOST_PACKED_FILES = 10_000
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 _OASIS = "application/vnd.oasis.opendocument."
@@ -30,7 +30,7 @@ CALENDAR = "text/calendar"
 JSON, MAIL, MBOX = "application/json", "message/rfc822", "application/mbox"
 PNG, JPEG, GIF, WEBP, TIFF, BMP = (f"image/{name}" for name in ("png", "jpeg", "gif", "webp", "tiff", "bmp"))
 UNKNOWN = "application/octet-stream"
-WEB_PAGE = "text/html; of=web"  # read for what it is about, where a document is read whole
+WEB_PAGE = "text/html; of=web"  # only the main text is read, while a document is read completely
 
 OF_ZIPS = {
     **dict.fromkeys((".docx", ".dotx", ".docm", ".dotm"), WORD),
@@ -72,7 +72,7 @@ _HEADER = re.compile(
 
 
 def first_look(head: bytes) -> str:
-    """Return the media type that the first bytes show: TEXT for a text, "" if unknown."""
+    """Return the media type that the first bytes show: TEXT for any text, "" if unknown."""
     if b"%PDF-" in head:
         return PDF
     for begins, kind in _FIRST_BYTES:
@@ -86,14 +86,14 @@ def first_look(head: bytes) -> str:
 
 
 def utf_16(data: bytes) -> str:
-    """Return the byte order of UTF-16 text, by its mark or by where its zero bytes are; else ""."""
+    """Return the codec name of UTF-16 text, by its byte order mark or the positions of its zero bytes; else ""."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
     sample = data[:2048]
     half = len(sample) // 2
     if half < 4:
         return ""
-    # In most scripts one byte of two says which script it is, and spaces and line ends have a zero there.
+    # In most scripts one byte of two is the same for all letters, and zero for spaces and line ends.
     for order, high, low in (
         ("utf-16-le", sample[1::2], sample[::2]),
         ("utf-16-be", sample[::2], sample[1::2]),
@@ -105,13 +105,16 @@ def utf_16(data: bytes) -> str:
 
 
 def by_name(name: str, otherwise: str = UNKNOWN) -> str:
-    """Return the media type by the file name's ending, without a browser's "(1)" of a second copy."""
+    """Return the media type by the file extension, ignoring suffixes such as "(1)" or ".part" that browsers add."""
     plain = re.sub(r"(\s*\(\d+\)|\.(part|crdownload|download|bak|tmp))+$", "", name.lower())
     return _BY_ENDING.get(PurePath(plain).suffix, otherwise or UNKNOWN)
 
 
 def look_inside(data: bytes, guess: str) -> str:
-    """Return a file's type by its content; ``guess``, from its name, decides between text types. Raises Unreadable."""
+    """Return a file's type by its content. ``guess``, from its name, decides between text types.
+
+    Raises Unreadable if the file is encrypted or unpacks to too much.
+    """
     seen = first_look(data[:1024])
     if data.startswith(_OLE):
         return _in_ole(data) or guess
@@ -177,7 +180,10 @@ def _in_text(data: bytes, guess: str) -> str:
 
 
 def open_zip(data: bytes) -> zipfile.ZipFile:
-    """Open an archive, whose members never yield more bytes than they declare. Raises Unreadable."""
+    """Open an archive; reading a member never yields more bytes than it declares.
+
+    Raises Unreadable if it is encrypted, or holds too many files or bytes.
+    """
     archive = zipfile.ZipFile(io.BytesIO(data))
     files = archive.infolist()
     if len(files) > MOST_PACKED_FILES or sum(each.file_size for each in files) > MOST_UNPACKED:
@@ -187,7 +193,7 @@ def open_zip(data: bytes) -> zipfile.ZipFile:
     return archive
 
 
-# Results of reading a file: blocks of text, the reason for none, and counts of parts left out.
+# Results of reading a file: blocks of text, an error, and counts of parts that were left out.
 
 
 class Block(NamedTuple):
@@ -197,7 +203,7 @@ class Block(NamedTuple):
 
 
 class Unreadable(Exception):
-    """A file that cannot be read. ``args[0]``: a key of ``process.SENTENCES``."""
+    """Raised for a file that cannot be read. ``args[0]``: a key of ``process.SENTENCES``."""
 
 
 Blocks = Iterator[Block]

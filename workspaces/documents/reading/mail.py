@@ -17,7 +17,7 @@ from workspaces.documents.reading.office import extracted
 from workspaces.documents.reading.plain import decoded, read_html
 
 MOST_DEEP = 5  # mails in mails
-NEW_WORDS = 0.3  # of a text's words, with which it is more than another form of the one before
+NEW_WORDS = 0.3  # share of new words from which an alternative part is read completely too
 _HEADERS = ("From", "To", "Cc", "Date", "Subject")
 _SAID = {
     "SUMMARY": "", "DTSTART": "Begins", "DTEND": "Ends", "DUE": "Due", "LOCATION": "Place", "DESCRIPTION": "",
@@ -49,7 +49,7 @@ def read_box(data: bytes) -> Blocks:
 
 
 def read_msg(data: bytes) -> Blocks:
-    """Read a mail saved by Outlook: head, text and attachments, by the library."""
+    """Read a mail saved by Outlook: headers, text and attachments."""
     result = extracted(data, MSG)
     told = dict(result.metadata)
     yield Block(result.content, 0, " ".join((told.get("subject") or "").split())[:300])
@@ -81,12 +81,12 @@ def _mail(mail: Any, page: int, depth: int) -> Blocks:
             is_html = kind == "text/html"
             forms = list(read_html(_bytes(part), _charset(part))) if is_html else [Block(_text(part))]
             words = _words(" ".join(each.text for each in forms))
-            # Two forms of one text: the second is read too where it says something else, as beside a stub.
+            # Of two alternative parts, the second is read too if it has other content, as when the first is a stub.
             if is_alternative and len(words - seen) <= len(words) * NEW_WORDS:
                 new = [line for each in forms for line in each.text.splitlines() if _words(line) - seen]
                 forms = [Block("\n".join(new))]
             if encoded := re.findall(r"(?m)^begin [0-7]{3} \S", "\n".join(each.text for each in forms)):
-                left_out["files"] += len(encoded)  # uuencoded in the text, as programs did before MIME
+                left_out["files"] += len(encoded)  # uuencoded files in the text, from before MIME
             seen |= words
             yield from (Block(each.text, page, each.heading or subject) for each in forms)
         else:
@@ -95,7 +95,10 @@ def _mail(mail: Any, page: int, depth: int) -> Blocks:
 
 
 def _leaves(part: Message, is_alternative: bool = False) -> Iterator[tuple[Message, bool]]:
-    """Yield the parts without subparts, an attached mail being one, and whether each repeats the one before."""
+    """Yield each part without subparts, and whether it is an alternative form of the part before.
+
+    An attached mail is a leaf.
+    """
     if part.get_content_maintype() != "multipart" or not part.is_multipart():
         yield part, is_alternative
         return
@@ -109,7 +112,7 @@ def _inner(part: Message) -> list[Message]:
     payload = part.get_payload()
     if isinstance(payload, list) and part.get("Content-Transfer-Encoding", "").lower() == "base64":
         encoded = "".join(each.as_string() for each in payload if isinstance(each, Message))
-        data = base64.b64decode(encoded)  # against the standard
+        data = base64.b64decode(encoded)  # base64 is against the standard here
         return [email.message_from_bytes(data, policy=email.policy.compat32)]
     if isinstance(payload, list):
         return [each for each in payload if isinstance(each, Message)]
@@ -141,7 +144,7 @@ def _bytes(part: Message) -> bytes:
 
 
 def _header(value: Any) -> str:
-    """Return a decoded header; raw bytes in it by their likeliest encoding."""
+    """Return a decoded header. Raw bytes in it are decoded by their most likely encoding."""
     out = ""
     for text, code in email.header.decode_header(value):
         if isinstance(text, bytes):
@@ -154,7 +157,7 @@ def _header(value: Any) -> str:
 
 
 def read_calendar(data: bytes) -> Blocks:
-    """Read each event of a calendar: what, when, where, who."""
+    """Read each event of a calendar: title, time, place and people."""
     lines: list[str] = []
     title = ""
     text = re.sub(r"\r?\n[ \t]", "", decoded(data))

@@ -1,4 +1,4 @@
-"""Readers of word processors' files and slides: the library's text, and the XML parts that it leaves out."""
+"""Readers of text documents and slides: the library's text, and the XML parts that the library leaves out."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from workspaces.documents.reading.kinds import ODT, RTF, WORD, Block, Blocks, Un
 from workspaces.documents.reading.plain import enter, path, read_html, table
 
 _PARAGRAPHS = ("wordprocessingml", "drawingml", "opendocument:xmlns:text")
-# Deleted and moved away, the second drawing of a box for old programs, and what a change says of itself.
+# Elements to skip: deleted or moved text, fallback drawings for old programs, and metadata of changes.
 _UNSEEN = {"del", "moveFrom", "Fallback", "tracked-changes", "rPr", "note-citation", "sdtPr"}
 _SAID_IN = {
     "cNvPr": "title",
     "docPr": "title",
     "textpath": "string",
     "text": "{urn:oasis:names:tc:opendocument:xmlns:form:1.0}current-value",
-}  # headings of pictures, and drawn words
+}  # titles of pictures, and text drawn as shapes
 _HOLDS_PARAGRAPHS = {"drawing", "pict", "object", "frame", "custom-shape", "annotation", "note"}
 _SIGNS = {"tab": "\t", "br": "\n", "cr": "\n", "line-break": "\n", "noBreakHyphen": "-", "ptab": "\t"}
 _WORD_PARTS = (
@@ -40,7 +40,7 @@ _OF_SLIDES = ("chart", "chartEx", "diagramData", "notesSlide", "comments")
 
 
 def extracted(data: bytes, kind: str) -> Any:
-    """Read a file with the library. Raises Unreadable."""
+    """Read a file with Kreuzberg. Raises Unreadable if it is encrypted or broken."""
     from kreuzberg import ConcurrencyConfig, ExtractionConfig, KreuzbergError, extract_bytes_sync
 
     config = ExtractionConfig(
@@ -55,7 +55,7 @@ def extracted(data: bytes, kind: str) -> Any:
 
 
 def read_by_library(data: bytes, kind: str) -> Blocks:
-    """Yield the library's text by headings, with tables some rows at a time. Raises Unreadable."""
+    """Yield the library's text by headings, with tables a few rows at a time. Raises Unreadable as ``extracted``."""
     result = extracted(data, kind)
     document: Any = result.document or {}
     nodes = document.get("nodes") or []
@@ -84,7 +84,10 @@ def read_by_library(data: bytes, kind: str) -> Blocks:
 
 
 def read_rtf(data: bytes) -> Blocks:
-    """Read RTF by the library, without deleted text, with text boxes, notes and pictures; WMF is only counted."""
+    """Read RTF with the library, without deleted text, and with text boxes, notes and pictures.
+
+    WMF pictures are only counted.
+    """
     data = _RTF_DELETED.sub(b"", data)
     data = _RTF_PROPERTY.sub(b"", data)
     data = re.sub(rb"\{\\\*\\(shpinst|annotation)\b", rb"{\\par\\\1", data)
@@ -110,7 +113,9 @@ def read_docx(data: bytes) -> Blocks:
             missing = [line for line in lines if _plain(line) not in known]
             yield Block("\n\n".join(missing), 0, heading)
         for of, name in related(archive, main).values():
-            if of == "aFChunk" and name in archive.namelist():  # a file that stands for paragraphs
+            if (
+                of == "aFChunk" and name in archive.namelist()
+            ):  # an embedded file whose content replaces paragraphs
                 yield from attachments.read(name, archive.read(name))
         yield from attachments.in_archive(archive)
 
@@ -134,14 +139,14 @@ def beside_content(archive: zipfile.ZipFile, known: str = "") -> Blocks:
 
 
 def _completed(blocks: Blocks, lines: Iterator[str]) -> tuple[list[Block], str]:
-    """The library's blocks, with ``lines`` where it has them without their spaces or not at all; and all as one text.
+    """Return the library's blocks, completed with ``lines``, and all their text as one string.
 
-    A line that is missing follows the block of the line before it.
+    A line replaces its copy without spaces. A missing line is added after the block of the line before it.
     """
     try:
         whole = list(blocks)
     except Unreadable as error:
-        # A file that the library refuses still has its paragraphs.
+        # If the library refuses the file, its paragraphs are still readable.
         whole = [Block("\n\n".join(lines))]
         if str(error) != "broken" or not whole[0].text:
             raise
@@ -173,13 +178,15 @@ def _plain(text: str) -> str:
 
 
 def read_pptx(data: bytes) -> Blocks:
-    """Read slides one by one, with their charts, diagrams, notes and comments, which the library does not separate."""
+    """Read slides one by one, with their charts, diagrams, notes and comments, which the library does not assign to
+    slides.
+    """
     with open_zip(data) as archive:
         slides = related(archive, "ppt/presentation.xml")
         order = xml(archive.read("ppt/presentation.xml")).iter("{*}sldId")
         keys = [next(value for name, value in each.items() if name.endswith("}id")) for each in order]
         drawn_on: set[str] = set()
-        layout: dict[str, None] = {}  # what layouts say themselves, without what they ask authors to fill in
+        layout: dict[str, None] = {}  # the layouts' own text, without placeholders
         for number, key in enumerate(keys, 1):
             name = slides[key][1]
             tree = xml(archive.read(name))
@@ -239,7 +246,7 @@ def matching(archive: zipfile.ZipFile, pattern: str) -> list[str]:
 
 
 def related(archive: zipfile.ZipFile, part: str) -> dict[str, tuple[str, str]]:
-    """Return the parts that this part refers to: by id, the relationship's type and the part's name."""
+    """Return the parts that this part refers to, as {id: (relationship type, part name)}."""
     folder, _, name = part.rpartition("/")
     rels = f"{folder}/_rels/{name}.rels".lstrip("/")
     if rels not in archive.namelist():
@@ -255,7 +262,7 @@ def related(archive: zipfile.ZipFile, part: str) -> dict[str, tuple[str, str]]:
 
 
 def texts(tree: Any) -> Iterator[str]:
-    """Yield paragraphs, table rows and picture descriptions of these elements, without deleted text."""
+    """Yield the paragraphs, table rows and picture descriptions of these elements, without deleted text."""
     for element in tree:
         if not isinstance(element.tag, str):
             continue
@@ -286,7 +293,7 @@ def texts(tree: Any) -> Iterator[str]:
 
 
 def _line(element: Any, held: list[Any], *, mixed: bool) -> Iterator[str]:
-    """Yield the text of a paragraph. Elements with paragraphs of their own go to ``held``."""
+    """Yield the text of a paragraph. Child elements with paragraphs of their own are appended to ``held``."""
     if mixed:
         yield element.text or ""
     for child in element:
@@ -295,7 +302,7 @@ def _line(element: Any, held: list[Any], *, mixed: bool) -> Iterator[str]:
             held.append(child)
         elif name == "s" and mixed:
             yield " "
-        elif name == "ddList":  # of an old form: which entry was chosen
+        elif name == "ddList":  # a legacy form field: the selected entry
             entries = [each for tag in child.iterfind("{*}listEntry") for each in tag.attrib.values()]
             chosen = next((each for tag in child.iterfind("{*}result") for each in tag.attrib.values()), "0")
             yield next(iter(entries[int(chosen) :]), "") if chosen.isdigit() else ""
@@ -338,11 +345,11 @@ def _points(series: Any, *names: str) -> dict[str, str]:
                 at = point.get("idx", "")
                 found[at] = (
                     f"{value} {found.get(at, '')}".strip()
-                )  # of several levels the lowest stands first
+                )  # of several label levels, the lowest comes first
     return found
 
 
-# A spreadsheet's value as the spreadsheet shows it: by the number format of its cell.
+# Formatting of a spreadsheet's value by the number format of its cell.
 
 _DATE_PARTS = re.compile(r'"([^"]*)"|\\(.)|\[[^\]]*\]|(y+|m+|d+|h+|s+(?:\.0+)?|am/pm|a/p)|(.)', re.IGNORECASE)
 _LITERALS = re.compile(r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|\[[^\]]*\]|_.|\*.')
@@ -350,7 +357,7 @@ _EPOCH = datetime(1899, 12, 30)  # of spreadsheets
 
 
 def shown(value: Any, code: str) -> str:
-    """Format a value by the number format ``code``. Unknown formats leave it plain."""
+    """Format a value by the number format ``code``. With an unknown format it is returned without formatting."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -434,7 +441,7 @@ def _number(value: float, code: str) -> str:
     whole, _, decimals = digits[0].removesuffix(digits[2]).partition(".")
     scale = 100 ** marked.count("%") / 1000 ** (len(digits[2]) + len(whole) - len(whole.rstrip(",")))
     text = f"{abs(value) * scale:{',' if ',' in whole.rstrip(',') else ''}.{len(decimals)}f}"
-    for _ in range(len(decimals) - len(decimals.rstrip("#"))):  # of "#" only what is not zero
+    for _ in range(len(decimals) - len(decimals.rstrip("#"))):  # "#" shows no trailing zero
         text = text[:-1] if text.endswith("0") else text
     text = text.rstrip(".").zfill(whole.count("0"))
     around = marked[: digits.start()] + ("-" if value < 0 else "") + text + marked[digits.end() :]

@@ -15,14 +15,17 @@ from workspaces.documents.reading import attachments, pictures
 from workspaces.documents.reading.kinds import Block, Blocks, Unreadable, left_out
 from workspaces.documents.reading.pictures import MOST_PAGES, MOST_PIXELS
 
-DOTS = 200  # an inch, of a page that is drawn for OCR
-SMALLEST_BESIDE = 2_500  # square points of a picture beside a text: less is a sign or a logo
-FEWEST_CURVES = 40  # of a page without text and pictures: fewer are its lines and frames
+DOTS = 200  # per inch, for rendering a page for OCR
+SMALLEST_BESIDE = 2_500  # square points; a smaller picture beside text is a sign or a logo
+FEWEST_CURVES = 40  # on a page without text and pictures; fewer are lines and frames
 _IMAGE = raw.FPDF_PAGEOBJ_IMAGE
 
 
 def read_pdf(data: bytes) -> Blocks:
-    """Read the pages with form values, notes and pictures by OCR, then attached files."""
+    """Read the pages with form values, notes and the text of pictures by OCR, then attached files.
+
+    Raises Unreadable if the file is encrypted, broken or too long.
+    """
     try:
         pdf = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
@@ -53,7 +56,7 @@ def _attached(file: Any) -> Blocks:
     name = file.get_name()
     try:
         data = bytes(file.get_data())
-    except pypdfium2.PdfiumError:  # damaged, or not in the PDF itself
+    except pypdfium2.PdfiumError:  # damaged, or not embedded in the PDF
         data = b""
     yield from attachments.read(name, data)
     if not data:
@@ -62,13 +65,13 @@ def _attached(file: Any) -> Blocks:
 
 
 def _is_drawn(page: Any) -> bool:
-    """Return whether a page without text shows a picture, or letters drawn as curves."""
+    """Return whether a page without text shows a picture, or text drawn as curves."""
     drawn = [each.type for each in page.get_objects(filter=[_IMAGE, raw.FPDF_PAGEOBJ_PATH], max_depth=3)]
     return _IMAGE in drawn or len(drawn) >= FEWEST_CURVES
 
 
 def _annotations(pdf: Any, page: Any, clipped: list[Any]) -> list[str]:
-    """Return form fields with their values, and notes. Files in notes go to ``clipped``."""
+    """Return the form fields with their values, and the notes. Files attached to notes are appended to ``clipped``."""
     found: dict[str, None] = {}
     for number in range(raw.FPDFPage_GetAnnotCount(page)):
         note = raw.FPDFPage_GetAnnot(page, number)
@@ -90,14 +93,16 @@ def _annotations(pdf: Any, page: Any, clipped: list[Any]) -> list[str]:
 
 
 def _chosen(pdf: Any, note: Any) -> Iterator[str]:
-    """Yield the selected options of a list field, whose value names only the first."""
+    """Yield the selected options of a list field, of whose value PDFium returns only the first."""
     for number in range(raw.FPDFAnnot_GetOptionCount(pdf.formenv, note)):
         if raw.FPDFAnnot_IsOptionSelected(pdf.formenv, note, number):
             yield _string(raw.FPDFAnnot_GetOptionLabel, pdf.formenv, note, number)
 
 
 def _string(ask: Callable[..., int], *of: Any) -> str:
-    """Return what PDFium writes into a buffer of the size that it names: UTF-16 with a zero at its end."""
+    """Call a PDFium function twice, for the size and then for the text, and return the text (UTF-16 with a final
+    zero).
+    """
     size = ask(*of, None, 0)
     buffer = create_string_buffer(size)
     ask(*of, cast(buffer, POINTER(raw.FPDF_WCHAR)), size)
@@ -105,7 +110,7 @@ def _string(ask: Callable[..., int], *of: Any) -> str:
 
 
 def _beside(page: Any, text: str, known: set[bytes]) -> str:
-    """Return the text of pictures beside a page's text, or below a stamp. A picture on many pages is read once."""
+    """Return the OCR text of a page's pictures that the page's own text lacks. A picture on many pages is read once."""
     bounds = []
     for each in page.get_objects(filter=[_IMAGE], max_depth=3):
         left, bottom, right, top = each.get_bounds()
@@ -132,7 +137,7 @@ def _beside(page: Any, text: str, known: set[bytes]) -> str:
 
 
 def _drawn_text(page: Any) -> str:
-    """Return the text of a scanned page."""
+    """Return the text of a scanned page by OCR."""
     if not pictures.is_there():
         left_out["pages"] += 1
         return ""

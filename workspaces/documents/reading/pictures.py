@@ -1,6 +1,6 @@
 """Pictures: their text by OCR, and small JPEGs of them for models and pages.
 
-Runs where ``formats`` does, on files that nobody vouches for; knows no Django.
+Does not import Django, because it runs in the process that reads untrusted files.
 """
 
 from __future__ import annotations
@@ -21,22 +21,24 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 MOST_PAGES = 5_000
-MOST_PIXELS = 64_000_000  # of a picture, and of a page that is drawn for OCR
-LONGEST_SHOWN = 1280  # pixels a side of a picture as models and pages show it
-FACE, FACE_SIDE = "image/*; of=person", 256  # a picture of which no more than a small square is wanted
-PICTURES = ("PNG", "JPEG", "GIF", "WEBP", "TIFF", "BMP")  # no other decoder of the library is ever tried
+MOST_PIXELS = 64_000_000  # of a picture, or of a page rendered for OCR
+LONGEST_SHOWN = 1280  # pixels; longest side of the JPEG for models and pages
+FACE, FACE_SIDE = "image/*; of=person", 256  # a profile picture, of which only a small square is needed
+PICTURES = ("PNG", "JPEG", "GIF", "WEBP", "TIFF", "BMP")  # other decoders of the library are not used
 
 
 def read_picture(data: bytes) -> Blocks:
-    """Read the text of a picture by OCR, of a TIFF page by page. It is decoded wholly even without OCR, since models
-    are shown it.
+    """Yield the text of a picture by OCR, page by page for TIFF.
+
+    It is decoded even without OCR, because a broken picture cannot be shown to models. Raises Unreadable if it is too
+    large.
     """
     from PIL import ImageOps, ImageSequence
 
     opened = open_picture(data)
     pages = ImageSequence.Iterator if opened.format == "TIFF" else lambda only: iter([only])
     pixels = 0
-    for frame in pages(opened):  # their headers alone
+    for frame in pages(opened):  # reads only the headers
         pixels += frame.width * frame.height
         if frame.width * frame.height > MOST_PIXELS or pixels > MOST_PAGES * 1_000_000:
             raise Unreadable("too_large_unpacked")
@@ -49,7 +51,7 @@ def read_picture(data: bytes) -> Blocks:
 
 
 def open_picture(data: bytes) -> Any:
-    """Open a picture, reading only its header."""
+    """Open a picture, reading only its header. Raises Unreadable if it is too large."""
     from PIL import Image
 
     try:
@@ -62,16 +64,16 @@ def open_picture(data: bytes) -> Any:
 
 
 def draw_picture(data: bytes, *, square: int = 0) -> tuple[bytes, int, int]:
-    """Return the file's first picture upright as a JPEG with its width and height, at most LONGEST_SHOWN a side, or its
-    centre, ``square`` pixels a side.
+    """Return the file's first picture as an upright JPEG, with its width and height.
 
-    Redrawn: nothing is left of the file's own bytes, of its location and of any other data in it.
+    The longest side has at most LONGEST_SHOWN pixels; with ``square`` the result is the centre, ``square`` pixels a
+    side. Re-encoding removes all metadata, such as the location.
     """
     from PIL import Image, ImageOps
 
     longest = square or LONGEST_SHOWN
     with open_picture(data) as opened:
-        opened.draft("RGB", (2 * longest, 2 * longest))  # a JPEG is decoded no larger than is needed
+        opened.draft("RGB", (2 * longest, 2 * longest))  # decodes a JPEG no larger than needed
         drawn = ImageOps.exif_transpose(opened)
     if drawn.mode.startswith("I"):  # 16 bits a pixel
         drawn = drawn.convert("I").point(lambda value: value * (1 / 256)).convert("L")
@@ -86,17 +88,17 @@ def draw_picture(data: bytes, *, square: int = 0) -> tuple[bytes, int, int]:
     return out.getvalue(), *sheet.size
 
 
-# The text in pictures, by the operator's own ``tesseract`` where there is one: a program of its own for each picture.
+# OCR by the operator's ``tesseract``, if it is installed: one process per picture.
 #
-# Runs in the reader's process, within its limits of memory and of what it may write; all pictures of a file together
-# have OCR_SECONDS. Pictures are decoded here: the program is given none of the file's own bytes.
+# It runs within the reader's limits of memory and output; all pictures of a file together have OCR_SECONDS. Pictures
+# are decoded and re-encoded here, so that tesseract does not get the file's own bytes.
 
-LONGEST_SIDE = 5000  # pixels: a sheet of A4 at 400 dots an inch
-PASSED_ON = ("TESSDATA_PREFIX",)  # of the environment
+LONGEST_SIDE = 5000  # pixels; an A4 page at 400 dots per inch
+PASSED_ON = ("TESSDATA_PREFIX",)  # environment variables
 
 
 class OcrFailed(Exception):
-    """A failure of OCR. ``args[0]``: a key of ``process.SENTENCES``."""
+    """Raised when OCR fails. ``args[0]``: a key of ``process.SENTENCES``."""
 
 
 def is_there() -> bool:
@@ -104,7 +106,7 @@ def is_there() -> bool:
 
 
 def text_of(picture: Image) -> str:
-    """Return a picture's text by OCR. Raises OcrFailed."""
+    """Return a picture's text by OCR. Raises OcrFailed if tesseract fails or the file's time is up."""
     grey = picture.convert("L")
     grey.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
     drawn = io.BytesIO()
@@ -131,7 +133,7 @@ def text_of(picture: Image) -> str:
 
 
 def text_beside(picture: Image) -> str | None:
-    """Return the text of a picture inside a file with other text; None if it cannot be read."""
+    """Return the text of a picture inside another file, or None if it cannot be read."""
     if not is_there():
         return None
     try:
@@ -140,7 +142,7 @@ def text_beside(picture: Image) -> str | None:
         return None
     return "\n".join(
         line for line in lines if len(re.findall(r"[^\W_]", line)) > 2
-    )  # not the specks of a photo
+    )  # without noise, such as specks in a photo
 
 
 @cache

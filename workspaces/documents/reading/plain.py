@@ -14,22 +14,22 @@ from typing import Any
 
 from workspaces.documents.reading.kinds import Block, Blocks, utf_16
 
-ROWS_AT_ONCE = 20  # of a table in one block, with its head repeated
+ROWS_AT_ONCE = 20  # table rows in one block; each block repeats the header row
 LOOKED_AT = 100_000  # bytes from which the code page is guessed
-LOOKED_CLOSELY = 1_000  # bytes or characters of which each is looked at
+LOOKED_CLOSELY = 1_000  # bytes or characters that are scored one by one
 _SHORT = (
     "cp1251", "cp1252", "mac_roman", "cp932", "euc_jp", "gb18030", "cp949", "big5", "koi8_r", "cp866", "mac_cyrillic",
     "cp850", "cp1250", "cp1253", "cp1254", "cp1255", "cp1256", "cp874",
 )  # fmt: skip
 _USUAL = "“”‘’„–—…«»€£°§·•©®№、。，：；！？（）「」ー々"  # noqa: RUF001
-_LIKELY = ("cp1252", "mac_roman", "cp1250")  # of Latin code pages that fit equally well, the most used first
+_LIKELY = ("cp1252", "mac_roman", "cp1250")  # Latin code pages that often fit equally well, most used first
 _WIDER = {"iso8859-1": "cp1252", "iso8859-9": "cp1254", "gb2312": "gb18030", "gbk": "gb18030",
           "shift_jis": "cp932", "euc_kr": "cp949", "big5": "big5hkscs", "tis-620": "cp874"}  # fmt: skip
 _LATIN = re.compile(r"cp(125[0247]|437|775|85\d|86\d)|mac_|iso8859_|latin|hp_roman8")
 
 
 def decoded(data: bytes, named: str = "") -> str:
-    """Decode a text by its ``named`` encoding, or by the likeliest if that is unknown or fails."""
+    """Decode a text by its ``named`` encoding, or by the most likely one if that is unknown or fails."""
     if data.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
         return data.decode("utf-32", "replace")
     order = utf_16(data)
@@ -43,12 +43,14 @@ def decoded(data: bytes, named: str = "") -> str:
     text = data.decode("utf-8-sig", "replace")
     broken = text.count("\ufffd")
     if broken and broken * 4 < sum(sign > "\x7f" for sign in text) - broken:
-        return text  # UTF-8 that was cut, or has some bytes of another code page in it
+        return text  # UTF-8 that was cut off, or contains some bytes of another encoding
     return data.decode(order or guessed(data) or "cp1252", "replace")
 
 
 def _wider(named: str) -> str:
-    """Return the superset of an encoding that programs mean by its name, such as cp1252 for latin-1."""
+    """Return the superset that is usually meant by an encoding's name, such as cp1252 for latin-1; "" if there is
+    none.
+    """
     try:
         return _WIDER.get(codecs.lookup(named).name, "")
     except (LookupError, ValueError):
@@ -56,7 +58,7 @@ def _wider(named: str) -> str:
 
 
 def guessed(data: bytes) -> str | None:
-    """Return the encoding that fits best; None if none does."""
+    """Return the encoding that fits best, or None if none fits."""
     from charset_normalizer import from_bytes
 
     sample = data[:LOOKED_AT]
@@ -79,8 +81,9 @@ def guessed(data: bytes) -> str | None:
 
 
 def _plainest(sample: bytes, below: float = 1) -> str | None:
-    """Return the encoding whose text looks most natural, if its score is below ``below``: short texts are guessed
-    badly.
+    """Return the encoding whose text looks most natural, if its oddness is less than ``below``.
+
+    For short texts, which charset_normalizer guesses badly.
     """
     found: dict[str, int] = {}
     for code in _SHORT:
@@ -94,7 +97,9 @@ def _plainest(sample: bytes, below: float = 1) -> str | None:
 
 
 def _oddness(text: str) -> int:
-    """Score how unlikely a code page is: words in two scripts, capitals inside words, rare signs."""
+    """Return a score of how unlikely a decoded text is, by words in two scripts, capitals inside words and rare
+    characters.
+    """
     odd = 0
     for word in re.findall(r"\w*[^\x00-\x7f]\w*", text):
         odd += 3 * (len({_script(sign) for sign in word if sign.isalpha()} or {""}) - 1)
@@ -120,7 +125,7 @@ def read_json(data: bytes) -> Blocks:
     try:
         yield Block(json.dumps(json.loads(text), ensure_ascii=False, indent=1))
     except (ValueError, RecursionError):
-        yield Block(text)  # several of them, a line each, or none at all: still text
+        yield Block(text)  # JSON lines or invalid JSON: read as text
 
 
 def read_markdown(data: bytes) -> Blocks:
@@ -152,7 +157,7 @@ def read_csv(data: bytes) -> Blocks:
 
 
 def _separator(text: str) -> str:
-    """Return the separator that most often cuts the first rows into equally many cells; "" if none does."""
+    """Return the separator that splits the first rows most consistently into the same number of cells, or ""."""
     sample = text[:20_000]
     if len(text) > len(sample):
         sample = sample[: sample.rfind("\n") + 1] or sample
@@ -170,7 +175,7 @@ def _separator(text: str) -> str:
 
 
 def table(rows: Iterable[Any], page: int = 0, heading: str = "") -> Blocks:
-    """Yield some rows at a time, each block with the header row, which says what the numbers mean."""
+    """Yield blocks of a few rows. Each block has the header row in its heading, which explains the numbers."""
     head, waiting = "", []
     for row in rows:
         line = " | ".join(" ".join(str(cell).split()) for cell in row)
@@ -187,7 +192,7 @@ def table(rows: Iterable[Any], page: int = 0, heading: str = "") -> Blocks:
 
 
 def read_html(data: bytes, charset: str = "") -> Blocks:
-    """Read a page by its headings, without invisible parts. ``charset`` outweighs the page's own declaration."""
+    """Yield a page's text by headings, without invisible parts. ``charset`` overrides the page's own declaration."""
     from lxml import etree
 
     named = re.search(
@@ -197,7 +202,7 @@ def read_html(data: bytes, charset: str = "") -> Blocks:
     parser = etree.HTMLParser(no_network=True, remove_comments=True, encoding="utf-8")
     tree = etree.fromstring(
         text.encode(errors="replace"), parser
-    )  # bytes: a text with an XML declaration is refused
+    )  # as bytes, because lxml refuses a str with an XML declaration
     if tree is None:
         return
     headings: list[tuple[int, str]] = []
@@ -234,7 +239,7 @@ _LINES = {"p", "div", "li", "tr", "br", "table", "ul", "ol", "pre", "section", "
 
 
 def read_web_page(data: bytes) -> Blocks:
-    """Return the main text of a web page, without menus, notices and comments; all of it if none stands out."""
+    """Yield the main text of a web page, without menus, notices and comments; all of it if no main text is found."""
     from trafilatura import extract
 
     text = extract(data, output_format="txt", include_comments=False)

@@ -1,4 +1,4 @@
-"""Reading a file in another process, and sentences for its failures."""
+"""Reading a file in another process, and messages for its failures."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SENTENCES: dict[str, str | Promise] = {
     "time": later("Reading the file took longer than it may."),
 }
 
-LEFT_OUT = {  # of each, how many were not read
+LEFT_OUT = {  # messages for the numbers of parts not read
     "pages": lambda many: (
         ngettext(
             "%(pages)d page is a picture. Its text was not read: OCR is not installed here.",
@@ -59,7 +59,7 @@ LEFT_OUT = {  # of each, how many were not read
         % {"files": many}
     ),
 }
-DRAWN = ("application/", "image/", "message/")  # files in which there may be pictures, which OCR reads
+DRAWN = ("application/", "image/", "message/")  # types that may contain pictures for OCR
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,13 @@ class Picture:
 @dataclass(frozen=True)
 class Read:
     blocks: list[Block]
-    left_out: dict[str, int] = field(default_factory=dict)  # how many of each of LEFT_OUT were not read
+    left_out: dict[str, int] = field(default_factory=dict)  # numbers of parts not read, by key of LEFT_OUT
     picture: Picture | None = None
-    kind: str = ""  # the media type that it has inside
+    kind: str = ""  # the media type by content
 
 
 class CouldNotRead(Exception):
-    """A file was not read. ``args[0]``: a key of SENTENCES. Its ``picture`` may be shown all the same."""
+    """Raised when a file was not read. ``args[0]``: a key of SENTENCES. A ``picture`` may still be shown."""
 
     def __init__(self, why: str, picture: Picture | None = None, kind: str = "") -> None:
         super().__init__(why)
@@ -91,21 +91,23 @@ def sentences_of(left_out: dict[str, int]) -> str:
 
 
 def longest(media_type: str) -> float:
-    """Return the seconds after which reading such a file is stopped."""
+    """Return the time limit in seconds for reading a file of this type."""
     seconds = float(2 * settings.DOCUMENT_SECONDS)
     return seconds + settings.OCR_SECONDS if media_type.startswith(DRAWN) else seconds
 
 
 def read_file(path: Path, media_type: str, *, most: int | None = None) -> Read:
-    """Read a file within DOCUMENT_SECONDS (or ``most`` seconds), OCR_SECONDS more for OCR, and DOCUMENT_MEMORY_MB.
-    Raises CouldNotRead, or OSError on a full disk.
+    """Read a file in another process, within its limits of time and memory.
+
+    The limits are DOCUMENT_SECONDS (or ``most`` seconds), OCR_SECONDS more for OCR, and DOCUMENT_MEMORY_MB. Raises
+    CouldNotRead, or OSError if the disk is full.
     """
     seconds = most or settings.DOCUMENT_SECONDS
     limits = [str(settings.DOCUMENT_MEMORY_MB * 2**20), str(seconds)]
     for is_first in (True, False):
         before = _seconds_of_children()
         status, said = _run([str(path), media_type, *limits], most or longest(media_type))
-        # Killed from outside, such as for lack of memory on the machine, and not by its own time limit: retry once.
+        # Retry once if it was killed from outside, for example because the machine ran out of memory.
         was_killed = status == -signal.SIGKILL and _seconds_of_children() - before < seconds - 1
         if not (was_killed and is_first):
             break
@@ -121,8 +123,9 @@ def read_file(path: Path, media_type: str, *, most: int | None = None) -> Read:
 
 
 def _run(arguments: list[str], seconds: float) -> tuple[int, str]:
-    """Run the reader and return its status and output. Raises CouldNotRead after ``seconds``, OSError on a full
-    disk.
+    """Run the reader and return its exit status and output.
+
+    Raises CouldNotRead after ``seconds``, OSError if the disk is full.
     """
     command = [sys.executable, "-m", "workspaces.documents.reading.reader", *arguments]
     with tempfile.TemporaryFile() as out:
@@ -146,13 +149,13 @@ def _run(arguments: list[str], seconds: float) -> tuple[int, str]:
 
 
 def _seconds_of_children() -> float:
-    """Return the processor time of this process's children that have ended, in seconds."""
+    """Return the processor seconds of this process's terminated children."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def _environment() -> dict[str, str]:
-    """Return the reader's environment: only what OCR needs of the server's own."""
+    """Return the environment for the reader. From the server's own it has only what OCR needs."""
     given = {
         "ORT_DISABLE_TELEMETRY": "1",
         "PYTHONHASHSEED": "random",
@@ -168,13 +171,13 @@ def _environment() -> dict[str, str]:
 
 
 def _parsed(text: str) -> tuple[Read, str | None]:
-    """Parse the reader's output into what was read and how it ended; None if it was cut off."""
+    """Parse the reader's output into the result and the error key; the key is None if the output was cut off."""
     blocks: list[Block] = []
     picture: Picture | None = None
-    for line in text.split("\n"):  # a JSON text may hold the other characters that splitlines() splits on
+    for line in text.split("\n"):  # not splitlines(), which also splits on characters inside JSON strings
         try:
             said = json.loads(line)
-        except ValueError:  # the last line of a process that was killed
+        except ValueError:  # an incomplete last line of a killed process
             break
         if "ended" in said:
             return Read(blocks, said["left_out"], picture, said["kind"]), said["ended"]

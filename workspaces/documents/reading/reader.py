@@ -1,7 +1,7 @@
-"""A file is read here, in a process of its own with limits: ``python -m workspaces.documents.reading.reader``.
+"""The process that reads one file, with limits: ``python -m workspaces.documents.reading.reader``.
 
-A hostile file can harm only this process: memory, time and what it writes have their limits, and
-it ends with its parent. Blocks go to the standard output as JSON, a line each; the last line says how it ended.
+A hostile file can harm only this process: its memory, time and output are limited, and it ends with its parent. It
+writes the blocks to standard output as JSON lines; the last line holds the result.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from workspaces.documents.reading.plain import (
 )
 from workspaces.documents.reading.sheets import read_ods, read_xlsx
 
-# Table of readers by kind of file.
+# Readers by media type.
 
 
 def _read_pdf(data: bytes) -> Blocks:
-    from workspaces.documents.reading.pdf import read_pdf  # loads PDFium, which other files do without
+    from workspaces.documents.reading.pdf import read_pdf  # loads PDFium, which other types do not need
 
     return read_pdf(data)
 
@@ -93,7 +93,7 @@ def say(what: dict[str, object]) -> None:
 
 @contextmanager
 def room_on_the_disk() -> Iterator[None]:
-    """End this process with ENOSPC if the disk is full, which says nothing about the file."""
+    """Exit with ENOSPC if the disk is full, because that is no error of the file."""
     try:
         yield
     except OSError as error:
@@ -103,8 +103,9 @@ def room_on_the_disk() -> Iterator[None]:
 
 
 def read(path: Path, media_type: str) -> tuple[str, str]:
-    """Read the file. Return its type and the reason why reading ended early, or "". A picture is drawn even without
-    text.
+    """Read the file and write its blocks. Return its type and an error key, or "" on success.
+
+    A picture is drawn even if it has no text.
     """
     try:
         data = path.read_bytes()
@@ -157,9 +158,7 @@ def _read(data: bytes, kind: str) -> str:
         return "memory"
     except (KeyboardInterrupt, SystemExit):
         raise
-    except (
-        BaseException
-    ):  # of a dozen libraries, on a file that is not what it says; one in Rust panics beside Exception
+    except BaseException:  # any error of a dozen libraries; a Rust panic is no Exception
         return "broken"
     if characters:
         return ""

@@ -1,4 +1,4 @@
-"""Spreadsheets: cells as they are shown, formulas that have no value, comments, charts and texts beside the cells."""
+"""Readers of spreadsheets: displayed values, formulas without a value, comments, charts and drawn text."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def read_xlsx(data: bytes) -> Blocks:
         formulas: Any = None
         if any(b"<f" in archive.read(name) for name in matching(archive, r"xl/worksheets/[^/]+\.xml")):
             formulas = load_workbook(io.BytesIO(data), read_only=True)
-        if not values.worksheets:  # openpyxl does not know the namespaces of strict files
+        if not values.worksheets:  # openpyxl does not support the namespaces of strict files
             yield from read_by_library(data, SHEETS)
         for number, sheet in enumerate(values.worksheets, 1):
-            sheet.reset_dimensions()  # which programs write wrongly: rows beyond them would be left out
+            sheet.reset_dimensions()  # programs write wrong dimensions, which would hide rows
             written: Iterator[Any] = iter(())
             if formulas:
                 formulas.worksheets[number - 1].reset_dimensions()
@@ -65,7 +65,7 @@ def _rows(values: Iterator[Any], written: Iterator[Any]) -> Iterator[list[str]]:
 
 
 def _formula(value: Any) -> str:
-    """Return a formula as written; an array formula is an object with a ``text``."""
+    """Return a formula as text. openpyxl returns an array formula as an object with a ``text``."""
     return str(getattr(value, "text", None) or value or "")
 
 
