@@ -160,8 +160,8 @@ class MessageQuerySet(models.QuerySet["Message"]):
         return self.filter(superseded_by=None)
 
     def readable_by(self, user: User) -> MessageQuerySet:
-        """Exclude personal answers from before ``user`` could read the chat, except answers to their own messages. The
-        chats must be visible to ``user``.
+        """Exclude personal answers from before ``user`` could read the chat, except answers to the user's own messages.
+        The caller filters to chats that are visible to ``user``.
         """
         is_theirs = Q(personal=PersonalUse.NONE) | Q(reply_to__author=user)
         return self.filter(is_theirs | was_reader(user, at="created_at"))

@@ -131,7 +131,7 @@ PART_LENGTH = 1000
 
 def excerpt_around(message: Message) -> str:
     """Return two messages before this one, the message, and one after it, one line each with the speaker. Secrets are
-    removed later, by the gate.
+    removed when the memory is saved.
 
     Empty for private and temporary chats and for personal answers, because everyone who sees the memory sees the
     excerpt, even after the chat is deleted.

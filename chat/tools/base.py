@@ -85,10 +85,10 @@ class ToolCaller(Caller):
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a tool call. ``text`` is for the model. ``output`` may be mined for memories later; most results
-    have none. ``noted`` is stored with the call's arguments: ids and numbers. ``personal``: the text includes personal
-    data other than memories. ``stays_here``: the text includes local-only text of another workspace. ``shown``: the
-    parts of documents, artifacts and other chats that the text quotes.
+    """The result of a tool call. ``text`` is for the model. ``output`` is text from which memories may be extracted
+    later; most results have none. ``noted`` is stored with the call's arguments: ids and numbers. ``personal``: the
+    text includes personal data other than memories. ``stays_here``: the text includes local-only text of another
+    workspace. ``shown``: the parts of documents, artifacts and other chats that the text quotes.
     """
 
     text: str

@@ -99,8 +99,8 @@ def store(
     importance: float = 0.5,
     agent: Agent | None = None,
 ) -> Result:
-    """Save a memory as the user, with all checks of the gate. It is personal if the chat is private, or if the answer
-    is personal and the user did not plainly say it. Statements of other members are attributed to them.
+    """Save a memory as the user, with the checks of ``save_memory``. It is personal if the chat is private, or if the
+    answer is personal and the user did not plainly say it. Statements of other members are attributed to them.
 
     Raises ToolTrouble if the memory is refused or invalid, and Forbidden for viewers.
     """

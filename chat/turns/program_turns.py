@@ -1,5 +1,5 @@
-"""Turns of API clients that keep the conversation themselves and send it whole each time. The text is stored until it
-has been mined for memories; then a fingerprint remains, so that a repeated turn is not mined again.
+"""Turns of API clients that keep the conversation themselves and send it whole each time. The text is stored until
+memories have been extracted from it; then a fingerprint remains, so that a repeated turn is not extracted again.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def saved_from(conversation: str, user: User, *, now: datetime) -> list[str]:
 
 
 def sweep(*, now: datetime) -> int:
-    """Queue extraction of turns that nobody ended, and delete texts that were mined. Return how many turns were
+    """Queue extraction of turns that nobody ended, and delete texts whose extraction is done. Return how many were
     queued.
     """
     lost = PassingTurn.objects.filter(ended_at=None, created_at__lt=now - ANSWERED_WITHIN)
