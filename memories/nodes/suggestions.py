@@ -16,7 +16,8 @@ from django.utils.translation import gettext as _
 from memories.judging.duplicates.alignment import is_date
 from memories.judging.duplicates.roles import determiners
 from memories.models import MemoryNode, NodeMemory, NodeRelation
-from memories.nodes.linking import fold
+from memories.models.node import NODE_NAME_LENGTH
+from memories.nodes.linking import fold, mentions
 from memories.nodes.nodes import memories_in_sight, nodes_in
 from memoryhub.errors import Invalid
 from workspaces.models import User, Workspace
@@ -42,22 +43,35 @@ class NamedInMemories:
 def suggest_topics(workspace: Workspace, user: User) -> list[NamedInMemories]:
     """Return names that at least two of the newest memories contain and that are no topic yet, most frequent first.
 
+    A name is one that the model gave when it extracted the memory, or a word with a capital inside a sentence.
+
     Personal memories are read only in the person's own workspace while nobody else is a member.
     """
     rows = memories_in_sight(workspace, user)
     if workspace.default_of_id != user.pk or workspace.memberships.count() > 1:
         rows = rows.filter(owner=None)
-    texts = list(rows.order_by("-created_at").values_list("content", flat=True)[:MOST_READ])
+    newest = rows.order_by("-created_at").values_list("content", "source_details__about")[:MOST_READ]
+    by_model = {
+        text: [name for name in about if _is_name(name) and mentions(text, name)]
+        for text, about in newest
+        if isinstance(about, list)
+    }
+    texts = [text for text, _about in newest]
     taken = set(nodes_in(workspace, user).values_list("folded", flat=True))
     common = {word for text in texts for word in _common_words(text)}
     inside = {word for text in texts for word, begins, _between in _words(text) if not begins} - common
-    numbers = Counter(name for text in texts for name in _names(text, inside))
+    numbers = Counter(name for text in texts for name in _names(text, inside).union(by_model.get(text, ())))
     found = [
         NamedInMemories(name, number)
         for name, number in sorted(numbers.items(), key=lambda item: (-item[1], item[0]))
         if number >= LEAST_MEMORIES and fold(name) not in taken
     ]
     return _without_parts(found)[:OFFERED]
+
+
+def _is_name(name: object) -> bool:
+    """Return whether a value of ``source_details``, which an import may bring, can be the name of a topic."""
+    return isinstance(name, str) and 0 < len(name.strip()) == len(name) <= NODE_NAME_LENGTH
 
 
 def suggest_merges(workspace: Workspace, user: User) -> list[tuple[MemoryNode, MemoryNode]]:

@@ -22,6 +22,8 @@ DEFAULT_IMPORTANCE = 0.5
 
 _MAX_REPLY = 50_000
 _MAX_STARTS = 200
+MOST_NAMES = 3  # of a statement
+LONGEST_NAME = 60  # characters
 _LIST = re.compile(r"\[\s*[{\]\"]")
 _TEXTS = ("text", "content", "memory")  # the names that models use for the statement
 _IMPORTANCES = {"low": 0.3, "medium": DEFAULT_IMPORTANCE, "high": 0.8}
@@ -191,7 +193,22 @@ def _candidate(entry: object) -> Candidate | None:
     if not re.search(r"\w", text) or len(text) > MAX_TEXT or len(text.split()) > MAX_WORDS:
         return None
     kind = (kind or "").strip().lower()
-    return Candidate(text, kind if kind in KINDS else "fact", min(1.0, max(0.0, importance)))
+    about = _about(entry.get("about"), text)
+    return Candidate(
+        text,
+        kind if kind in KINDS else "fact",
+        min(1.0, max(0.0, importance)),
+        {"about": about} if about else {},
+    )
+
+
+def _about(names: object, text: str) -> list[str]:
+    """Return the names of people, projects and things that a model gives for a statement, if the statement has them."""
+    given = names if isinstance(names, list) else []
+    words = [" ".join(name.split()) for name in given if isinstance(name, str)]
+    return [name for name in dict.fromkeys(words) if 1 < len(name) <= LONGEST_NAME and name in text][
+        :MOST_NAMES
+    ]
 
 
 def _number(value: object) -> float | None:

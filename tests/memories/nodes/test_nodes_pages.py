@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from memories.judging.extraction.candidates import parse_candidates
 from memories.models import Memory, MemoryNode, NodeMemory, NodeRelation, Scope
 from memories.nodes import nodes
 from memories.nodes.suggestions import merge_topics, suggest_merges, suggest_topics
@@ -250,6 +251,19 @@ def test_names_that_recur_are_offered_and_fill_the_topic(cast: Cast) -> None:
     assert set(nodes.gathered(topic, cast.viewer)) >= {named, later}
     assert nodes.gathered(topic, cast.viewer).count() == 4
     assert suggest_topics(cast.workspace, cast.owner) == []
+
+
+def test_names_that_the_model_gave_are_suggested_too(cast: Cast) -> None:
+    """They need no capital, but must stand in the memory as it reads now; an import may bring anything."""
+    [read] = parse_candidates(
+        '{"memories": [{"text": "The pizza oven costs 900 euros", "about": ["pizza oven", "Ann"]}]}'
+    )
+    assert read.details == {"about": ["pizza oven"]}
+    for text in ("The pizza oven costs 900 euros", "The pizza oven arrives in May", "We painted the shed"):
+        about = ["pizza oven", "garden", "", 7, "x" * 500]
+        make_memory(text, cast.owner, cast.workspace, source_details={"about": about})
+    assert [each.name for each in suggest_topics(cast.workspace, cast.owner)] == ["pizza oven"]
+    assert suggest_topics(cast.workspace, cast.viewer) == suggest_topics(cast.workspace, cast.owner)
 
 
 def test_topics_that_look_alike_are_merged_or_told_apart(cast: Cast) -> None:
