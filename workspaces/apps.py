@@ -14,7 +14,7 @@ def _forget_old_names(sender: Any, **kwargs: Any) -> None:
 
 
 def _tell_members(sender: Any, instance: Any, **kwargs: Any) -> None:
-    """Tell open pages of a workspace that its members changed, whether by a page, group, invitation or in the admin."""
+    """Notify open pages of a workspace that its members changed, by any way: page, group, invitation or admin."""
     events.publish(f"workspace:{instance.workspace.public_id}", "members.changed")
 
 

@@ -1,7 +1,7 @@
-"""Artifacts: save, change, undo, delete, restore, find. Editors write, every member reads. Each change is a version of
-its own and names the version that its maker has seen, so none is overwritten.
+"""Artifacts: save, change, undo, delete, restore, search. Editors write, every member reads.
 
-Each change is a version of its own, and made only to the version that its maker has seen: nothing is overwritten.
+Each change creates a version, and is made only if the current version is the one that the editor saw, so that nothing
+is overwritten.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Source:
 
 
 class Stale(Conflict):
-    """The artifact is not as its editor has seen it; ``artifact`` is as it stands now."""
+    """Raised when an artifact has changed since its editor loaded it. ``artifact`` is its current state."""
 
     code = "stale"
     default_message = later(
@@ -66,7 +66,7 @@ class Stale(Conflict):
 
 
 def version_of(artifact: Artifact) -> str:
-    """Return the version tag, which changes with the content but not by deleting or restoring."""
+    """Return the version tag. It changes with the content, but not by deleting or restoring."""
     return f"{artifact.public_id}-{artifact.version}"
 
 
@@ -82,7 +82,7 @@ def get_artifact(
     need: Role = Role.VIEWER,
     or_deleted: bool = False,
 ) -> Artifact:
-    """As ``get_owned``. NotFound for strangers."""
+    """Return an artifact as ``get_owned`` does. Raises NotFound if the user may not see it."""
     rows = Artifact.objects.all()
     artifact = get_owned(rows, user, public_id, workspace=workspace, need=need, or_deleted=or_deleted)
     if artifact is None:
@@ -102,10 +102,11 @@ def keep(
     by_model: bool = False,
     confirmed: bool = False,
 ) -> Artifact:
-    """Create an artifact. Editors only. ``personal``: for ``by`` alone, in all their workspaces. ``confirmed``: the
-    person confirmed a text that looks like a credential or a private number.
+    """Create an artifact. Editors only.
 
-    Raises TooManyRequests, Invalid, SecretRefused, QuotaReached, Conflict.
+    ``personal``: visible to ``by`` only, in all their workspaces. ``confirmed``: the person confirmed a text that looks
+    like a credential or a private number. Raises TooManyRequests, Invalid for a wrong field, SecretRefused for an
+    unconfirmed credential, QuotaReached, and Conflict as ``personal_place``.
     """
     if kind not in ArtifactKind.values:
         raise Invalid(fields={"kind": _("Must be one of %s.") % ", ".join(ArtifactKind.values)})
@@ -143,10 +144,11 @@ def change(
     by_model: bool = False,
     confirmed: bool = False,
 ) -> Artifact:
-    """Save a new version with the given fields; ``None`` leaves one as it is. Unchanged content makes no version.
+    """Save a new version with the given fields; ``None`` leaves a field unchanged. Unchanged content creates no
+    version.
 
-    ``seen``: the result of ``version_of`` for the versions it may follow; None: any. ``confirmed``: as of
-    ``keep``. Raises Stale, Invalid, SecretRefused, QuotaReached.
+    ``seen``: the version tags (``version_of``) that the change may follow; None allows any. ``confirmed``: as in
+    ``keep``. Raises Stale if the current version is not in ``seen``, Invalid, SecretRefused, QuotaReached.
     """
     with transaction.atomic():
         locked = lock_artifact(artifact, by)
@@ -180,7 +182,7 @@ def get_version(artifact: Artifact, number: int) -> ArtifactVersion:
 def bring_back(
     artifact: Artifact, number: int, *, by: User, now: datetime, seen: Collection[str] | None = None
 ) -> Artifact:
-    """Make an earlier version the newest. Versions in between stay in the history."""
+    """Save an earlier version again as the newest one. The versions in between stay."""
     earlier = get_version(artifact, number)
     return change(
         artifact,
@@ -190,14 +192,14 @@ def bring_back(
         content=earlier.content,
         language=earlier.language,
         seen=seen,
-        confirmed=True,  # it was kept before
+        confirmed=True,  # it was saved before
     )
 
 
 def undo(artifact: Artifact, number: int, *, by: User, now: datetime) -> None:
-    """Undo the newest version: the one before comes back, and a new artifact is deleted.
+    """Undo the newest version: restore the previous version, or delete an artifact that has only one.
 
-    Raises Stale where it has been changed since.
+    Raises Stale if ``number`` is no longer the newest version.
     """
     if artifact.version != number:
         raise Stale(artifact)
@@ -208,9 +210,9 @@ def undo(artifact: Artifact, number: int, *, by: User, now: datetime) -> None:
 
 
 def move(artifact: Artifact, to: Workspace | None, *, by: User) -> Artifact:
-    """Move an artifact with its versions to a workspace, or with None make it ``by``'s personal one.
+    """Move an artifact with its versions to a workspace, or make it ``by``'s personal one if ``to`` is None.
 
-    Raises Forbidden, NotFound, and Conflict where it stays on this machine.
+    Raises Forbidden and Conflict as ``require_right_to_move``, NotFound if it was deleted.
     """
     place, owner = home(to or artifact.workspace, by, personal=to is None)
     require_right_to_move(artifact, place, owner, by)
@@ -232,7 +234,7 @@ def move(artifact: Artifact, to: Workspace | None, *, by: User) -> Artifact:
 
 
 def delete(artifact: Artifact, *, by: User, now: datetime, seen: Collection[str] | None = None) -> None:
-    """Delete an artifact softly: it is neither listed nor found until it is restored."""
+    """Soft-delete an artifact: it is not listed or found until it is restored. Raises Stale as ``change``."""
     with transaction.atomic():
         locked = lock_artifact(artifact, by)
         if seen is not None and version_of(locked) not in seen:
@@ -242,7 +244,7 @@ def delete(artifact: Artifact, *, by: User, now: datetime, seen: Collection[str]
 
 
 def take_out(locked: Artifact, *, now: datetime) -> None:
-    """Delete a locked, live row. The caller has checked the right."""
+    """Soft-delete a locked, live artifact. The caller checks the right to delete."""
     unindex_words(ARTIFACTS, [locked.pk])
     _set_deleted(locked, now)
 
@@ -251,7 +253,7 @@ def restore(artifact: Artifact, *, by: User, now: datetime) -> Artifact:
     with transaction.atomic():
         locked = lock_artifact(artifact, by, or_deleted=True)
         if locked.deleted_at is not None:
-            locked.updated_at = now  # for how long it is kept from here on (workspaces.retention)
+            locked.updated_at = now  # restarts the retention period (workspaces.retention)
             _set_deleted(locked, None)
             index_words(ARTIFACTS, [locked.pk])
             queue_embedding(ARTIFACTS, [locked.pk])
@@ -260,7 +262,7 @@ def restore(artifact: Artifact, *, by: User, now: datetime) -> Artifact:
 
 
 def _put(artifact: Artifact, written: Written, *, by: User, now: datetime, by_model: bool) -> None:
-    """Store the next version of a locked or new artifact, and index it in place of the one before."""
+    """Store the next version of a locked or new artifact, and replace its index entries."""
     size = len(written.content.encode())
     require_room("bytes", by, size)
     artifact.title, artifact.content, artifact.language = written.title, written.content, written.language
@@ -284,7 +286,7 @@ def _put(artifact: Artifact, written: Written, *, by: User, now: datetime, by_mo
 
 
 def lock_artifact(artifact: Artifact, by: User, *, or_deleted: bool = False) -> Artifact:
-    """Lock the row, and the right to write, until the commit."""
+    """Return the artifact, locked as by ``lock_owned``. Raises NotFound if it was deleted or moved."""
     rows = Artifact.objects.all()
     found = lock_owned(rows if or_deleted else rows.live(), artifact, by)
     if found is None:
@@ -299,7 +301,7 @@ def _set_deleted(locked: Artifact, at: datetime | None) -> None:
     vectors.update(live=at is None)
 
 
-# Content of an artifact, as it was written: checked, and cut to the part that its vector is made of.
+# Checking an artifact's content, and cutting it to the part that is embedded.
 
 GIST_LENGTH = 4000  # characters; an embedder reads no more
 _TAG = re.compile(r"<[^<>]*>")
@@ -307,7 +309,7 @@ _TAG = re.compile(r"<[^<>]*>")
 
 @dataclass(frozen=True)
 class Written:
-    """Title, content and language of an artifact, as typed."""
+    """Title, content and language of an artifact, as entered."""
 
     title: str
     content: str
@@ -335,12 +337,12 @@ def gist_of(written: Written, kind: str) -> str:
     return f"{written.title}\n{text[:GIST_LENGTH]}"
 
 
-# An artifact from elsewhere with all its versions: what an import stores.
+# Importing an artifact with all its versions.
 
 
 @dataclass(frozen=True)
 class Past:
-    """A version, as it was made elsewhere."""
+    """A version of an imported artifact."""
 
     written: Written
     by: User | None
@@ -350,8 +352,9 @@ class Past:
 
 
 def checked(versions: Sequence[Past]) -> list[Past]:
-    """Return the imported versions cleaned, oldest first. Raises Invalid, or SecretRefused, since a file cannot
-    confirm.
+    """Return the cleaned versions of an imported artifact, oldest first.
+
+    Raises Invalid for a wrong field, SecretRefused for a credential, because an import cannot ask for confirmation.
     """
     made = [replace(each, written=cleaned(each.written)) for each in versions]
     before = ""
@@ -362,7 +365,7 @@ def checked(versions: Sequence[Past]) -> list[Past]:
 
 
 def bring(artifact: Artifact, versions: Sequence[Past], *, by: User) -> None:
-    """Store this new one with these ``checked`` versions, numbered from 1. Editors only. Raises QuotaReached."""
+    """Store an imported artifact with its ``checked`` versions, numbered from 1. Editors only. Raises QuotaReached."""
     rows = [
         ArtifactVersion(
             artifact=artifact,
@@ -371,7 +374,7 @@ def bring(artifact: Artifact, versions: Sequence[Past], *, by: User) -> None:
             language=each.written.language,
             content=each.written.content,
             size=len(each.written.content.encode()),
-            by=each.by if each.by and by.is_superuser else by,  # whose room it takes, and nobody else's
+            by=each.by if each.by and by.is_superuser else by,  # counts against this person's quota
             by_model=each.by_model,
             imported=each.imported or each.by_model or (by.is_superuser and each.by not in (None, by)),
             created_at=each.at,
@@ -391,13 +394,13 @@ def bring(artifact: Artifact, versions: Sequence[Past], *, by: User) -> None:
         note(Verb.ARTIFACT_ADDED, artifact, by)
 
 
-# Sensitive text: a credential or a private number is kept only if a person confirms, never of a model or file.
+# Sensitive text: a credential or private number is saved only if a person confirms, never from a model or import.
 #
-# What does look so is judged above, with memories, which register it here.
+# The memories app detects such text and registers its function here.
 
 
 class LooksDelicate(SecretRefused):
-    """A text looks sensitive: a person may confirm it and save anyway."""
+    """Raised for a text that looks sensitive. A person may confirm and save it anyway."""
 
     code = "sensitive"
     default_message = later(
@@ -415,9 +418,9 @@ def register_judge(is_delicate: Callable[[str], bool]) -> None:
 
 
 def refuse_delicate(before: str, after: str, *, may_ask: bool) -> None:
-    """Check the lines of ``after`` that ``before``, which is stored already, does not have.
+    """Check the lines of ``after`` that are not in ``before``, the stored text, for sensitive content.
 
-    Raises SecretRefused naming the field, or LooksDelicate where there is a person to ask.
+    Raises LooksDelicate if a person can be asked (``may_ask``), else SecretRefused.
     """
     known = set(before.splitlines())
     new = "\n".join(line for line in after.splitlines() if line not in known)
@@ -426,13 +429,16 @@ def refuse_delicate(before: str, after: str, *, may_ask: bool) -> None:
         raise LooksDelicate(fields=wrong) if may_ask else SecretRefused(fields=wrong)
 
 
-# Forgetting an artifact for good: its versions, words and vectors.
+# Permanent removal of an artifact with its versions, words and vectors.
 
 PURGED_AT_ONCE = 500
 
 
 def forget_artifact(artifact: Artifact, *, by: User) -> Counts:
-    """Remove it for good, with all its versions, words and vectors; what went. Raises Forbidden."""
+    """Remove an artifact permanently, with its versions, words and vectors. Return the removed rows, counted by kind.
+
+    Raises Forbidden as ``require_right_to_forget``.
+    """
     with transaction.atomic():
         locked = lock_artifact(artifact, by, or_deleted=True)
         require_right_to_forget(locked, by)
@@ -446,7 +452,10 @@ def purge(*, now: datetime, seconds: float) -> int:
 
 
 def remove(ids: list[int]) -> Counts:
-    """Delete these artifacts for good and return the counts. A trigger deletes their words and vectors."""
+    """Delete these artifacts permanently and return the deleted rows, counted by kind.
+
+    A trigger deletes words and vectors.
+    """
     return counted(Artifact.objects.filter(pk__in=ids).delete()[1])
 
 
@@ -460,8 +469,10 @@ class FoundArtifact:
 def find_artifacts(
     query: str, workspace: Workspace, user: User, *, limit: int, reach: Reach
 ) -> list[FoundArtifact]:
-    """Return the artifacts this person may see here, personal ones where ``reach`` allows it. NotFound for a
-    stranger. The query is embedded; words answer where that fails.
+    """Return the artifacts that match the query and that this person may see here, best first.
+
+    Personal ones are included if ``reach`` allows them. Raises NotFound if the person is no member. One embedding; if
+    it fails, only words are searched.
     """
     where = area_within(reach, workspace, user)
     query = query.replace("\x00", " ").strip()
@@ -475,7 +486,7 @@ def find_artifacts(
     return [FoundArtifact(each, found[each.pk], excerpt(each.content, query)) for each in shown]
 
 
-# Artifacts as a kind of passages: what the index has to know of them.
+# Registration of artifacts with the search index.
 
 ARTIFACTS = Kind(
     number=ARTIFACT,

@@ -1,6 +1,6 @@
-"""The audit log: who did what when, by public ids and never by text. Rows are added and never changed.
+"""The audit log: who did what and when, by public ids and without people's texts.
 
-A trigger in the database refuses to change a row and to delete one, except for ``prune``, the only end of a row.
+A database trigger refuses to change or delete entries, except by ``prune``.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from memoryhub.monitoring import origin
 from workspaces.models import AuditEvent, User, Workspace
 
 Word: TypeAlias = str | int | float | bool | None
-WORD = re.compile(r"[A-Za-z0-9_.:+-]{0,64}")  # an id, a number, a word of ours: no room for a sentence
+WORD = re.compile(r"[A-Za-z0-9_.:+-]{0,64}")  # an id, a number or our own word, but not a sentence
 MOST_WORDS = 50
 PAGE_SIZE = 50
 BULK = 50
 PRUNED_AT_ONCE = 5000
 NAME_LENGTH = 150
-RULES_HOLD_AFTER = timedelta(days=1)  # from setting how long things are kept until something goes by it
+RULES_HOLD_AFTER = timedelta(days=1)  # delay before new retention rules apply
 _really_by: ContextVar[User | None] = ContextVar("really_by", default=None)
 
 
 class Verb(models.TextChoices):
-    """Acts that are recorded. The value is stored, the label shown."""
+    """Recorded actions. The value is stored, the label is displayed."""
 
     SIGNED_IN = "signed_in", later("Signed in")
     SIGN_IN_FAILED = "sign_in_failed", later("Sign-in failed")
@@ -124,10 +124,10 @@ class Verb(models.TextChoices):
     BACKUP_MADE = "backup_made", later("Made a backup")
 
 
-# Kept under any rule of an owner for the activity: who decided it, and what a restored backup has to forget again.
+# Kept under any retention rule: who changed rules, and what must be forgotten again after restoring a backup.
 KEPT_ANYWAY = (Verb.RETENTION_SET, Verb.DOCUMENT_FORGOTTEN, Verb.ARTIFACT_FORGOTTEN)
 
-# What owners read under Details, marked for translation; a word that is missing here is shown in English.
+# Words in the details of entries, marked for translation. A missing word is shown in English.
 DETAILS = [
     kept("role", "before", "of", "fields", "name", "description", "private short term", "reviews proposals"),
     kept(
@@ -146,10 +146,10 @@ def record(
     target: str = "",
     details: Mapping[str, Word | list[Word]] | None = None,
 ) -> None:
-    """Add one event in the caller's transaction, so that a rolled-back act leaves none. One insert.
+    """Add an entry in the caller's transaction, so that a rolled-back action leaves none. One insert.
 
-    ``target`` is a public id; ``details`` holds numbers, ids and words of our own. Anything that could be a
-    person's text is a ValueError, so that none can come in by mistake. ``by=None``: nobody signed in, or the system.
+    ``target`` is a public id; ``details`` holds numbers, ids and our own words. ``by=None``: the system, or nobody
+    signed in. Raises ValueError for anything that could be a person's text.
     """
     by = _really_by.get() or by
     if verb not in Verb.values:
@@ -171,22 +171,22 @@ def record(
 
 
 def note_backup(size: int, installation: str) -> None:
-    """Record a full backup of so many bytes. The doctor and Prometheus read the last one."""
+    """Record a full backup of ``size`` bytes. The doctor command and Prometheus read the latest one."""
     record(Verb.BACKUP_MADE, by=None, details={"bytes": size, "installation": installation})
 
 
 @dataclass(frozen=True)
 class Page:
-    """Events, newest first; ``next`` asks for those before them, empty at the end."""
+    """Entries, newest first. ``next`` is the ``before`` value of the following page, empty at the end."""
 
     events: list[AuditEvent]
     next: str = ""
 
 
 def page_of(workspace: Workspace, *, before: str = "") -> Page:
-    """Return the acts in a workspace. Each event carries ``sentence``, ``whom`` and ``words``. Two queries.
+    """Return the entries of a workspace, each with ``sentence``, ``whom`` and ``words``. Two queries.
 
-    Raises Malformed for a ``before`` that is not of this list.
+    Raises Malformed for a ``before`` that is not from this list.
     """
     salt = f"audit of {workspace.public_id}"
     found = AuditEvent.objects.of_workspace(workspace).order_by("-id")
@@ -208,13 +208,13 @@ def page_of(workspace: Workspace, *, before: str = "") -> Page:
 
 
 def sentence(verb: str) -> str:
-    """Return the act as words that follow a name; the verb itself if an older version wrote it."""
+    """Return the action as words that follow a name, or the verb itself if it is unknown to this version."""
     label = str(Verb(verb).label) if verb in Verb.values else verb
     return label[:1].lower() + label[1:]
 
 
 def in_words(details: Mapping[str, Any]) -> str:
-    """Return details such as "role editor, before viewer" in the reader's language."""
+    """Return details as text in the reader's language, such as "role editor, before viewer"."""
     return ", ".join(
         f"{translated(name.replace('_', ' '))} {_said(value)}" for name, value in details.items()
     )
@@ -232,14 +232,14 @@ def _said(value: Any) -> str:
 
 
 def note_bulk_read(number: int, *, by: User, workspace: Workspace) -> None:
-    """Record an answer with more memories than a person reads: a program is copying them."""
+    """Record a response with more than ``BULK`` memories, because a program is probably copying them."""
     if number > BULK:
         record(Verb.MEMORIES_READ, by=by, workspace=workspace, details={"count": number})
 
 
 @contextmanager
 def really_by(person: User) -> Iterator[None]:
-    """Record everything within as done by this person, such as staff who act through a workspace's owner."""
+    """Record all actions in this context as done by this person. For staff who act through a workspace's owner."""
     token = _really_by.set(person)
     try:
         yield
@@ -248,7 +248,10 @@ def really_by(person: User) -> Iterator[None]:
 
 
 def prune(*, now: datetime) -> int:
-    """Delete events older than ``MEMORYHUB_AUDIT_DAYS`` (0: keep all) or a workspace's own limit. Return how many."""
+    """Delete entries older than MEMORYHUB_AUDIT_DAYS (0: keep all) or a workspace's own limit.
+
+    Return the number deleted.
+    """
     gone = _prune(_OF_RULES, {"now": now, "kept": [*KEPT_ANYWAY], "set_before": now - RULES_HOLD_AFTER})
     if settings.AUDIT_DAYS:
         gone += _prune(_OF_ALL, {"until": now - timedelta(days=settings.AUDIT_DAYS)})

@@ -1,7 +1,7 @@
-"""Choice of the model that answers: the chat's, else the workspace's, else the shared default, else the one of the
-settings. Also tests whether a connection works.
+"""Choice of the model that answers, and tests of connections.
 
-Every view and endpoint calls this for each turn, so that a change takes effect at once in every process.
+The order is the chat's model, the workspace's, the shared default, the model in the settings. Every view and endpoint
+chooses again for each turn, so that a change takes effect immediately in every process.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from workspaces.models import User, Workspace
 from workspaces.models.connections import Connection
 from workspaces.quotas import spend
 
-BUILT_IN = "built-in"  # in place of a connection's id: the model that the settings name
+BUILT_IN = "built-in"  # used instead of a connection's id for the model in the settings
 _USABLE = Ready(lambda user: Connection.objects.usable_by(User(pk=user)), user=int)
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """The model for one person's turns in one place. ``model`` may be looked at; ``ask()`` is for calling it."""
+    """The model for one person's turns in one workspace. Read properties from ``model``; call ``ask()`` to use it."""
 
     model: ChatModel
-    connection: Connection | None = None  # None: the one that the settings name
-    lost: str = ""  # why the chosen model does not answer, if it does not
-    trouble: ModelError | None = None  # why it must not be used here
+    connection: Connection | None = None  # None: the model in the settings
+    lost: str = ""  # why the chosen model is not used, if so
+    trouble: ModelError | None = None  # why it may not be used here
 
     def ask(self) -> ChatModel:
-        """Return the model for a call. Raises ModelNotLocal if the workspace's texts may not reach it."""
+        """Return the model for a call. Raises ModelNotLocal for a remote model in a local-only workspace."""
         if self.trouble is not None:
             raise self.trouble
         return self.model
 
     @property
     def is_missing(self) -> bool:
-        """Return whether there is no model at all, neither connected nor in the settings."""
+        """Return whether there is no model, neither a connection nor one in the settings."""
         return self.connection is None and not settings.EMBEDDED_MODEL and not settings.LLM_BASE_URL
 
     @property
@@ -56,20 +56,20 @@ class Chosen:
 
     @property
     def answers_well(self) -> bool:
-        """Return whether the model may be used here and can do what the page would send it."""
+        """Return whether the model may be used here and is capable enough for the page's requests."""
         able = self.model.capabilities
         answers_well = able.can_extract if able.answers_well is None else able.answers_well
         return self.may_be_asked and answers_well
 
     @property
     def label(self) -> str:
-        """Return its name on pages."""
+        """Return the model's displayed name."""
         return self.connection.name if self.connection else default_label()
 
 
 @dataclass(frozen=True)
 class Option:
-    """A choice in a list of models. ``why_not``: why it cannot be chosen here."""
+    """An entry in a list of models. ``why_not``: why it cannot be chosen here."""
 
     value: str  # public id, empty for the default
     label: str
@@ -81,10 +81,10 @@ class Option:
 
 
 def chosen_for(workspace: Workspace, user: User | None, *, first: Connection | None = None) -> Chosen:
-    """Return the model for this person in this workspace; ``first`` is the chat's choice. At most two queries.
+    """Return the model for this person in this workspace. ``first``: the chat's choice. At most two queries.
 
-    A connection that is gone, or somebody else's own, is passed over, and ``lost`` says so. One that is elsewhere
-    while the workspace's memories may not leave this machine is not: it is refused, rather than replaced silently.
+    A deleted connection, or another person's own, is skipped, and ``lost`` says so. A remote model in a local-only
+    workspace is returned with ``trouble`` instead of being replaced silently.
     """
     lost = ""
     for wanted in (first, workspace.connection):
@@ -102,7 +102,7 @@ def chosen_for(workspace: Workspace, user: User | None, *, first: Connection | N
 def all_for(workspace: Workspace, user: User) -> list[Chosen]:
     """Return every model that this person may choose here, the default first. Two queries.
 
-    One that must not be used here has a ``trouble``.
+    A model that may not be used here has a ``trouble``.
     """
     first, configured = chosen_for(workspace, user), _configured(workspace)
     others = [
@@ -119,7 +119,7 @@ def _usable_by(user: User) -> Iterable[Connection]:
 
 
 def _default(workspace: Workspace, lost: str = "") -> Chosen:
-    """Return the default model. A default that is not local is skipped where texts stay on this machine."""
+    """Return the default model. A remote default is skipped in a local-only workspace."""
     everyones = Connection.objects.everyones_default()
     if everyones is None or why_not_here(workspace, everyones.is_local, everyones.name):
         return _configured(workspace, lost)
@@ -133,14 +133,14 @@ def _configured(workspace: Workspace, lost: str = "") -> Chosen:
 
 
 def model_of(connection: Connection) -> ChatModel:
-    """Return the chat model of a connection. If its key cannot be decrypted, it is made without one."""
+    """Return the chat model of a connection, without a key if the key cannot be decrypted."""
     key = _key_of(connection)
     endpoint = Endpoint(connection.base_url, key or "", connection.model, reach_of(connection))
     return chat_model_at(connection.public_id, endpoint, connection.capabilities)
 
 
 def _key_of(connection: Connection) -> str | None:
-    """Return the decrypted key; None if it was encrypted with a key that no longer exists."""
+    """Return the decrypted key, or None if no current encryption key decrypts it."""
     try:
         return connection.api_key
     except Unsealable:
@@ -166,10 +166,10 @@ def reach_of(connection: Connection) -> AddressRange:
 def options_for(
     workspace: Workspace, user: User, chosen: Connection | None, *, inherited: Connection | None = None
 ) -> list[Option]:
-    """Return the choices, each once: what answers without a choice, the model of the settings, the shared ones,
-    the person's own. Three queries at most.
+    """Return the choices: the default, the model in the settings, the shared ones, the person's own. At most three
+    queries.
 
-    ``inherited``: the workspace's choice, which a chat takes without one of its own.
+    ``inherited``: the workspace's choice, which a chat without its own choice uses.
     """
     taken = chosen_for(workspace, user) if inherited is not None else _default(workspace)
     configured = _configured(workspace)
@@ -203,14 +203,17 @@ def _option(value: str, of: Chosen, workspace: Workspace, *, is_chosen: bool) ->
 
 
 def wanted_by(user: User, public_id: str) -> Connection | None:
-    """Return the connection with this id, which a page names, if the person may use it."""
+    """Return the connection with this id if the person may use it, else None."""
     if public_id == BUILT_IN:
         return Connection.objects.built_in()
     return Connection.objects.usable_by(user).filter(public_id=public_id).first() if public_id else None
 
 
 def choose_connection(workspace: Workspace, public_id: str, *, by: User) -> Connection:
-    """Return the connection with this id for a workspace or a chat in it. Invalid if it cannot be chosen there."""
+    """Return the connection with this id for a workspace or a chat in it.
+
+    Raises Invalid if it cannot be chosen there.
+    """
     chosen = wanted_by(by, public_id)
     if chosen is None:
         raise Invalid(
@@ -227,7 +230,7 @@ def choose_connection(workspace: Workspace, public_id: str, *, by: User) -> Conn
 
 
 def why_not_here(workspace: Workspace, is_local: bool, label: str) -> str:
-    """Return why a model may not be used in this workspace, in a sentence; empty if it may."""
+    """Return a sentence saying why a model may not be used in this workspace, or an empty string if it may."""
     if is_local or not workspace.local_only:
         return ""
     return _("This workspace's memories never leave this machine, and “%(name)s” is not marked local.") % {
@@ -236,7 +239,7 @@ def why_not_here(workspace: Workspace, is_local: bool, label: str) -> str:
 
 
 def default_label() -> str:
-    """Return the name of the settings' model on pages."""
+    """Return the displayed name of the model in the settings."""
     return _("Built-in model") if settings.EMBEDDED_MODEL else settings.LLM_MODEL or _("No model")
 
 
@@ -254,17 +257,20 @@ def _why_lost(connection: Connection, user: User | None) -> str:
     return _("The model chosen here belongs to someone else and answers only them.")
 
 
-# Whether connected models see pictures: from their servers' lists or from sending one, stored with them.
+# Whether a model accepts images: found out from its server's list or by sending one, and stored in the connection.
 
 
 def find_out(chosen: Chosen) -> None:
-    """Look in the server's list of models if it is unknown; two seconds at most, once a process."""
+    """Find out from the server's list of models whether the model accepts images, if unknown.
+
+    Once per process, at most 2 s.
+    """
     chosen.model.find_sight()
     remember(chosen.connection, chosen.model.sees)
 
 
 def remember(connection: Connection | None, sees: bool | None) -> None:
-    """Store the result, unless somebody has set it, or another model is there by now."""
+    """Store whether the model accepts images, unless it is known already or the connection has another model now."""
     if connection is None or sees is None or connection.sees is not None:
         return
     asked = {"base_url": connection.base_url, "model": connection.model, "sees": None}
@@ -286,27 +292,27 @@ class Report:
     answers: bool
     seconds: float
     first_piece: float | None
-    hints: list[str]  # where the test and the connection's own settings differ
+    hints: list[str]  # where the test's result and the connection's settings differ
 
     @property
     def abilities(self) -> dict[str, bool]:
-        """Return the tried abilities of the connection's model."""
+        """Return the tested capabilities by field of the connection."""
         names = {"tools": "has_tools", "json": "can_extract"}
         tried = (line for line in self.lines if line.step in names and line.outcome != "untried")
         return {names[line.step]: line.outcome == "works" for line in tried}
 
 
 def try_connection(connection: Connection, *, by: User, now: datetime) -> Report:
-    """Ask the model for a word, a tool call and a JSON object. Waits for it, half a minute at the most.
+    """Test the model with a word, a tool call and a JSON object. Takes at most half a minute.
 
-    Raises TooManyRequests: each one makes several requests to somebody's server.
+    Raises TooManyRequests above the rate limit, because each test sends several requests.
     """
     spend("model tests", by, now=now)
     return report_on(connection)
 
 
 def report_on(connection: Connection) -> Report:
-    """Test a model for a caller that has counted the request."""
+    """Test a model, for a caller that has checked the rate limit."""
     try:
         key = connection.api_key
     except Unsealable:

@@ -1,4 +1,4 @@
-"""Server-sent events, and the number of streams that a person may hold open."""
+"""Server-sent events, and the limit of open streams per person."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Overloaded(Unavailable):
 
 
 class Place:
-    """A slot for an open stream of a person. Released by ``leave`` or when it is collected.
+    """A slot for an open stream of a person. It is released by ``leave`` or when it is garbage-collected.
 
-    Raises Overloaded where this process holds as many as it may (``MEMORYHUB_STREAMS_AT_ONCE``), whosever they are, and
-    TooManyRequests over ``MEMORYHUB_EVENT_STREAMS``. The new one is refused rather than the oldest closed: that
-    one would come back by itself and push out the next, without end. ``of``: those that programs with a key hold are
-    counted apart (``MEMORYHUB_ANSWER_STREAMS``).
+    Raises Overloaded above MEMORYHUB_STREAMS_AT_ONCE streams in this process, and TooManyRequests above
+    MEMORYHUB_EVENT_STREAMS of this person. The new stream is refused instead of closing the oldest, which would
+    reconnect and close the next. ``of``: streams of programs with a key are counted separately
+    (MEMORYHUB_ANSWER_STREAMS).
     """
 
     def __init__(self, user: User, *, of: str = EVENTS) -> None:
@@ -58,13 +58,16 @@ class Place:
 
 
 class EventStream(StreamingHttpResponse):
-    """Hold the ``place`` until the stream is closed; send an ``error`` event, its last, if something fails."""
+    """A response of server-sent events that holds its ``place`` until it is closed.
+
+    If it fails, it ends with an ``error`` event.
+    """
 
     def __init__(self, events: AsyncGenerator[str, None], *, place: Place) -> None:
         super().__init__(_to_their_end(events), content_type="text/event-stream")
         self._place = place
         self["Cache-Control"] = "no-store, no-transform"
-        self["X-Accel-Buffering"] = "no"  # proxies must not collect the events
+        self["X-Accel-Buffering"] = "no"  # proxies must not buffer the events
 
     def close(self) -> None:
         self._place.leave()

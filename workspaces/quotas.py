@@ -1,13 +1,11 @@
-"""Quotas of one person: workspaces, chats, memories, bytes of files. The limits are the operator's settings.
+"""Quotas and rate limits of a person. The operator's settings hold the limits.
 
-Who made something is charged for it as long as it is stored, also while it is deleted and can be restored; what a file
-brings in the names of others is charged to its importer. The apps
-above register what they count (``register_quota``). Superusers are charged for nothing: they bring back whole
-installations.
+A stored item counts against its creator, also while it is deleted and can be restored. An import counts against its
+importer. Superusers have no quota, because they restore whole installations. Apps register the rows that they count
+(``register_quota``).
 
-Counting a hundred thousand takes tens of milliseconds, so a process that has counted lets a sixteenth of the room that
-it found be used before it counts again. Sixteen processes keep to the limit so; two requests at once may go over it, at
-its very end, by what one of them makes.
+Counting a hundred thousand rows takes tens of milliseconds. So after a count, a process allows a sixteenth of the
+remaining room without counting again. Concurrent requests may exceed the limit by a single item.
 """
 
 from __future__ import annotations
@@ -33,14 +31,14 @@ Rows = Callable[[User], QuerySet[Any]]
 
 
 class QuotaReached(Conflict):
-    """The person has as much of it as one person may."""
+    """Raised when a person's quota is used up."""
 
     code = "quota"
 
 
 @dataclass(frozen=True)
 class Quota:
-    """A person's quota: ``used`` of ``most``. With ``most`` 0 there is no limit, and ``used`` may be incomplete."""
+    """A person's use of a quota. ``most``: the limit; with 0 there is none, and ``used`` may be incomplete."""
 
     what: str
     used: int
@@ -60,7 +58,7 @@ class Quota:
         )
 
 
-# Sentences about a full quota and its remedy. Imports store them, so they are marked by ``kept``.
+# Messages about a full quota and its remedy. Imports store them, so they are only marked for translation.
 SENTENCES: dict[str, tuple[str | Promise, str | Promise]] = {
     "workspaces": (
         later("You have made %s of the %s workspaces allowed here."),
@@ -80,7 +78,9 @@ SENTENCES: dict[str, tuple[str | Promise, str | Promise]] = {
     ),
 }
 SHARE = 16
-_spare: dict[tuple[int, str], int] = {}  # of a person, what this process may let pass without counting
+_spare: dict[
+    tuple[int, str], int
+] = {}  # by person and quota: room that this process may use without counting
 _rows: dict[str, list[Rows]] = {"workspaces": [lambda user: Workspace.objects.filter(made_by=user)]}
 
 
@@ -90,34 +90,33 @@ def register_quota(what: str, rows: Rows) -> None:
 
 
 def quota_of(user: User, what: str) -> Quota:
-    """Return this person's use of it. Counts index entries up to the limit, a query for each kind of row."""
+    """Return this person's use of a quota. One query per kind of row, which counts up to the limit."""
     most = settings.QUOTAS[what]
     return Quota(what, sum(_count(rows(user).order_by(), what, most) for rows in _rows[what]), most)
 
 
 def brought_by(by: User | None, name: User | None) -> int | None:
-    """Return the key of the person whose quota a row counts against, if ``by`` writes in another person's ``name``.
+    """Return the key of the person whose quota a row counts against, if ``by`` imports it under another person's
+    ``name``.
 
-    None: it takes that of the name, also where a superuser brings back what was there.
+    None: it counts against ``name``, also when a superuser restores it.
     """
     return None if by is None or by == name or by.is_superuser else by.pk
 
 
 def charged_to(user: User, name: str) -> Q:
-    """Return the condition for rows that count against a person's quota, by ``brought_by`` or by the ``name`` they
-    stand in.
-    """
+    """Return the condition for rows that count against this person's quota. ``name``: the field of the row's author."""
     return Q(**{name: user, "brought_by": None}) | Q(brought_by=user.pk)
 
 
 def take_room(what: str, by: User | None, name: User | None) -> int | None:
-    """Check the quota of ``by``, or of the person whose job makes the row, and return the key for ``brought_by``."""
+    """Check the quota and return the value for ``brought_by``. Raises QuotaReached. ``by=None``: a job of ``name``."""
     require_room(what, by or name)
     return brought_by(by, name)
 
 
 def require_room(what: str, user: User | None, more: int = 1) -> None:
-    """Raise QuotaReached, saying how much there may be and what to do, where ``more`` do not fit any more."""
+    """Raise QuotaReached, with the limit and a remedy, if ``more`` items do not fit into the person's quota."""
     if user is None or user.is_superuser or not settings.QUOTAS[what]:
         return
     key = (user.pk, what)
@@ -140,9 +139,8 @@ def _count(rows: QuerySet[Any], what: str, most: int) -> int:
 
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
-# Each request is paid with a share of a minute, in advance, and at most a minute may be owed: as many as the rate says
-# at once, and from then on as many as time pays for. Of a day it is the same. One statement, so that two requests at
-# once cannot both be last.
+# A leaky bucket: each request moves ``paid_until`` by a share of the minute (or day), and it may be at most one minute
+# (or day) ahead. One statement, so that two concurrent requests cannot both take the last place.
 _PAY = """
 INSERT INTO workspaces_spent AS mine (user_id, "limit", paid_until) VALUES (%(user)s, %(limit)s, %(first)s)
 ON CONFLICT (user_id, "limit") DO UPDATE SET paid_until = greatest(mine.paid_until, %(now)s) + %(share)s
@@ -151,7 +149,10 @@ WHERE greatest(mine.paid_until, %(now)s) + %(share)s <= %(most)s
 
 
 def spend(limit: str, by: User, *, now: datetime, per: timedelta = MINUTE) -> None:
-    """Count one of ``settings.THROTTLES[limit]`` a minute. Raises TooManyRequests, which says when to come again."""
+    """Count a request against the rate limit ``settings.THROTTLES[limit]``.
+
+    Raises TooManyRequests with the time to wait.
+    """
     share = per / settings.THROTTLES[limit]
     values: dict[str, Any] = {
         "user": by.pk,

@@ -1,4 +1,4 @@
-"""A database that was restored or recovered forgets documents and artifacts forgotten after the moment it shows."""
+"""Forgetting documents and artifacts in a restored database that were forgotten after the backup was made."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ FROM workspaces_auditevent WHERE verb = %s ORDER BY id
 
 
 def forget_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
-    """Take over from a ``newer`` database, of the same installation, who forgot what, and remove that.
+    """Remove documents and artifacts that people forgot after the backup, according to the ``newer`` database.
 
-    Django's connection is in the restored one. What the audit log no longer holds (``MEMORYHUB_AUDIT_DAYS``) is not
-    known; the events go along, so that a restore after this one knows of them too.
+    Django's connection is to the restored database. Audit entries older than MEMORYHUB_AUDIT_DAYS are not known. The
+    entries are copied, so that a later restore knows them too.
     """
     for verb in (Verb.DOCUMENT_FORGOTTEN, Verb.ARTIFACT_FORGOTTEN):
         events = newer.cursor(row_factory=dict_row).execute(_EVENTS, [verb]).fetchall()

@@ -1,4 +1,4 @@
-"""Retention rules of a workspace: owners set them within the operator's limits, a job deletes by them."""
+"""Retention rules of a workspace. Owners set them within the operator's limits, and a job deletes by them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Rules = Mapping[str, int | None]
 
 @dataclass(frozen=True)
 class Bounds:
-    """Range of an owner's choice in days. ``most`` 0: unlimited is allowed."""
+    """Allowed range of a rule in days. ``most`` 0: unlimited."""
 
     least: int
     most: int
@@ -44,22 +44,22 @@ def bounds(name: str) -> Bounds:
 
 
 def rules_of(workspace: Workspace) -> Rules:
-    """Return the owners' rules by name; None means no rule. One query."""
+    """Return the owners' rules in days by name; None means no rule. One query."""
     found = Retention.objects.filter(workspace=workspace).values(*NAMES).first()
     return found or dict.fromkeys(NAMES)
 
 
 def in_force(rules: Rules) -> Rules:
-    """Return the rules with the operator's maximum applied: the shorter one holds."""
+    """Return the rules that apply: the shorter of the owners' rule and the operator's maximum."""
     return {
         name: min((days for days in (rules[name], bounds(name).most) if days), default=None) for name in NAMES
     }
 
 
 def set_rules(workspace: Workspace, *, by: User, now: datetime, **days: int | None) -> Rules:
-    """Set the rules that are named; None takes one away. Owners only. Raises Invalid, by name.
+    """Set the named rules in days; None removes a rule. Owners only. Raises Invalid for a wrong value.
 
-    Nothing goes by them for a day (``RULES_HOLD_AFTER``), so that a slip of the hand can be taken back.
+    New rules apply after a day (``RULES_HOLD_AFTER``), so that a mistake can be corrected.
     """
     check(days)
     with transaction.atomic():
@@ -79,7 +79,7 @@ def set_rules(workspace: Workspace, *, by: User, now: datetime, **days: int | No
 
 
 def check(days: Rules) -> None:
-    """Raise Invalid for values that are not days or are out of bounds."""
+    """Raise Invalid for an unknown rule or a number of days that is out of bounds."""
     wrong: dict[str, str] = {}
     for name, number in days.items():
         if name not in NAMES:
@@ -93,7 +93,7 @@ def check(days: Rules) -> None:
 
 
 def would_go(workspace: Workspace, rules: Rules, *, by: User, now: datetime) -> dict[str, int]:
-    """Count what these rules would delete today, by name: of what ``by`` may know to be there."""
+    """Return the numbers of items that these rules would delete today, by name, among those that ``by`` may see."""
     wanted = in_force({**dict.fromkeys(NAMES), **rules})
     found = {}
     for kind in kinds():
@@ -111,16 +111,16 @@ def older(rows: QuerySet[Any], kind: Kept, before: datetime | Combinable) -> Que
 
 
 def is_overdue(kind_name: str, workspace: Workspace, since: datetime, *, now: datetime) -> bool:
-    """Return whether something kept ``since`` would be deleted at once; restoring it then starts its time again."""
+    """Return whether an item counted from ``since`` would be deleted now. Restoring it then restarts its period."""
     days = in_force(rules_of(workspace))[kind_name]
     return days is not None and since < now - timedelta(days=days)
 
 
-# Kinds of things with a retention rule. The apps above register theirs (``register_kept``), as they do with quotas.
+# Kinds of items with a retention rule. Apps register theirs (``register_kept``), as with quotas.
 
 EVERY = Q()
 SHARED = Q(owner=None)
-# Personal rows lie in their owner's own workspace, and follow its rule only if it is the owner's.
+# Personal rows are in their owner's own workspace, and follow its rule only if the owner set it.
 BY_RULE = SHARED | Q(owner=F("workspace__retention__set_by"))
 
 
@@ -130,9 +130,11 @@ class Delete(Protocol):
 
 @dataclass(frozen=True)
 class Kept:
-    """A kind of thing: its ``rows`` that may go at all (live, and pinned by nobody), ``since`` when their days are
-    counted, which of them everybody in the workspace may see (``shared``) and which a person (``of``), and how one that
-    is locked is deleted, softly.
+    """A kind of item with a retention rule.
+
+    ``rows``: the items that may be deleted, live and not pinned. ``since``: when their period starts. ``shared``: the
+    condition for items that all members see. ``of``: the condition for those that a person sees. ``delete``:
+    soft-deletes a locked item.
     """
 
     name: str
@@ -141,7 +143,7 @@ class Kept:
     shared: Q
     of: Callable[[User], Q]
     delete: Delete
-    by_rule: Q = EVERY  # those that an owner's rule concerns; the operator's concerns all
+    by_rule: Q = EVERY  # the rows under an owner's rule; the operator's applies to all
 
 
 _kinds: dict[str, Kept] = {}
@@ -179,15 +181,15 @@ register_kept(
 )
 
 
-# Deletion by the rules, softly and a few rows at a time: until the purge it can be restored.
+# Soft deletion by the rules, a few rows at a time. Until the purge the rows can be restored.
 
-BATCH = 50  # rows locked at a time: nobody waits for more than these few deletes
+BATCH = 50  # rows locked at a time, so that others wait only for a few deletes
 
 
 def sweep(*, now: datetime, seconds: float) -> tuple[int, bool]:
-    """Delete what is past its time, for about ``seconds``. Return how many rows, and whether all were done.
+    """Delete overdue items for about ``seconds``. Return their number, and whether all were deleted.
 
-    Nothing is looked for where nobody has set a rule: one query.
+    One query per kind if no rule is set.
     """
     deadline, number = time.monotonic() + seconds, 0
     for kind in kinds():
@@ -200,7 +202,7 @@ def sweep(*, now: datetime, seconds: float) -> tuple[int, bool]:
 
 
 def _overdue(kind: Kept, now: datetime) -> Iterator[QuerySet[Any]]:
-    """Yield the rows past their time: by owners' rules, then by the operator's."""
+    """Yield the overdue rows by the owners' rules, then by the operator's."""
     held = Retention.objects.filter(**{f"{kind.name}__isnull": False}, updated_at__lt=now - RULES_HOLD_AFTER)
     if held.exists():
         days = F(f"workspace__retention__{kind.name}")
@@ -212,7 +214,7 @@ def _overdue(kind: Kept, now: datetime) -> Iterator[QuerySet[Any]]:
 
 
 def _batches(kind: Kept, rows: QuerySet[Any], now: datetime) -> Iterator[int]:
-    """Yield counts of deleted batches. Locked rows are in use, and stay this time."""
+    """Delete overdue rows in batches, and yield the size of each. Locked rows are in use, and skipped."""
     last = 0
     while True:
         with transaction.atomic():
@@ -229,7 +231,7 @@ def _batches(kind: Kept, rows: QuerySet[Any], now: datetime) -> Iterator[int]:
 
 
 def _note(kind: Kept, gone: list[Any]) -> None:
-    """Record the count in the activity of each workspace; of personal things its owners learn nothing."""
+    """Record the count in each workspace's activity, without personal items, which its owners may not know of."""
     shared = kind.rows().model._base_manager.filter(kind.shared, pk__in=[row.pk for row in gone])
     counts = Counter(shared.order_by().values_list("workspace", flat=True))
     for workspace in Workspace.objects.filter(pk__in=counts).order_by("pk"):

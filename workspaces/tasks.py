@@ -23,7 +23,7 @@ from workspaces.webhooks import hooks, sending
 
 @job
 def sweep() -> str:
-    """Delete rows that are kept for a limited time, hourly."""
+    """Delete rows whose time is over. Runs hourly."""
     now = timezone.now()
     notes, sign_ins, events = idempotency.sweep(now=now), sessions.sweep(now=now), audit.prune(now=now)
     reembedding.fill_gaps()
@@ -41,7 +41,7 @@ def sweep() -> str:
 
 @job
 def keep_for_a_time() -> str:
-    """Apply the retention rules, hourly, for a third of a job's time. Queues itself again if work is left."""
+    """Apply the retention rules hourly, for a third of the job timeout. Queues itself again if work is left."""
     number, is_all = retention.sweep(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 3)
     if not is_all:
         async_task("workspaces.tasks.keep_for_a_time", task_name="retention")
@@ -50,14 +50,14 @@ def keep_for_a_time() -> str:
 
 @job
 def retry_mail() -> str:
-    """Retry waiting mail, every minute, if a mail server is configured."""
+    """Retry unsent mail every minute, if a mail server is configured."""
     number = email_backend.retry(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 3) if mail.is_set() else 0
     return f"{number} mails sent"
 
 
 @job
 def rebuild() -> str:
-    """Build vectors of the newly configured model for half a job's time, then clear up after an earlier one."""
+    """Build vectors of the newly configured model for half of the job timeout, then delete those of retired models."""
     outcome = reembedding.advance(seconds=settings.JOB_TIMEOUT / 2)
     if outcome == reembedding.Outcome.UNFINISHED:
         reembedding.queue()
@@ -67,7 +67,7 @@ def rebuild() -> str:
 
 @job
 def keep_indexes() -> str:
-    """Build and drop the vector indexes and counts of large workspaces. Return a sentence about it."""
+    """Build and drop the vector indexes and counts of large scopes. Return a summary."""
     return str(indexes.keep_up(now=timezone.now()))
 
 
@@ -86,7 +86,7 @@ def read_document(*, document_id: int) -> str:
 
 @job
 def sweep_readings() -> str:
-    """Take over documents whose reader died, every minute."""
+    """Queue documents again whose reader died. Runs every minute."""
     return f"{reading_jobs.sweep(now=timezone.now())} documents queued again"
 
 
@@ -98,5 +98,5 @@ def tell_webhooks() -> str:
 
 @job
 def send_webhooks() -> None:
-    """Retry failed webhook deliveries, and continue those of a process that died, every minute."""
+    """Queue the webhook job every minute, for failed deliveries and those of a job that was killed."""
     hooks.queue_one()

@@ -1,1 +1,1 @@
-"""Costs of models: the ledger of their calls, monthly totals, and budgets that warn and stop."""
+"""Costs of models: usage records of calls, monthly totals, and budgets that warn and stop."""

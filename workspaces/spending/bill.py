@@ -1,4 +1,4 @@
-"""Sum of the usage and cost of some model calls: of an answer, a chat, a month. Pure."""
+"""Usage and cost of model calls: their sum, display, and record in the database."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ from workspaces.models.connections import Purpose
 
 _USAGE = names_of(Usage)
 _PARTS = tuple(name for name in names_of(Parts) if name != "whole")
-ABOUT = "\N{ALMOST EQUAL TO}\N{NO-BREAK SPACE}"  # before a number that nobody counted
+ABOUT = "\N{ALMOST EQUAL TO}\N{NO-BREAK SPACE}"  # before an estimated number
 NUMBERS = (*_USAGE, *_PARTS, "unpriced")  # as columns of ModelUse and in JSON
 
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """Usage and cost of model calls. ``memory``, ``documents``, ``tools``: estimated shares of the input tokens.
-    ``unpriced``: calls without a price, which ``cost`` leaves out.
+    """Usage and cost of model calls.
+
+    ``memory``, ``documents``, ``tools``: estimated parts of the input tokens. ``unpriced``: the number of calls without
+    a price, which ``cost`` does not include.
     """
 
     tokens_in: int = 0
@@ -67,12 +69,12 @@ class Bill:
 
     @property
     def about(self) -> str:
-        """Return the mark before each number: none if providers reported them all."""
+        """Return the mark to show before each number: empty if providers reported all usage."""
         return ABOUT if self.is_estimate else ""
 
     @property
     def has_cost(self) -> bool:
-        """Return whether any part has a price, so that money can be shown."""
+        """Return whether any call has a price, so that a cost can be shown."""
         return self.calls > self.unpriced
 
     def as_json(self) -> dict[str, Any]:
@@ -80,7 +82,7 @@ class Bill:
 
     @classmethod
     def from_json(cls, stored: dict[str, Any] | None) -> Bill:
-        """Make a bill from the result of ``as_json``, or from nothing."""
+        """Return the bill of a result of ``as_json``, or an empty bill for None."""
         stored = stored or {}
         numbers = {name: int(stored.get(name, 0)) for name in NUMBERS}
         return cls(**numbers, cost=Decimal(stored.get("cost", 0)))
@@ -92,8 +94,9 @@ SIGNS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "CNY": "CN¥", "INR
 
 
 def amount(money: Decimal) -> str:
-    """Format money: $12.30, or $0.0041 with two significant figures if small. Other currencies by their code: CHF
-    3.20.
+    """Format money as $12.30, or with two significant digits if small: $0.0041.
+
+    Other currencies have their code: CHF 3.20.
     """
     is_plain = money == 0 or abs(money) >= Decimal("0.1")
     places = 2 if is_plain else min(8, 1 - money.adjusted())
@@ -103,13 +106,15 @@ def amount(money: Decimal) -> str:
     return f"{sign}{number}" if sign else f"{settings.CURRENCY}\N{NO-BREAK SPACE}{number}"
 
 
-# Rates at which the calls of a model are counted.
+# Prices by which calls of a model are counted.
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """The price of a model. ``model``: its name in the ledger, empty for a person's own connection, which is private.
-    ``is_embedded``: it runs in this installation, is free, and ignores budgets.
+    """The price of a model.
+
+    ``model``: its name in the usage records, empty for a person's own connection, which is private. ``is_embedded``:
+    the model is built in, costs nothing and ignores budgets.
     """
 
     model: str
@@ -119,7 +124,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """On whom calls are put, what for, and at which rate."""
+    """The workspace, person, purpose and price that calls are recorded under."""
 
     workspace_id: int | None
     user_id: int | None
@@ -128,7 +133,7 @@ class Account:
 
 
 def rate_of(chosen: Chosen) -> Rate:
-    """Return the rate of the model that answers. Without a price it is None, and no money is shown."""
+    """Return the price of the chosen model. Without a set price its amount is None, and no cost is shown."""
     connection = chosen.connection
     if connection is not None:
         return Rate(connection.model if connection.is_shared else "", connection.price)
@@ -139,8 +144,8 @@ def rate_of(chosen: Chosen) -> Rate:
 
 _SUMS = [*NUMBERS, "cost"]
 _VALUES = ", ".join(f"%({name})s" for name in _SUMS)
-# A person deleted in between is not named: a number must not fail for that. To the constraint no two rows of nobody
-# are one, or the sums of two people could not outlive them: what is added to one of those is added by its key.
+# If the person was deleted meanwhile, the row has no user, so that recording does not fail. The unique constraint
+# treats rows without a user as different, because sums outlive their people; such a row is updated by its key.
 _ADD = f"""
 WITH whose AS (
   SELECT (SELECT id FROM workspaces_workspace WHERE id = %(workspace)s) AS workspace_id,
@@ -167,8 +172,10 @@ _OF_ALL = _ADD.format(target=f"(day, model) WHERE purpose = '{Purpose.INDEX}'")
 
 
 def record(account: Account, meter: Meter, *, now: datetime) -> Bill | None:
-    """Write the meter's usage to the ledger and return it; None if there is none. The meter is emptied on commit, so
-    usage is counted once after a rollback and a retry. One upsert, whose row stays locked until then.
+    """Add the meter's usage to the daily sums and return it, or None if there is none. One upsert, locked until the
+    commit.
+
+    The meter is emptied on commit, so that usage is counted once after a rollback and retry.
     """
     total = meter.total()
     bill = put(account, total, now)
@@ -179,7 +186,7 @@ def record(account: Account, meter: Meter, *, now: datetime) -> Bill | None:
 
 @contextmanager
 def counted(account: Account) -> Iterator[None]:
-    """Write down what models take in this block, however it ends. Outside of transactions."""
+    """Record the model usage of this block, even if it fails. Use it outside of transactions."""
     with metered() as meter:
         try:
             yield
@@ -188,7 +195,7 @@ def counted(account: Account) -> Iterator[None]:
 
 
 def put(account: Account, total: Metered, now: datetime) -> Bill | None:
-    """Write this usage to the ledger, for a caller that empties the meter itself after the commit."""
+    """Add this usage to the daily sums, for a caller that empties the meter itself after the commit."""
     if not total.usage.calls:
         return None
     bill = Bill.of(total, account.rate)
@@ -197,7 +204,7 @@ def put(account: Account, total: Metered, now: datetime) -> Bill | None:
 
 
 def record_embedding(model: str, usage: Usage) -> None:
-    """Record the usage of an embedder, which serves all workspaces: for the installation as a whole."""
+    """Record an embedder's usage for the whole installation, because one call may serve several workspaces."""
     rate = Rate(model[:200], settings.EMBEDDING_PRICE)
     bill = Bill.of(Metered(usage, Parts()), rate)
     _write(_OF_ALL, Account(None, None, Purpose.INDEX, rate), bill, timezone.now())

@@ -1,8 +1,8 @@
-"""Monthly budgets of a workspace or a person: they warn from four fifths on, and stop models at the limit.
+"""Monthly budgets of a workspace or a person. They warn from four fifths on, and stop models at the limit.
 
-A month is one of UTC. The embedded model costs nothing and is neither counted nor stopped. What somebody's own
-connection takes counts for them alone: its numbers are what a server of theirs says. What is begun is ended: two turns
-at once go past a budget by what those two take, and by no more; runs ask before each call.
+Months are in UTC. The built-in model costs nothing and is not limited. Usage of a person's own connection counts only
+against that person, because their own server reports it. A started turn is completed, so concurrent turns can exceed a
+budget by their own usage. Runs check before each call.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from workspaces.spending.bill import ABOUT, Account, Rate, amount
 NEAR = Decimal("0.8")
 MOST_TOKENS = 10**15
 MOST_MONEY = Decimal(1_000_000_000)
-# Own connections have no name in the ledger.
+# People's own connections have no name in the usage records.
 _STANDING = """
 SELECT b.workspace_id IS NOT NULL, b.tokens, b.money, coalesce(sum(taken.tokens), 0), coalesce(sum(taken.cost), 0),
        coalesce(bool_or(taken.estimated > 0), false)
@@ -45,20 +45,24 @@ GROUP BY b.id
 
 
 class BudgetReached(DomainError):
-    """A budget is used up: no model that costs something is called until the month is over or somebody raises it."""
+    """Raised when a budget is used up.
+
+    Models with a cost are then not called until the month ends or the budget is raised.
+    """
 
     status, code = 429, "budget"
 
     @property
     def for_all(self) -> str:
-        """Return the refusal without whose budget it is or how large, which only some people may know."""
+        """Return the message without the budget's owner and size, which only some people may know."""
         return _("A budget for the month is used up.")
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A budget with this month's usage. ``of_workspace`` is False for a personal budget. ``is_estimate``: some usage
-    was estimated.
+    """A budget with this month's usage.
+
+    ``of_workspace`` is False for a personal budget. ``is_estimate``: some of the usage is estimated.
     """
 
     of_workspace: bool
@@ -71,7 +75,7 @@ class Standing:
 
     @property
     def share(self) -> Decimal:
-        """Return the used share of the budget; of tokens or of money, the one nearer to its end."""
+        """Return the used share of the budget, by tokens or by money, whichever is larger."""
         return max(
             _share(Decimal(self.tokens_taken), self.tokens), _share(self.money_taken, self.money), Decimal(0)
         )
@@ -90,7 +94,7 @@ class Standing:
 
     @property
     def taken(self) -> str:
-        """Return the usage of the one nearer to its end, in words."""
+        """Return the used tokens or money, whichever is the larger share, as text."""
         about = ABOUT if self.is_estimate else ""
         if self.money is not None and _share(self.money_taken, self.money) == self.share:
             said = {"taken": about + amount(self.money_taken), "most": amount(self.money)}
@@ -100,7 +104,7 @@ class Standing:
 
     @property
     def sentence(self) -> str:
-        """Return a sentence that says what is used up or nearly, until when, and who can raise it."""
+        """Return a sentence saying which budget is used up or nearly, until when, and who can raise it."""
         said = {"taken": self.taken, "day": formats.date_format(self.renewed_on, "DATE_FORMAT")}
         if self.is_spent and self.of_workspace:
             return (
@@ -141,7 +145,7 @@ def first_of_next(first: date) -> date:
 
 
 def standings(workspace_id: int | None, user_id: int | None, *, now: datetime) -> list[Standing]:
-    """Return the budgets that apply to this person here, the one nearest to its end first. One query."""
+    """Return the budgets that apply to this person here, the one with the largest used share first. One query."""
     first = first_of_month(now)
     renewed = first_of_next(first)
     values = {"workspace": workspace_id, "user": user_id, "first": first, "next": renewed}
@@ -157,8 +161,9 @@ def standings(workspace_id: int | None, user_id: int | None, *, now: datetime) -
 def require_budget(
     workspace_id: int | None, user_id: int | None, rate: Callable[[], Rate], *, now: datetime
 ) -> None:
-    """Raise BudgetReached where the workspace's or the person's is used up, unless the model that answers is the
-    embedded one. One query; ``rate`` is called only where it matters.
+    """Raise BudgetReached if the workspace's or the person's budget is used up, unless the built-in model answers.
+
+    One query. ``rate`` is called only if a budget is used up.
     """
     for standing in standings(workspace_id, user_id, now=now)[:1]:
         if standing.is_spent and not rate().is_embedded:
@@ -166,7 +171,7 @@ def require_budget(
 
 
 def has_budget(account: Account, *, now: datetime) -> bool:
-    """Return whether background work may use a model; without budget left it does without one."""
+    """Return whether background work may call a model. Without budget it continues without a model."""
     try:
         require_budget(account.workspace_id, account.user_id, lambda: account.rate, now=now)
     except BudgetReached:
@@ -177,7 +182,10 @@ def has_budget(account: Account, *, now: datetime) -> bool:
 def set_workspace_budget(
     workspace: Workspace, *, tokens: int | None, money: Decimal | None, by: User, now: datetime
 ) -> Budget | None:
-    """Set the limit of the workspace for a month; neither: none. Forbidden but for owners."""
+    """Set the workspace's monthly budget; with neither tokens nor money, remove it.
+
+    Raises Forbidden if ``by`` is no owner.
+    """
     require(workspace.role, Role.OWNER)
     _check(tokens, money)
     with transaction.atomic():
@@ -188,7 +196,7 @@ def set_workspace_budget(
 def set_person_budget(
     user: User, *, tokens: int | None, money: Decimal | None, by: User, now: datetime
 ) -> Budget | None:
-    """Set a person's budget for all workspaces. Administrators only, else Forbidden."""
+    """Set a person's monthly budget for all workspaces. Raises Forbidden if ``by`` is no administrator."""
     if not (by.is_active and by.is_staff and by.is_superuser):
         raise Forbidden(_("Only administrators can set a person's budget."))
     _check(tokens, money)

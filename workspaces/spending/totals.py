@@ -22,7 +22,7 @@ from workspaces.spending.budgets import Standing, first_of_month, first_of_next,
 
 MONTH = re.compile(r"20[0-9]{2}-(0[1-9]|1[0-2])")
 NO_MONTH = later("must be a month such as 2026-11")
-# What it is called since they left is not theirs to know.
+# A workspace may have a new name since they left, which they may not see.
 _IS_IN = Exists(Membership.objects.order_by().filter(workspace=OuterRef("workspace"), user=OuterRef("user")))
 _PLACE = {
     "place": Case(When(_IS_IN, then=F("workspace__name")), default=Value("")),
@@ -33,8 +33,10 @@ _SUMS = {name: Sum(name) for name in (*NUMBERS, "cost")}
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a total. ``label``: a day, person, purpose, model, workspace or chat; ``id``: of the last two;
-    ``address``: its page, if it has one.
+    """A line of a total.
+
+    ``label``: a day, person, purpose, model, workspace or chat. ``id``: set for a workspace or chat. ``address``: the
+    URL of its page, if it has one.
     """
 
     label: str
@@ -46,9 +48,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Month:
-    """The totals of a month. ``people``: of a workspace, for owners all members with usage, for others themselves.
-    ``workspaces``: of a person, by name if they are a member, else summed. ``chats``: those with the largest usage that
-    the reader may open.
+    """The totals of a month.
+
+    ``people``: members with usage, for owners of the workspace; others see only themselves. ``workspaces``: a person's
+    workspaces, by name if they are still a member, else summed. ``chats``: those with the largest usage that the reader
+    may open.
     """
 
     first: date
@@ -67,13 +71,13 @@ class Month:
 
     @property
     def before(self) -> str:
-        """Return the month before it, as a query parameter."""
+        """Return the previous month, as a query parameter."""
         first = self.first
         return f"{first.year - (first.month == 1):04}-{(first.month - 2) % 12 + 1:02}"
 
     @property
     def most(self) -> int:
-        """Return the tokens of the day with the most, for the chart's scale."""
+        """Return the largest number of tokens of a day, for the chart's scale."""
         return max((line.bill.tokens for line in self.days), default=0)
 
 
@@ -82,12 +86,15 @@ _chats: list[ChatsOf] = []
 
 
 def register_chats(of: ChatsOf) -> None:
-    """Register the query of chats, which the app above provides."""
+    """Register the function that returns chats with their usage. The chat app provides it."""
     _chats[:] = [of]
 
 
 def month_of(text: str, *, now: datetime) -> date:
-    """Return the first day of a month such as ``2026-11``, by default of this month. Raises Invalid."""
+    """Return the first day of a month such as ``2026-11``, by default the current one.
+
+    Raises Invalid for another format.
+    """
     if not text:
         return first_of_month(now)
     if not MONTH.fullmatch(text):
@@ -96,7 +103,7 @@ def month_of(text: str, *, now: datetime) -> date:
 
 
 def of_workspace(workspace: Workspace, user: User, first: date, *, now: datetime) -> Month:
-    """Return the month of a workspace: for owners by member, for others their own usage. Six queries."""
+    """Return a workspace's month: for owners by member, for others only their own usage. Six queries."""
     rows = of_month(ModelUse.objects.filter(workspace=workspace), first)
     sees_all = workspace.role == Role.OWNER
     if not sees_all:
@@ -107,12 +114,12 @@ def of_workspace(workspace: Workspace, user: User, first: date, *, now: datetime
 
 
 def of_person(user: User, first: date, *, now: datetime) -> Month:
-    """Return this person's usage in every workspace. Seven queries."""
+    """Return this person's month over all workspaces. Seven queries."""
     return _month(_of_person(user, first), first, standings(None, user.pk, now=now), user, None)
 
 
 def taken_by(user: User, *, now: datetime) -> Bill:
-    """Return this person's usage of this month. One query."""
+    """Return this person's usage in the current month. One query."""
     sums = _of_person(user, first_of_month(now)).aggregate(**_SUMS)
     return _bill({name: number or 0 for name, number in sums.items()})
 
@@ -151,7 +158,7 @@ def _by_place(rows: QuerySet[ModelUse]) -> list[Line]:
 
 
 def _by(rows: QuerySet[ModelUse], name: str, say: Callable[[str], str], *, id: str = "") -> list[Line]:
-    """Return the lines by cost, then by size."""
+    """Return the lines, most expensive first, then by tokens."""
     found = [
         Line(say(row[name] or ""), _bill(row), id=row[id] if id else "")
         for row in rows.order_by().values(*filter(None, (name, id))).annotate(**_SUMS)
@@ -169,8 +176,8 @@ SHOWN = 5
 
 
 class By(IntEnum):
-    """The grouping of a sum, as Postgres's GROUPING returns it: a bit for each of workspace, user and model that is not
-    grouped by.
+    """The grouping of a sum, as Postgres's GROUPING returns it: a bit for each of workspace, user and model, set if
+    it is not grouped by.
     """
 
     WORKSPACE = 0b011
@@ -179,7 +186,7 @@ class By(IntEnum):
     ALL = 0b111
 
 
-# What is of no workspace or of nobody (deleted since, or the installation's own) is in the whole and has no place.
+# Usage without a workspace or person (deleted, or of the installation) counts in the total and has no line.
 _RANKED = f"""
 WITH sums AS (
   SELECT grouping(workspace_id, user_id, model) AS kind, workspace_id, user_id, model,
@@ -205,8 +212,9 @@ WHERE place <= %(shown)s ORDER BY kind, place
 
 @dataclass(frozen=True)
 class Taker:
-    """A workspace, person or model with its usage. ``key``: of a workspace or person; a model has its name, empty for
-    people's own connections.
+    """A workspace, person or model with its usage.
+
+    ``key``: of the workspace or person. A model has a name instead, empty for people's own connections.
     """
 
     key: int | None
@@ -216,7 +224,7 @@ class Taker:
 
 @dataclass(frozen=True)
 class Use:
-    """The dearest first, then the largest; at most ``SHOWN`` of each."""
+    """The largest users in a month, most expensive first, then by tokens; at most ``SHOWN`` of each kind."""
 
     total: Bill = field(default_factory=Bill)
     workspaces: list[Taker] = field(default_factory=list)
@@ -225,7 +233,7 @@ class Use:
 
 
 def use_of_all(first: date, workspace_id: int | None = None) -> Use:
-    """Return the usage of the month that begins with ``first``. One statement, which reads that month's sums once."""
+    """Return everyone's usage in the month that begins with ``first``. One query."""
     values = {"first": first, "next": first_of_next(first), "place": workspace_id, "shown": SHOWN}
     takers: dict[By, list[Taker]] = {by: [] for by in By}
     with connection.cursor() as cursor:

@@ -82,7 +82,7 @@ def counted(number: int, about: str = ABOUT) -> str:
 
 @register.filter
 def costs(paid: Bill) -> str:
-    """Show the cost of what has a price; a dash if nothing has."""
+    """Show the cost of a bill, or a dash if it has no price."""
     if not paid.has_cost:
         return "\N{EN DASH}"
     cost = f"{paid.about if paid.cost else ''}{money.amount(paid.cost)}"
@@ -91,7 +91,7 @@ def costs(paid: Bill) -> str:
 
 @register.simple_tag
 def parts_of_bill(stored: dict[str, Any]) -> SafeString:
-    """Show the parts of an answer's tokens. Made here and not by a template: it is under each answer of a chat."""
+    """Show the parts of an answer's tokens. Not a template, for speed, because a chat shows it under each answer."""
     paid = Bill.from_json(stored)
     rows = [
         (_("Tokens in"), counted(paid.tokens_in, paid.about)),
@@ -108,7 +108,7 @@ def parts_of_bill(stored: dict[str, Any]) -> SafeString:
 
 @register.simple_tag
 def near_budget(workspace: Workspace, user: User) -> Standing | None:
-    """Return the budget nearest to its end, if it should be mentioned. One query."""
+    """Return the budget with the largest used share if it should be mentioned, else None. One query."""
     found = standings(workspace.pk, user.pk, now=timezone.now())
     return found[0] if found and found[0].is_near else None
 

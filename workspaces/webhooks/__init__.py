@@ -1,1 +1,1 @@
-"""Webhooks: notify other programs of events in a workspace, signed as Standard Webhooks says."""
+"""Webhooks: notify other programs of events in a workspace, signed according to Standard Webhooks."""

@@ -1,4 +1,4 @@
-"""Making, changing, deleting webhooks, and sending again: what pages and API call. A workspace's owners alone."""
+"""Creating, changing and deleting webhooks, and resending deliveries. For owners of the workspace only."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from workspaces.models import DeliveryStatus, Role, User, Webhook, WebhookDelive
 from workspaces.models.events import WEBHOOK_NAME_LENGTH, WEBHOOK_URL_LENGTH
 from workspaces.quotas import spend
 
-MOST_HOOKS = 10  # of one workspace: each save is noted once for each
+MOST_HOOKS = 10  # per workspace; each event creates a delivery for each webhook
 TURNED_OFF = kept("The webhook was turned off.")
 BOTH_SIGN = timedelta(hours=24)  # after a change of the secret
 
@@ -40,7 +40,10 @@ def webhooks_of(workspace: Workspace) -> QuerySet[Webhook]:
 
 
 def get_webhook(user: User, workspace_id: str, public_id: str) -> Webhook:
-    """Return a webhook. NotFound for strangers and other workspaces, Forbidden for members who are not owners."""
+    """Return a webhook.
+
+    Raises NotFound if the user is no member or the webhook is of another workspace, Forbidden if the user is no owner.
+    """
     workspace = get_workspace(user, workspace_id, need=Role.OWNER)
     found = webhooks_of(workspace).filter(public_id=public_id).first()
     if found is None:
@@ -50,9 +53,10 @@ def get_webhook(user: User, workspace_id: str, public_id: str) -> Webhook:
 
 
 def create_webhook(workspace: Workspace, *, by: User, now: datetime, **values: Any) -> tuple[Webhook, str]:
-    """Make one of ``name``, ``url``, ``events``, ``with_text``, and return its secret: the only time that it is shown.
+    """Create a webhook from ``name``, ``url``, ``events`` and ``with_text``. Return it with its secret, which is shown
+    once.
 
-    Invalid for a wrong value, Conflict where there are too many.
+    Raises Invalid for a wrong value, Conflict if the workspace has ``MOST_HOOKS``.
     """
     workspace = get_workspace(by, workspace.public_id, need=Role.OWNER)
     secret = new_secret()
@@ -69,13 +73,13 @@ def create_webhook(workspace: Workspace, *, by: User, now: datetime, **values: A
 
 
 def update_webhook(webhook: Webhook, *, by: User, now: datetime, **changes: Any) -> Webhook:
-    """Change the given fields. Re-enabling it starts with new events, in the name of ``by``."""
+    """Change the given fields. Enabling it again makes ``by`` its creator, and only new events are delivered."""
     with transaction.atomic():
         held = _held(webhook, by)
         _set(held, changes)
         if changes.get("enabled") is True and not held.is_enabled:
             held.disabled_at, held.disabled_for, held.failing_since = None, "", None
-            held.created_by = by  # who made it may be no owner any more
+            held.created_by = by  # the previous creator may no longer be an owner
         elif changes.get("enabled") is False and held.is_enabled:
             held.disabled_at = now
             give_up_waiting(held)
@@ -92,7 +96,7 @@ def update_webhook(webhook: Webhook, *, by: User, now: datetime, **changes: Any)
 
 
 def rotate_secret(webhook: Webhook, *, by: User, now: datetime) -> str:
-    """Return a new secret, shown once. For 24 hours deliveries are signed with the old one as well."""
+    """Return a new secret, shown once. For 24 hours the previous secret signs deliveries too."""
     secret = new_secret()
     with transaction.atomic():
         held = _held(webhook, by)
@@ -104,7 +108,7 @@ def rotate_secret(webhook: Webhook, *, by: User, now: datetime) -> str:
 
 
 def delete_webhook(webhook: Webhook, *, by: User) -> None:
-    """Delete a webhook with its deliveries. Waiting ones are not sent."""
+    """Delete a webhook with its deliveries, including those not sent yet."""
     with transaction.atomic():
         held = _held(webhook, by)
         record(Verb.WEBHOOK_DELETED, by=by, workspace=held.workspace, target=held.public_id)
@@ -112,7 +116,10 @@ def delete_webhook(webhook: Webhook, *, by: User) -> None:
 
 
 def send_again(webhook: Webhook, delivery_id: str, *, by: User, now: datetime) -> WebhookDelivery:
-    """Queue a delivery again under its id. Conflict while the webhook is off, TooManyRequests beyond the limit."""
+    """Queue a delivery again under its id.
+
+    Raises Conflict while the webhook is off, NotFound if the delivery was deleted, TooManyRequests above the limit.
+    """
     spend("sendings", by, now=now)
     with transaction.atomic():
         held = _held(webhook, by)
@@ -134,7 +141,7 @@ def give_up_waiting(webhook: Webhook) -> None:
 
 
 def secrets_of(webhook: Webhook, *, now: datetime) -> list[str]:
-    """Return the secrets that sign. Raises Unsealable."""
+    """Return the secrets that sign deliveries now. Raises Unsealable if no current key decrypts one."""
     sealed = [webhook.sealed_secret]
     if webhook.before_until is not None and webhook.before_until > now:
         sealed.append(webhook.sealed_before)
@@ -142,12 +149,15 @@ def secrets_of(webhook: Webhook, *, now: datetime) -> list[str]:
 
 
 def reseal_secrets() -> tuple[int, int]:
-    """Encrypt every secret with the first of the present keys. Return how many, and how many none opens."""
+    """Encrypt every secret with the first current key.
+
+    Return the numbers of secrets done and of secrets that no key decrypts.
+    """
     moved = lost = 0
     for pk in Webhook.objects.order_by("pk").values_list("pk", flat=True):
         with transaction.atomic():
             for held in Webhook.objects.select_for_update(of=("self",)).filter(pk=pk):
-                held.sealed_before, held.before_until = "", None  # a day's courtesy is not carried along
+                held.sealed_before, held.before_until = "", None  # the previous secret is dropped
                 try:
                     held.sealed_secret = reseal(held.sealed_secret)
                 except Unsealable:
@@ -168,7 +178,7 @@ def _held(webhook: Webhook, by: User) -> Webhook:
 
 
 def _set(webhook: Webhook, values: dict[str, Any]) -> None:
-    """Look at the values and set them; Invalid says all that is wrong."""
+    """Validate the values and set them. Raises Invalid with all errors by field."""
     wrong: dict[str, str] = {}
     if "name" in values:
         webhook.name = " ".join(values["name"].split())
@@ -191,7 +201,10 @@ def _set(webhook: Webhook, values: dict[str, Any]) -> None:
 
 
 def _wrong_address(webhook: Webhook) -> str:
-    """Return what is wrong with it without a connection; the rest is checked at every delivery."""
+    """Return an error message for the URL, or an empty string.
+
+    Does not connect to it; each delivery checks the rest.
+    """
     example = _("Must be an address such as https://example.org/hooks.")
     if problem := wrong_shape(webhook.url, longest=WEBHOOK_URL_LENGTH, example=example, query=True):
         return problem
@@ -217,7 +230,7 @@ def new_secret() -> str:
 
 
 def headers_of(message_id: str, body: bytes, keys: Iterable[str], *, now: datetime) -> dict[str, str]:
-    """Return the headers that a receiver verifies, with a signature under each secret, to change one at leisure."""
+    """Return the headers of a delivery, with a signature by each secret, so that receivers can change to a new one."""
     stamp = str(int(now.timestamp()))
     signed = f"{message_id}.{stamp}.".encode() + body
     signatures = (
@@ -233,14 +246,14 @@ def headers_of(message_id: str, body: bytes, keys: Iterable[str], *, now: dateti
 TextLoader = Callable[[Workspace, str], Mapping[str, Any] | None]
 _loaders: dict[str, TextLoader] = {}
 _ONE_JOB = "webhooks.job"
-# Runs at every save, usually without a result.
+# Runs at every save; usually there is no webhook.
 _ENABLED = Ready(
     lambda workspace: Webhook.objects.filter(workspace_id=workspace, disabled_at=None), workspace=int
 )
 
 
 def register_text(kind: str, loader: TextLoader) -> None:
-    """Register the loader of a ``kind``'s text ("memory") for webhooks: None if it is gone, or not everybody's."""
+    """Register the loader of texts of a ``kind`` ("memory"). It returns None if the item is gone or personal."""
     _loaders[kind] = loader
 
 
@@ -249,8 +262,10 @@ def text_of(workspace: Workspace, kind: str, about: str) -> Mapping[str, Any] | 
 
 
 def emit(workspace_id: int, event: str, abouts: Sequence[str], *, action: str) -> None:
-    """Record ``event`` for each webhook that subscribes to it, with public ids, and queue the sending. Part of the
-    caller's transaction. One small query if no webhook subscribes.
+    """Create a delivery of ``event`` for each subscribed webhook and public id, and queue sending, in the caller's
+    transaction.
+
+    One small query if no webhook is enabled.
     """
     hooks = [hook for hook in _ENABLED.all(workspace=workspace_id) if event in hook.events]
     now = timezone.now()
@@ -262,30 +277,31 @@ def emit(workspace_id: int, event: str, abouts: Sequence[str], *, action: str) -
         for about in abouts
     ]
     WebhookDelivery.objects.bulk_create(told, batch_size=1000)
-    # Those that fail are tried once in a while, and nobody waits for them.
+    # Failing webhooks are retried every minute, so they need no job now.
     if any(hook.failing_since is None for hook in hooks):
         queue_sending()
 
 
 def queue_sending() -> None:
-    """Queue the sending job after the commit, once for all events of the transaction."""
+    """Queue the sending job after the commit, once per transaction."""
     if not any(waiting[1] is queue_one for waiting in connection.run_on_commit):
         transaction.on_commit(queue_one)
 
 
 def queue_one() -> None:
-    """Queue the sending job unless one is queued or running: it looks again before it ends (``release``), so slow
-    receivers hold one worker at most. The mark of a killed process expires.
+    """Queue the sending job unless one is queued or running, so that slow receivers occupy at most one worker.
+
+    A running job looks for new deliveries before it ends (``release``). The mark of a killed job expires.
     """
     if cache.add(_ONE_JOB, True, settings.JOB_TIMEOUT):
         async_task("workspaces.tasks.tell_webhooks", task_name="tell webhooks")
 
 
 def hold() -> None:
-    """Mark the job as running, with the whole of its time ahead."""
+    """Mark the job as running, for the full job timeout."""
     cache.set(_ONE_JOB, True, settings.JOB_TIMEOUT)
 
 
 def release() -> None:
-    """Let each event from now on queue a job; earlier ones are the caller's to look for after this."""
+    """Remove the mark, so that new events queue a job. The caller then checks for earlier events."""
     cache.delete(_ONE_JOB)

@@ -1,7 +1,8 @@
-"""Sending webhook deliveries, at least once: those that are due are claimed, sent and recorded.
+"""Sending webhook deliveries, at least once: due deliveries are claimed, sent and recorded.
 
-A claim is for some minutes: what a killed process had claimed is due again after them, under the same id. Nothing is
-sent inside a transaction. A receiver that does not answer is tried less and less often (``WAITS``), and delays nobody.
+A claim lasts some minutes; a killed job's deliveries are due again after that, under the same id. Nothing is sent
+inside a transaction. A receiver that does not answer is retried less and less often (``WAITS``), without delaying
+others.
 """
 
 from __future__ import annotations
@@ -44,19 +45,22 @@ from workspaces.webhooks.hooks import (
 )
 
 logger = logging.getLogger(__name__)
-# After each attempt that failed; with the first one twelve within six days. docs/programs.md tells them.
+# Delays after failed attempts, twelve attempts within six days. Documented in docs/programs.md.
 WAITS = [timedelta(minutes=each) for each in (1, 5, 30, 120, 300, 600, *[1440] * 5)]
-LONGEST_WAIT = timedelta(days=1)  # however long a receiver asks for in Retry-After
-DISABLED_AFTER = timedelta(days=5)  # without one delivery
+LONGEST_WAIT = timedelta(days=1)  # limit for a receiver's Retry-After
+DISABLED_AFTER = timedelta(days=5)  # without a successful delivery
 CLAIMED_FOR = timedelta(minutes=10)
-ANSWER_SECONDS = 15.0  # for everything, from the name's address to the answer's first line
+ANSWER_SECONDS = 15.0  # for an attempt, from the DNS lookup to the response's status line
 HOOKS_AT_ONCE, EACH_AT_ONCE = 20, 10
 KEPT_FOR = timedelta(days=30)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Result of a delivery. ``code``: HTTP status, None without a response. ``wait``: requested delay in seconds."""
+    """Result of an attempt.
+
+    ``code``: HTTP status, or None without a response. ``wait``: the requested delay in seconds.
+    """
 
     code: int | None = None
     error: str = ""
@@ -68,8 +72,9 @@ class Answer:
 
 
 def send_alone(*, seconds: float) -> str:
-    """Send what is due, as the only job that does, and queue another job if work or new deliveries are left. Failed
-    deliveries wait for the next minute.
+    """Send due deliveries, as the only job that does, and queue another job if new deliveries are left.
+
+    Failed deliveries wait for the job of the next minute.
     """
     hold()
     try:
@@ -82,7 +87,7 @@ def send_alone(*, seconds: float) -> str:
 
 
 def send_due(*, seconds: float, now: datetime) -> str:
-    """Send what is due for ``seconds``, and at most ``ANSWER_SECONDS`` more. Return a summary."""
+    """Send due deliveries for ``seconds``, plus at most ``ANSWER_SECONDS``. Return a summary."""
     ends, delivered, failing = time.monotonic() + seconds, 0, set[int]()
     while time.monotonic() < ends and (claimed := _claim(failing, now=now)):
         answers = asyncio.run(_post_all([_prepared(each) for each in claimed]))
@@ -95,7 +100,7 @@ def send_due(*, seconds: float, now: datetime) -> str:
 
 
 def sweep(*, now: datetime) -> int:
-    """Delete deliveries older than a month. Return how many."""
+    """Delete deliveries older than a month. Return the number deleted."""
     return WebhookDelivery.objects.filter(created_at__lt=now - KEPT_FOR).delete()[0]
 
 
@@ -105,9 +110,9 @@ def _due(now: datetime) -> QuerySet[WebhookDelivery]:
 
 
 def _claim(failing: set[int], *, now: datetime) -> list[WebhookDelivery]:
-    """Claim the oldest deliveries that are due, and count the attempt before it is made; one of a failing webhook.
+    """Claim the oldest due deliveries and count the attempt before it is made. A failing webhook gets one delivery.
 
-    The webhooks take turns by who made them, and by lot: nobody's many keep another's one waiting.
+    Webhooks take turns by creator and in random order, so that one person's many do not delay others.
     """
     _stop_those_of_nobody(now=now)
     due = _due(now).exclude(webhook__in=failing)
@@ -128,7 +133,9 @@ def _claim(failing: set[int], *, now: datetime) -> list[WebhookDelivery]:
 
 
 def payload_of(delivery: WebhookDelivery) -> dict[str, Any]:
-    """Return the payload: ids and words of ours, and text if the webhook wants it, it is there still, and may leave."""
+    """Return the payload: ids, and the text if the webhook includes texts, it still exists and it may leave this
+    machine.
+    """
     hook, kind = delivery.webhook, delivery.event.partition(".")[0]
     data: dict[str, Any] = {
         "workspace_id": hook.workspace.public_id,
@@ -147,8 +154,9 @@ def payload_of(delivery: WebhookDelivery) -> dict[str, Any]:
 
 
 def range_of(webhook: Webhook) -> AddressRange | None:
-    """Return where it may lead now, by the settings; None: nowhere. What is not encrypted stays in this network,
-    and so does what a workspace that never leaves this machine tells.
+    """Return the addresses that this webhook may reach by the current settings, or None if none.
+
+    Deliveries without encryption, and those of local-only workspaces, may reach internal addresses only.
     """
     inside = settings.WEBHOOKS_INTERNAL
     if webhook.workspace.local_only or urlsplit(webhook.url).scheme != "https":
@@ -157,7 +165,7 @@ def range_of(webhook: Webhook) -> AddressRange | None:
 
 
 def note(delivery: WebhookDelivery, answer: Answer, *, now: datetime) -> None:
-    """Record the result of an attempt. Turn a webhook off that fails for long or answers 410."""
+    """Record the result of an attempt. Disables a webhook that fails for ``DISABLED_AFTER`` or answers 410."""
     with transaction.atomic():
         hook = Webhook.objects.select_for_update(of=("self",)).filter(pk=delivery.webhook_id).first()
         if hook is None:
@@ -189,7 +197,7 @@ def note(delivery: WebhookDelivery, answer: Answer, *, now: datetime) -> None:
 
 
 def _stop_those_of_nobody(*, now: datetime) -> None:
-    """Turn off webhooks whose creator is no owner of the workspace any more: people who left get no events."""
+    """Disable webhooks whose creator is no longer an owner of the workspace, so that former owners get no events."""
     owners = Membership.objects.filter(role=Role.OWNER, user__is_active=True)
     theirs = owners.filter(workspace=OuterRef("workspace"), user=OuterRef("created_by"))
     with transaction.atomic():
@@ -199,7 +207,7 @@ def _stop_those_of_nobody(*, now: datetime) -> None:
 
 
 def _disable(hook: Webhook, why: str, *, now: datetime) -> None:
-    """Turn a webhook off, with an entry in the activity and a mail to the owners."""
+    """Disable a webhook, record it in the audit log, and mail the owners."""
     hook.disabled_at, hook.disabled_for = now, why
     hook.save(update_fields=["disabled_at", "disabled_for"])
     give_up_waiting(hook)
@@ -242,7 +250,7 @@ async def _post_all(prepared: Sequence[_Prepared]) -> list[Answer]:
 
 
 async def _post(prepared: _Prepared) -> Answer:
-    """Make one attempt. What counts is the status; the body is not read, so nothing is echoed."""
+    """Make one attempt. Only the status is used; the body is not read."""
     if prepared.refused:
         return Answer(error=prepared.refused)
     endpoint = Endpoint(prepared.url, api_key="", model="", reach=prepared.reach)

@@ -34,7 +34,7 @@ ARMS: dict[str, tuple[Arm, float]] = {  # arm and floor of each column
 
 @dataclass
 class Score:
-    """Characters of answers, and how many of them came back."""
+    """Number of characters in the expected answers, and how many of them were returned."""
 
     wanted: int = 0
     found: int = 0
@@ -131,7 +131,7 @@ class Command(BaseCommand):
 
 
 def _places(document: Document, text: str) -> dict[int, int]:
-    """Return where each passage begins in the original text."""
+    """Return the position of each passage in the original text."""
     places, at = {}, 0
     for passage in document.passages.order_by("number"):
         at = max(text.find(passage.text.strip(), at), at)
@@ -140,7 +140,7 @@ def _places(document: Document, text: str) -> dict[int, int]:
 
 
 def _returned(found: list[FoundPassage], places: dict[int, int]) -> set[int]:
-    """The places of the characters that come first."""
+    """Return the positions of the first RETURNED characters of the results."""
     returned: set[int] = set()
     room = RETURNED
     for each in found:

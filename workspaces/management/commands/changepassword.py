@@ -1,4 +1,4 @@
-"""Django's own command, which also ends the sessions of the old password, as a change on a page does."""
+"""Django's changepassword command, which also ends the person's sessions, as a password change on a page does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Move stored secrets under the first of the present keys: ``manage.py reseal``."""
+"""Encrypt stored secrets with the first current key: ``manage.py reseal``."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def in_short() -> Iterator[str]:
 
 
 def _secrets() -> Iterator[str]:
-    """Yield everything that is sealed, but mail: it waits for a day at most."""
+    """Yield all encrypted values except unsent mail, which is stored for a day at most."""
     authenticators = Authenticator.objects.values_list("data__secret", "data__seed")
     return chain(
         Connection.objects.exclude(sealed_key="").values_list("sealed_key", flat=True),
