@@ -1,4 +1,4 @@
-"""People and workspaces. Staff act by Django's permissions, within the rules of ``workspaces.actions.workspaces``."""
+"""Admin of people and workspaces. Staff act by Django's permissions, within the rules of ``workspaces.actions``."""
 
 from workspaces.admin import accounts, audit, content, models, spending, workspaces
 

@@ -61,7 +61,7 @@ BUDGET = ("tokens", "money")
 
 
 def _said_of(handed: list[Membership], otherwise: str = "") -> Iterator[tuple[str, int]]:
-    """Yield messages about the workspaces that changed hands, ten of them by name."""
+    """Yield messages about the workspaces that were handed over, naming at most ten."""
     named = [f"“{each.workspace.name}” to {each.user.get_username()}" for each in handed[:10]]
     more = f" and {len(handed) - 10} more" if len(handed) > 10 else ""
     if handed:
@@ -123,12 +123,12 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         return format_html('<a href="{}?month={}&amp;user={}">{}</a>', url, f"{now:%Y-%m}", person.pk, said)
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """Forbid changes of superusers to anybody else."""
+        """Return whether the user may change this person. Only superusers change superusers."""
         below = obj is None or not obj.is_superuser or cast(User, request.user).is_superuser
         return below and super().has_change_permission(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """Disable Django's deletion: an action deletes accounts, and hands over what others need."""
+        """Disable Django's deletion. An admin action deletes accounts and hands over shared workspaces."""
         return False
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
@@ -161,7 +161,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
             self.message_user(request, *(TOLD if mail.is_set() else NOT_TOLD))
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
-        """Set a password, for superusers. It is not stored while the action is confirmed."""
+        """Set a password, for superusers. It is not stored before the superuser has re-authenticated."""
         if not is_superuser(request):
             raise PermissionDenied
         if request.method == "POST" and not typed_password_lately(request):
@@ -278,7 +278,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
 
 # Two-factor sign-in: who uses it, and turning it off for people who lost their phone.
 #
-# allauth's own page would show the secrets to staff, and let them add some.
+# allauth's own page would show secrets to staff and let them add some.
 
 admin.site.unregister(Authenticator)
 
@@ -297,7 +297,9 @@ class AuthenticatorAdmin(ReadOnlyAdmin):
         return rows.defer("data")
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Without its second step an account is as good as its password: superusers alone take it away."""
+        """Let only superusers turn off two-factor sign-in, because an account without it is only as safe as its
+        password.
+        """
         return is_superuser(request) and super().has_change_permission(request, obj)
 
     @admin.display(description="kind")
@@ -328,7 +330,7 @@ admin.site.unregister([Group, EmailAddress])
 
 @admin.register(Group)
 class StaffGroupAdmin(ChangedBySuperusers, GroupAdmin):
-    """Admin of groups. Only superusers give and take away rights."""
+    """Admin of groups. Only superusers grant and revoke rights."""
 
     many = "groups"
 
@@ -343,7 +345,9 @@ class StaffGroupAdmin(ChangedBySuperusers, GroupAdmin):
 
 @admin.register(EmailAddress)
 class AddressAdmin(ReadOnlyAdmin):
-    """To look at: who could add or confirm an address here could have any password sent to it."""
+    """Read-only admin of mail addresses: a person who can add or confirm one could have any password reset sent to
+    it.
+    """
 
     many = "addresses"
     list_display = ("email", "user", "verified", "primary")

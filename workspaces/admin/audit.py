@@ -1,4 +1,4 @@
-"""The audit log in the admin: to look at, narrow down and follow, never to change."""
+"""Read-only admin of the audit log, with filters and links."""
 
 from __future__ import annotations
 

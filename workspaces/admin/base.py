@@ -1,8 +1,7 @@
-"""Base of every admin page: lists that cost the same at a hundred and at a hundred thousand rows.
+"""Base classes of the admin pages, whose lists cost the same at a hundred and at a hundred thousand rows.
 
-Django's admin counts twice for each list, selects every column and offers all related rows as choices of
-a filter. Here a count stops at a bound and is estimated above it, a list selects what it shows, and a filter
-over a long table is a search box.
+Django's admin counts twice per list, selects every column, and offers all related rows in a filter. These classes count
+up to a limit and estimate above it, select only the displayed columns, and use a search box to filter by a large table.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ EXCERPT = 120
 admin.site.site_header = "MemoryHub"
 admin.site.site_title = "MemoryHub admin"
 admin.site.index_title = "Overview"
-admin.site.enable_nav_sidebar = False  # a list of memories needs the width; the first page has every link
+admin.site.enable_nav_sidebar = False  # lists need the width; the index page has every link
 # One way in: the sign-in page with its limit on guesses. A signed-in user who is not staff gets 403.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 
@@ -71,7 +70,7 @@ ADMIN_VERBS = {
 
 
 class BoundedPaginator(Paginator):
-    """A paginator that counts exactly up to a bound, and shows the planner's estimate above it."""
+    """A paginator that counts exactly up to a limit, and uses the planner's estimate above it."""
 
     is_estimate = False
 
@@ -88,7 +87,7 @@ class LeanChangeList(ChangeList):
         self.title = str(capfirst(self.opts.verbose_name_plural or ""))
 
     def get_results(self, request: HttpRequest) -> None:
-        # Only the shown columns: actions build their own queryset and get whole rows.
+        # Only the displayed columns. Actions build their own queryset with complete rows.
         self.queryset = cast("LeanAdmin", self.model_admin).for_list(self.queryset)
         super().get_results(request)
 
@@ -101,11 +100,11 @@ class LeanAdmin(admin.ModelAdmin):
     show_facets = ShowFacets.NEVER
     list_per_page = 50
     list_max_show_all = 200
-    many = "rows"  # what the sentence after an action calls them
-    ids: ClassVar[dict[str, str]] = {}  # what the search box takes: by its prefix, the column of a public id
+    many = "rows"  # plural name in the message after an action
+    ids: ClassVar[dict[str, str]] = {}  # for the search box: the column of a public id by the id's prefix
 
     def for_list(self, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
-        """Leave out the columns a list does not show."""
+        """Return the rows without the columns that the list does not show."""
         return rows
 
     def named(self, row: Any) -> str:
@@ -123,15 +122,16 @@ class LeanAdmin(admin.ModelAdmin):
         return self.found(queryset, search_term.strip()), False
 
     def found(self, rows: models.QuerySet[Any], text: str) -> models.QuerySet[Any]:
-        """Search a list that has ``ids``."""
+        """Search a list by public id."""
         return rows_by_id(rows, text, self.ids)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return LeanChangeList
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
-        """Allow only the lookups of the list's own filters: a lookup such as ``startswith`` on a hash or a secret could
-        reveal it letter by letter.
+        """Allow only the lookups of the list's filters.
+
+        A lookup such as ``startswith`` on a hash could reveal it letter by letter.
         """
         return lookup in {
             f"{each}__exact" if isinstance(each, str) else getattr(each, "parameter_name", None)
@@ -151,7 +151,7 @@ class LeanAdmin(admin.ModelAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> Any:
-        """Save through the domain, and show its refusal in the form by rendering it once more."""
+        """Save through the domain. If it refuses, render the form again with the domain's errors."""
         try:
             return self.save_or_show(request, object_id, form_url, extra_context)
         except DomainError as refusal:
@@ -176,7 +176,9 @@ class LeanAdmin(admin.ModelAdmin):
         self.note(request, queryset, DELETION, "")
 
     def note(self, request: HttpRequest, objects: Iterable[Any], flag: int, message: Any) -> None:
-        """Record the action in the admin's log and the audit log, by public id: a copied text would outlive the row."""
+        """Record the action in the admin's log and the audit log by public id, because copied text would outlive the
+        row.
+        """
         objects = list(objects)
         content_type = get_content_type_for_model(self.model)
         text = message if isinstance(message, str) else json.dumps(message)
@@ -194,7 +196,7 @@ class LeanAdmin(admin.ModelAdmin):
         )
 
     def _audit(self, by: User, objects: list[Any], flag: int, message: Any) -> None:
-        """Record one event for any number of rows: the domain records each by itself where it matters."""
+        """Record one audit entry for all rows. The domain records single rows where that matters."""
         ids = [getattr(each, "public_id", "") or str(each.pk) for each in objects]
         alone = ids[0] if len(ids) == 1 and PATTERN.fullmatch(ids[0]) else ""
         details: dict[str, audit.Word | list[audit.Word]] = {"kind": _word(str(self.opts.verbose_name))}
@@ -229,7 +231,7 @@ def _word(text: str) -> str:
 
 
 def refused(form: type[forms.ModelForm], refusal: DomainError) -> type[forms.ModelForm]:
-    """Return the form class with the domain's refusal as its errors, at the fields that it names."""
+    """Return the form class with the domain's errors, at the fields that they name."""
 
     class Refused(form):  # type: ignore[misc, valid-type]
         def clean(self) -> Any:
@@ -245,7 +247,7 @@ def refused(form: type[forms.ModelForm], refusal: DomainError) -> type[forms.Mod
 
 
 class ReadOnlyAdmin(LeanAdmin):
-    """Admin of records that the system writes: shown, never edited. Actions may need the change permission."""
+    """Read-only admin of records that the system writes. Actions may require the change permission."""
 
     ordering: ClassVar[tuple[str, ...]] = ("-id",)
     sortable_by: ClassVar[tuple[str, ...]] = ()
@@ -273,7 +275,7 @@ class ReadOnlyInline(admin.TabularInline):
 
 
 def rows_by_id(rows: models.QuerySet[Any], text: str, fields: dict[str, str]) -> models.QuerySet[Any]:
-    """Return the rows with this public id; ``fields`` maps an id's prefix to its column. No rows for other text."""
+    """Return the row with this public id, or none for other text. ``fields`` maps an id's prefix to its column."""
     if not text:
         return rows
     field = fields.get(text.split("_")[0]) if PATTERN.fullmatch(text) else None
@@ -282,23 +284,22 @@ def rows_by_id(rows: models.QuerySet[Any], text: str, fields: dict[str, str]) ->
 
 # Actions of the admin's lists: each asks first on a page that says what will happen, and offers to undo it.
 #
-# The shown rows travel to the answer as signed keys, so that what is done is what was shown, even if the list
+# The form contains the keys of the displayed rows, signed, so that the action applies to these rows even if the list
 # changed in between.
 
-AT_ONCE = 1000  # the most rows one click of an action may touch: each goes through the domain on its own
-NAMED = 10  # rows that the page which asks shows
+AT_ONCE = 1000  # limit of rows per action, because the domain is called for each row
+NAMED = 10  # rows that the confirmation page names
 ANSWER_WITHIN = 3600  # seconds
-UNDO = "admin_undo"  # of the session: what the last action's message offers
+UNDO = "admin_undo"  # session key of the last action's undo
 
 Action = Callable[[Any, HttpRequest, "models.QuerySet[Any]"], Iterable[tuple[str, int]]]
 
 
 def action(label: str, permission: str, *, asks: str, danger: bool = False) -> Callable[[Action], Any]:
-    """Return a decorator for an admin action that yields (sentence, level) pairs. It asks first, refuses a huge
-    selection, and shows a refusal of the domain.
+    """Return a decorator for an admin action, a generator of (message, level) pairs.
 
-    ``permission``: view, change or delete; who lacks it is not offered the action, and cannot run it. ``asks`` tells
-    on the page before what will come of it.
+    The action asks for confirmation, refuses more than ``AT_ONCE`` rows, and shows the domain's errors. ``permission``:
+    view, change or delete, required for the action. ``asks``: text of the confirmation page about the consequences.
     """
 
     def decorate(function: Action) -> Any:
@@ -325,7 +326,7 @@ def action(label: str, permission: str, *, asks: str, danger: bool = False) -> C
 
 
 def offer_undo(model_admin: LeanAdmin, request: HttpRequest, action: str, keys: list[Any]) -> None:
-    """Add a button to the message about an action: it runs ``action`` on the rows with these keys."""
+    """Add an undo button to the message of an action. It runs ``action`` on the rows with these keys."""
     if not keys or action not in model_admin.get_actions(request):
         return
     opts = model_admin.opts
@@ -341,7 +342,10 @@ def offer_undo(model_admin: LeanAdmin, request: HttpRequest, action: str, keys: 
 def one_by_one(
     rows: Iterable[Any], act: Callable[..., Any], request: HttpRequest
 ) -> tuple[list[Any], list[tuple[str, int]]]:
-    """Make one domain call a row; return the keys of those done, and messages of refused ones, which stop no others."""
+    """Call ``act`` for each row.
+
+    Return the keys of successful rows, and messages about refused ones, which do not stop others.
+    """
     done, refused = [], []
     for row in rows:
         try:
@@ -377,7 +381,7 @@ def _run(
             said += function(model_admin, request, rows)
     except DomainError as error:
         said.append((error.message, messages.ERROR))
-    model_admin.note(request, touched, CHANGE, f"Action: {label}")  # of one that was refused half-way, too
+    model_admin.note(request, touched, CHANGE, f"Action: {label}")  # also for an action that failed halfway
     for number, (sentence, level) in enumerate(said):
         undo = number == 0 and getattr(request, "undo_offered", False)
         model_admin.message_user(request, sentence, level, extra_tags="undo" if undo else "")
@@ -424,14 +428,14 @@ def _ask(
 
 
 def _places(model_admin: LeanAdmin, rows: models.QuerySet[Any]) -> list[tuple[str, int]]:
-    """Count the rows by workspace, the most first."""
+    """Return the number of rows by workspace, largest first."""
     if not any(field.name == "workspace" for field in model_admin.model._meta.fields):
         return []
     return Counter(rows.order_by().values_list("workspace__name", flat=True)).most_common()
 
 
 def _salt(model_admin: LeanAdmin, request: HttpRequest, action: str) -> str:
-    """Return a signing salt, so that a confirmation holds for one action, one list and one person."""
+    """Return a signing salt that ties a confirmation to one action, list and person."""
     return f"admin {model_admin.opts.label} {action} {request.user.pk}"
 
 
@@ -441,7 +445,7 @@ def _next(request: HttpRequest) -> str:
 
 
 def _back(request: HttpRequest) -> HttpResponse | None:
-    """Redirect to the page where the action began; None is Django's way back to the list."""
+    """Redirect to the page where the action began, or return None for the list."""
     return HttpResponseRedirect(_next(request)) if _next(request) else None
 
 
@@ -454,7 +458,7 @@ def is_superuser(request: HttpRequest) -> bool:
 
 
 class ChangedBySuperusers(LeanAdmin):
-    """Admin that Django's permissions let people see, and only superusers change."""
+    """Admin mixin: Django's permissions allow viewing, and only superusers may change."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return is_superuser(request) and super().has_add_permission(request)
@@ -466,13 +470,13 @@ class ChangedBySuperusers(LeanAdmin):
         return is_superuser(request) and super().has_delete_permission(request, obj)
 
 
-# In whose name staff act.
+# The owner in whose name staff act.
 
 
 def acting_owner(workspace: Workspace, request: HttpRequest) -> User:
-    """Return the owner on whose behalf staff act in the domain: staff need no membership.
+    """Return the owner in whose name staff act in the domain, because staff need not be members.
 
-    Who it really was is in the audit log and the admin's.
+    The audit log and the admin's log record the staff member.
     """
     owners = User.objects.filter(memberships__workspace=workspace, memberships__role=Role.OWNER)
     acting = cast(User, request.user)

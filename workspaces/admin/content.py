@@ -46,7 +46,7 @@ class DeletedFilter(ChoiceFilter):
 
 @admin.register(Document)
 class DocumentAdmin(ReadOnlyAdmin):
-    """The largest lead where the column says so. What a document is called and says is its workspace's alone."""
+    """Admin of documents by size and state, without titles and text, which are private to the workspace."""
 
     many = "documents"
     list_display = (
@@ -183,7 +183,7 @@ class ArtifactAdmin(ReadOnlyAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Return the rows with the bytes of all their versions."""
+        """Return the rows annotated with the size of all their versions in bytes."""
         versions = ArtifactVersion.objects.filter(artifact=OuterRef("pk")).order_by().values("artifact")
         total = Subquery(versions.annotate(total=Sum("size")).values("total"))
         return super().get_queryset(request).defer("title", "content", "gist").annotate(total=total)

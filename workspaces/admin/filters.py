@@ -1,4 +1,6 @@
-"""Filters of the admin that cost nothing to show: fixed choices, and a search box instead of thousands of them."""
+"""Filters of the admin that need no query to display: fixed choices, or a search box instead of thousands of
+choices.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,10 @@ from django.utils.functional import Promise
 
 
 class ChoiceFilter(admin.SimpleListFilter):
-    """A filter with fixed choices (``offered``) and a default. Costs no query.
+    """A filter with fixed choices (``offered``) and a default. No query.
 
-    Its title is its parameter's name where it has none, and so is the ``column`` that it compares. What asks for
-    something else than that the column has it stands in ``rules``.
+    ``title`` and ``column`` default to the parameter's name. ``rules`` holds conditions other than equality with the
+    column.
     """
 
     parameter_name: str
@@ -46,7 +48,7 @@ class ChoiceFilter(admin.SimpleListFilter):
 
     def choices(self, changelist: ChangeList) -> Iterator[dict[str, Any]]:  # type: ignore[override]
         for value, title in self.lookup_choices:
-            # None takes the parameter out of the address: the default needs none.
+            # None removes the parameter from the URL, because the default needs none.
             parameters: dict[str, Any] = {self.parameter_name: None if value == self.default else value}
             yield {
                 "selected": self.chosen() == value,
@@ -64,7 +66,7 @@ class NamedAutocomplete(AutocompleteSelect):
 
 
 class AutocompleteFilter(admin.ListFilter):
-    """A search box for the foreign key ``parameter_name``: there may be thousands of rows to choose from."""
+    """A search box that filters by the foreign key ``parameter_name``, which may have thousands of rows."""
 
     template = "admin/filter_autocomplete.html"
     parameter_name: str

@@ -1,4 +1,4 @@
-"""Admin of model connections: shared ones are made, changed, tried and deleted here, people's own only counted."""
+"""Admin of model connections: shared ones are created, changed, tested and deleted; people's own are only counted."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ class ConnectionAdminForm(forms.ModelForm):
         }
 
     def values(self, *, change: bool) -> dict[str, Any]:
-        """Return the values for the domain: of a change the changed fields, and the key only if one was typed."""
+        """Return the values to save: for a change only changed fields, and the key only if one was entered or
+        removed.
+        """
         names = [name for name in FIELDS if not change or name in self.changed_data]
         values = {name: self.cleaned_data[name] for name in names}
         key = self.cleaned_data["api_key"]
@@ -74,7 +76,7 @@ class ConnectionAdminForm(forms.ModelForm):
         return values
 
     def _post_clean(self) -> None:
-        """Set nothing on the row: the domain checks and sets the values."""
+        """Do nothing, because the domain validates and sets the values."""
 
 
 @admin.register(Connection)
@@ -117,7 +119,7 @@ class ConnectionAdmin(ChangedBySuperusers):
         return super().get_queryset(request).filter(owner=None, deleted_at=None, is_built_in=False)
 
     def get_fieldsets(self, request: HttpRequest, obj: Connection | None = None) -> Any:
-        """Leave the key out for staff who may only view: showing it would decrypt it."""
+        """Hide the key from staff who may only view, because showing it would decrypt it."""
         if obj and not self.has_change_permission(request, obj):
             first, *rest = self.fieldsets
             names = [name for name in first[1]["fields"] if name not in ("api_key", "forget_key")]
@@ -138,8 +140,9 @@ class ConnectionAdmin(ChangedBySuperusers):
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, *args: Any, **more: Any
     ) -> Any:
-        """Ask for the password before a shared connection changes. The typed values are not kept until then: one is a
-        key.
+        """Require re-authentication before a shared connection changes.
+
+        The entered values are dropped, because one may be a key.
         """
         saves = object_id and request.method == "POST" and self.has_change_permission(request)
         if saves and not typed_password_lately(request):
@@ -172,7 +175,7 @@ class ConnectionAdmin(ChangedBySuperusers):
         )
 
     def _tested(self, request: HttpRequest, obj: Connection) -> HttpResponse:
-        """Save and test: what works stands above the form, which stays open."""
+        """Test a saved connection. The result is shown above the form, which stays open."""
         report = try_connection(obj, by=cast(User, request.user), now=timezone.now())
         _show_report(self, request, report)
         opts = self.model._meta
@@ -180,7 +183,7 @@ class ConnectionAdmin(ChangedBySuperusers):
 
 
 def _number(users: str) -> Coalesce:
-    """Return a subquery that counts a connection's users. A join would count each chat once for each workspace."""
+    """Return a subquery that counts a connection's users. A join would count each chat once per workspace."""
     rows = Connection.objects.filter(pk=OuterRef("pk")).order_by().values("pk")
     return Coalesce(Subquery(rows.annotate(number=Count(users)).values("number")), 0)
 

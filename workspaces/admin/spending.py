@@ -1,4 +1,4 @@
-"""Admin of model usage, day by day, and of a person's budget on the page of that person."""
+"""Admin of daily model usage, and of a person's budget on the person's page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workspaces.spending.totals import of_month
 from workspaces.views.forms import BudgetFields
 
 MONTHS = 12
-OWN = "(own)"  # of the models that people connected themselves, whose names nobody else sees
+OWN = "(own)"  # for people's own connections, whose names are private
 LATELY = timedelta(days=62)
 
 
@@ -59,7 +59,7 @@ class PurposeFilter(ChoiceFilter):
 
 
 class ModelFilter(ChoiceFilter):
-    """Filter by the models that were used lately."""
+    """Filter by recently used models."""
 
     parameter_name = "model"
     offered = [("", "All")]
@@ -116,5 +116,5 @@ class ModelUseAdmin(ReadOnlyAdmin):
 
     @admin.display(description="cost")
     def in_money(self, use: ModelUse) -> str:
-        """Return the cost as far as prices are known; empty if none is."""
+        """Return the cost of the priced calls, or "-" if no call has a price."""
         return amount(use.cost) if use.calls > use.unpriced else "-"

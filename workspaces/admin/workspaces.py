@@ -33,7 +33,7 @@ class KindFilter(ChoiceFilter):
 
 
 class Shown(forms.Widget):
-    """A name in the place of what could be chosen."""
+    """A widget that shows a name instead of choices."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Shown(forms.Widget):
 
 
 class MembershipForm(forms.ModelForm):
-    """Form of a member. Only a new row offers a choice of people: choices cost a query each."""
+    """Form of a member. Only a new row offers people to choose from, because the choices cost a query per row."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -54,7 +54,7 @@ class MembershipForm(forms.ModelForm):
 
 
 class MembershipInline(admin.TabularInline):
-    """Changed by superusers alone: who could make themselves a member could read everything there."""
+    """Members of a workspace, changed by superusers only: a person who can add members can read everything in it."""
 
     model = Membership
     form = MembershipForm
@@ -121,7 +121,7 @@ class WorkspaceAdmin(LeanAdmin):
         return rows.filter(**{column: text}) if column else rows.filter(name__icontains=text)
 
     def has_delete_permission(self, request: HttpRequest, obj: Workspace | None = None) -> bool:
-        """Forbid deletion: only a workspace's owners may delete everything in it."""
+        """Forbid deletion, because only a workspace's owners may delete its content."""
         return False
 
     def get_inlines(self, request: HttpRequest, obj: Workspace | None) -> Any:
@@ -138,9 +138,9 @@ class WorkspaceAdmin(LeanAdmin):
             obj.refresh_from_db()
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
-        """Add, change and remove members through the domain, with its rules such as the last owner's.
+        """Add, change and remove members through the domain, with its rules, such as keeping the last owner.
 
-        The superuser confirms their identity first, and the present owners get a mail.
+        The superuser re-authenticates first, and the owners are notified by mail.
         """
         formset.save(commit=False)
         if formset.new_objects or formset.changed_objects:

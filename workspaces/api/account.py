@@ -1,4 +1,4 @@
-"""Account over REST: the effects of deleting it, and doing it."""
+"""REST views of the account and its API keys."""
 
 from __future__ import annotations
 

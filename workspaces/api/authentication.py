@@ -1,6 +1,6 @@
-"""API keys in REST: ``Authorization: Bearer mh_…`` instead of a session, on the views that take one.
+"""Authentication of the REST API by API key: ``Authorization: Bearer mh_…`` instead of a session.
 
-A token of a program that signed in (``workspaces.accounts.oauth``) is as good as the key that it opens.
+An OAuth access token (``workspaces.accounts.oauth``) is accepted in place of its key.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from workspaces.models import ApiKey, KeyScope, TokenKind, User
 
 
 class KeyAuthentication(authentication.BaseAuthentication):
-    """A bearer token is a key or refused: a session beside it never helps a bad one, nor adds to a good one."""
+    """Authentication by bearer token. If a token is sent, the session is ignored, whether or not the token is valid."""
 
     def key_text(self, request: Request) -> str | None:
-        """Return the bearer token of a request; None without one."""
+        """Return the bearer token of a request, or None."""
         scheme, _, text = authentication.get_authorization_header(request).strip().partition(b" ")
         return text.strip().decode("latin-1") if scheme.lower() == b"bearer" else None
 
@@ -46,7 +46,7 @@ class KeyAuthentication(authentication.BaseAuthentication):
         return verify_key(text, now=timezone.now())
 
     def authenticate_header(self, request: Request) -> str:
-        """Return where a program without a key learns how to sign in (RFC 9728)."""
+        """Return the WWW-Authenticate header, which tells a program where to find the OAuth metadata (RFC 9728)."""
         door = next(each for each in oauth.RESOURCES if oauth.is_below(request.path_info, each))
         where = request.build_absolute_uri(f"/.well-known/oauth-protected-resource{door}".rstrip("/"))
         wrong = 'error="invalid_token", ' if "authorization" in request.headers else ""
@@ -54,12 +54,12 @@ class KeyAuthentication(authentication.BaseAuthentication):
 
 
 class KeyThrottle(throttling.BaseThrottle):
-    """The rate limit of an API key: 429 with Retry-After."""
+    """Rate limit of an API key: 429 with Retry-After."""
 
     retry_after: int | None = None
 
     def allow_request(self, request: Request, view: Any) -> bool:
-        if isinstance(request.auth, ApiKey) and not stands_in():  # what cannot be written cannot be counted
+        if isinstance(request.auth, ApiKey) and not stands_in():  # a read-only database cannot count requests
             self.retry_after = count_request(request.auth, now=timezone.now())
         return self.retry_after is None
 
@@ -68,22 +68,25 @@ class KeyThrottle(throttling.BaseThrottle):
 
 
 class KeyedView(ApiView):
-    """A session or a key. A key acts as its maker, in its own workspace only, and never deletes."""
+    """Base of views that accept a session or an API key.
+
+    A key acts as its creator, only in its own workspace, and never deletes.
+    """
 
     authentication_classes = [KeyAuthentication, SessionAuthentication]
     throttle_classes = [KeyThrottle]
-    only_reads: ClassVar[bool] = False  # its POST changes nothing, and a replica may answer it
-    any_scope: ClassVar[bool] = False  # what keys that only read must not do is refused further in
-    session_only: ClassVar[bool] = False  # no key may, with any scope
+    only_reads: ClassVar[bool] = False  # POST changes nothing, and may use a replica
+    any_scope: ClassVar[bool] = False  # the view itself refuses what read-only keys must not do
+    session_only: ClassVar[bool] = False  # refuse API keys of any scope
 
     @property
     def key(self) -> ApiKey | None:
-        """Return the API key of the request; None for a session."""
+        """Return the API key of the request, or None for a session."""
         return self.request.auth if isinstance(self.request.auth, ApiKey) else None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        if self.key is not None and hasattr(self, (request.method or "").lower()):  # else 405, for everybody
+        if self.key is not None and hasattr(self, (request.method or "").lower()):  # other methods get 405
             self._hold_to_its_scope(self.key, request.method or "", kwargs.get("workspace_id"))
 
     def _hold_to_its_scope(self, key: ApiKey, method: str, workspace_id: str | None) -> None:

@@ -32,14 +32,16 @@ T = TypeVar("T")
 
 
 class AlwaysJson(DefaultContentNegotiation):
-    """JSON for any Accept header: a browser's must reach the sign-in check."""
+    """Content negotiation that answers JSON for any Accept header, so that a browser's request reaches the sign-in
+    check.
+    """
 
     def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
         return renderers[0], renderers[0].media_type
 
 
 class StrictJsonParser(JSONParser):
-    """JSON, or 400: also for nesting so deep that the parser gives up, and for numbers too large for others."""
+    """JSON parser that also answers 400 for too deep nesting and for numbers that other programs cannot read."""
 
     def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
         try:
@@ -58,20 +60,23 @@ def _finite(text: str) -> float:
 
 
 class ApiView(APIView):
-    """Session sign-in, JSON in and out. Views load through access, make one domain call, shape the answer."""
+    """Base view with session authentication and JSON.
+
+    A view loads by access checks, calls the domain once, and serializes.
+    """
 
     content_negotiation_class = AlwaysJson
     parser_classes = [StrictJsonParser]
 
     @property
     def person(self) -> User:
-        """Return the caller. Permissions have made sure that somebody is signed in."""
+        """Return the authenticated user. Permissions have checked that there is one."""
         return cast(User, self.request.user)
 
     def body(self, kind: type[Serializer[Any]]) -> dict[str, Any]:
-        """Return the validated request body with defaults. Raises 422 that names the field.
+        """Return the validated request body with defaults. Raises ValidationError (422) that names the field.
 
-        A change that names nothing is 422 as well: what it was meant to change got lost on its way.
+        An empty PATCH body is an error too, because the intended change was lost.
         """
         values = self._checked(kind, self.request.data)
         if self.request.method == "PATCH" and not self.request.data:
@@ -94,9 +99,9 @@ class ApiView(APIView):
         descending: bool = False,
         context: Mapping[str, Any] | None = None,
     ) -> Response:
-        """Return the requested page of ``rows`` as JSON: each row by ``serializer``, or all at once by ``shape``.
+        """Return the requested page of ``rows`` as JSON, by a ``serializer`` for each row or ``shape`` for all rows.
 
-        A serializer gets ``context``; else as in ``paged``.
+        ``context`` is passed to the serializer. Other arguments are as in ``paged``.
         """
 
         def one_by_one(found: list[Any]) -> Any:
@@ -110,9 +115,10 @@ class ApiView(APIView):
         return Response(read(self.person.pk, lambda: paged(self.request, rows, **order, **shaped)))
 
     def once(self, act: Callable[[], T], *, keep: Callable[[T], Note], reload: Callable[[Note], T]) -> T:
-        """Return the result of ``act``; for an ``Idempotency-Key`` that was seen before that of ``reload`` instead.
+        """Return the result of ``act``, or of ``reload`` if the request's ``Idempotency-Key`` was used before.
 
-        ``keep`` says in ids and flags what was done, and ``reload`` finds it, as far as the person may still see it.
+        ``keep`` returns a note of ids and flags about the result, from which ``reload`` loads what the person may still
+        see.
         """
         asked = asked_under_key(self.request, self.person)
         if asked is None:
@@ -124,7 +130,7 @@ class ApiView(APIView):
         return reload(done.note)
 
     def make_once(self, make: Callable[[], T], get: Callable[[User, str], T]) -> T:
-        """As ``once``, for results with a ``public_id``, by which ``get`` finds one again."""
+        """Do as ``once`` for a result with a ``public_id``, which ``get`` loads again."""
 
         def reload(note: Note) -> T:
             [public_id] = note.values()
@@ -133,7 +139,7 @@ class ApiView(APIView):
         return self.once(make, keep=lambda made: {"made": cast(Any, made).public_id}, reload=reload)
 
     def require_fresh_password(self) -> None:
-        """Raise Forbidden with the code ``reauthenticate`` unless the person re-authenticated lately."""
+        """Raise Forbidden with the code ``reauthenticate`` unless the person re-authenticated recently."""
         require_fresh_password(self.request._request)
 
     def _checked(self, kind: type[Serializer[Any]], data: Any) -> dict[str, Any]:
@@ -152,7 +158,7 @@ class NoSuchRoute(ApiView):
         raise NotFound(_("This address does not exist in this API."))
 
 
-# ``ETag`` and ``If-Match``: a change is made only to what its sender has seen.
+# ``ETag`` and ``If-Match``: a change is made only to the version that the client has seen.
 
 TAG = r'(?:W/)?"[\x21\x23-\x7e]*"'
 TAGS = re.compile(rf"{TAG}(?:[ \t]*,[ \t]*{TAG})*")
@@ -175,10 +181,11 @@ IF_MATCH = OpenApiParameter(
 
 
 def versions_seen(request: Request) -> frozenset[str] | None:
-    """Return the versions in ``If-Match``, without quotes; None if any version will do. Raises Malformed.
+    """Return the versions in ``If-Match`` without quotes, or None if any version matches. Raises Malformed for another
+    format.
 
-    Proxies that compress call the tags they pass on weak (``W/``). Ours name what is stored, not the bytes of an
-    answer, so such a tag counts as well.
+    Weak tags (``W/``) match too: compressing proxies weaken tags, and ours identify the stored version, not the
+    response's bytes.
     """
     header = request.headers.get("If-Match")
     if header is None or header.strip() == "*":

@@ -1,4 +1,4 @@
-"""Path converters: an id that no public id can look like is not found, without a query."""
+"""Path converters for public ids. A malformed id is not found, without a query."""
 
 from __future__ import annotations
 

@@ -180,7 +180,10 @@ class _TakesFiles(ApiView):
         super().initial(request, *args, **kwargs)
 
     def brought_once(self, make: Callable[[], documents.Brought]) -> Response:
-        """201 with what was made, or 200 where the content was known; the same again for the same request."""
+        """Respond 201 with the new document, or 200 if the content was known.
+
+        A repeated request gets the same response.
+        """
 
         def keep(made: documents.Brought) -> Note:
             return {"made": made.document.public_id, "known": made.is_known}

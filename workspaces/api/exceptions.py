@@ -59,7 +59,7 @@ def exception_handler(exception: Exception, context: dict[str, Any]) -> HttpResp
 
 
 def prefers_html(request: HttpRequest | Request) -> bool:
-    """Return True for a browser that follows a link: it names text/html first."""
+    """Return whether text/html is the first accepted type, as in a browser that follows a link."""
     first = request.META.get("HTTP_ACCEPT", "").split(",")[0]
     return first.split(";")[0].strip().lower() == "text/html"
 

@@ -1,4 +1,4 @@
-"""Serializer fields that refuse values of another type, where DRF's turn "5" into 5 and "no" into False."""
+"""Serializer fields that refuse values of another type. DRF's fields convert "5" to 5 and "no" to False."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d
 
 
 class Body(serializers.Serializer[Any]):
-    """A request body. A field it does not know is refused by name, so that nothing can be set by accident."""
+    """A request body. An unknown field is refused by name, so that a misspelled one is not ignored."""
 
     at_least_one_of: ClassVar[tuple[str, ...]] = ()
 
@@ -121,7 +121,7 @@ class WholeNumber(serializers.IntegerField):
 
 
 class Choice(serializers.ChoiceField):
-    """A choice of a few words. The error lists them and never repeats the input."""
+    """A choice field whose error lists the choices and never repeats the input."""
 
     def __init__(self, choices: Iterable[str], **kwargs: Any) -> None:
         words = list(choices)
@@ -149,7 +149,7 @@ class Words(serializers.ListField):
 
 
 class Moment(serializers.DateTimeField):
-    """A point in time: ISO 8601 with its zone coming in, UTC with ``Z`` going out."""
+    """A time. Input is ISO 8601 with a time zone; output is UTC with ``Z``."""
 
     default_error_messages = {
         "invalid": later("Must be a time with its time zone, such as 2026-03-15T12:00:00Z.")
@@ -169,14 +169,14 @@ class Moment(serializers.DateTimeField):
 
 
 class StoredSentence(serializers.CharField):
-    """A sentence of ours that was stored in English, in the language of the request."""
+    """A message that was stored in English, translated to the language of the request."""
 
     def to_representation(self, value: str) -> str:
         return translated(value)
 
 
 def from_to(least: int, most: int) -> dict[str, Any]:
-    """Return the errors of a whole number in a query: not a number, or out of these bounds."""
+    """Return the error messages of an integer query parameter, which is not a number or out of these bounds."""
     why = format_lazy(later("Must be a whole number from {least} to {most}."), least=least, most=most)
     return dict.fromkeys(("invalid", "min_value", "max_value", "max_string_length"), why)
 

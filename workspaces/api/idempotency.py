@@ -1,4 +1,4 @@
-"""Requests with an ``Idempotency-Key``: a program that got no answer may repeat one, and it is done once."""
+"""Requests with an ``Idempotency-Key``: a client that got no response may repeat the request, and it is done once."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ ONCE = (IDEMPOTENCY_KEY, REPLAYED)  # the headers of a route that takes keys
 
 
 def asked_under_key(request: Request, person: User) -> Asked | None:
-    """Return the identity of this request, None without a key. Raises Malformed.
+    """Return the identity of this request, or None without an Idempotency-Key. Raises Malformed for a malformed one.
 
-    A key belongs to its person and to the way they signed in: what one API key may see another may not.
+    A key belongs to a person and their session or API key, because two API keys may see different things.
     """
     header = request.headers.get("Idempotency-Key")
     if header is None:
@@ -89,12 +89,12 @@ def _part(value: Any) -> Any:
 
 # Idempotency: a request with the same ``Idempotency-Key`` is done once (docs/api.md).
 #
-# What was done and the note of it are committed together, so a crash leaves both or neither. While the first request is
-# at work it holds a lock of the database, which ends with its connection: nobody waits for a process that is gone.
+# The result and its note are committed together, so a crash leaves both or neither. The first request holds a database
+# lock while it runs, which ends with its connection, so that no request waits for a dead process.
 
 KEPT = timedelta(hours=24)
 DELETED_AT_ONCE = 5000
-Note = dict[str, Any]  # ids, numbers and flags from which the answer is built again; never a person's text
+Note = dict[str, Any]  # ids, numbers and flags to rebuild the response from; never a person's text
 T = TypeVar("T")
 
 
@@ -117,7 +117,10 @@ class OtherRequest(Invalid):
 
 @dataclass(frozen=True)
 class Asked:
-    """A request under a key: ``name`` is equal for those of one sender and key, ``fingerprint`` for equal ones."""
+    """A request with an Idempotency-Key.
+
+    ``name`` identifies the sender and key, ``fingerprint`` the content of the request.
+    """
 
     user: User
     name: str
@@ -125,23 +128,27 @@ class Asked:
 
     @classmethod
     def of(cls, user: User, *, sender: str, key: str, said: str) -> Asked:
-        """``sender``: a person, and one API key of theirs. ``said``: the whole request. Kept as keyed hashes."""
+        """Return the request's identity as keyed hashes.
+
+        ``sender``: a person and their session or API key. ``said``: the request.
+        """
         return cls(user, _hash("name", f"{sender} {key}"), _hash("fingerprint", said))
 
 
 @dataclass(frozen=True)
 class Done(Generic[T]):
-    """Result of a request. ``result`` is None if it was done before; then ``note`` has what is stored of it."""
+    """Result of a request. ``result`` is None if it was done before; ``note`` is then the stored note."""
 
     result: T | None
     note: Note
 
 
 def do_once(request: Asked, act: Callable[[], T], *, keep: Callable[[T], Note], now: datetime) -> Done[T]:
-    """Run ``act`` and store a note of it. Within 24 hours return the note for the same request.
+    """Run ``act`` in a transaction and store a note of it, or return the note if the same request was done within 24
+    hours.
 
-    Runs ``act`` in a transaction. What it raises is raised and nothing is kept: the same key may try again. Raises
-    StillRunning, and OtherRequest where the key came with something else before.
+    If ``act`` raises, nothing is stored and the key can be used again. Raises StillRunning while the first request
+    runs, OtherRequest if the key was used with another request.
     """
     with transaction.atomic():
         if not _only_one(request.name):
@@ -166,7 +173,7 @@ def do_once(request: Asked, act: Callable[[], T], *, keep: Callable[[T], Note], 
 
 
 def sweep(*, now: datetime) -> int:
-    """Delete the notes that are older than 24 hours; how many."""
+    """Delete the notes that are older than 24 hours. Return the number deleted."""
     gone = 0
     while True:
         old = DoneRequest.objects.filter(done_at__lte=now - KEPT).order_by("done_at")
@@ -177,7 +184,7 @@ def sweep(*, now: datetime) -> int:
 
 
 def _only_one(name: str) -> bool:
-    """Return True for one transaction at a time, until it ends."""
+    """Try to lock this name until the transaction ends. Return False if another transaction holds the lock."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(('x' || left(%s, 16))::bit(64)::bigint)", [name])
         return bool(cursor.fetchone()[0])

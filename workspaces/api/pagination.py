@@ -1,4 +1,4 @@
-"""Pages by keyset: the cursor names the last row seen, so inserts and deletes in between shift nothing."""
+"""Keyset pagination. The cursor names the last row seen, so that inserts and deletes in between shift nothing."""
 
 from __future__ import annotations
 
@@ -53,10 +53,9 @@ class PageQuery(serializers.Serializer[Any]):
 
 
 class ReadyList:
-    """A list's queryset with its first page prebuilt; ``make`` and ``kinds`` as in ``Ready``.
+    """A list whose first page is a prepared query; ``make`` and ``kinds`` as in ``Ready``.
 
-    The pages after are left to the ORM. Where a list goes on is a value that no plan made once can foresee: Postgres
-    would take one that is good for the usual workspace and reads all of a large one.
+    Later pages use the ORM: a prepared plan does not know the cursor's value, and would read all of a large workspace.
     """
 
     def __init__(self, make: Callable[..., QuerySet[Any]], **kinds: type) -> None:
@@ -79,7 +78,7 @@ class ReadyList:
 
 @dataclass(frozen=True)
 class ReadyRows:
-    """The rows of such a list for these values."""
+    """The rows of a ``ReadyList`` for these values."""
 
     list: ReadyList
     values: Mapping[str, Any]
@@ -126,7 +125,10 @@ def _in_order(rows: QuerySet[Any], keys: Sequence[str], descending: bool) -> Que
 
 
 def _beyond(keys: Sequence[str], last: Sequence[Any], descending: bool) -> Q:
-    """Return the condition for rows after ``last``. Its first part lets Postgres enter the index at the right place."""
+    """Return the condition for rows after ``last``.
+
+    Its first part lets Postgres start at the right position of the index.
+    """
     side = "lt" if descending else "gt"
     beyond = Q()
     for depth, key in enumerate(keys):

@@ -118,7 +118,7 @@ class Route:
         return [each for each in asked if each is not None]
 
     def error_codes(self, method: str, path: str, view: Any) -> set[int]:
-        """Return the statuses of errors: 401 always, the others by what the route takes and does."""
+        """Return the statuses of errors: 401 always, the others depending on the route's arguments."""
         queries, codes = self.queries(view), {401, *self.errors}
         if no_keys(method, view) or (method != "GET" and not getattr(view, "only_reads", False)):
             codes.add(403)
@@ -139,7 +139,7 @@ class Route:
 
 
 def no_keys(method: str, view: Any) -> bool:
-    """Return True for a method that needs a session on a view that takes keys otherwise."""
+    """Return whether a method requires a session, on a view that otherwise accepts API keys."""
     return hasattr(view, "session_only") and (view.session_only or method == "DELETE")
 
 
@@ -254,7 +254,7 @@ class StrictBody(OpenApiSerializerExtension):
         if required:
             schema["required"] = required
         if auto_schema.method == "PATCH":
-            schema["minProperties"] = 1  # a change that names nothing is refused
+            schema["minProperties"] = 1  # an empty change is refused
         if self.target.at_least_one_of:
             # Each alternative whole: what makes clients of the schema makes nothing of a bare list of names.
             schema["anyOf"] = [
@@ -322,7 +322,7 @@ class _Examples:
         self._schemas, self._kinds = schemas, kinds
 
     def of(self, schema: dict[str, Any], name: str = "", *, sent: bool = False) -> Any:
-        """A value that fits the schema; ``name`` is that of its field."""
+        """Return an example value for a schema. ``name``: the field's name."""
         if "$ref" in schema:
             return self._of_component(schema["$ref"].split("/")[-1], name, sent=sent)
         for several in ("allOf", "oneOf", "anyOf"):

@@ -31,7 +31,7 @@ class SchemaView(SpectacularAPIView):
 
 @cache
 def written(language: str, *, is_json: bool) -> bytes:
-    """Return the schema's bytes, made once a process: it takes up to two seconds of a core."""
+    """Return the schema as bytes. Cached per process, because generating it takes up to two seconds of CPU time."""
     with translation.override(language):
         schema = SchemaGenerator().get_schema(request=None, public=True)
         renderer = OpenApiJsonRenderer() if is_json else OpenApiYamlRenderer()

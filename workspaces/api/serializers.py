@@ -47,7 +47,7 @@ class WorkspaceJson(serializers.Serializer[Any]):
 
 
 def shown_id(connection: Connection | None) -> str | None:
-    """Return the id of the chosen connection, if it still exists."""
+    """Return the id of the chosen connection, or None if it was deleted."""
     if connection is None or connection.deleted_at is not None:
         return None
     return BUILT_IN if connection.is_built_in else connection.public_id
@@ -137,7 +137,7 @@ class MemberBody(Body):
     role = Choice(Role.values, default=Role.VIEWER.value)
 
     def validate_username(self, value: str) -> User:
-        """Return the person of that name, for the view."""
+        """Return the user with this name, which the view uses."""
         person = User.objects.filter(username=value, is_active=True).first()
         if person is None:
             raise serializers.ValidationError(_("There is no person with this username."))
@@ -155,5 +155,5 @@ class RemovedJson(serializers.Serializer[Any]):
 
 
 def removed_json(removed: Counts) -> dict[str, dict[str, int]]:
-    """Return the counts of what was removed for good, the largest first."""
+    """Return the counts of permanently removed rows, the largest first."""
     return {"removed": {name.replace(" ", "_"): number for name, number in removed.most_common()}}

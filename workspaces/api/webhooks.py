@@ -1,4 +1,4 @@
-"""Webhooks of a workspace, over REST: its owners', in a session."""
+"""REST views of a workspace's webhooks, for its owners with a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workspaces and who belongs to them, over REST."""
+"""REST views of workspaces, their members, invitations and retention."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ of_workspaces = documented_under("workspaces")
 
 def with_counts(workspaces: WorkspaceQuerySet, user: User, now: datetime) -> WorkspaceQuerySet:
     """Annotate the person's workspaces with ``member_count`` and ``memory_count``, in one query."""
-    # By label: access to memories is a rule of an app above, which must not be imported here.
+    # By label, because this app must not import the memories app.
     memories = (
         apps.get_model("memories", "Memory")
         .objects.nobody_elses(user)

@@ -13,7 +13,7 @@ from workspaces.views.accounts import reset_password, sign_in
 
 urlpatterns = [
     path("login/", sign_in, name="account_login"),
-    # It asks for the old password itself; with two-factor sign-in on, for a code before.
+    # It requires the current password itself; with two-factor sign-in on, a code first.
     path("password/change/", reauthentication_required(enabled=has_two_factor)(password_change)),
     path("password/reset/", reset_password),
     path("password/set/", proven_first(password_set)),
@@ -22,7 +22,7 @@ urlpatterns = [
     path("single-sign-on/", include("allauth.socialaccount.urls")),
     path("single-sign-on/with/<slug:provider_id>/", begin, name="openid_connect_login"),
     path("single-sign-on/with/<slug:provider_id>/callback/", come_back, name="openid_connect_callback"),
-    # The same again, under the names by which allauth looks for them.
+    # The same URLs again, under the names that allauth uses.
     *(
         path(f"single-sign-on/with/{name}/", begin, {"provider_id": name}, f"{name}_login")
         for name in OPEN_TO_ALL

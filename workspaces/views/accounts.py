@@ -1,4 +1,4 @@
-"""Parts of allauth's pages that depend on this installation."""
+"""Account pages: sign-in, deletion, profile picture, sessions and activity."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def sign_in(request: HttpRequest) -> HttpResponseBase:
 
 @login_not_required
 def reset_password(request: HttpRequest) -> HttpResponseBase:
-    """Reset a password by mail; without a mail server the page says whom to ask."""
+    """Reset a password by mail, or show whom to contact if no mail server is configured."""
     return (
         password_reset(request) if mail.is_set() else render(request, "account/password_reset_no_mail.html")
     )
@@ -110,23 +110,26 @@ def _change(request: PageRequest) -> HttpResponse:
 
 @require_GET
 def picture(request: PageRequest, user_id: str) -> HttpResponse:
-    """Return a picture, which browsers may cache: a new one has another address (``?v=``)."""
+    """Return a picture, which browsers may cache because a new picture has another URL (``?v=``)."""
     response = HttpResponse(picture_of(request.user, user_id), content_type="image/jpeg", headers=SHUT)
     response["Cache-Control"] = "private, max-age=31536000, immutable"
     return response
 
 
-# A person's own picture, by which others know who speaks. Those who have none are known by their initials.
+# A person's profile picture. Without one their initials are shown.
 #
 # It lies in the database, as the pictures of documents do: it goes with the account in one transaction, and backups and
 # other hosts have it without another store.
 
-MOST_BYTES = 10_000_000  # of what is brought; about 15,000 are kept
-SECONDS = 10  # of a processor that drawing one may take
+MOST_BYTES = 10_000_000  # of the upload; about 15,000 are stored
+SECONDS = 10  # limit of processor time for re-encoding
 
 
 def set_picture(user: User, content: Iterable[bytes], *, now: datetime) -> None:
-    """Keep the middle of it, redrawn in another process. Raises TooManyRequests, TooLarge, Invalid."""
+    """Store the centre of the picture, re-encoded in another process.
+
+    Raises TooManyRequests, TooLarge above ``MOST_BYTES``, and Invalid if the file is no picture.
+    """
     spend("uploads", user, now=now)
     with tempfile.NamedTemporaryFile(prefix="memoryhub-picture-") as file:
         for chunk in content:
@@ -152,7 +155,10 @@ def remove_picture(user: User) -> None:
 
 
 def picture_of(asker: User, user_id: str) -> bytes:
-    """Return a person's picture as JPEG to members of their workspaces. NotFound for all others, or without one."""
+    """Return a person's picture as JPEG for a member of a shared workspace.
+
+    Raises NotFound for others, or without a picture.
+    """
     shared = Q(user__memberships__workspace__memberships__user=asker)
     found = PersonPicture.objects.filter(Q(user=asker) | shared, user__public_id=user_id).first()
     if found is None:
@@ -161,8 +167,9 @@ def picture_of(asker: User, user_id: str) -> bytes:
 
 
 def _mark(user: User, version: str) -> None:
-    """Store the version of the picture. The row stays locked until the commit, so that parallel changes follow one
-    another.
+    """Store the version of the picture.
+
+    The row stays locked until the commit, so that concurrent changes run in sequence.
     """
     User.objects.filter(pk=user.pk).update(picture_version=version)
     user.picture_version = version
@@ -173,7 +180,7 @@ def _mark(user: User, version: str) -> None:
 
 @require_POST
 def end_session(request: PageRequest, session_id: str) -> HttpResponse:
-    """End one of your sessions. Ending this very one signs out."""
+    """End one of one's own sessions. Ending the current session signs out."""
     ended = sessions.end_session(session_id, by=request.user)
     if ended.session_key == request.session.session_key:
         request.session.flush()

@@ -40,7 +40,7 @@ def _artifact(
 
 
 def _number(text: str | None, otherwise: int) -> int:
-    """Return a version number from a URL or a form. NotFound for other text."""
+    """Return a version number from a URL or form. Raises NotFound for other text."""
     if not text:
         return otherwise
     if not (text.isascii() and text.isdigit() and len(text) < 10):
@@ -50,7 +50,7 @@ def _number(text: str | None, otherwise: int) -> int:
 
 @require_http_methods(["GET", "POST"])
 def artifact_list(request: PageRequest, ws_id: str) -> HttpResponse:
-    """GET shows them, POST keeps one that somebody writes here."""
+    """List the artifacts (GET), or save one that the person entered (POST)."""
     need = Role.EDITOR if request.method == "POST" else Role.VIEWER
     workspace = get_workspace(request.user, ws_id, need=need)
     context: dict[str, Any] = {"workspace": workspace, "kinds": ArtifactKind.choices}
@@ -82,7 +82,10 @@ def artifact_list(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def artifact(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
-    """GET shows it (for htmx beside the chat), ``?version=`` as it was; POST keeps what was edited as a new version."""
+    """Show an artifact, with ``?version=`` an earlier version (GET), or save an edit as a new version (POST).
+
+    For htmx it is shown in the panel next to the chat.
+    """
     if request.method == "GET":
         return show(request, _artifact(request, ws_id, art_id))
     found = _artifact(request, ws_id, art_id, Role.EDITOR)
@@ -140,7 +143,7 @@ def beside_chat(response: HttpResponse) -> HttpResponse:
 
 
 def _refusal_of(error: Invalid) -> dict[str, Any]:
-    """Return the form's problem, and whether the writer may confirm it to save anyway."""
+    """Return the error message, and whether the person may confirm and save anyway."""
     return {"problem": error.message, "asks": isinstance(error, LooksDelicate)}
 
 
@@ -150,7 +153,9 @@ def frame(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
     found = _artifact(request, ws_id, art_id)
     if found.kind != ArtifactKind.HTML:
         raise NotFound
-    if request.headers.get("Sec-Fetch-Dest", "iframe") != "iframe":  # in a tab of its own it could lead away
+    if (
+        request.headers.get("Sec-Fetch-Dest", "iframe") != "iframe"
+    ):  # in a tab of its own it could navigate to another site
         return redirect("workspaces:artifact", ws_id, art_id)
     number = _number(request.GET.get("version"), found.version)
     return framed_page(artifacts.get_version(found, number))
@@ -225,7 +230,7 @@ def move(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def forget(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
-    """GET asks for confirmation, POST forgets it for good. Deleted ones too."""
+    """Ask for confirmation (GET), or remove an artifact permanently, whether deleted or live (POST)."""
     found = _artifact(request, ws_id, art_id, Role.EDITOR, or_deleted=True)
     require_right_to_forget(found, request.user)
     ask_for_password(request)
@@ -317,7 +322,7 @@ def file_name(artifact: Artifact, language: str) -> str:
 
 
 def as_download(artifact: Artifact, version: ArtifactVersion) -> HttpResponse:
-    """Return a version as a download that no browser runs."""
+    """Return a version as a download that browsers do not run."""
     response = HttpResponse(version.content.encode(), content_type="application/octet-stream")
     name = file_name(artifact, version.language)
     response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
@@ -326,14 +331,14 @@ def as_download(artifact: Artifact, version: ArtifactVersion) -> HttpResponse:
 
 
 def framed_page(version: ArtifactVersion) -> HttpResponse:
-    """Return an HTML artifact as a page without network access, for the frame of its page."""
+    """Return an HTML artifact as a page without network access, to run in the frame of the artifact's page."""
     doctype = _DOCTYPE.match(version.content)
     begins = doctype.end() if doctype else 0
     written = _DECLARED.sub("data-shadow-", version.content[begins:])
     page = version.content[:begins] + WITHOUT_WEBRTC + written
     response = HttpResponse(page.encode(), content_type="text/html; charset=utf-8", headers=NO_CONNECTIONS)
     response["Content-Security-Policy"] = NO_NETWORK
-    response["X-Frame-Options"] = "SAMEORIGIN"  # for browsers that know no frame-ancestors
+    response["X-Frame-Options"] = "SAMEORIGIN"  # for browsers without support for frame-ancestors
     response["Referrer-Policy"] = "no-referrer"
     response["X-DNS-Prefetch-Control"] = "off"
     return response

@@ -1,4 +1,4 @@
-"""Pages on which models are connected, changed, tried and deleted: one's own, and shared ones by administrators."""
+"""Pages to connect, change, test and delete models: one's own, and shared ones for administrators."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from workspaces.views.forms import DomainForm
 
 @require_http_methods(["GET", "POST"])
 def connection_list(request: PageRequest) -> HttpResponse:
-    """POST: ``act`` names the button: list the models, try one, keep it, or both."""
+    """List the connections. On POST, ``act`` names the button: list the server's models, test, save, or both."""
     form, act = _new_form(request), request.POST.get("act", "")
     who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
     more: dict[str, Any] = {}
     if act == "models":
         form.fields["model"].required = False
         more["offered"] = form.done(lambda: connections.list_offered(**who, **form.values()))
-        form.fields["model"].required = True  # as the form that is shown says
+        form.fields["model"].required = True  # the displayed form requires it
     elif act == "test":
         more["report"] = form.done(lambda: connections.try_out(**who, **form.values()))
     elif act == "keep":
@@ -62,7 +62,7 @@ def connection_list(request: PageRequest) -> HttpResponse:
 
 
 def _new_form(request: PageRequest, *, sent: bool = True) -> NewConnectionForm:
-    """As it was ``sent``, where this is what was."""
+    """Return the form for a new connection, filled with the request's data if ``sent``."""
     data = request.POST if sent and request.method == "POST" else None
     return NewConnectionForm(
         data,
@@ -74,7 +74,7 @@ def _new_form(request: PageRequest, *, sent: bool = True) -> NewConnectionForm:
 
 
 def _leave(request: PageRequest, away: HttpResponse) -> HttpResponse:
-    """Redirect to another page, which htmx loads as a whole."""
+    """Return the redirect in a form that makes htmx load the whole page."""
     return HttpResponse(headers={"HX-Redirect": away["Location"]}) if request.htmx else away
 
 
@@ -96,7 +96,7 @@ def _list_page(request: PageRequest, form: NewConnectionForm, **more: Any) -> Ht
 
 @require_http_methods(["GET", "POST"])
 def find_here(request: PageRequest) -> HttpResponse:
-    """Show what runs on this machine. GET: for a person who had to sign in again."""
+    """Show the model servers on this machine. GET redirects to the list, for a person who had to re-authenticate."""
     if request.method == "GET":
         return redirect("workspaces:connections")
     running = connections.find(by=request.user, now=timezone.now())
@@ -105,7 +105,7 @@ def find_here(request: PageRequest) -> HttpResponse:
 
 @require_POST
 def connect_here(request: PageRequest) -> HttpResponse:
-    """Connect a found model in one click; it answers in the workspace visited last."""
+    """Connect a found local model for the workspace visited last."""
     server, model = request.POST.get("server", ""), request.POST.get("model", "")
     made = connections.connect_local(
         server, model, by=request.user, now=timezone.now(), place=_last_place(request)
@@ -134,7 +134,7 @@ def _connected(request: PageRequest, made: connections.Connected) -> HttpRespons
 
 @require_http_methods(["GET", "POST"])
 def connection(request: PageRequest, connection_id: str) -> HttpResponse:
-    """Change one of the person's own, or a shared one after confirming their identity."""
+    """Change one's own connection, or a shared one after re-authentication."""
     found = connections.get_connection(request.user, connection_id, to="change")
     if found.is_shared:
         ask_for_password(request)
@@ -150,7 +150,7 @@ def connection(request: PageRequest, connection_id: str) -> HttpResponse:
 
 @require_POST
 def default(request: PageRequest, connection_id: str) -> HttpResponse:
-    """Make a shared connection the default for everybody, or not any more."""
+    """Set or unset a shared connection as the default for everyone."""
     shared = connections.get_connection(request.user, connection_id, to="change")
     ask_for_password(request)
     wanted = request.POST.get("is_default") == "on"
@@ -174,7 +174,7 @@ def delete(request: PageRequest, connection_id: str) -> HttpResponse:
 
 @require_POST
 def test(request: PageRequest, connection_id: str) -> HttpResponse:
-    """Handle the Test button, for one's own connections and for shared ones by those who may change them."""
+    """Test one's own connection, or a shared one as an administrator."""
     found = connections.get_connection(request.user, connection_id, to="change")
     report = try_connection(found, by=request.user, now=timezone.now())
     context: dict[str, Any] = {"connection": found, "name": found.name, "report": report}
@@ -204,7 +204,7 @@ def _price(label: Any, help_text: Any = "") -> forms.DecimalField:
 
 @dataclass(frozen=True)
 class Preset:
-    """Values filled in for a kind of server."""
+    """Default values of the form for a kind of server."""
 
     name: Any
     address: str = ""
@@ -270,7 +270,7 @@ class ConnectionForm(DomainForm):
     )
 
     def __init__(self, *args: Any, kept: Connection | None = None, **kwargs: Any) -> None:
-        """``kept``: the connection that is changed."""
+        """Initialize the form. ``kept``: the connection to change."""
         if kept is not None:
             kwargs.setdefault(
                 "initial", {name: getattr(kept, name) for name in self.base_fields if name != "api_key"}
@@ -281,7 +281,7 @@ class ConnectionForm(DomainForm):
             self.fields["api_key"].help_text = later("Leave it empty to keep the one that is stored.")
 
     def values(self) -> dict[str, Any]:
-        """For the domain: without a key that was left empty, where one is stored."""
+        """Return the values to save, without the key if it was left empty for a stored connection."""
         values = dict(self.cleaned_data)
         if self.kept is not None and not values["api_key"]:
             del values["api_key"]
@@ -289,7 +289,7 @@ class ConnectionForm(DomainForm):
 
 
 class SharedConnectionForm(ConnectionForm):
-    """Form of a shared connection, which administrators may mark local."""
+    """Form of a shared connection, which administrators may mark as local."""
 
     is_local = forms.BooleanField(
         label=later("Local: may answer where memories never leave this machine"), required=False
@@ -301,7 +301,7 @@ class SharedConnectionForm(ConnectionForm):
 
 
 class NewConnectionForm(ConnectionForm):
-    """Form of a new connection; what the model can do is tried."""
+    """Form of a new connection, whose capabilities are found by a test."""
 
     name = forms.CharField(
         label=later("Name"),
@@ -319,8 +319,10 @@ class NewConnectionForm(ConnectionForm):
     def __init__(
         self, data: Any = None, *, preset: str, manages: bool, has_own: bool, is_first: bool = False
     ) -> None:
-        """``manages``: whether who fills it in may connect for everybody; ``has_own``: whether for themselves;
-        ``is_first``: whether nothing is connected for everybody yet.
+        """Initialize the form.
+
+        ``manages``: the person may create shared connections. ``has_own``: the person may create their own.
+        ``is_first``: there is no shared connection yet.
         """
         self.preset = preset if preset in PRESETS else "openai" if data is None else "other"
         filled = PRESETS[self.preset]
@@ -360,7 +362,7 @@ class NewConnectionForm(ConnectionForm):
 
 
 def larger_model_status() -> Status | None:
-    """Return the last status of the fetching process; None if no larger model is fetched on this machine."""
+    """Return the latest status of the download process, or None if no larger model is downloaded on this machine."""
     if not settings.EMBEDDED_MODEL or settings.BUILTIN_MODEL not in {"auto", "large"}:
         return None
     return read_status(settings.DATA_DIR)
@@ -368,7 +370,9 @@ def larger_model_status() -> Status | None:
 
 @require_http_methods(["GET", "POST"])
 def larger_model(request: PageRequest) -> HttpResponse:
-    """GET: the line as a fragment. POST: ``want`` is pause, fetch or remove; administrators only."""
+    """Show the download's progress as a fragment (GET), or pause, fetch or remove the model by ``want`` (POST,
+    administrators).
+    """
     if request.method == "POST":
         if not may_manage(request.user):
             raise Forbidden(_("Only administrators can do this."))

@@ -8,15 +8,17 @@ from difflib import SequenceMatcher
 from itertools import takewhile
 
 AROUND = 3  # unchanged lines shown before and after a change
-# Lines that differ between the same beginning and the same end. Beyond, what hostile texts cost grows without measure,
-# and all of them are shown as gone and as come.
+# Limit of differing lines to compare, because the cost of hostile texts grows without bound. Above it, all of them are
+# shown as removed and added.
 MOST_COMPARED = 800
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a comparison. ``sign``: "-" removed, "+" added, " " unchanged, "…" unchanged lines left out. Line
-    numbers from 1; None if it is not in that version.
+    """A line of a comparison.
+
+    ``sign``: "-" removed, "+" added, " " unchanged, "…" for omitted unchanged lines. Line numbers start at 1, and are
+    None if the line is not in that version.
     """
 
     sign: str
@@ -58,12 +60,12 @@ def compare(before: str, after: str) -> list[Line]:
 
 
 def _lines(text: str) -> list[str]:
-    """Split at line feeds alone, so that two texts that differ in another separator are not shown as equal."""
+    """Split at line feeds only, so that texts that differ in another line separator are not shown as equal."""
     return text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
 
 
 def _alike(one: list[str], other: list[str]) -> int:
-    """Return how many lines are the same from the beginning on."""
+    """Return the number of equal lines at the beginning."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 

@@ -62,7 +62,7 @@ def _require_fitting(request: PageRequest) -> None:
 @csrf_protect
 @require_http_methods(["GET", "POST"])
 def _document_list(request: PageRequest, ws_id: str) -> HttpResponse:
-    """GET shows them (for htmx the list alone), POST brings files or a text."""
+    """List the documents, for htmx only the list (GET), or add files or a text (POST)."""
     need = Role.EDITOR if request.method == "POST" else Role.VIEWER
     workspace = get_workspace(request.user, ws_id, need=need)
     if request.method == "POST":
@@ -77,7 +77,7 @@ def _document_list(request: PageRequest, ws_id: str) -> HttpResponse:
         "can_write": Role(workspace.role).allows(Role.EDITOR),
         "page": page,
         "is_reading": any(document.status in UNREADY for document in page),
-        "no_text": str(SENTENCES["empty"]),  # however often it is read
+        "no_text": str(SENTENCES["empty"]),  # reading it again does not help
         "most_bytes": settings.DOCUMENT_MAX_BYTES,
     }
     template = "documents/rows.html" if request.htmx else "documents/list.html"
@@ -85,7 +85,7 @@ def _document_list(request: PageRequest, ws_id: str) -> HttpResponse:
 
 
 def _bring(request: PageRequest, workspace: Any) -> None:
-    """Add each file or text by itself: one that fails does not stop the others."""
+    """Add each file or text separately, so that one failure does not stop the others."""
     text = request.POST.get("text", "")
     who: dict[str, Any] = {
         "personal": request.POST.get("personal") == "on",
@@ -167,7 +167,7 @@ def content(request: PageRequest, ws_id: str, doc_id: str) -> StreamingHttpRespo
 
 @require_GET
 def picture(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
-    """Return the picture re-encoded, without anything else that its file contained."""
+    """Return the re-encoded picture, without the file's metadata."""
     shown = DocumentPicture.objects.filter(document=_document(request, ws_id, doc_id)).first()
     if shown is None:
         raise NotFound(_("This document is not a picture."))
@@ -185,7 +185,7 @@ def replace(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
 @csrf_protect
 @require_POST
 def _replace(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
-    """Replace a document by a newer file; the old one becomes a version."""
+    """Replace a document's file by a newer one. The previous file becomes an earlier version."""
     found = _document(request, ws_id, doc_id, Role.EDITOR)
     file, now = request.FILES.get("file"), timezone.now()
     try:
@@ -204,7 +204,10 @@ def _replace(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def edit(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
-    """GET shows its text to type in, POST keeps that as a newer version; of two at once the second is shown both."""
+    """Show the document's text for editing (GET), or save it as a newer version (POST).
+
+    If another person saved in between, both texts are shown.
+    """
     found = _document(request, ws_id, doc_id, Role.EDITOR)
     text = documents.text_of(found)
     context = {"workspace": get_workspace(request.user, ws_id), "document": found, "text": text}
@@ -251,7 +254,7 @@ def move(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def forget(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
-    """GET asks for confirmation, POST forgets it for good. Deleted ones too."""
+    """Ask for confirmation (GET), or remove a document permanently, whether deleted or live (POST)."""
     found = _document(request, ws_id, doc_id, Role.EDITOR, or_deleted=True)
     require_right_to_forget(found, request.user)
     ask_for_password(request)

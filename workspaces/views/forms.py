@@ -42,7 +42,10 @@ def _plain_field() -> forms.TextInput:
 
 class DomainForm(forms.Form):
     def done(self, act: Callable[[], T]) -> T | None:
-        """Return the result of ``act`` for a valid form; None also if the domain refuses."""
+        """Return the result of ``act`` if the form is valid, else None.
+
+        An error that ``act`` raises is added to the form.
+        """
         if self.is_bound and self.is_valid():
             try:
                 return act()
@@ -51,7 +54,7 @@ class DomainForm(forms.Form):
         return None
 
     def add_domain_error(self, error: DomainError) -> None:
-        """Put the domain's error at the field it names, else above the form."""
+        """Add the domain's error to the fields that it names, or to the whole form."""
         named = {name: text for name, text in error.fields.items() if name in self.fields}
         for name, text in named.items():
             self.add_error(name, text)
@@ -60,7 +63,9 @@ class DomainForm(forms.Form):
 
 
 class NewPasswordForm(ChangePasswordForm):
-    """allauth's form, with wrong present passwords in the audit log: somebody may be guessing in an open session."""
+    """allauth's form, which also records wrong current passwords in the audit log: a person at an open session may
+    be guessing.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -69,7 +74,7 @@ class NewPasswordForm(ChangePasswordForm):
             "password1": _("New password"),
             "password2": _("New password (again)"),
         }
-        for name, label in labels.items():  # allauth writes them in capitals
+        for name, label in labels.items():  # allauth capitalizes them
             self.fields[name].label = label
 
     def clean_oldpassword(self) -> str:
@@ -102,7 +107,7 @@ class MemberForm(DomainForm):
 
 
 class DeleteForm(DomainForm):
-    """Deleting takes the name, typed: it cannot be undone."""
+    """Form that requires typing the name before deleting, because deletion cannot be undone."""
 
     confirm = forms.CharField(label=_("Type the name of the workspace"), widget=_plain_field())
 
@@ -173,7 +178,7 @@ class KeyForm(DomainForm):
         self.fields["workspace"].queryset = Workspace.objects.visible_to(user)  # type: ignore[attr-defined]
 
     def clean_expires_at(self) -> datetime | None:
-        """Return the end of the chosen days as a moment."""
+        """Return the expiry time after the chosen number of days, or None."""
         days = self.cleaned_data["expires_at"]
         return self.now + timedelta(days=days) if days else None
 
@@ -182,14 +187,17 @@ class KeyForm(DomainForm):
 
 
 def whose(found: Document | Artifact, user: User) -> dict[str, Any]:
-    """Return the context of the form that moves a document or artifact; no choices without the right. One query."""
+    """Return the context of the form that moves a document or artifact, without choices if the user may not move it.
+
+    One query.
+    """
     if not found.is_personal and not may_take_away(found, user, found.role):
         return {"places": []}
     return {"places": [each for each in workspaces_of(user) if Role(each.role).allows(Role.EDITOR)]}
 
 
 def destination(request: PageRequest) -> Workspace | None:
-    """Return the workspace chosen in the form; None for the reader's personal ones."""
+    """Return the workspace chosen in the form, or None to make the item personal."""
     chosen = request.POST.get("whose", "")
     return named_workspace(request.user, chosen, need=Role.EDITOR) if chosen else None
 
@@ -293,7 +301,7 @@ class WebhookForm(DomainForm):
         return cls(initial={name: getattr(webhook, name) for name in ("name", "url", "with_text")} | chosen)
 
     def values(self) -> dict[str, Any]:
-        """For the domain."""
+        """Return the values of the webhook to save."""
         given = self.cleaned_data
         return {
             "name": given["name"],

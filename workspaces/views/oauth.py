@@ -1,5 +1,7 @@
-"""OAuth endpoints: metadata (RFC 9728, 8414), registration (7591), tokens, revocation (7009). No session counts
-here, so every origin may call them. Errors are in OAuth's form: ``{error, error_description}``.
+"""OAuth endpoints: metadata (RFC 9728, 8414), registration (7591), tokens, revocation (7009), and the consent page.
+
+The endpoints do not use sessions, so any origin may call them. Their errors have OAuth's form: ``{error,
+error_description}``.
 """
 
 from __future__ import annotations
@@ -55,14 +57,14 @@ View = Callable[..., HttpResponse]
 
 
 def base_of(request: HttpRequest) -> str:
-    """Return the base URL of this request, which is also the issuer's name."""
+    """Return the base URL of this request, which is also the issuer identifier."""
     return request.build_absolute_uri("/").rstrip("/")
 
 
 def for_programs(method: str, *, limit: str = "", form: bool = False) -> Callable[[View], View]:
-    """Return a decorator for endpoints without cookies, with a limit of bytes and the rate ``limit`` of the settings.
+    """Return a decorator for endpoints without cookies, which limits the body's size and the request rate.
 
-    ``form``: its body is one, as the protocol has it.
+    ``limit``: the rate limit's name in the settings. ``form``: the body is form-encoded.
     """
 
     def decorate(view: View) -> View:
@@ -101,7 +103,7 @@ def _refusal(request: HttpRequest, method: str, limit: str, *, form: bool) -> Ht
 
 @for_programs("GET")
 def resource_metadata(request: HttpRequest, resource: str = "") -> HttpResponse:
-    """Describe the endpoints, and that this server issues tokens for them."""
+    """Return the metadata of a protected resource, which names this server as its authorization server."""
     path = f"/{resource}"
     if path not in oauth.RESOURCES:
         return _error(404, "invalid_request", NotFound().message)
@@ -164,7 +166,7 @@ def give_token(request: HttpRequest) -> HttpResponse:
 
 @for_programs("POST", limit="oauth_token", form=True)
 def revoke(request: HttpRequest) -> HttpResponse:
-    """Revoke by an access or a refresh token: both end. Tokens of other programs are ignored."""
+    """Revoke an authorization by its access or refresh token; both end. Tokens of other programs are ignored."""
     client = oauth.find(request.POST.get("client_id", ""))
     if client is None:
         return _error(401, "invalid_client", _("This program is not known here."))
@@ -200,7 +202,7 @@ def _is_form(request: HttpRequest) -> bool:
         charset = (request.content_params or {}).get("charset", "utf-8").lower()
         is_named = request.content_type == FORM and charset in {"utf-8", "utf8"}
         return not request.body or (is_named and request.POST is not None)
-    except SuspiciousOperation:  # more fields than anybody has
+    except SuspiciousOperation:  # too many form fields
         return False
 
 
@@ -208,9 +210,9 @@ def _error(status: int, error: str, description: str) -> JsonResponse:
     return JsonResponse({"error": error, "error_description": description}, status=status)
 
 
-# The page on which a person lets a program in, or not.
+# The consent page.
 
-CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")  # SHA-256, in base64 for addresses
+CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")  # SHA-256 in URL-safe base64
 STATE_LENGTH = 2_000
 
 
@@ -222,7 +224,7 @@ class Asked:
 
     @property
     def place(self) -> str:
-        """Return where the person is sent back to: a site, or the whole address of a program on this computer."""
+        """Return where the person is redirected: a host, or the complete URI of a program on this computer."""
         parts = urlsplit(self.agreed.redirect_uri)
         return parts.netloc if parts.scheme in {"http", "https"} else self.agreed.redirect_uri
 
@@ -233,8 +235,9 @@ class Asked:
 
     @property
     def form_target(self) -> str:
-        """Return the form-action source for the page's policy, which covers redirects. IPv6 hosts cannot be named
-        there.
+        """Return the redirect target for the page's ``form-action`` policy.
+
+        It cannot name IPv6 hosts, so these get the scheme.
         """
         parts = urlsplit(self.agreed.redirect_uri)
         if parts.scheme not in {"http", "https"} or ":" in (parts.hostname or ""):
@@ -258,7 +261,7 @@ class ConsentForm(DomainForm):
 
 
 class SentBack(HttpResponseRedirect):
-    """To the program, whose address may have a scheme of its own."""
+    """Redirect to the client application after authorization. Its redirect URI may use a custom scheme."""
 
     def __init__(self, asked: Asked, base: str, **said: str) -> None:
         from mcp.server.auth.provider import construct_redirect_uri
@@ -271,7 +274,9 @@ class SentBack(HttpResponseRedirect):
 @require_http_methods(["GET", "POST"])
 @reauthentication_required
 def authorize(request: PageRequest) -> HttpResponse:
-    """Ask the person before any redirect: anybody who registers a program could have it send people on."""
+    """Ask the person for consent before any redirect, because a registered program could otherwise redirect people
+    anywhere.
+    """
     asked = read_asked(request)
     base = base_of(request)
     if request.method == "POST" and request.POST.get("answer") != "yes":
@@ -294,7 +299,10 @@ def authorize(request: PageRequest) -> HttpResponse:
 
 
 def read_asked(request: HttpRequest) -> Asked:
-    """Return the request of the address. Raises Malformed, shown to the person: the program's address may be wrong."""
+    """Return the authorization request in the query string.
+
+    Raises Malformed, shown to the person instead of a redirect, because the redirect URI may be wrong.
+    """
     from mcp.server.auth.handlers.authorize import AuthorizationRequest
 
     if any(len(values) > 1 for _name, values in request.GET.lists()):

@@ -1,4 +1,4 @@
-"""SCIM endpoints, by which a company's directory manages accounts and groups. 404 without ``MEMORYHUB_SCIM_TOKEN``."""
+"""SCIM endpoints, with which a company's directory manages accounts and groups. 404 without MEMORYHUB_SCIM_TOKEN."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ GROUP = "urn:ietf:params:scim:schemas:core:2.0:Group"
 USER = "urn:ietf:params:scim:schemas:core:2.0:User"
 LIST = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
 ERROR = "urn:ietf:params:scim:api:messages:2.0:Error"
-MOST = 200  # on a page
+MOST = 200  # results per page
 View = Callable[..., HttpResponse]
 
 
 def scim(*methods: str) -> Callable[[View], View]:
-    """Return a decorator for endpoints that need the token. It is compared in constant time; wrong ones are counted."""
+    """Return a decorator for endpoints that require the SCIM token. Wrong tokens count against a rate limit."""
 
     def decorate(view: View) -> View:
         @csrf_exempt
@@ -81,7 +81,7 @@ def users(request: HttpRequest) -> HttpResponse:
 
 @scim("GET", "PUT", "PATCH")
 def user(request: HttpRequest, user_id: str) -> HttpResponse:
-    """Return or change a user. DELETE is refused: people delete their account, or administrators do."""
+    """Return or change a user. DELETE is not supported: accounts are deleted by their person or an administrator."""
     person = User.objects.filter(public_id=user_id).first() if PATTERN.fullmatch(user_id) else None
     if person is None:
         raise ScimError(404, "There is no such user.")
@@ -115,7 +115,7 @@ def one_group(request: HttpRequest, group_id: str) -> HttpResponse:
         body = _body(request)
         if request.method == "PATCH":
             provisioning.change_group(group_id, lambda group: provisioning.group_after(group, body))
-            return HttpResponse(status=204)  # a group may be large, and directories ask for no more
+            return HttpResponse(status=204)  # without the group, which may be large
         provisioning.change_group(group_id, lambda group: provisioning.group_of(body))
     return _json(_group(request, provisioning.group_with(group_id)))
 

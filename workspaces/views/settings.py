@@ -65,7 +65,7 @@ def name(request: PageRequest) -> HttpResponse:
 
 @require_POST
 def language(request: PageRequest) -> HttpResponse:
-    """Set a person's language. The next page is already in it."""
+    """Set the person's language. The response already uses it."""
     workspaces.set_language(request.user, request.POST.get("language", ""))
     with speaking_to(request.user) if request.user.language else nullcontext():
         notices.success(request, _("Saved."))
@@ -79,7 +79,7 @@ def _changed(request: PageRequest, ws_id: str, **changes: Any) -> HttpResponse:
     return redirect("workspaces:settings", ws_id)
 
 
-# The page on which owners say how long things are kept, and members read it.
+# The page of retention rules, which owners set and members read.
 
 LABELS = {
     "chats": later("Chats: days after the last message"),
@@ -113,7 +113,7 @@ class RetentionForm(DomainForm):
 
 @require_http_methods(["GET", "POST"])
 def retention(request: PageRequest, ws_id: str) -> HttpResponse:
-    """POST saves the rules, or with ``preview`` counts what would go by them."""
+    """Show the retention rules. POST saves them, or with ``preview`` counts what they would delete."""
     sent = request.method == "POST"
     workspace = get_workspace(request.user, ws_id, need=Role.OWNER if sent else Role.VIEWER)
     now, present = timezone.now(), rules.rules_of(workspace)
@@ -180,7 +180,7 @@ def own_usage(request: PageRequest) -> HttpResponse:
 
 
 def _first(request: PageRequest) -> Any:
-    """Return the requested month; this one for an invalid one."""
+    """Return the first day of the requested month, or of the current month if it is invalid."""
     now = timezone.now()
     try:
         return totals.month_of(request.GET.get("month", ""), now=now)

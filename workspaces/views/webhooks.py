@@ -1,5 +1,6 @@
-"""Pages of a workspace's webhooks, for its owners. A secret is shown only in the response to its form, without a
-redirect.
+"""Pages of a workspace's webhooks, for its owners.
+
+A secret is shown only in the response to its form, without a redirect.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def webhook(request: PageRequest, ws_id: str, hook_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def rotate(request: PageRequest, ws_id: str, hook_id: str) -> HttpResponse:
-    """GET: where somebody lands whose password came too late."""
+    """Change the secret. GET redirects to the webhook, for a person who had to re-authenticate."""
     found = hooks.get_webhook(request.user, ws_id, hook_id)
     if request.method == "GET":
         return redirect("workspaces:webhook", ws_id, hook_id)
@@ -86,7 +87,7 @@ def resend(request: PageRequest, ws_id: str, hook_id: str, delivery_id: str) -> 
 
 
 def _ask_again(request: PageRequest) -> None:
-    """Ask for confirmation: the person who sets the address decides where a workspace's news go."""
+    """Require re-authentication on POST, because the URL decides where the workspace's events are sent."""
     if request.method == "POST":
         ask_for_password(request)
 

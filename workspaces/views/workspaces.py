@@ -1,4 +1,4 @@
-"""Pages of workspaces and of the person's own settings, and the stream of events that open pages listen to."""
+"""Pages of workspaces and of a person's own settings, and the stream of events for open pages."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ def workspace_list(request: PageRequest) -> HttpResponse:
 
 
 def _members(workspace: Workspace) -> list[Membership]:
-    """Return the members, with ``must_stay`` on the last owner and on the person whose own workspace it is."""
+    """Return the members, with ``must_stay`` set for the last owner and for the person whose default workspace it
+    is.
+    """
     members = list(workspace.memberships.select_related("user"))
     owners = [member for member in members if member.role == Role.OWNER]
     for member in members:
@@ -68,7 +70,7 @@ def _members(workspace: Workspace) -> list[Membership]:
 
 
 def _model_section(request: PageRequest, workspace: Workspace) -> dict[str, Any]:
-    """Return the model that answers here, alternatives, and whether texts go to an embedder elsewhere. Two queries."""
+    """Return the model that answers here, the alternatives, and whether the embedder is local. Two queries."""
     return {
         "options": options_for(workspace, request.user, workspace.connection),
         "chosen": chosen_for(workspace, request.user),
@@ -81,7 +83,7 @@ def invitation_link(request: PageRequest, invitation: Invitation) -> str:
 
 
 def _invitations(request: PageRequest, workspace: Workspace) -> dict[str, Any]:
-    """Return the open links, each with its ``link``, and the invitations to single people. Two queries."""
+    """Return the open links, each with its ``link``, and the invitations to single users. Two queries."""
     now = timezone.now()
     found = list(open_invitations(workspace, now=now))
     for each in found:
@@ -133,7 +135,7 @@ def settings(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def delete(request: PageRequest, ws_id: str) -> HttpResponse:
-    """With the name and, lately, the password typed. GET: where somebody lands whose password came too late."""
+    """Delete a workspace after its name was typed and the person re-authenticated. GET redirects to the settings."""
     workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
     if request.method == "GET":
         return redirect("workspaces:settings", ws_id)
@@ -184,7 +186,7 @@ def change_role(request: PageRequest, ws_id: str, user_id: str) -> HttpResponse:
         "role": changed.get_role_display().lower(),
     }
     notices.success(request, text)
-    if request.htmx and user.pk == request.user.pk:  # the rest of the page is no longer theirs to change
+    if request.htmx and user.pk == request.user.pk:  # the person may not change the rest of the page any more
         return HttpResponse(headers={"HX-Refresh": "true"})
     return redirect("workspaces:settings", ws_id)
 
@@ -206,7 +208,7 @@ def _profile_page(
     request: PageRequest, form: KeyForm | None = None, made: ApiKey | None = None, new_key: str = ""
 ) -> HttpResponse:
     now = timezone.now()
-    default_workspace(request.user)  # the one a key is most often for
+    default_workspace(request.user)  # most keys are for it
     keys = list(ApiKey.objects.filter(user=request.user, revoked_at=None).select_related("workspace"))
     for key in keys:
         key.ended = key.is_expired(now)  # type: ignore[attr-defined]
@@ -221,7 +223,7 @@ def _profile_page(
     if form is None or not form.errors:
         return render(request, "workspaces/profile.html", context)
     wrong = next((name for name in form.errors if name in form.fields), "name")
-    form.fields[wrong].widget.attrs["autofocus"] = True  # it stands far down the page
+    form.fields[wrong].widget.attrs["autofocus"] = True  # it is far down the page
     return render(request, "workspaces/profile.html", context, status=422)
 
 
@@ -233,9 +235,10 @@ def profile(request: PageRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @reauthentication_required(allow_get=True)
 def keys(request: PageRequest) -> HttpResponse:
-    """Make a key. It stands in this answer only, which is why there is no redirect: nothing may keep it.
+    """Create an API key and show it in the response, without a redirect, because it is stored nowhere.
 
-    Sent once more, it is refused for its name. GET: where somebody lands whose password came too late.
+    Sending the form again fails because the name is taken. GET redirects to the profile, for a person who had to
+    re-authenticate.
     """
     if request.method == "GET":
         return redirect(reverse("workspaces:profile") + "#api-keys")
@@ -267,7 +270,7 @@ def memory_default(request: PageRequest) -> HttpResponse:
 
 @require_GET
 async def events(request: PageRequest, ws_id: str) -> EventStream:
-    """Stream the events of a workspace, as server-sent events, for as long as the person may see it."""
+    """Stream the events of a workspace as server-sent events, for as long as the person is a member."""
     user = cast(User, await request.auser())
     workspace = await sync_to_async(get_workspace)(user, ws_id)
     await sync_to_async(release_connection)()
@@ -292,9 +295,9 @@ def _sse(event: bus.Event | None) -> str:
 
 
 def _may_still_see(workspace_pk: int, user_pk: int, session_key: str, *, has_news: bool) -> bool:
-    """Check at every event: members are removed, accounts switched off and sessions ended while pages are open.
+    """Return whether the person is still a member with an open session. Checked at every event.
 
-    ``has_news``: a person who gets an event loads it in a moment, and no replica without it may answer.
+    ``has_news``: an event follows, so pin the person to the primary, since a replica may not have the change yet.
     """
     from django.contrib.sessions.models import Session
 
@@ -334,7 +337,7 @@ def revoke(request: PageRequest, ws_id: str, invitation_id: str) -> HttpResponse
 @login_not_required
 @require_safe
 def invitation(request: HttpRequest, token: str) -> HttpResponse:
-    """Show inviter, workspace and role. Opening it changes nothing: programs that check mails open links, too."""
+    """Show the inviter, workspace and role. GET changes nothing, because mail scanners open links too."""
     try:
         found = invitations.read_link(token, now=timezone.now())
     except (Ended, NotFound) as error:
@@ -348,7 +351,7 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def accept(request: PageRequest, token: str) -> HttpResponse:
-    """GET: where somebody lands who had to sign in first."""
+    """Accept an invitation. GET redirects to its page, for a person who had to sign in first."""
     if request.method == "GET":
         return redirect("workspaces:invitation", token)
     try:
@@ -361,7 +364,7 @@ def accept(request: PageRequest, token: str) -> HttpResponse:
 
 @require_POST
 def answer(request: PageRequest, invitation_id: str) -> HttpResponse:
-    """Accept or decline an invitation of one's own, or have it out of the way ("Not now") until the next sign-in."""
+    """Accept or decline an invitation to oneself, or hide it until the next sign-in ("Not now")."""
     which: dict[str, Any] = {"by": request.user, "now": timezone.now(), "public_id": invitation_id}
     said = request.POST.get("answer")
     if said == "accept":
