@@ -420,7 +420,7 @@ def register_judge(is_delicate: Callable[[str], bool]) -> None:
 def refuse_delicate(before: str, after: str, *, may_ask: bool) -> None:
     """Check the lines of ``after`` that are not in ``before``, the stored text, for sensitive content.
 
-    Raises LooksDelicate if a person can be asked (``may_ask``), else SecretRefused.
+    Raises LooksDelicate with ``may_ask``, so that a person may confirm; else SecretRefused.
     """
     known = set(before.splitlines())
     new = "\n".join(line for line in after.splitlines() if line not in known)

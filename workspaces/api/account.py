@@ -144,7 +144,7 @@ class KeyDetail(ApiView):
     def delete(self, request: Request, key_id: str) -> Response:
         """Revoke an API key.
 
-        At once and for good: what it holds open is closed.
+        It stops working immediately, and its open streams are closed. This cannot be undone.
         """
         revoke_key(key_id, by=self.person, now=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -105,8 +105,8 @@ class AgentDetail(ApiView):
     def delete(self, request: Request, agent_id: str) -> Response:
         """Archive an assistant.
 
-        It can no longer be chosen for new chats. Existing chats go on; its memories stay and are recalled only in
-        those. `restore` brings it back.
+        It can no longer be chosen for new chats. Existing chats continue, and its memories are still recalled in them.
+        `restore` undoes this.
         """
         agent = agents.get_agent(self.person, agent_id, need=Role.EDITOR)
         agents.archive_agent(agent, by=self.person, now=timezone.now())

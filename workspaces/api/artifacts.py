@@ -177,9 +177,9 @@ class ArtifactDetail(_OfArtifact):
 class ArtifactVersions(_OfArtifact):
     @documented("artifacts_versions", page_of(ArtifactVersionJson))
     def get(self, request: Request, workspace_id: str, artifact_id: str) -> Response:
-        """The versions of an artifact.
+        """List the versions of an artifact.
 
-        Who made each, when, and what it says. Newest first.
+        Newest first, each with its author, time and content.
         """
         artifact = self.artifact(workspace_id, artifact_id)
         return self.page(

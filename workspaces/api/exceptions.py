@@ -1,8 +1,6 @@
-"""Errors of the REST API in one form, and session authentication that answers 401. The settings name both, so this
-module must not import ``rest_framework.views``, which reads those settings.
+"""Errors of the REST API in one form, and session authentication that answers 401.
 
-``views`` has the base view, ``fields`` the strict fields, ``paging`` the cursors, ``docs`` the OpenAPI.
-This module must not import ``rest_framework.views``: that one reads the settings which name the classes here.
+The settings name these classes, so this module must not import ``rest_framework.views``, which reads those settings.
 """
 
 from __future__ import annotations

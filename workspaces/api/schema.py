@@ -1,9 +1,8 @@
-"""The OpenAPI schema: routes are described by a decorator and by docstrings. A method's docstring is its summary (first
-line) and description; errors follow from the kind of route (``error_codes``); examples are made from the fields. The
-settings name ``Schema``, so this module must not import ``rest_framework.views``.
+"""The OpenAPI schema, made from a decorator of each view method and its docstring.
 
-The docstring of a view's method is its summary (first line) and description. What can go wrong follows from what kind
-of route it is (``error_codes``); examples are made from the fields (``workspaces.api.schema``).
+The docstring's first line is the summary, the rest the description. Errors follow from the kind of route
+(``error_codes``), and examples are made from the fields. The settings name ``Schema``, so this module must not import
+``rest_framework.views``.
 """
 
 from __future__ import annotations

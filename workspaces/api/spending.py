@@ -151,9 +151,9 @@ class OwnUsage(ApiView):
 class WorkspaceUsage(ApiView):
     @documented("workspace_usage_get", UsageJson, query=UsageQuery)
     def get(self, request: Request, workspace_id: str) -> Response:
-        """Read what a workspace took in a month.
+        """Read what a workspace used in a month.
 
-        Owners see all of it and who took what; others what they took themselves.
+        Owners see the usage of all members; others see only their own.
         """
         now, workspace = timezone.now(), get_workspace(self.person, workspace_id)
         first = totals.month_of(self.query(UsageQuery)["month"], now=now)

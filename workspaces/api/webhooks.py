@@ -143,8 +143,8 @@ class WebhookDetail(_WebhookView):
     def patch(self, request: Request, workspace_id: str, webhook_id: str) -> Response:
         """Change a webhook.
 
-        Fields you leave out stay as they are. `enabled: false` gives up what waits to be sent; turned on again, it is
-        told of what happens from then on.
+        Fields you leave out stay as they are. `enabled: false` drops the deliveries that are not sent yet; when you
+        enable it again, only new events are delivered.
         """
         found = self.found(workspace_id, webhook_id)
         self.require_fresh_password()
@@ -157,7 +157,7 @@ class WebhookDetail(_WebhookView):
     def delete(self, request: Request, workspace_id: str, webhook_id: str) -> Response:
         """Delete a webhook.
 
-        With its deliveries: what waits is sent no more.
+        Its deliveries are deleted too, including those that are not sent yet.
         """
         hooks.delete_webhook(self.found(workspace_id, webhook_id), by=self.person)
         return Response(status=status.HTTP_204_NO_CONTENT)

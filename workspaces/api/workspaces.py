@@ -231,8 +231,8 @@ class MemberDetail(ApiView):
     def delete(self, request: Request, workspace_id: str, user_id: str) -> Response:
         """Remove a member, or end an invitation.
 
-        Owners can remove anybody, and anybody can leave. 409 for the last owner. Of who is invited, owners withdraw the
-        invitation, and who is invited declines it.
+        Owners can remove anybody, and anybody can leave. 409 for the last owner. For an invited person, an owner
+        withdraws the invitation, and the invited person declines it.
         """
         which = {"workspace__public_id": workspace_id, "user__public_id": user_id}
         with suppress(NotFound):

@@ -375,7 +375,7 @@ def drop_vectors(of: Kind, refs: Sequence[int]) -> int:
 def put_vectors(label: str, pairs: Sequence[tuple[Passage, Embedded]]) -> bool:
     """Store vectors of this model next to those of others. Returns False and stores nothing if the model is retired.
 
-    Call it in a transaction that has locked or created the passages' rows, so that they cannot change meanwhile.
+    Call it in a transaction that has locked or created the passages' rows, so that they cannot change in the meantime.
     """
     with connection.cursor() as cursor:
         cursor.execute(_STILL_USED, [label])

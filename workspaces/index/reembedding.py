@@ -275,7 +275,7 @@ def _build_batch(model: EmbeddingModel) -> bool:
         if batch:
             break
     else:
-        if model.reached:  # one more pass, for rows that changed meanwhile
+        if model.reached:  # one more pass, for rows that have changed since
             EmbeddingModel.objects.filter(pk=model.pk).update(reached={})
         return bool(model.reached)
     made = embedding.embed_each(model, [kind.text_of(row) for row in batch])
@@ -308,7 +308,7 @@ def _store(model: EmbeddingModel, kind: Kind, pairs: Sequence[tuple[Passage, emb
 
 
 def store_unchanged(label: str, kind: Kind, pairs: Sequence[tuple[Passage, embedding.Embedded]]) -> int:
-    """Store the vectors of rows whose text is unchanged, skipping rows that were edited, deleted or locked meanwhile.
+    """Store the vectors of rows whose text is unchanged, skipping rows that were edited or deleted since, or are locked.
 
     Return the number stored. Call it in a transaction.
     """

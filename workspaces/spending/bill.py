@@ -144,7 +144,7 @@ def rate_of(chosen: Chosen) -> Rate:
 
 _SUMS = [*NUMBERS, "cost"]
 _VALUES = ", ".join(f"%({name})s" for name in _SUMS)
-# If the person was deleted meanwhile, the row has no user, so that recording does not fail. The unique constraint
+# If the person has been deleted, the row has no user, so that recording does not fail. The unique constraint
 # treats rows without a user as different, because sums outlive their people; such a row is updated by its key.
 _ADD = f"""
 WITH whose AS (
