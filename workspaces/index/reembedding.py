@@ -308,7 +308,7 @@ def _store(model: EmbeddingModel, kind: Kind, pairs: Sequence[tuple[Passage, emb
 
 
 def store_unchanged(label: str, kind: Kind, pairs: Sequence[tuple[Passage, embedding.Embedded]]) -> int:
-    """Store the vectors of rows whose text is unchanged, skipping rows that were edited or deleted since, or are locked.
+    """Store the vectors of rows whose text is unchanged, skipping changed, deleted and locked rows.
 
     Return the number stored. Call it in a transaction.
     """
