@@ -10,7 +10,7 @@ from tests.style import ROOT, faults_of_code, faults_of_message, main, private_w
 from tests.test_docs import PAGES
 
 # Faults that are left, by package: written again one by one, never more. A package that is not listed has none.
-LEFT: dict[str, int] = {"memories": 130, "tests": 590}
+LEFT: dict[str, int] = {"tests": 582}
 
 
 @pytest.mark.parametrize("package", ["memoryhub", "workspaces", "memories", "chat", "tests", "client"])

@@ -43,7 +43,7 @@ KINDS = [str(kind) for kind in MemoryKind]
 
 
 class RunEventJson(serializers.Serializer[Any]):
-    """One server-sent event of a run, for the schema only."""
+    """A server-sent event of a run, for the schema only."""
 
     event = serializers.ChoiceField(choices=["reply", "tool", "memory", "step", "run", "done", "error"])
     data = serializers.CharField(help_text="JSON on one line.")  # type: ignore[assignment]  # SSE's word

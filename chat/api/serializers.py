@@ -415,7 +415,7 @@ class TurnJson(serializers.Serializer[Any]):
 
 
 class EventJson(serializers.Serializer[Any]):
-    """One server-sent event of a turn, for the schema only."""
+    """A server-sent event of a turn, for the schema only."""
 
     event = serializers.ChoiceField(
         choices=["message", "token", "tool", "step", "restart", "receipt", "done", "error"]

@@ -215,7 +215,7 @@ class RunStepStatus(models.TextChoices):
 
 
 class RunStep(models.Model):
-    """A unit of work for one worker. ``lease`` counts the claims, and only the holder of the last claim may write."""
+    """A unit of work for one worker. ``lease`` counts the claims, and only the worker with the last claim may write."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="steps")
     user = models.ForeignKey(

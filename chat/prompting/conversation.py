@@ -55,7 +55,7 @@ LOOKED_AT = 200  # maximum number of earlier messages
 
 @dataclass(frozen=True)
 class Line:
-    """One message of a conversation. ``key`` is the key of the stored message or its index in the request; keys
+    """A message of a conversation. ``key`` is the key of the stored message or its index in the request; keys
     increase.
     """
 

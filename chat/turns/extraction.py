@@ -29,8 +29,10 @@ THOUGHT = (SourceType.AUTO_DEEP_THINK, SourceType.AUTO_RESEARCH)
 
 
 def load_turn(public_id: str, source_type: str, by: User | None) -> TurnText | None:
-    """Return the text that extraction of this source type reads for a turn of ``by``. None if the chat is deleted or
-    temporary, or if the answer was replaced.
+    """Return the text from which memories are extracted: the turn, tool output or summary that ``source_type``
+    names.
+
+    ``by`` is the person whose turn it is. None if the chat is deleted or temporary, or if the answer was replaced.
     """
     if public_id.startswith(program_turns.PREFIX):
         return program_turns.load_passing(public_id)

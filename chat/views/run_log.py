@@ -62,7 +62,7 @@ class Titles:
         return cls({task["id"]: task["title"] for task in listed}, {PLANNING: _("Plan"), **steps})
 
     def entry(self, key: str, title: str = "") -> str:
-        """Return the title of an entry in the run's memory."""
+        """Return the title under which the log shows an entry of the agent's working memory."""
         kind, _colon, name = key.partition(":")
         if kind == "task":
             return _("Result of “%(name)s”") % {"name": isolated(title or self.tasks.get(name, name))}

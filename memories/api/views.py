@@ -46,7 +46,7 @@ class MemoryList(KeyedView):
     def get(self, request: Request, workspace_id: str) -> Response:
         """List the memories of a workspace.
 
-        Newest first. Paging repeats and skips nothing, even if memories are added or deleted meanwhile.
+        Newest first. Paging repeats and skips nothing, even if memories are added or deleted in between.
         """
         workspace = get_workspace(self.person, workspace_id)
         answer = self.page(
@@ -210,7 +210,7 @@ class Search(KeyedView):
         What matters to the query, best first, each with its type: memories, including your personal ones, passages of
         documents with their place, artifacts, and messages of the chats you may see, by their words. What has nothing
         to do with the query is left out, and so are temporary chats. The model's tool `x_workspace_search` finds the
-        same, but leaves out what is personal in a chat that others read, unless you allowed it there, and what is said
+        same, but leaves out what is personal in a chat that others read, unless you allowed it there, and the messages
         in your private chats, unless the workspace allows other chats to hear of them.
         """
         workspace = get_workspace(self.person, workspace_id)

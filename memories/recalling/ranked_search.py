@@ -145,7 +145,7 @@ def texts_embedded_for(query: str, question: Question | None, share: float) -> l
 
 @dataclass
 class RankedSearch:
-    """One query in one workspace, searched by meaning and by words."""
+    """A query in a workspace, searched by meaning and by words."""
 
     query: str
     workspace: Workspace

@@ -25,9 +25,9 @@ from workspaces.views import PageRequest
 
 @require_http_methods(["GET", "POST"])
 def page(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Show the profile; with ``part=lines`` only its lines.
+    """Show what is remembered about the person and the workspace; with ``part=lines`` only the list of memories.
 
-    A POST adds a personal memory, pinned so that it stays in the profile.
+    A POST adds a personal memory, pinned so that it stays in the list.
     """
     workspace, now = get_workspace(request.user, ws_id), timezone.now()
     form = MemoryForm(request.POST or None)

@@ -334,7 +334,10 @@ def fitted() -> Fitted:
 
 
 def meaning_of(vectors: Vectors) -> Vectors:
-    """Return the vectors without their language component and most of the mean of all texts, normalized."""
+    """Return the vectors with their language removed, so that texts compare across languages, normalized.
+
+    Most of the mean vector of a large set of texts is subtracted first.
+    """
     centre, directions, _ = fitted()
     rest = vectors - CENTRED * centre
     rest = rest - (rest @ directions.T) @ directions

@@ -104,7 +104,7 @@ class MemoryList(OrganisationView):
         """List memories.
 
         Memories of the workspace and its assistants, and your global ones, newest first. Paging repeats and skips
-        nothing, even if memories are added or deleted meanwhile.
+        nothing, even if memories are added or deleted in between.
         """
         workspace = self.workspace()
         query = self.query(MemoryQuery)
