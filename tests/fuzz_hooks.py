@@ -40,6 +40,9 @@ def make_right(case: Any) -> None:
             said = case.body.get(name)
             if find_secret("\n".join(map(str, said)) if isinstance(said, list) else str(said or "")):
                 case.body[name] = ["plain"] if isinstance(said, list) else "plain"
+        if isinstance(tags := case.body.get("tags"), list):
+            # Beside a text that is there each tag may look like its value.
+            case.body["tags"] = ["plain" if find_secret(f"password: {tag}") else tag for tag in tags]
         if (
             case.body.get("key") and "content" not in case.body
         ):  # with a text that is there it may look like a credential
