@@ -119,7 +119,7 @@ def artifact_line(artifact: Artifact) -> dict[str, Any]:
         "id": artifact.public_id,
         "workspace": artifact.workspace.public_id,
         "personal": artifact.is_personal,
-        "title": artifact.title,  # of the newest version
+        "title": artifact.title,  # the newest version's
         "kind": artifact.kind,
         "source_chat_id": artifact.source_chat_id,
         "source_message_id": artifact.source_message_id,

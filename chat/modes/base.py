@@ -16,9 +16,7 @@ class AnswerMode:
     """The plain chat mode, and the base class of the others. Stateless, so one instance serves all answers."""
 
     name: ClassVar[Mode] = Mode.CHAT
-    about: ClassVar[str | Promise] = (
-        ""  # what the mode does and how long it takes, for the person who chooses
-    )
+    about: ClassVar[str | Promise] = ""  # describes the mode and its duration to people who choose one
     why_not: ClassVar[str | Promise] = ""  # shown if the model does not support the mode
     distilled_as: ClassVar[str | None] = None  # source_type for distilling the whole answer
     may_wait: ClassVar[bool] = False  # the answer may end with a plan that waits for review

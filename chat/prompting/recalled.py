@@ -12,6 +12,7 @@ from django.conf import settings
 
 from chat.prompting.context import leave_out_what_does_not_fit, profile_block
 from chat.prompting.text import prompt_text, tokens
+from memories.models import Memory
 from memories.recalling import overview
 from memories.recalling.profile import profile_of
 from memories.recalling.ranked_search import Recalled
@@ -24,9 +25,8 @@ from workspaces.policy import Reach
 
 LEFT_OUT = 5  # recalled but unused memories stored in a receipt
 STANDING = ("instruction", "preference")  # categories of workspace memories that apply to any message
-PROFILE_TOKENS = (
-    500  # of the profile, about ten lines, and at most a quarter of the budget for recalled memories
-)
+# Token budget of the profile, about ten lines; also at most a quarter of the budget for recalled memories.
+PROFILE_TOKENS = 500
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,11 @@ class Found:
     @property
     def used(self) -> list[Recalled]:
         return [item for item, (used, _) in zip(self.recall.items, self.verdicts, strict=True) if used]
+
+    @property
+    def given(self) -> list[Memory]:
+        """The memories that the model receives, recalled ones and those of the profile."""
+        return [item.memory for item in (*self.used, *self.profile)]
 
 
 def with_profile(

@@ -108,8 +108,7 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
         profile=found.profile,
     )
     rests_on = RestsOn.stored_with(answer) if goes_on else RestsOn()
-    given = [item.memory for item in (*used, *found.profile)]
-    rests_on.add_given(answer.chat.workspace_id, given, passages)
+    rests_on.add_given(answer.chat.workspace_id, found.given, passages)
     if any(item in built.messages for item in short_term.items):
         rests_on.add_short_term(answer.chat, short_term)
     rests_on.add_history(built.history, compaction)

@@ -116,7 +116,7 @@ def _of_memory(data: dict[str, Any], titles: Titles) -> str:
     return (_("Read: %(names)s") if data.get("op") == "read" else _("Wrote: %(names)s")) % {"names": names}
 
 
-WIDTH, HEIGHT = 150, 44  # of a task's box, in SVG units
+WIDTH, HEIGHT = 150, 44  # size of a task's box in SVG units
 GAP, DOWN = 14, 40  # horizontal gap between boxes, vertical gap between levels
 LONGEST_TITLE = 20
 

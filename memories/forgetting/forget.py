@@ -275,9 +275,7 @@ def _note(gone: Gone, by: User | None) -> None:
 
 
 def _lock(rows: QuerySet[Memory]) -> list[Memory]:
-    """Lock these rows until commit, after locking their workspaces for writers, so that nobody saves the same text in
-    between.
-    """
+    """Lock these rows until commit, after the writers' locks of their workspaces, so that no equal text is saved."""
     for workspace in Workspace.objects.filter(pk__in=rows.order_by().values("workspace")).order_by("pk"):
         one_writer_at_a_time(workspace)
     locked = rows.order_by("pk").select_for_update(of=("self",)).select_related("workspace", "owner")

@@ -16,7 +16,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils import timezone
 
-from chat.models.runs import RunMode
+from chat.models.runs import RunMode, RunStatus
 from chat.runs import services, worker
 from chat.runs.requests import RunRequest
 from chat.turns import runner
@@ -48,7 +48,8 @@ def walk(title: str, job: Callable[[int], object], *, warm: bool = True) -> None
         if warm:
             job(0)
             entered.clear()
-        job(1)
+        answer = job(1)
+        assert getattr(answer, "status_code", 200) < 300, answer
     finally:
         sys.setprofile(None)
         threading.setprofile(None)  # type: ignore[arg-type]  # None ends it
@@ -105,10 +106,10 @@ def test_upload(cast: Cast) -> None:
     address = f"/chat/api/workspaces/{cast.workspace.public_id}/documents"
     texts = "The spare key lies under the blue pot.", "The key of the shed hangs by the door."
 
-    def upload(number: int) -> None:
-        client.post(address, {"file": SimpleUploadedFile("keys.md", texts[number].encode())})
-
-    walk("upload", upload)
+    walk(
+        "upload",
+        lambda number: client.post(address, {"file": SimpleUploadedFile("keys.md", texts[number].encode())}),
+    )
     document = Document.objects.latest("pk")
     walk(
         "reading what was uploaded", lambda _: reading_jobs.read(document.pk, now=timezone.now()), warm=False
@@ -121,7 +122,9 @@ def test_step_of_a_run(cast: Cast, scripted_model: ScriptedOpenAI) -> None:
 
     def step(_: int) -> None:
         request = RunRequest("Which colour has the kettle?", RunMode.LOOP)
-        services.start_run(workspace, request, by=cast.owner, now=timezone.now())
+        run = services.start_run(workspace, request, by=cast.owner, now=timezone.now())
         worker.work(seconds=5, at_once=1)
+        run.refresh_from_db()
+        assert run.status == RunStatus.DONE
 
     walk("a run of one step", step)

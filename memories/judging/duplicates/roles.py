@@ -1,4 +1,4 @@
-"""The comparison of two statements by who does what to whom, and by whether it still holds.
+"""Comparison of the roles in two statements (agent and patient), and of whether they still hold.
 
 Embeddings of "Anna admires Ben's work" and "Ben admires Anna's work" are almost equal. These rules compare the order of
 the people instead, reversed if one statement is passive. The words they need are data (roles.json).

@@ -22,12 +22,12 @@ DEFAULT_IMPORTANCE = 0.5
 
 _MAX_REPLY = 50_000
 _MAX_STARTS = 200
-MOST_NAMES = 3  # of a statement
+MOST_NAMES = 3  # maximum number of names per statement
 LONGEST_NAME = 60  # characters
 _LIST = re.compile(r"\[\s*[{\]\"]")
 _TEXTS = ("text", "content", "memory")  # the names that models use for the statement
 _IMPORTANCES = {"low": 0.3, "medium": DEFAULT_IMPORTANCE, "high": 0.8}
-_BETWEEN = re.compile(r"[\s,]*")  # what may separate two objects of a list without brackets
+_BETWEEN = re.compile(r"[\s,]*")  # separates two objects of a list without brackets
 
 
 @dataclass(frozen=True)

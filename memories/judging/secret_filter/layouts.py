@@ -314,7 +314,7 @@ _DIFFERENT = 8  # minimum number of different words among these, since a random 
 _STEP = _LEAST // 2  # only every sixth word is looked up, so at least two of each phrase are
 _MOST = 200  # runs of listed words judged per text; a text with more, such as a word list, is refused
 _WORD = re.compile("[a-z]+")
-# What may separate two words: white space, a comma, a hyphen, the number of the next word.
+# Separators of two words: white space, a comma, a hyphen, the number of the next word.
 _BETWEEN = re.compile(r"[\s,;.|()-]{0,6}(?:[0-9]{1,2}[\s.):-]{1,3})?")
 
 
