@@ -182,7 +182,8 @@ def create_node(
         _saved(node)
         if gathers_by_name:
             link_memories_that_name(node)
-        if node.memories.filter(owner=by).exists() and not node.memories.exclude(owner=by).exists():
+        owners = node.memories.filter(workspace=workspace).values_list("owner", flat=True)
+        if set(owners.order_by()) == {by.pk}:
             node.owner = by
             _saved(node, ["owner"])
     return node
