@@ -261,11 +261,11 @@ def places(request: PageRequest, workspace: Workspace) -> list[Found]:
         Found(_("Artifacts"), reverse("workspaces:artifacts", args=here), "file-text"),
         Found(_("All memories"), reverse("memories:all", args=here), "memory", also=_("review table")),
         Found(
-            _("Memory profile"), reverse("memories:profile", args=here), "user", also=_("about you overview")
+            _("Profile"), reverse("memories:profile", args=here), "user", also=_("about you overview")
         ),
         Found(_("Tidy up"), reverse("memories:tidy", args=here), "eye", also=_("clean duplicates")),
         Found(_("Recall test"), reverse("memories:recall_test", args=here), "circle-help"),
-        Found(_("Profile"), reverse("workspaces:profile"), "user", also=_("account")),
+        Found(_("Account"), reverse("workspaces:profile"), "user", also=_("profile settings")),
         Found(_("Models"), reverse("workspaces:connections"), "monitor"),
         Found(_("All workspaces"), reverse("workspaces:list"), "users"),
         Found(_("Keyboard shortcuts"), "", "keyboard", does={"data-open-shortcuts": ""}),

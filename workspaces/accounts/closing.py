@@ -177,7 +177,7 @@ def delete_account_of(person: User, *, by: User) -> Counts:
     if not by.is_superuser:
         raise Forbidden(_("Only superusers delete the accounts of others."))
     if person.pk == by.pk:
-        raise Conflict(_("You delete your own account on your profile."))
+        raise Conflict(_("You delete your own account on your account page."))
     with transaction.atomic():
         hand_over(person, by=by)
         if orphaned := foresee_leaving(person).orphaned:

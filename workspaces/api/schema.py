@@ -235,7 +235,7 @@ class KeyScheme(OpenApiAuthenticationExtension):
             "type": "http",
             "scheme": "bearer",
             "bearerFormat": "mh_…",
-            "description": "A key from your profile page, for one workspace. It needs no CSRF token, and where a "
+            "description": "A key from your account page, for one workspace. It needs no CSRF token, and where a "
             "key is sent the session does not count.",
         }
 

@@ -3,9 +3,52 @@
 from __future__ import annotations
 
 from django import template
+from django.http import HttpRequest
+from django.urls import Resolver404, resolve
+from django.utils.translation import gettext_lazy as _
 
 from workspaces.accounts import sign_in, two_factor
 
 register = template.Library()
 register.simple_tag(sign_in.are_asked_for, name="passwords_are_asked_for")
 register.filter("has_to_set_up_two_factor", two_factor.is_required_of)
+
+ERASES = _("You are about to erase something permanently.")
+CREATES_KEY = _("You are about to create an API key.")
+CHANGES_SIGN_IN = _("You are about to change how you sign in.")
+CHANGES_CONNECTION = _("You are about to change a connection that everyone here may use.")
+REASONS = {
+    "workspaces:keys": CREATES_KEY,
+    "connect": CREATES_KEY,
+    "oauth:authorize": _("You are about to give a program access to your memories."),
+    "workspaces:delete_account": _("You are about to delete your account."),
+    "workspaces:delete": _("You are about to delete a workspace."),
+    "exchange:personal_copy": _("You are about to download everything kept about you."),
+    "workspaces:rotate_webhook": _("You are about to change the secret of a webhook."),
+    "workspaces:connection": CHANGES_CONNECTION,
+    "workspaces:default_connection": CHANGES_CONNECTION,
+    "workspaces:delete_connection": CHANGES_CONNECTION,
+    "chat:forget": ERASES,
+    "memories:forget": ERASES,
+    "memories:copies_forget": ERASES,
+    "memories:clear_for_good": ERASES,
+    "memories:asset_remove": ERASES,
+    "workspaces:forget_document": ERASES,
+    "workspaces:forget_artifact": ERASES,
+    "account_email": CHANGES_SIGN_IN,
+    "account_change_password": CHANGES_SIGN_IN,
+    "account_set_password": CHANGES_SIGN_IN,
+    "mfa_activate_totp": CHANGES_SIGN_IN,
+    "mfa_deactivate_totp": CHANGES_SIGN_IN,
+    "mfa_generate_recovery_codes": CHANGES_SIGN_IN,
+}
+
+
+@register.simple_tag
+def why_confirm(request: HttpRequest) -> str:
+    """Return what the page behind ``?next=`` does that needs re-authentication; "" for a page not listed."""
+    try:
+        name = resolve((request.POST.get("next") or request.GET.get("next", "")).partition("?")[0]).view_name
+    except Resolver404:
+        return ""
+    return str(REASONS.get(name, ""))

@@ -37,7 +37,7 @@ def caller(*, writes: bool = False, automatic: bool = True) -> ToolCaller:
     if writes and key.scope != KeyScope.WRITE:
         raise Forbidden(_("This API key can only read."))
     if automatic and not memory_on(key.user, None):
-        raise Forbidden(_("Memory is off for this account. Its person can turn it on in their profile."))
+        raise Forbidden(_("Memory is off for this account. Its owner can turn it on in their account."))
     reach = Reach.to_model(workspace, is_local=False, personal=True)
     return ToolCaller(key.user, workspace, workspace.role, reach, timezone.now(), key=key)
 

@@ -36,7 +36,7 @@ REASONS = {
     "off_in_request": _("The request turned memory off."),
     "read_in_request": _("The request asked that nothing be noticed."),
     "off_on_server": _("Automatic memory is switched off on this server."),
-    "no_consent": _("Automatic memory is off for you. You can turn it on in your profile."),
+    "no_consent": _("Automatic memory is off for you. You can turn it on in your account."),
     "no_question": _("The request has no message with a person's own words."),
     "none_stored": _("Nothing is remembered here yet."),
     "none_relevant": _("Nothing that is remembered fits the question."),

@@ -257,6 +257,7 @@ def test_making_a_key_asks_for_the_password_and_shows_it_once(client: Client, ca
     asked = client.post(MAKE, form(cast))
     assert asked.status_code == 302 and asked["Location"].startswith("/accounts/reauthenticate/")
     assert not ApiKey.objects.exists()
+    assert "You are about to create an API key." in client.get(asked["Location"]).content.decode()
     wrong = client.post(asked["Location"], {"password": "wrong"})
     assert wrong.status_code == 200 and not ApiKey.objects.exists()
     shown = client.post(asked["Location"], {"password": PASSWORD})
