@@ -303,7 +303,8 @@ def test_a_notice_stands_in_the_middle_of_the_conversation_and_the_browsers_bar_
     sign_up(page, "centred")
     finished(send(page, "Hello"))
     centred = """() => {
-      const [toast, around] = [".toast", "#conversation"].map((each) => document.querySelector(each).getBoundingClientRect());
+      const rect = (selector) => document.querySelector(selector).getBoundingClientRect();
+      const [toast, around] = [rect(".toast"), rect("#conversation")];
       return toast.width && Math.abs(toast.x + toast.width / 2 - around.x - around.width / 2) <= 1;
     }"""
     for width in (900, 1200):
