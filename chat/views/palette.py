@@ -260,9 +260,7 @@ def places(request: PageRequest, workspace: Workspace) -> list[Found]:
         Found(_("Prompts"), reverse("chat:prompts", args=here), "square-pen", also=_("templates")),
         Found(_("Artifacts"), reverse("workspaces:artifacts", args=here), "file-text"),
         Found(_("All memories"), reverse("memories:all", args=here), "memory", also=_("review table")),
-        Found(
-            _("Profile"), reverse("memories:profile", args=here), "user", also=_("about you overview")
-        ),
+        Found(_("Profile"), reverse("memories:profile", args=here), "user", also=_("about you overview")),
         Found(_("Tidy up"), reverse("memories:tidy", args=here), "eye", also=_("clean duplicates")),
         Found(_("Recall test"), reverse("memories:recall_test", args=here), "circle-help"),
         Found(_("Account"), reverse("workspaces:profile"), "user", also=_("profile settings")),
