@@ -7,8 +7,8 @@ class ChatConfig(AppConfig):
     name = "chat"
 
     def ready(self) -> None:
+        from chat.chats.chat_list import find_messages
         from chat.chats.forgetting import CHATS, leave_chats
-        from chat.chats.search import find_messages
         from chat.chats.services import made_private
         from chat.chats.sharing import forget_in_links
         from chat.chats.usage import most_expensive_chats

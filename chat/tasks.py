@@ -7,16 +7,15 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from chat.answers.state import close_abandoned
+from chat.answers.live import close_abandoned
 from chat.chats import forgetting, sharing
 from chat.exchange import import_run
 from chat.models import Chat, Message, MessageStatus
 from chat.prompting.short_term import drop_expired
 from chat.rendering.rendered import store_html
 from chat.runs import worker
-from chat.turns import program_turns
-from chat.turns.compaction import compact
-from chat.turns.titles import write_title
+from chat.turns import extraction
+from chat.turns.compaction import compact, write_title
 from memoryhub.jobs import job
 from workspaces.models import User
 
@@ -76,7 +75,7 @@ def sweep() -> str:
     dropped, _ = Chat.objects.filter(is_temporary=True, active_at__lt=now - TEMPORARY_KEPT).delete()
     imports = import_run.sweep(now=now)
     worker.sweep(now=now)
-    program_turns.sweep(now=now)
+    extraction.sweep(now=now)
     sharing.sweep(now=now)
     purged = forgetting.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
     return f"{closed} abandoned answers, {dropped} temporary rows, {imports} imports, {purged} chats purged"

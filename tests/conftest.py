@@ -213,9 +213,9 @@ def eventually() -> Callable[..., None]:
 def _turns_end_with_their_test(_django_db_marker: None) -> Iterator[None]:
     """After the fakes are gone and before the tables are emptied: no turn may write into the next test's."""
     yield
-    from chat.turns import runner
+    from chat.turns import turn
 
-    assert runner.wait_until_idle(timeout=10)
+    assert turn.wait_until_idle(timeout=10)
 
 
 @pytest.fixture(scope="session")

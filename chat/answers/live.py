@@ -1,19 +1,28 @@
-"""Answers that this process is writing, and the threads in which their blocking work runs."""
+"""Answers that this process is writing, the threads of their blocking work, and the states and errors of answers."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from typing import Any, ParamSpec, TypeVar
 
 from django.db import connections
+from django.utils.translation import gettext as _
 
+from chat.models import Chat, Message, MessageStatus
+from chat.models.chats import STOPPED_AFTER
+from chat.models.steps import StepKind, StepOutcome
+from memoryhub.kept import kept
+from memoryhub.llm.errors import ModelError
 from memoryhub.llm.metering import Meter
 from memoryhub.monitoring import tracing
+from workspaces.models import User
 from workspaces.spending.bill import Account
 
 
@@ -154,3 +163,134 @@ async def _run_in(
             connections.close_all()
 
     return await asyncio.get_running_loop().run_in_executor(threads, tracing.carried(call))
+
+
+STOP_POLL = 0.1  # seconds between checks whether another process has stopped
+
+
+def message_channel(answer_id: str) -> str:
+    return f"message:{answer_id}"
+
+
+def stop_answer(answer: Message, *, by: User, now: datetime) -> Message:
+    """Stop an answer and keep the text so far. The writing process notices within a second.
+
+    If another process is writing, wait until it has stopped or, at the latest three seconds after its last heartbeat,
+    is considered gone. The answer is over when this returns, so another turn can begin.
+    """
+    Message.objects.filter(pk=answer.pk, status=MessageStatus.STREAMING).update(stop_requested=True)
+    live = live_answer(answer.public_id)
+    if live is not None:
+        live.request_stop()
+        return _as_stored(answer)
+    began = time.monotonic()
+    while _as_stored(answer).status == MessageStatus.STREAMING:
+        waited = timedelta(seconds=time.monotonic() - began)
+        if close_abandoned(answer, now=now + waited) or waited > STOPPED_AFTER:
+            return _as_stored(answer)
+        time.sleep(STOP_POLL)
+    return answer
+
+
+def _as_stored(answer: Message) -> Message:
+    answer.refresh_from_db()
+    return answer
+
+
+def reap_abandoned(chat: Chat, *, now: datetime) -> int:
+    """Close the chat's answers whose process is gone, and return their number. The text so far is kept."""
+    streaming = chat.messages.filter(status=MessageStatus.STREAMING)
+    return sum(close_abandoned(answer, now=now) for answer in streaming)
+
+
+def close_abandoned(answer: Message, *, now: datetime) -> bool:
+    if not answer.is_abandoned(now):
+        return False
+    closed = Message.objects.filter(
+        pk=answer.pk, status=MessageStatus.STREAMING, attempt=answer.attempt, beat_at=answer.beat_at
+    ).update(**_as_abandoned(answer, now))
+    answer.steps.filter(outcome="").update(outcome=StepOutcome.STOPPED, finished_at=now)
+    return bool(closed)
+
+
+def show_abandoned(answers: Iterable[Message], *, now: datetime) -> None:
+    """Set the fields of abandoned answers as if they were closed, for read-only requests. Stores nothing."""
+    for answer in answers:
+        if answer.is_abandoned(now):
+            for name, value in _as_abandoned(answer, now).items():
+                setattr(answer, name, value)
+
+
+def _as_abandoned(answer: Message, now: datetime) -> dict[str, Any]:
+    is_whole = answer.steps.filter(kind=StepKind.CHECK).exists()
+    if answer.stop_requested and not is_whole:
+        return {"status": MessageStatus.STOPPED, "finished_at": now}
+    return as_interrupted(is_whole=is_whole, now=now)
+
+
+def as_interrupted(*, is_whole: bool, now: datetime) -> dict[str, Any]:
+    """Return the fields that close an answer whose process ended. An answer that was only being checked is complete."""
+    if is_whole:
+        return {"status": MessageStatus.DONE, "finished_at": now}
+    return {
+        "status": MessageStatus.FAILED,
+        "error_code": "interrupted",
+        "error": kept("The server stopped in the middle of this answer.", "Your message is saved."),
+        "finished_at": now,
+    }
+
+
+CUT = "length"  # error_code of an answer that was cut off at its length limit
+CUT_SENTENCE = kept("The answer reached the length limit of one reply.")
+PLAN = "plan_waits"  # error_code of an answer whose plan waits for review
+PLAN_SENTENCE = kept("The plan waits for you: change it or start the research.")
+SAVED = kept("Your message is saved.")
+SAVED_SO_FAR = kept("Your message and the text so far are saved.")
+BROKEN = kept("Something went wrong here.")
+
+
+def reason_of(error: ModelError, *, has_text: bool) -> str:
+    """Return what went wrong and what is saved. The text is stored in English and translated on display."""
+    parts = [str(error), _asked_to_wait(error.retry_after), SAVED_SO_FAR if has_text else SAVED]
+    return " ".join(filter(None, parts))
+
+
+def _asked_to_wait(seconds: float | None) -> str:
+    if seconds is None or seconds < 1:
+        return ""
+    if seconds < 90:
+        return kept("It asks to wait %s s.") % math.ceil(seconds)
+    if (minutes := math.ceil(seconds / 60)) < 90:
+        return kept("It asks to wait %s min.") % minutes
+    return kept("It asks to wait for more than an hour.")
+
+
+def advice_for(code: str) -> str:
+    """Return advice for a failure with this code, in the reader's language; empty if Retry is enough."""
+    elsewhere = _("Or choose another model beside the title.")
+    put_right = _("The person who set up the connection can fix and test it.")
+    advice = {
+        CUT: _("Continue lets the model go on from there."),
+        "model_refused": f"{put_right} {elsewhere}",
+        "model_not_found": f"{put_right} {elsewhere}",
+        "model_moved": f"{put_right} {elsewhere}",
+        "model_address_refused": f"{put_right} {elsewhere}",
+        "model_bad_request": f"{put_right} {elsewhere}",
+        "model_rate_limited": _("Retry after a while.") + f" {elsewhere}",
+        "no_model": elsewhere,
+        "model_unavailable": _("Retried without success. Try again shortly.") + f" {elsewhere}",
+        "model_timeout": _("Retry when it is less busy.") + f" {elsewhere}",
+        "model_cut": _("Retry regenerates the answer."),
+        "model_bad_reply": _("Retry.") + f" {elsewhere}",
+        "content_filtered": _("Rephrase it: the same message will most likely be filtered again.")
+        + f" {elsewhere}",
+        "model_context_overflow": _(
+            "Less of the conversation has already been tried. Shorten your message, start a new chat, or choose a "
+            "model with a larger context beside the title."
+        ),
+        "model_not_local": _(
+            "Nothing was sent to it. Choose a model marked local beside the title; an owner of the workspace can "
+            "change what may leave."
+        ),
+    }
+    return advice.get(code, "")

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from chat.access import get_chat, get_message
 from chat.chats.chat_list import MOST_OF_CHAT, set_tags, tags_in, tags_of
-from chat.chats.ratings import rate, ratings_of, take_back
+from chat.chats.services import rate, ratings_of, take_back
 from chat.models import AnswerRating
 from chat.models.marks import COMMENT_LENGTH, TAG_LENGTH, Rating, RatingReason
 from workspaces.access import get_workspace

@@ -7,9 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from chat.answers.steps import line_of as step_line
-from chat.answers.steps import outcome_of
-from chat.answers.tool_calls import count_of
+from chat.answers.steps import count_of, outcome_of, step_line
 from chat.chats.chat_list import mark_of
 from chat.chats.personal_memories import personal_in
 from chat.chats.usage import usage_of

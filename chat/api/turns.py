@@ -15,9 +15,8 @@ from rest_framework import status
 from rest_framework.response import Response
 
 from chat.access import get_message
-from chat.answers.state import show_abandoned
-from chat.answers.steps import steps_of
-from chat.answers.tool_calls import calls_of
+from chat.answers.live import show_abandoned
+from chat.answers.steps import calls_of, steps_of
 from chat.api.serializers import MessageJson
 from chat.models import Chat, Message, MessageStatus
 from chat.turns.documents import sources_for_reader

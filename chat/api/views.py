@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chat.access import get_chat, get_message
-from chat.answers.state import stop_answer
+from chat.answers.live import stop_answer
 from chat.api.serializers import (
     ChatBody,
     ChatChanges,
@@ -33,15 +33,13 @@ from chat.api.serializers import (
 )
 from chat.api.turns import load, messages_json, turn_once, turn_response
 from chat.chats import services
-from chat.chats.chat_list import marked, set_mark, tagged
+from chat.chats.chat_list import LONGEST, marked, matches_in, matching, set_mark, tagged
 from chat.chats.forgetting import forget_chat
 from chat.chats.personal_memories import use_personal
-from chat.chats.search import LONGEST, matches_in, matching
 from chat.chats.services import require_own
 from chat.models import Chat, ChatMark, ChatQuerySet, Message
 from chat.models.marks import TAG_LENGTH
-from chat.turns.services import begin_turn, continue_answer, edit_message, retry_answer
-from chat.turns.versions import bring_back
+from chat.turns.services import begin_turn, bring_back, continue_answer, edit_message, retry_answer
 from memories.api.forgetting import ReportJson, report_json
 from memories.api.serializers import ReceiptJson
 from memories.recalling.receipts import receipt_for

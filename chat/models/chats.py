@@ -335,7 +335,7 @@ class Message(models.Model):
 
 
 class MessageWords(models.Model):
-    """Full-text index of a message's unstemmed words and its workspace, used by ``chat.chats.search``.
+    """Full-text index of a message's unstemmed words and its workspace, used by ``chat.chats.chat_list``.
 
     Database triggers update it when a message is stored, finished or deleted, but not while an answer is streaming.
     """

@@ -79,7 +79,7 @@ REASONS = {
 
 
 class AnswerRating(models.Model):
-    """A reader's rating of an answer. Written by ``chat.chats.ratings``."""
+    """A reader's rating of an answer. Written by ``chat.chats.services``."""
 
     message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="ratings")
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")

@@ -1,1 +1,1 @@
-"""Modes of answers: ``base`` is their base class, ``registry`` lists them."""
+"""Modes of answers, listed in ``registry``."""

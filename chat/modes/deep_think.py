@@ -17,18 +17,24 @@ from django.db import DatabaseError
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as later
 
-from chat.answers.live import LiveAnswer, in_thread
-from chat.answers.state import BROKEN
+from chat.answers.live import BROKEN, LiveAnswer, in_thread
 from chat.answers.steps import begin_step, end_step
 from chat.chats.personal_memories import personal_allowed
 from chat.models import Message, MessageStatus, ToolCall
 from chat.models.steps import Mode, Step, StepKind, StepOutcome
-from chat.modes.base import AnswerMode
 from chat.prompting.context import room_beside_answer
-from chat.prompting.labels import category_label, imported_label, text_of
+from chat.prompting.labels import (
+    BYTES_PER_TOKEN,
+    category_label,
+    cut_to,
+    escape,
+    imported_label,
+    prompt_text,
+    text_of,
+    tokens,
+)
 from chat.prompting.provenance import RestsOn, mark_answer
-from chat.prompting.text import BYTES_PER_TOKEN, cut_to, escape, prompt_text, tokens
-from chat.tools.loop import Plan, replied, write
+from chat.tools.loop import AnswerMode, Plan, replied, write
 from memories.judging.extraction.candidates import render_conversation
 from memories.models import Memory, ReceiptItem, SourceType
 from memories.recalling.ranking import injection_threshold

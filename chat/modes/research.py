@@ -16,7 +16,6 @@ from chat.answers.steps import begin_step, end_step, store_progress
 from chat.models import Message, PersonalUse
 from chat.models.runs import STUCK, Run, RunMode, RunStatus
 from chat.models.steps import Mode, Step, StepKind, StepOutcome
-from chat.modes.base import AnswerMode
 from chat.prompting.provenance import RestsOn, mark_answer
 from chat.runs.memory import MemoryKind
 from chat.runs.memory_tools import LONGEST_KEY, LONGEST_VALUE
@@ -24,7 +23,7 @@ from chat.runs.overview import result_text, tasks_of, with_sources
 from chat.runs.requests import MOST_INPUTS, RunRequest
 from chat.runs.services import resume_run, start_run, stop_run
 from chat.runs.stored_run import run_channel
-from chat.tools.loop import Plan
+from chat.tools.loop import AnswerMode, Plan
 from memories.models import SourceType
 from memoryhub import events
 from memoryhub.errors import Conflict, DomainError

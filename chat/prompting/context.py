@@ -1,5 +1,7 @@
-"""Building of the prompt, and its token counts. The stable parts come first, followed by the conversation, the recalled
-memories and the question.
+"""Building of the prompt from a conversation and the recalled memories, and its token counts.
+
+The stable parts come first, followed by the conversation, the recalled memories and the question. ``conversation_of``
+loads a stored chat; endpoints without a stored chat build a conversation from their request.
 """
 
 from __future__ import annotations
@@ -8,19 +10,144 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Literal
 
 from django.conf import settings
 
-from chat.prompting.conversation import LOOKED_AT, Conversation, Line
-from chat.prompting.labels import category_label, held_label, writer_label
+from chat.chats.personal_memories import PromptPolicy
+from chat.models import Compaction, Message, MessageRole
+from chat.prompting.labels import (
+    category_label,
+    cut_to,
+    escape,
+    escaped_lines,
+    held_label,
+    prompt_text,
+    said_by_several,
+    text_of,
+    tokens,
+    with_labels,
+    writer_label,
+)
 from chat.prompting.short_term import ShortTerm
-from chat.prompting.text import cut_to, escape, escaped_lines, prompt_text, tokens
+from memories.models import Memory
+from memories.recalling import overview
+from memories.recalling.profile import profile_of
 from memories.recalling.ranked_search import Recalled
-from memories.recalling.receipts import NO_ROOM
-from memoryhub.llm.base import Capabilities, Message, Picture, Speaker, Tool
+from memories.recalling.ranking import injection_threshold
+from memories.recalling.recall import Recall, recall, with_newer
+from memories.recalling.receipts import NO_ROOM, split_recall
+from memories.usage import count_live
+from memoryhub.llm.base import Capabilities, Picture, Speaker, Tool
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.metering import Parts
-from workspaces.models import Agent
+from workspaces.models import Agent, Document, DocumentPicture, DocumentQuerySet, User, Workspace
+from workspaces.policy import Reach, in_reach
+
+MOST = 6  # pictures sent with one prompt, the newest
+
+ByMessage = dict[int, tuple[Picture, ...]]
+
+
+def pictures_of(messages: Sequence[Message], there: DocumentQuerySet, *, shows: bool) -> ByMessage:
+    """Return the pictures of each message by message key. ``messages`` are ordered newest first. Pictures beyond
+    ``MOST``, or all if ``shows`` is False, have no image data and are only named.
+
+    Only documents in ``there`` are considered. No query if no message names a document, else two.
+    """
+    wanted = {each for message in messages for each in message.only_documents or ()}
+    if not wanted:
+        return {}
+    drawable = DocumentPicture.objects.filter(document__in=there.filter(public_id__in=wanted))
+    known = {each.document.public_id: each for each in drawable.select_related("document").defer("jpeg")}
+    named = [known[each] for message in messages for each in message.only_documents or () if each in known]
+    newest = {each.pk for each in list(dict.fromkeys(named))[: MOST if shows else 0]}
+    drawn = dict(DocumentPicture.objects.filter(pk__in=newest).values_list("pk", "jpeg")) if newest else {}
+    return {
+        message.pk: tuple(
+            _picture(row, bytes(drawn.get(row.pk, b"")))
+            for each in message.only_documents or ()
+            if (row := known.get(each))
+        )
+        for message in messages
+    }
+
+
+def _picture(row: DocumentPicture, jpeg: bytes) -> Picture:
+    return Picture(f"Picture: {escape(row.document.title)}", jpeg, row.width, row.height)
+
+
+LOOKED_AT = 200  # maximum number of earlier messages
+
+
+@dataclass(frozen=True)
+class Line:
+    """A message of a conversation. ``key`` is the key of the stored message or its index in the request; keys
+    increase.
+    """
+
+    role: Literal["user", "assistant"]
+    content: str
+    key: int
+    pictures: tuple[Picture, ...] = ()
+    is_imported: bool = False  # imported under the name of the author, as its content says
+
+    @property
+    def speaker(self) -> Speaker:
+        if self.is_imported:
+            return Speaker.IMPORT
+        return Speaker.PERSON if self.role == "user" else Speaker.MODEL
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """A question and the messages before it. ``earlier`` is ordered newest first, has no blank lines, and has one line
+    more than ``LOOKED_AT`` if there are more.
+    """
+
+    question: Line
+    earlier: Sequence[Line] = ()
+    agent: Agent | None = None
+    summary: str = ""
+
+
+def conversation_of(
+    question: Message,
+    compaction: Compaction | None,
+    *,
+    shown: PromptPolicy,
+    reach: Reach,
+    shows_pictures: bool = True,
+) -> Conversation:
+    """Return the conversation of a stored chat: the current messages that ``shown`` allows, without those that the
+    ``compaction`` summarises. One query, and two more if messages name documents. Pictures are only named if
+    ``shows_pictures`` is False.
+    """
+    earlier = Message.objects.filter(
+        chat_id=question.chat_id, pk__lt=question.pk, pk__gt=compaction.upto_id if compaction else 0
+    )
+    said = with_labels(shown.of(earlier).current().exclude(content=""), "only_documents")
+    newest = list(said.order_by("-pk")[: LOOKED_AT + 1])
+    there = in_reach(Document.objects.live(), question.chat.workspace, shown.user, reach)
+    pictures = pictures_of([question, *newest], there, shows=shows_pictures)
+    several = said_by_several([question, *newest])
+    return Conversation(
+        question=_line(question, pictures, names_people=several),
+        earlier=[_line(message, pictures, names_people=several) for message in newest],
+        agent=question.chat.agent,
+        summary=compaction.summary if compaction else "",
+    )
+
+
+def _line(message: Message, pictures: ByMessage, *, names_people: bool) -> Line:
+    role: Literal["user", "assistant"] = "user" if message.role == MessageRole.USER else "assistant"
+    shown = pictures.get(message.pk, ())
+    if role == "assistant":  # no label, since the model would copy it into its next answer
+        return Line(role, message.content, message.pk)
+    return Line(
+        role, text_of(message, names_people=names_people), message.pk, shown, is_imported=message.is_imported
+    )
+
 
 TOOLS_SHARE = 0.25  # share of the prompt's token budget reserved for tool results
 TIGHT = 0.8  # share of the history's token budget from which older messages are summarised
@@ -265,7 +392,7 @@ def _history(conversation: Conversation, room: int) -> _Shown:
 MEMORY, DOCUMENTS = ("<recalled-memories>", "<profile>"), "<documents>"
 
 
-def parts_of(messages: Sequence[Message], tools: Sequence[Tool]) -> Parts:
+def parts_of(messages: Sequence[PromptMessage], tools: Sequence[Tool]) -> Parts:
     """Return the estimated tokens of each part of a prompt. The tools' part includes definitions, calls and results."""
     memory = documents = asked = whole = 0
     for message in messages:
@@ -278,3 +405,92 @@ def parts_of(messages: Sequence[Message], tools: Sequence[Tool]) -> Parts:
             documents += size if message.content.startswith(DOCUMENTS) else 0
     described = tokens_of_tools(tools)
     return Parts(memory, documents, asked + described, whole + described)
+
+
+LEFT_OUT = 5  # recalled but unused memories stored in a receipt
+STANDING = ("instruction", "preference")  # categories of workspace memories that apply to any message
+# Token budget of the profile, about ten lines; also at most a quarter of the budget for recalled memories.
+PROFILE_TOKENS = 500
+
+
+@dataclass(frozen=True)
+class Found:
+    """The result of a recall. ``verdicts`` states for each recalled memory whether it is used, else why not. ``stored``
+    is the number of memories that could be recalled. ``profile`` holds the profile's memories, given in addition.
+    """
+
+    recall: Recall
+    verdicts: list[tuple[bool, str]]
+    threshold: float
+    stored: int
+    profile: Sequence[Recalled] = ()
+
+    @property
+    def more(self) -> int:
+        """The number of memories that an overview leaves out."""
+        return self.recall.more + len(self.recall.items) - len(self.used) if self.recall.more else 0
+
+    def closing(self, page: str) -> str:
+        """Return the last line of the recalled block, with the number of further memories and the URL of their
+        ``page``.
+        """
+        return prompt_text("overview").format(count=self.more, page=page) if self.more else ""
+
+    @property
+    def used(self) -> list[Recalled]:
+        return [item for item, (used, _) in zip(self.recall.items, self.verdicts, strict=True) if used]
+
+    @property
+    def given(self) -> list[Memory]:
+        """The memories that the model receives, recalled ones and those of the profile."""
+        return [item.memory for item in (*self.used, *self.profile)]
+
+
+def with_profile(
+    found: Found, workspace: Workspace, person: User, *, room: int, reach: Reach, now: datetime
+) -> Found:
+    """Add the person's profile and the workspace's standing memories that fit and were not recalled already."""
+    profile = profile_of(workspace, person, reach=reach, now=now)
+    room, recalled = min(PROFILE_TOKENS, room // 4), {item.memory.pk for item in found.used}
+    standing = [memory for memory in profile.here if memory.pinned or memory.category in STANDING]
+    lines: list[Recalled] = []
+    for memory in (*profile.you, *standing):
+        longer = [*lines, Recalled(memory, 0.0, {}, is_brief=True)]
+        if memory.pk not in recalled and tokens(profile_block(longer, names_people=True)) <= room:
+            lines = longer
+    return replace(found, profile=lines)
+
+
+def find_for_prompt(
+    question: str,
+    workspace: Workspace,
+    person: User,
+    *,
+    agent: Agent | None,
+    room: int,
+    reach: Reach,
+    now: datetime,
+) -> Found:
+    """Recall memories, and choose those that are relevant enough and fit into ``room`` tokens. Raises what ``recall``
+    raises.
+    """
+    limit = settings.RECALL_LIMIT
+    live = count_live(workspace, person, personal=reach.personal, now=now)
+    threshold = injection_threshold(settings.RECALL_THRESHOLD, live)
+    found = recall(
+        question,
+        workspace,
+        person,
+        limit=limit + LEFT_OUT,
+        agent=agent,
+        reach=reach,
+        withheld=limit,
+        now=now,
+        lines=overview.LINES,
+    )
+    if found.overview is None:
+        found = with_newer(found)
+        verdicts = split_recall(found, threshold=threshold, limit=limit)
+    else:
+        verdicts = [(True, "")] * len(found.items)
+    return Found(found, leave_out_what_does_not_fit(found.items, verdicts, room), threshold, live)

@@ -30,8 +30,7 @@ from chat.models import (
     ShortTermMemory,
     was_reader,
 )
-from chat.prompting.labels import named, text_of
-from chat.prompting.text import BYTES_PER_TOKEN, escape, prompt_text
+from chat.prompting.labels import BYTES_PER_TOKEN, escape, named, prompt_text, text_of
 from memories.judging.extraction.courtesy import says_nothing
 from memories.judging.secret_filter import find_secret
 from memories.models import Revision

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from chat.prompting.context import tokens_of_tools
-from chat.prompting.text import BYTES_PER_TOKEN, cut_to, one_line, prompt_text, tokens
+from chat.prompting.labels import BYTES_PER_TOKEN, cut_to, one_line, prompt_text, tokens
 from chat.runs.budget import CONCLUDE_AT, SPENT, Budget
 from chat.runs.memory import AgentMemory, MemoryKind, memory_keys
 from chat.runs.memory_tools import LONGEST_RESULT, StepTool, memory_tools

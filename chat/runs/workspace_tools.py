@@ -19,11 +19,12 @@ from pydantic import Field
 
 from chat.models import ToolOutcome
 from chat.models.runs import Run
+from chat.prompting.labels import escape
 from chat.prompting.provenance import MOST_SHOWN, RestsOn, Shown, mark_answer, provenance_of_run
-from chat.prompting.text import escape
 from chat.runs.memory_tools import StepTool, step_tool
 from chat.runs.progress import alone
 from chat.runs.team import TaskBoard
+from chat.tools.artifacts import READ_DOCUMENT
 from chat.tools.base import (
     Arguments,
     ChatTool,
@@ -34,7 +35,6 @@ from chat.tools.base import (
     read_arguments,
     within,
 )
-from chat.tools.documents import READ_DOCUMENT
 from chat.tools.memory import X_RECALL_MEMORY, X_SAVE_MEMORY, X_WORKSPACE_SEARCH
 from memories.judging.extraction.provenance import Provenance
 from memories.models import Memory

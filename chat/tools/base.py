@@ -21,8 +21,8 @@ from pydantic_core import ErrorDetails
 
 from chat.chats.personal_memories import home_of
 from chat.models import Chat, Message, ToolOutcome
+from chat.prompting.labels import escape
 from chat.prompting.provenance import Shown
-from chat.prompting.text import escape
 from memories.judging.extraction.provenance import Provenance
 from memoryhub.errors import NotFound
 from memoryhub.llm.base import Speaker, Tool

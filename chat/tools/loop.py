@@ -11,24 +11,24 @@ import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from django.db import DatabaseError, transaction
 from django.db.models import F
 from django.utils import timezone
+from django.utils.functional import Promise
 
 from chat.access import get_chat
-from chat.answers.live import LiveAnswer, in_thread, in_tool_thread
-from chat.answers.state import message_channel
-from chat.answers.steps import Thinking
-from chat.answers.tool_calls import event_of
+from chat.answers.live import LiveAnswer, in_thread, in_tool_thread, message_channel
+from chat.answers.steps import Thinking, call_event
 from chat.chats.personal_memories import personal_allowed
 from chat.models import Message as StoredMessage
 from chat.models import ToolCall as StoredCall
 from chat.models import ToolOutcome, ToolStatus
 from chat.models.steps import Mode
 from chat.prompting.context import answer_tokens, parts_of, room_beside_answer, tokens_of, tokens_of_tools
+from chat.prompting.labels import BYTES_PER_TOKEN, cut_to, loop_length, tokens
 from chat.prompting.provenance import mark_tool_call, provenance_until
-from chat.prompting.text import BYTES_PER_TOKEN, cut_to, loop_length, tokens
 from chat.tools.base import (
     MOST_ARGUMENTS,
     Arguments,
@@ -44,7 +44,7 @@ from memories.writing.drafts import UNSTORABLE, is_delicate
 from memories.writing.extracting import queue_distillation
 from memoryhub import events
 from memoryhub.errors import DomainError
-from memoryhub.llm.base import ChatModel, Delta, Message, Speaker, Tool, ToolCall
+from memoryhub.llm.base import Capabilities, ChatModel, Delta, Message, Speaker, Tool, ToolCall
 from memoryhub.llm.base import ToolCall as RequestedCall
 from memoryhub.llm.errors import ModelBadReply, ModelContextOverflow, ModelNotLocal
 from memoryhub.llm.metering import report_parts
@@ -202,7 +202,7 @@ def _end(live: LiveAnswer, row: StoredCall, result: Result) -> None:
 
 
 def _publish(live: LiveAnswer, row: StoredCall) -> None:
-    live.set_event("tool", row.public_id, event_of(row))
+    live.set_event("tool", row.public_id, call_event(row))
 
 
 ROUNDS = 6  # rounds with tool calls; then the model must answer
@@ -373,3 +373,24 @@ def _readable(arguments: str) -> str:
     except (ValueError, RecursionError):
         fits = False
     return arguments if fits else "{}"
+
+
+class AnswerMode:
+    """The plain chat mode, and the base class of the others. Stateless, so one instance serves all answers."""
+
+    name: ClassVar[Mode] = Mode.CHAT
+    about: ClassVar[str | Promise] = ""  # describes the mode and its duration to people who choose one
+    why_not: ClassVar[str | Promise] = ""  # shown if the model does not support the mode
+    distilled_as: ClassVar[str | None] = None  # source_type for distilling the whole answer
+    may_wait: ClassVar[bool] = False  # the answer may end with a plan that waits for review
+
+    def can(self, capabilities: Capabilities) -> bool:
+        return True
+
+    def reserve(self) -> int:
+        """Return how many tokens the prompt must leave free for text that the mode adds."""
+        return 0
+
+    async def answer(self, live: LiveAnswer, plan: Plan, user_pk: int) -> None:
+        """Write the answer to its end. Raises ModelError if the model fails; text written before that is kept."""
+        await write(live, plan, user_pk)

@@ -13,11 +13,17 @@ from django.db.models import Q
 from pydantic import AllowInfNan, Field, StringConstraints
 
 from chat.models import SUMMARY_LENGTH, Message, ToolOutcome
-from chat.prompting.labels import category_label, excerpt_around, held_label, imported_label, writer_label
+from chat.prompting.labels import (
+    category_label,
+    escape,
+    excerpt_around,
+    held_label,
+    imported_label,
+    writer_label,
+)
 from chat.prompting.provenance import GONE, Shown
 from chat.prompting.short_term import TOOL_NAME, set_summary
-from chat.prompting.text import escape
-from chat.tools import artifacts, documents
+from chat.tools import artifacts
 from chat.tools.base import (
     Arguments,
     ChatTool,
@@ -50,7 +56,7 @@ from workspaces.policy import stays_elsewhere
 from workspaces.quotas import QuotaReached
 
 RECALLED, MOST_RECALLED = 5, 20
-READ = {"doc_": documents.read, artifacts.PREFIX: artifacts.read}
+READ = {"doc_": artifacts.read_document, artifacts.PREFIX: artifacts.read}
 # The speaker of each type of search result.
 SPEAKERS = {"document": Speaker.DOCUMENT, "artifact": Speaker.ARTIFACT, "message": Speaker.CHAT}
 LONGEST_LIST = 12_000  # characters of a list; twenty of the longest memories would fill a context window

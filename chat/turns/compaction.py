@@ -1,4 +1,6 @@
-"""Compaction: a background job after a turn summarises older messages before the model's context is full."""
+"""Background jobs after a turn, with the chat's model: summarise older messages before the context is full, and title a
+new chat.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,19 @@ from django.db import transaction
 from django_q.tasks import async_task
 
 from chat.chats.personal_memories import PromptPolicy
+from chat.chats.services import announce, title_from
 from chat.models import Chat, Compaction, Message, MessageRole, MessageStatus
+from chat.modes.registry import chosen_for_chat
 from chat.prompting.context import history_room, room_beside_answer, system_text
-from chat.prompting.labels import said_by_several, text_of, with_labels
-from chat.prompting.text import cut_to, escaped_lines, prompt_text, tokens
-from chat.turns.chosen_model import chosen_for_chat
+from chat.prompting.labels import (
+    cut_to,
+    escaped_lines,
+    prompt_text,
+    said_by_several,
+    text_of,
+    tokens,
+    with_labels,
+)
 from memories.judging.extraction.candidates import render_conversation
 from memories.models import SourceType
 from memories.writing.drafts import UNSTORABLE
@@ -185,3 +195,64 @@ def _store(
                 now=now,
             )
     return True
+
+
+READ_TOKENS = 500  # tokens of the message that the model reads
+TITLE_TOKENS = 400  # reasoning models need more than the title itself
+LONGEST = 80  # characters; a longer reply is no title
+
+
+def can_title(capabilities: Capabilities) -> bool:
+    """Return whether the model can name chats. Models too small to extract miss the subject (docs/models.md)."""
+    return capabilities.can_extract
+
+
+def queue_title(answer: Message, user: User) -> None:
+    """Queue a title when the transaction commits, if the chat is named after a first message that was too long for a
+    title.
+    """
+    question, chat = answer.reply_to, answer.chat
+    if question is None or chat.is_temporary or chat.title != title_from(question.content):
+        return
+    if chat.title != " ".join(question.content.split()):
+        job = {"answer_id": answer.pk, "user_id": user.pk, "task_name": "title"}
+        transaction.on_commit(lambda: async_task("chat.tasks.title_chat", **job))
+
+
+def write_title(answer: Message, user: User, *, now: datetime) -> str:
+    """Name the chat, and return a line for the job log. A title given by a person is kept.
+
+    The model reads the first message only, since an answer may contain data that other readers must not see.
+    """
+    chat, question = answer.chat, answer.reply_to
+    chosen = chosen_for_chat(chat, user)
+    if question is None or chat.title != title_from(question.content):
+        return "it has a name"
+    if chosen.trouble is not None or not can_title(chosen.model.capabilities):
+        return "the model is not asked"
+    account = Account(chat.workspace_id, user.pk, Purpose.ANSWER, rate_of(chosen))
+    if not has_budget(account, now=now):
+        return "the budget of the month is used up"
+    said = escaped_lines(cut_to(question.content, READ_TOKENS))
+    prompt = [
+        PromptMessage("system", prompt_text("title"), speaker=Speaker.SYSTEM),
+        PromptMessage("user", f"<message>\n{said}\n</message>", speaker=Speaker.PERSON),
+    ]
+    try:
+        with counted(account):
+            reply = chosen.model.complete(prompt, max_tokens=TITLE_TOKENS, temperature=0.0)
+    except ModelError as error:
+        logger.warning("A title failed: %s", error.code)
+        return f"failed: {error.code}"
+    title = clean_title(reply)
+    if not title or not Chat.objects.filter(pk=chat.pk, title=chat.title).update(title=title):
+        return "kept"
+    announce(chat)
+    return "named"
+
+
+def clean_title(reply: str) -> str:
+    """Return the title in a model's reply; empty if the reply is too long for a title."""
+    title = " ".join(UNSTORABLE.sub("", reply).split()).strip("\"'“”„«»「」*#` ")
+    title = title.removeprefix("Title:").strip().removesuffix(".")
+    return title if len(title) <= LONGEST else ""

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from chat.chats.personal_memories import home_of, personal_allowed
 from chat.models import AnswerSource, Chat, Message
-from chat.prompting.text import escape, prompt_text, tokens
+from chat.prompting.labels import escape, prompt_text, tokens
 from memories.recalling.relevance import silence_of
 from memoryhub.errors import Invalid
 from memoryhub.ids import PATTERN

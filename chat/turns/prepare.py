@@ -16,16 +16,23 @@ from django.utils.translation import ngettext
 from chat.chats.personal_memories import PromptPolicy, personal_in
 from chat.models import Compaction, Message
 from chat.models.steps import Mode, StepKind
-from chat.modes.registry import get_mode
-from chat.prompting.context import build_prompt, room_beside_answer, room_for_recalled, tokens_of
-from chat.prompting.conversation import Conversation, conversation_of
+from chat.modes.registry import chosen_for_chat, get_mode
+from chat.prompting.context import (
+    Conversation,
+    Found,
+    build_prompt,
+    conversation_of,
+    find_for_prompt,
+    room_beside_answer,
+    room_for_recalled,
+    tokens_of,
+    with_profile,
+)
+from chat.prompting.labels import BYTES_PER_TOKEN, prompt_text
 from chat.prompting.provenance import RestsOn
-from chat.prompting.recalled import Found, find_for_prompt, with_profile
 from chat.prompting.short_term import ShortTerm, short_term_for
-from chat.prompting.text import BYTES_PER_TOKEN, prompt_text
 from chat.tools import tools_for
 from chat.tools.loop import Plan
-from chat.turns.chosen_model import chosen_for_chat
 from chat.turns.compaction import latest_compaction
 from chat.turns.documents import documents_block, sources_for, unread_files
 from memories.recalling.ranked_search import Recalled

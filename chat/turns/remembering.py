@@ -12,8 +12,8 @@ from django.utils.translation import gettext as _
 
 from chat.chats.personal_memories import home_of
 from chat.models import Chat, Message, MessageRole
+from chat.modes.registry import chosen_for_chat
 from chat.prompting.labels import excerpt_around
-from chat.turns.chosen_model import chosen_for_chat
 from memories.judging.extraction.model import Complete, propose, statement_of
 from memories.judging.extraction.rules import extract_with_rules
 from memories.models import Scope

@@ -17,10 +17,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from chat.answers.live import in_thread, live_answer
-from chat.answers.state import close_abandoned, message_channel
-from chat.answers.steps import event_of as step_event
-from chat.answers.tool_calls import event_of
+from chat.answers.live import close_abandoned, in_thread, live_answer, message_channel
+from chat.answers.steps import call_event, step_event
 from chat.models import Chat, Message, MessageStatus
 from chat.rendering.markdown import Budget, TooHeavy, render_markdown
 from chat.rendering.rendered import MESSAGE_STEPS
@@ -154,7 +152,7 @@ def _stored_state(answer_id: str) -> _State | None:
         return None
     if close_abandoned(answer, now=timezone.now()):
         answer.refresh_from_db()
-    shown = {call.public_id: ("tool", event_of(call)) for call in answer.tool_calls.defer("output")}
+    shown = {call.public_id: ("tool", call_event(call)) for call in answer.tool_calls.defer("output")}
     if answer.has_steps:
         shown |= {step.public_id: ("step", step_event(step)) for step in answer.steps.all()}
     return _State(answer.content, answer.status, answer.attempt, answer.error_code, answer.error, shown)

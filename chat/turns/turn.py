@@ -1,10 +1,17 @@
-"""A turn: wait for attached files, recall, prompt, model with tools, answer. ``turns.stream`` shows the answer."""
+"""A turn: wait for attached files, recall, prompt, model with tools, answer. ``turns.stream`` shows the answer.
+
+Turns run in an event loop of their own, so that an answer continues after its request ends.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import logging
+import threading
 import time
+from collections.abc import Coroutine
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,15 +23,18 @@ from django.urls import reverse
 from django.utils import timezone
 from opentelemetry.trace import StatusCode
 
-from chat.answers.live import LiveAnswer, all_live, being_written, in_thread
-from chat.answers.state import (
+from chat.answers.live import (
     BROKEN,
     CUT,
     CUT_SENTENCE,
     PLAN,
     PLAN_SENTENCE,
     SAVED,
+    LiveAnswer,
+    all_live,
     as_interrupted,
+    being_written,
+    in_thread,
     message_channel,
     reason_of,
 )
@@ -35,9 +45,8 @@ from chat.models.steps import Step, StepKind, StepOutcome
 from chat.modes.registry import get_mode
 from chat.prompting.short_term import touch
 from chat.rendering.rendered import set_html
-from chat.turns.compaction import can_compact, queue_compaction
+from chat.turns.compaction import can_compact, can_title, queue_compaction, queue_title
 from chat.turns.prepare import prepare
-from chat.turns.titles import can_title, queue_title
 from memories.models import SourceType
 from memories.writing.extracting import queue_distillation, queue_extraction
 from memoryhub import events
@@ -315,3 +324,53 @@ def close_interrupted() -> None:
             )
         except DatabaseError:
             logger.warning("An answer could not be closed; it will be found abandoned")
+
+
+_lock = threading.Lock()
+_loop: asyncio.AbstractEventLoop | None = None
+_running: set[Future[None]] = set()
+
+
+def start(answer_pk: int, attempt: int, user_pk: int) -> None:
+    """Start writing an answer in this process. Callable from any thread; returns at once."""
+    submit(write_answer(answer_pk, attempt, user_pk))
+
+
+def submit(work: Coroutine[Any, Any, None]) -> Future[None]:
+    """Run the coroutine in the event loop for turns, independent of the request."""
+    future = asyncio.run_coroutine_threadsafe(work, _ensure_loop())
+    with _lock:
+        _running.add(future)
+    future.add_done_callback(_finished)
+    return future
+
+
+def wait_until_idle(timeout: float) -> bool:
+    """Wait for the running turns. Return False if some still run after ``timeout`` seconds."""
+    deadline = time.monotonic() + timeout
+    while _running and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not _running
+
+
+def _ensure_loop() -> asyncio.AbstractEventLoop:
+    global _loop
+    with _lock:
+        if _loop is None or _loop.is_closed():
+            _loop = asyncio.new_event_loop()
+            threading.Thread(target=_loop.run_forever, name="turns", daemon=True).start()
+            atexit.register(_close_what_runs)
+        return _loop
+
+
+def _finished(future: Future[None]) -> None:
+    with _lock:
+        _running.discard(future)
+    if not future.cancelled() and (error := future.exception()):
+        logger.error("A turn ended in an error it did not handle: %s", type(error).__name__, exc_info=error)
+
+
+def _close_what_runs() -> None:
+    """Store the text of each unfinished answer as interrupted when the process exits."""
+
+    close_interrupted()

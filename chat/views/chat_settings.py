@@ -17,8 +17,8 @@ from chat.chats.personal_memories import personal_in, use_personal
 from chat.chats.services import require_own
 from chat.chats.usage import usage_of
 from chat.models import SUMMARY_LENGTH, Chat
+from chat.modes.registry import chosen_for_chat, model_context
 from chat.prompting.short_term import live_memory, set_summary
-from chat.turns.chosen_model import chosen_for_chat, model_context
 from memories.consent import memory_on
 from memoryhub.errors import Invalid
 from workspaces.access import get_workspace

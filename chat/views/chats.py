@@ -24,7 +24,7 @@ from chat.chats.chat_list import chat_list_page, has_chats, mark_of, set_mark, s
 from chat.chats.personal_memories import personal_in
 from chat.models import Chat, ChatMark
 from chat.models.steps import Mode
-from chat.turns.chosen_model import model_context
+from chat.modes.registry import model_context
 from chat.turns.services import begin_turn
 from chat.views.transcript import entries_for, load_transcript
 from memories.consent import memory_on, must_ask, vetoed

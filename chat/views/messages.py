@@ -16,18 +16,26 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from chat.access import get_message
-from chat.answers.live import in_thread
-from chat.answers.state import stop_answer
+from chat.answers.live import in_thread, stop_answer
 from chat.chats.artifacts import save_answer
-from chat.chats.ratings import rate, take_back
+from chat.chats.services import rate, take_back
 from chat.models import Chat, Message, MessageRole
 from chat.models.marks import REASONS, Rating
 from chat.models.runs import Run, RunStatus
 from chat.runs.services import get_run
 from chat.turns.remembering import is_question, proposal_for, remember_message, says_nothing
-from chat.turns.services import continue_answer, edit_message, go_on_with, require_rest, retry_answer
+from chat.turns.services import (
+    bring_back,
+    continue_answer,
+    edit_message,
+    go_on_with,
+    require_editable,
+    require_rest,
+    retry_answer,
+    step_to,
+    versions_of,
+)
 from chat.turns.stream import StreamEvent, follow_for, to_sse, with_html
-from chat.turns.versions import bring_back, require_editable, step_to, versions_of
 from chat.views.transcript import entries_for, entry_for, load_transcript, plan_in
 from memories.models.memory import CONTENT_LENGTH
 from memories.usage import count_listed

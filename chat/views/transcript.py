@@ -12,11 +12,10 @@ from django.http import QueryDict
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from chat.answers.state import CUT, PLAN, advice_for
-from chat.answers.steps import ShownStep, steps_of
-from chat.answers.tool_calls import ShownCall, artifacts_of, calls_of
+from chat.answers.live import CUT, PLAN, advice_for
+from chat.answers.steps import ShownCall, ShownStep, artifacts_of, calls_of, steps_of
 from chat.chats.personal_memories import PromptPolicy, withheld_answers
-from chat.chats.ratings import ratings_of
+from chat.chats.services import ratings_of
 from chat.models import AnswerRating, AnswerSource, Chat, Compaction, Message, MessageRole, MessageStatus
 from chat.models.runs import Run, RunStatus
 from chat.modes.registry import get_mode
@@ -25,8 +24,8 @@ from chat.runs import plan
 from chat.runs.services import may_steer
 from chat.turns.compaction import latest_compaction
 from chat.turns.documents import sources_for_reader
+from chat.turns.services import count_versions, standing_for
 from chat.turns.stream import html_so_far
-from chat.turns.versions import count_versions, standing_for
 from memories.models import Memory, Receipt, SourceType
 from memories.recalling.receipts import OTHERS_READ, receipts_for
 from workspaces.models import Document, DocumentPicture, User

@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memoryhub.settings")
 django.setup()
 
-from chat.prompting.text import prompt_text  # noqa: E402
+from chat.prompting.labels import prompt_text  # noqa: E402
 from chat.tools import OF_EVERY_CHAT  # noqa: E402
 from memories.judging.extraction.model import extract_with_model, propose, synthesize  # noqa: E402
 from memoryhub.llm.base import Capabilities, ChatModel, Delta, Message, Tool  # noqa: E402

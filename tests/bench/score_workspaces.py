@@ -38,7 +38,7 @@ django.setup()
 
 from django.utils import timezone
 
-from chat.prompting.recalled import find_for_prompt
+from chat.prompting.context import find_for_prompt
 from memories.evaluation import Conversation, load_conversation
 from memories.models import Memory
 from memories.recalling.workspace_search import search_workspace

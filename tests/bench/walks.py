@@ -19,7 +19,7 @@ from django.utils import timezone
 from chat.models.runs import RunMode, RunStatus
 from chat.runs import services, worker
 from chat.runs.requests import RunRequest
-from chat.turns import runner
+from chat.turns.turn import wait_until_idle
 from memories.recalling.recall import recall
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message, make_user
@@ -75,7 +75,7 @@ def test_turn(cast: Cast, scripted_model: ScriptedOpenAI) -> None:
 
     def turn(_: int) -> None:
         client.post(f"/chats/{chat.public_id}/messages/", {"content": "When is the project deadline?"})
-        assert runner.wait_until_idle(20)
+        assert wait_until_idle(20)
 
     walk("a turn", turn)
 

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from chat.rendering.formulas import MOST, mathml
-from chat.rendering.markdown import Budget, TooHeavy, render_markdown
+from chat.rendering.markdown import MOST, Budget, TooHeavy, mathml, render_markdown
 from chat.rendering.rendered import MESSAGE_STEPS
 
 INLINE, BLOCK = '<math display="inline">', '<math display="block">'

@@ -21,9 +21,9 @@ from chat.models import Chat, Compaction, Message, Run
 from chat.modes.research import _start as start_research
 from chat.prompting.labels import excerpt_around
 from chat.prompting.short_term import set_summary
-from chat.turns import runner
 from chat.turns.compaction import compact
 from chat.turns.services import begin_turn
+from chat.turns.turn import wait_until_idle
 from memories.models import Memory, Scope
 from tests.api import Api
 from tests.conftest import Cast
@@ -49,7 +49,7 @@ def ask(chat: Chat, by: User | None = None, content: str = "What went on in my o
     turn = begin_turn(
         chat, content=content, by=by or chat.created_by, now=timezone.now(), memory_enabled=True
     )
-    assert runner.wait_until_idle(20)
+    assert wait_until_idle(20)
     turn.answer.refresh_from_db()
     assert turn.answer.status == "done"
     return turn.answer

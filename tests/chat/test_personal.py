@@ -25,8 +25,8 @@ from chat.exchange.export import export
 from chat.models import Chat, Message, ToolCall
 from chat.models.steps import Step
 from chat.prompting.short_term import set_summary
-from chat.turns import runner
 from chat.turns.services import begin_turn, retry_answer
+from chat.turns.turn import wait_until_idle
 from memories.models import Memory, Scope
 from memories.recalling.recall import recall
 from memories.recalling.receipts import OTHERS_READ, receipt_for
@@ -64,7 +64,7 @@ def chat(cast: Cast, own: Memory) -> Chat:
 def ask(chat: Chat, by: User | None = None, **options: Any) -> Message:
     options = {"content": QUESTION, "by": by or chat.created_by, "memory_enabled": True} | options
     turn = begin_turn(chat, now=timezone.now(), **options)
-    assert runner.wait_until_idle(20)
+    assert wait_until_idle(20)
     turn.answer.refresh_from_db()
     assert turn.answer.status == "done"
     return turn.answer
@@ -145,7 +145,7 @@ class TestWhatTheModelIsShown:
         answer = ask(chat)
         assert SECRET in sent(model)
         retry_answer(answer, by=cast.editor, now=timezone.now())
-        assert runner.wait_until_idle(20)
+        assert wait_until_idle(20)
         said = sent(model)
         assert SHARED in said
         assert SECRET not in said
@@ -293,7 +293,7 @@ class TestWhatOthersLearn:
         use_personal(chat, allowed=said_so, by=cast.owner)
         answer = ask(chat)
         retry_answer(answer, by=cast.owner, now=timezone.now())  # and the first becomes a version
-        assert runner.wait_until_idle(20)
+        assert wait_until_idle(20)
         newest = Message.objects.get(chat=chat, superseded_by=None, role="assistant")
         for other in (cast.editor, cast.viewer):
             client, api = Client(), Api(other)

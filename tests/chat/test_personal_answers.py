@@ -22,11 +22,10 @@ from chat.runs.services import rerun, start_run
 from chat.runs.workspace_tools import caller_of
 from chat.tools.base import InChat, ToolCaller
 from chat.tools.memory import ToSave, save
-from chat.turns import runner
-from chat.turns.extraction import load_turn
-from chat.turns.program_turns import load_passing
+from chat.turns.extraction import load_passing, load_turn
 from chat.turns.remembering import remember_message
 from chat.turns.services import begin_turn
+from chat.turns.turn import wait_until_idle
 from memories.models import Extraction, Memory, Review, Scope, SourceType
 from memories.tasks import rerun_extraction
 from memories.writing.extracting import extract, queue_extraction
@@ -65,7 +64,7 @@ def chat(cast: Cast, alone: Workspace) -> Chat:
 
 def ask(chat: Chat, content: str = "Which cake shall we order for the party?") -> Message:
     turn = begin_turn(chat, content=content, by=chat.created_by, now=timezone.now(), memory_enabled=True)
-    assert runner.wait_until_idle(20)
+    assert wait_until_idle(20)
     turn.answer.refresh_from_db()
     return turn.answer
 

@@ -32,8 +32,8 @@ from chat.rendering.rendered import (
     store_html,
 )
 from chat.tasks import render_answers
-from chat.turns import runner
 from chat.turns.services import begin_turn, retry_answer
+from chat.turns.turn import wait_until_idle
 from chat.views import transcript
 from chat.views.transcript import load_transcript
 from tests.bench.bench_markdown import CODE, cost, filled, hostile_markdown, hostile_texts
@@ -208,7 +208,7 @@ def test_an_answer_that_the_renderer_fails_at_is_stored_all_the_same(scripted_mo
 
 def ask(chat: Chat, content: str) -> Message:
     turn = begin_turn(chat, content=content, by=chat.created_by, now=timezone.now())
-    assert runner.wait_until_idle(20)
+    assert wait_until_idle(20)
     turn.answer.refresh_from_db()
     return turn.answer
 
@@ -333,7 +333,7 @@ def test_another_renderer_and_another_text_make_what_was_kept_void(
 def test_a_failed_answer_that_is_written_anew_loses_its_html(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("chat.turns.runner.start", lambda *args: None)
+    monkeypatch.setattr("chat.turns.turn.start", lambda *args: None)
     chat = make_chat(cast.owner, cast.workspace)
     question = make_message(chat, "Which?")
     (failed,) = answers(chat, "Half of", status=MessageStatus.FAILED, reply_to=question)

@@ -12,8 +12,8 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from chat.turns import runner
 from chat.turns.services import begin_turn
+from chat.turns.turn import wait_until_idle
 from memoryhub.jobs import JobFailed, job
 from memoryhub.monitoring import tracing
 from memoryhub.monitoring.logs import JsonFormatter
@@ -107,7 +107,7 @@ def test_a_turn_is_one_tree_also_where_its_model_fails_and_is_asked_again(
     twice = [Call("x_recall_memory", {"query": "tea"}), Call("rm -rf kumquat")]
     scripted_model.script(Failure(500, headers={"retry-after": "0"}), Answer(calls=twice), Answer("Green."))
     begin_turn(chat, content="Which tea?", by=chat.created_by, now=timezone.now())
-    assert runner.wait_until_idle(20)
+    assert wait_until_idle(20)
     tracing.begin_anew()
     tree = received.tree_of("memoryhub.turn")
     names = sorted(span.name for span in tree)

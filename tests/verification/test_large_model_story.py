@@ -14,8 +14,8 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from chat.models import MessageStatus
-from chat.turns import runner
 from chat.turns.services import begin_turn
+from chat.turns.turn import wait_until_idle
 from memoryhub.local import large_model
 from memoryhub.local.large_model import SHA256
 from tests.factories import make_chat, make_memory, make_user
@@ -49,7 +49,7 @@ def test_it_answers_from_what_is_remembered(large: Path, question: str, answers:
     for text in ("My project deadline is March 15", "I am vegetarian", "Our project is called Heron"):
         make_memory(text, olive, chat.workspace)
     turn = begin_turn(chat, content=question, by=olive, now=timezone.now())
-    assert runner.wait_until_idle(120)
+    assert wait_until_idle(120)
     turn.answer.refresh_from_db()
     assert turn.answer.status == MessageStatus.DONE
     assert all(answer in turn.answer.content for answer in answers), turn.answer.content

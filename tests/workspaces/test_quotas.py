@@ -14,8 +14,8 @@ from chat.chats.services import create_chat, delete_chat
 from chat.exchange import import_run, upload_files
 from chat.models import Chat, ToolCall, ToolOutcome
 from chat.models.imports import Import, ImportStatus
-from chat.turns import runner
 from chat.turns.services import begin_turn
+from chat.turns.turn import wait_until_idle
 from memories import assets, tasks
 from memories.models import Asset, Memory
 from memories.writing import changing, gate
@@ -233,7 +233,7 @@ def test_a_turn_goes_on_whose_tool_could_not_save(scripted_model: ScriptedOpenAI
         make_memory(say(number), chat.created_by)
     scripted_model.script(Answer(calls=[Call("x_save_memory", {"content": say(3)})]), Answer("I could not."))
     turn = begin_turn(chat, content="Keep this", by=chat.created_by, now=NOW())
-    assert runner.wait_until_idle(20)
+    assert wait_until_idle(20)
     turn.answer.refresh_from_db()
     assert turn.answer.content == "I could not."
     assert ToolCall.objects.get().outcome == ToolOutcome.REFUSED

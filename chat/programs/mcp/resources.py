@@ -9,10 +9,9 @@ from django.utils.translation import gettext as _
 
 from chat.programs.mcp.calls import caller, in_sight, page
 from chat.prompting.context import recalled_block
-from chat.prompting.labels import held_label, writer_label
-from chat.prompting.text import escape
+from chat.prompting.labels import escape, held_label, writer_label
+from chat.tools.artifacts import piece_of
 from chat.tools.base import ToolCaller
-from chat.tools.documents import piece_of
 from memories.models import Memory
 from memories.recalling.ranked_search import Recalled
 from memoryhub.errors import Invalid, NotFound

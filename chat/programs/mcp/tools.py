@@ -27,8 +27,8 @@ from chat.programs.mcp.calls import (
     page,
     shape_of,
 )
+from chat.tools.artifacts import as_result, piece_of
 from chat.tools.base import Arguments, ToRead, schema_of
-from chat.tools.documents import as_result, piece_of
 from chat.tools.memory import recalled, searched, store
 from memories.access import get_memory
 from memories.models import Memory

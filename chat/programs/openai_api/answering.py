@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 from chat.answers.live import in_thread
 from chat.programs.openai_api.memory import Noted, Remembered, expect_recall, note_turn, reason, remember
 from chat.programs.openai_api.request import Asked, Body, ModelMissing, error_of, parts_of_body
-from chat.turns import program_turns, runner
+from chat.turns import extraction, turn
 from memoryhub.database.locks import release_connection
 from memoryhub.errors import DomainError, Forbidden, Invalid, NotFound
 from memoryhub.llm.errors import ModelError
@@ -88,7 +88,7 @@ class Answering:
         self._is_noted.wait(NOTED_WITHIN)
         now = timezone.now()
         if self.noted.turn is not None:
-            program_turns.end(self.noted.turn.pk, read.said, is_over=read.is_over, now=now)
+            extraction.end(self.noted.turn.pk, read.said, is_over=read.is_over, now=now)
         self.meter.add(Usage(), parts_of_body(self.body))
         record(self.account, self.meter, now=now)
 
@@ -139,7 +139,7 @@ def whole(answering: Answering, place: Place) -> Body:
     read = ReadSoFar()
     read.read(reply["choices"], part="message")
     if read.is_over:
-        runner.submit(in_thread(answering.keep, read))  # the client does not have to wait for this
+        turn.submit(in_thread(answering.keep, read))  # the client does not have to wait for this
     else:
         answering.keep(read)  # before the client sends the result of its tool
     if (key := answering.caller.key) is not None and not still_opens(key, now=timezone.now()):
@@ -278,7 +278,7 @@ class Pump:
         self._is_over = False
         self._changed = threading.Condition()
         self._reader: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
-        self._running = runner.submit(self._run(chunks))
+        self._running = turn.submit(self._run(chunks))
 
     async def _run(self, chunks: AsyncGenerator[Chunk, None]) -> None:
         try:

@@ -12,10 +12,16 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models import PassingTurn
 from chat.programs.openai_api.request import OF_PROGRAM, Asked, Body, own_words, parts_of_body, text_of
-from chat.prompting.context import RECALLED_SHARE, agent_text, recalled_block, room_beside_answer
-from chat.prompting.recalled import Found, find_for_prompt
-from chat.turns import program_turns
-from chat.turns.program_turns import Shown
+from chat.prompting.context import (
+    RECALLED_SHARE,
+    Found,
+    agent_text,
+    find_for_prompt,
+    recalled_block,
+    room_beside_answer,
+)
+from chat.turns import extraction
+from chat.turns.extraction import Shown
 from memories.consent import memory_on, vetoed
 from memories.judging.extraction.provenance import words_to_keep
 from memories.recalling.ranked_search import Recalled
@@ -58,7 +64,7 @@ class Remembered:
 
     messages: list[Body]
     given: list[Body]
-    said: program_turns.Said | None = None
+    said: extraction.Said | None = None
     used: tuple[str, ...] = ()
     degraded: str = ""
     unused: str = ""
@@ -123,7 +129,7 @@ def remember(asked: Asked, caller: Caller, chosen: Chosen) -> Remembered:
     block: list[Body] = (
         [_ours(recalled_block(used, names_people=_several(caller), closing=closing))] if used else []
     )
-    said = program_turns.Said(list(_lines(messages[: at + 1])))
+    said = extraction.Said(list(_lines(messages[: at + 1])))
     return Remembered([*messages[:at], *block, *messages[at:]], messages, said, ids, degraded, unused)
 
 
@@ -136,15 +142,13 @@ def note_turn(asked: Asked, caller: Caller, chosen: Chosen, remembered: Remember
     said = remembered.said
     if said is None:
         return Noted(unsaved=remembered.unused)
-    saved = program_turns.saved_from(
-        program_turns.conversation_id(caller, said), caller.person, now=caller.now
-    )
+    saved = extraction.saved_from(extraction.conversation_id(caller, said), caller.person, now=caller.now)
     turn, unsaved = None, _why_unsaved(asked, caller)
     if not unsaved:
         shown, used = shown_in(asked.body, remembered.given), remembered.used
         # Extraction uses the same connection, so that no other model reads the text.
         answers = chosen.connection or Connection.objects.built_in()
-        turn = program_turns.begin(caller, said, shown, used=used, connection=answers)
+        turn = extraction.begin(caller, said, shown, used=used, connection=answers)
     return Noted(tuple(saved), turn, unsaved)
 
 

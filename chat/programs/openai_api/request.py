@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from rest_framework.response import Response
 
 from chat.prompting import context
-from chat.prompting.text import tokens
+from chat.prompting.labels import tokens
 from memories.writing.drafts import UNSTORABLE
 from memoryhub.errors import DomainError, Invalid, NotFound, Unavailable
 from memoryhub.languages import grouped

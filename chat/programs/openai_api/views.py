@@ -28,7 +28,7 @@ from chat.programs.openai_api.request import (
     read_asked,
 )
 from chat.programs.openai_api.responses import Responding, read_response
-from chat.prompting.text import tokens
+from chat.prompting.labels import tokens
 from memoryhub.database.locks import release_connection
 from memoryhub.errors import Invalid, NotFound, TooLarge
 from memoryhub.languages import grouped

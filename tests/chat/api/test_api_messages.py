@@ -13,7 +13,7 @@ from django.db import connection
 from pytest_django import DjangoAssertNumQueries
 
 from chat.models import Chat, Message, MessageRole, MessageStatus
-from chat.turns import runner
+from chat.turns.turn import wait_until_idle
 from memories.models import Receipt, ReceiptItem
 from tests.api import API, Api, error_of
 from tests.asgi import posted
@@ -156,7 +156,7 @@ async def test_a_client_that_hangs_up_loses_nothing(chat: Chat, scripted_model: 
         assert await exchange.event() == ("token", {"text": "One "})
         await exchange.hang_up()
     scripted_model.release()
-    assert await asyncio.to_thread(runner.wait_until_idle, 10)
+    assert await asyncio.to_thread(wait_until_idle, 10)
     answer = await chat.messages.aget(role=MessageRole.ASSISTANT)
     assert (answer.content, answer.status) == ("One two", MessageStatus.DONE)
 
@@ -206,7 +206,7 @@ def test_stop_keeps_the_text_so_far(
     place = f"{chat.public_id}/messages/{answer.public_id}/stop"
     stopped = Api(chat.created_by).post(place)
     assert (stopped.status_code, stopped.json()["id"]) == (200, answer.public_id)
-    assert runner.wait_until_idle(10)
+    assert wait_until_idle(10)
     again = Api(chat.created_by).post(place).json()
     assert (again["content"], again["status"]) == ("One ", "stopped")
     response.close()

@@ -11,14 +11,13 @@ from unittest.mock import patch
 import pytest
 from django.utils import timezone
 
-from chat.answers.live import LiveAnswer
-from chat.answers.state import stop_answer
+from chat.answers.live import LiveAnswer, stop_answer
 from chat.models import Run
 from chat.runs.requests import RunRequest
 from chat.runs.services import start_run
 from chat.runs.worker import work
-from chat.turns import runner
 from chat.turns.services import begin_turn
+from chat.turns.turn import wait_until_idle
 from memoryhub import events
 from tests.conftest import Cast
 from tests.factories import make_chat
@@ -55,7 +54,7 @@ def test_who_asked_is_told_of_a_long_answer_wherever_it_stands(
     scripted_model.script(reply)
     with patch.object(LiveAnswer, "took", seconds):
         begin_turn(chat, content="The secret of plums", by=cast.editor, now=timezone.now())
-        assert runner.wait_until_idle(10)
+        assert wait_until_idle(10)
     mine = (f"user:{cast.editor.public_id}", {"kind": "answer", "url": f"/chats/{chat.public_id}/"})
     assert told == ([mine] if is_told else [])
 
@@ -69,7 +68,7 @@ def test_nobody_is_told_of_an_answer_that_they_stopped(
             make_chat(cast.owner, cast.workspace), content="Hi", by=cast.owner, now=timezone.now()
         )
         stop_answer(turn.answer, by=cast.owner, now=timezone.now())
-        assert runner.wait_until_idle(10)
+        assert wait_until_idle(10)
     assert told == []
 
 

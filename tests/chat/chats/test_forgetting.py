@@ -13,7 +13,7 @@ from chat import tasks
 from chat.chats.forgetting import forget_chat
 from chat.chats.services import delete_chat, restore_chat
 from chat.models import Chat, Compaction, Import, Message, ShortTermMemory, ToolCall
-from chat.turns import runner
+from chat.turns import turn
 from chat.turns.services import begin_turn
 from memories.forgetting.forget import forget_memories
 from memories.models import Extraction, Memory, Receipt, Tombstone
@@ -160,7 +160,7 @@ def test_an_answer_being_written_leaves_nothing_when_its_chat_is_forgotten(
     begin_turn(chat, content=TEXT, by=person, now=timezone.now())
     assert scripted_model.wait_for_requests(1)
     forget_chat(Chat.objects.get(), by=person, now=timezone.now())
-    assert runner.wait_until_idle(10)
+    assert turn.wait_until_idle(10)
     assert not Message.objects.exists()
     assert not Extraction.objects.exists()
     assert places_with(TEXT) == []

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from chat.models import ToolCall
-from chat.turns import runner
+from chat.turns import turn
 from chat.turns.services import begin_turn
 from memories import tasks
 from memories.models import Memory, ReceiptItem, Revision
@@ -80,7 +80,7 @@ def ask_about_it(olive: User, home: Workspace, server: ScriptedOpenAI) -> None:
     chat = make_chat(olive, home, memory_enabled=True)
     server.script(Answer(calls=[Call("x_recall_memory", {"query": "flowerpot"})]), Answer("It is safe."))
     begin_turn(chat, content="Where is the spare key that Olive hides?", by=olive, now=timezone.now())
-    assert runner.wait_until_idle(20)
+    assert turn.wait_until_idle(20)
 
 
 def test_what_went_through_every_door_is_nowhere_once_it_is_forgotten(scripted_model: ScriptedOpenAI) -> None:

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from chat.chats import chat_list
 from chat.models import AnswerRating, Chat, ChatTag, Message, MessageRole, MessageStatus
-from chat.turns.versions import set_aside
+from chat.turns.services import set_aside
 from memoryhub.errors import Invalid
 from tests.admin_pages import staff
 from tests.conftest import Cast, make_cast

@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from chat.chats.search import (
+from chat.chats.chat_list import (
     NEWEST,
     WORDS,
     matches_in,
@@ -18,7 +18,7 @@ from chat.chats.search import (
     pieces_of,
 )
 from chat.models import Chat, Message, MessageRole, MessageStatus, MessageWords
-from chat.turns.versions import set_aside
+from chat.turns.services import set_aside
 from tests.api import Api, error_of
 from tests.conftest import Cast
 from tests.factories import make_chat, make_message, make_user

@@ -19,7 +19,7 @@ from chat.chats import sharing
 from chat.chats.forgetting import forget_chat
 from chat.chats.services import delete_chat, set_private
 from chat.models import Chat, Message, MessageRole, Run, ShareLink, ToolCall
-from chat.turns.versions import bring_back, set_aside
+from chat.turns.services import bring_back, set_aside
 from chat.views import sharing as share_views
 from memories.forgetting.forget import forget_memories
 from memories.models import Memory, Receipt, ReceiptItem

@@ -11,9 +11,9 @@ from django_q.models import OrmQ
 from chat.chats.services import rename_chat, title_from
 from chat.models import Chat, Message
 from chat.tasks import title_chat
-from chat.turns import runner
+from chat.turns.compaction import clean_title
 from chat.turns.services import begin_turn
-from chat.turns.titles import clean_title
+from chat.turns.turn import wait_until_idle
 from tests.conftest import Cast
 from tests.factories import make_chat, make_connection, make_memory
 from tests.fakes.openai_server import Answer, Failure, ScriptedOpenAI
@@ -25,7 +25,7 @@ QUESTION = "Can you help me plan a three-day trip to Lisbon with two small child
 
 def ask(chat: Chat, text: str = QUESTION) -> Message:
     turn = begin_turn(chat, content=text, by=chat.created_by, now=timezone.now())
-    assert runner.wait_until_idle(10)
+    assert wait_until_idle(10)
     chat.refresh_from_db()
     return turn.answer
 

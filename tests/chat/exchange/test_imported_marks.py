@@ -13,8 +13,7 @@ from chat.chats import sharing
 from chat.models import Chat, Message, MessageRole
 from chat.programs.mcp.calls import found_shape, shape_of
 from chat.programs.mcp.resources import _of_memory
-from chat.prompting.context import recalled_block
-from chat.prompting.conversation import conversation_of
+from chat.prompting.context import conversation_of, recalled_block
 from chat.prompting.labels import excerpt_around
 from chat.prompting.provenance import provenance_until
 from chat.tools.memory import recalled, searched

@@ -10,17 +10,16 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from chat.answers.state import close_abandoned, stop_answer
+from chat.answers.live import close_abandoned, stop_answer
 from chat.chats.personal_memories import use_personal
 from chat.models import Chat, Message, MessageStatus, Mode, Step, ToolCall
 from chat.modes import deep_think
 from chat.modes.deep_think import PLAN_TOKENS, DeepThink
 from chat.modes.registry import require_mode
 from chat.prompting.context import room_beside_answer
-from chat.prompting.text import tokens
-from chat.turns import runner
+from chat.prompting.labels import tokens
 from chat.turns.services import begin_turn, edit_message, retry_answer
-from chat.turns.turn import close_interrupted
+from chat.turns.turn import close_interrupted, wait_until_idle
 from memories.models import Memory, Scope
 from memoryhub.errors import Invalid
 from memoryhub.llm.base import Capabilities
@@ -53,7 +52,7 @@ def begin(chat: Chat, content: str = QUESTION, **options: Any) -> Message:
 
 def think(chat: Chat, content: str = QUESTION, **options: Any) -> Message:
     answer = begin(chat, content, **options)
-    assert runner.wait_until_idle(20)
+    assert wait_until_idle(20)
     answer.refresh_from_db()
     return answer
 
@@ -171,7 +170,7 @@ class TestAllGoesWell:
     def test_an_ordinary_turn_has_no_steps(self, chat: Chat, scripted_model: ScriptedOpenAI) -> None:
         scripted_model.script(Answer("Hello."))
         turn = begin_turn(chat, content="Hi", by=chat.created_by, now=timezone.now())
-        assert runner.wait_until_idle(20)
+        assert wait_until_idle(20)
         assert (turn.answer.mode, Step.objects.count(), len(scripted_model.chat_requests)) == ("chat", 0, 1)
 
 
@@ -203,7 +202,7 @@ class TestMemoryIsOff:
         assert scripted_model.wait_for_requests(2)
         Workspace.objects.update(local_only=True)
         scripted_model.release()
-        assert runner.wait_until_idle(20)
+        assert wait_until_idle(20)
         answer.refresh_from_db()
         assert steps(answer) == [("plan", "planned"), ("check", "error")]
         assert "may not leave this machine" in check_of(answer).error
@@ -286,7 +285,7 @@ class TestPlanFails:
         settings.LLM_CAN_EXTRACT = False
         scripted_model.script(Answer("On March 15."))
         retry_answer(answer, by=chat.created_by, now=timezone.now())
-        assert runner.wait_until_idle(20)
+        assert wait_until_idle(20)
         answer.refresh_from_db()
         assert (answer.status, answer.content) == (MessageStatus.DONE, "On March 15.")
         assert steps(answer) == [("plan", "error"), ("check", "error")]
@@ -356,7 +355,7 @@ class TestTheAnswerFails:
         answer = think(chat)
         scripted_model.script(Answer("Say it better."), Answer("On March 15."), verdict())
         again = retry_answer(answer, by=chat.created_by, now=timezone.now())
-        assert runner.wait_until_idle(20)
+        assert wait_until_idle(20)
         again.refresh_from_db()
         assert (again.status, again.mode, again.content) == ("done", "deep_think", "On March 15.")
         assert steps(again) == [("plan", "planned"), ("check", "agrees")]
@@ -368,7 +367,7 @@ class TestTheAnswerFails:
         scripted_model.script(Answer("Greet."), Answer("Hello."), Answer("Greet warmly."), Answer("Hello!"))
         answer = think(chat, "Hi")
         again = retry_answer(answer, by=chat.created_by, now=timezone.now())
-        assert runner.wait_until_idle(20)
+        assert wait_until_idle(20)
         again.refresh_from_db()
         assert (again.mode, again.content) == ("deep_think", "Hello!")
         assert [step.text for step in Step.objects.filter(message=again, kind="plan")] == ["Greet warmly."]
@@ -382,7 +381,7 @@ class TestTheAnswerFails:
         assert answer.reply_to is not None
         settings.LLM_CAN_EXTRACT = can_extract
         turn = edit_message(answer.reply_to, content="Hi there", by=chat.created_by, now=timezone.now())
-        assert runner.wait_until_idle(20)
+        assert wait_until_idle(20)
         turn.answer.refresh_from_db()
         assert (turn.answer.mode, turn.answer.status) == (mode, "done")
 
@@ -432,7 +431,7 @@ class TestStop:
             Message.objects.filter(pk=answer.pk).update(stop_requested=True)
         else:
             stop_answer(answer, by=chat.created_by, now=timezone.now())
-        assert runner.wait_until_idle(10)
+        assert wait_until_idle(10)
         answer.refresh_from_db()
         assert (answer.status, answer.content, steps(answer)) == (status, content, left)
         assert scripted_model.wait_for_hang_up()
@@ -482,7 +481,7 @@ class TestTheProcessEnds:
         answer.refresh_from_db()
         assert (answer.status, answer.error_code, answer.content) == ("done", "", "On March 15.")
         scripted_model.release()
-        assert runner.wait_until_idle(10)
+        assert wait_until_idle(10)
         answer.refresh_from_db()
         assert answer.content == "On March 15.", "what was closed is not written to any more"
 

@@ -11,7 +11,7 @@ import pytest
 from django.db import connections
 from django.utils import timezone
 
-from chat.answers.state import stop_answer
+from chat.answers.live import stop_answer
 from chat.models import Message, Run
 from chat.models.runs import STUCK
 from chat.runs.services import get_run

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from chat.models import PassingTurn
-from chat.turns import runner
+from chat.turns import turn
 from memories.models import Extraction, Memory
 from memories.writing.extracting import extract
 from tests.conftest import Cast
@@ -71,7 +71,7 @@ def program(people: Cast) -> Client:
 
 def mined(model: ScriptedOpenAI, statement: str) -> tuple[int, int]:
     """How many memories are in use, and how many there are, once a model found this in what waits."""
-    assert runner.wait_until_idle(10)
+    assert turn.wait_until_idle(10)
     [waiting] = Extraction.objects.filter(status="pending")
     model.script(Answer(json.dumps([{"text": statement, "kind": "fact", "importance": 0.7}])))
     extract(waiting.pk, now=timezone.now())

@@ -13,7 +13,7 @@ import pytest
 from django.db import connection
 
 from chat.models import PassingTurn
-from chat.turns import runner
+from chat.turns import turn
 from memories.models import Extraction
 from tests.chat.programs.conftest import client_of
 from tests.conftest import Cast
@@ -31,7 +31,7 @@ def slow(scripted_model: ScriptedOpenAI) -> Iterator[ScriptedOpenAI]:
     scripted_model.respond = lambda request: Answer(HOLD, "On March 15.")
     yield scripted_model
     scripted_model.release()
-    assert runner.wait_until_idle(10)
+    assert turn.wait_until_idle(10)
 
 
 def connections() -> int:
@@ -74,7 +74,7 @@ def test_who_waits_for_a_model_holds_nothing_that_others_need(
     answers = asyncio.run(ask())
     assert [answer.status_code for answer in answers] == [200] * MANY
     assert all("On March 15." in answer.text for answer in answers)
-    assert runner.wait_until_idle(10) and Extraction.objects.count() == MANY - 1
+    assert turn.wait_until_idle(10) and Extraction.objects.count() == MANY - 1
 
 
 def test_one_persons_whole_answers_are_as_many_as_their_streams(

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from chat.models import PassingTurn
-from chat.turns import runner
+from chat.turns import turn
 from memories.models import Extraction, Memory
 from tests.chat.programs.test_brought_in import EVIL, mined
 from tests.conftest import Cast
@@ -53,7 +53,7 @@ def post(key: str, path: str = "messages", headers: Any = None, **body: Any) -> 
         f"/v1/{path}", asked, content_type="application/json"
     )
     if not asked.get("stream"):
-        assert runner.wait_until_idle(10)
+        assert turn.wait_until_idle(10)
     return answer
 
 

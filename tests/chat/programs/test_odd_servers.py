@@ -8,8 +8,8 @@ import openai
 import pytest
 from django.utils import timezone
 
-from chat.turns import runner
 from chat.turns.services import begin_turn
+from chat.turns.turn import wait_until_idle
 from memories.models import Memory
 from tests.chat.programs.conftest import client_of
 from tests.conftest import Cast
@@ -37,7 +37,7 @@ def test_odd_streams_are_answers_in_chats_and_for_programs(
         chat = make_chat(people.editor, people.workspace, memory_enabled=False)
         scripted_model.script(*[Raw(body.encode())] * 3)
         answer = begin_turn(chat, content=name, by=people.editor, now=timezone.now()).answer
-        assert runner.wait_until_idle(15)
+        assert wait_until_idle(15)
         answer.refresh_from_db()
         asked = {"model": "default", "messages": [{"role": "user", "content": name}]}
         parts = client.chat.completions.create(**asked, stream=True)  # type: ignore[call-overload]
@@ -90,7 +90,7 @@ def test_errors_in_any_shape_are_said_with_their_reason(
         scripted_model.script(*[Raw(body.encode())] * 6)
         chat = make_chat(people.editor, people.workspace, memory_enabled=False)
         answer = begin_turn(chat, content="When?", by=people.editor, now=timezone.now()).answer
-        assert runner.wait_until_idle(15)
+        assert wait_until_idle(15)
         answer.refresh_from_db()
         assert (answer.status, answer.error_code) == ("failed", "model_context_overflow"), body
         scripted_model.unscript()

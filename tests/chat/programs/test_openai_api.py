@@ -15,7 +15,8 @@ from django_q.models import OrmQ
 from chat.access import get_chat
 from chat.models import PassingTurn
 from chat.prompting.short_term import set_summary
-from chat.turns import program_turns, runner
+from chat.turns import extraction as program_turns
+from chat.turns.turn import wait_until_idle
 from memories.models import Extraction, Memory
 from memories.recalling.overview import LINES
 from memories.writing.extracting import extract
@@ -51,7 +52,7 @@ def deadline(people: Cast) -> Memory:
 
 def ask(client: openai.OpenAI, messages: Any = ASKED, **more: Any) -> Any:
     answer = client.chat.completions.create(model="scripted-model", messages=messages, **more)
-    assert more.get("stream") or runner.wait_until_idle(10), "what was said is kept beside the answer"
+    assert more.get("stream") or wait_until_idle(10), "what was said is kept beside the answer"
     return answer
 
 
@@ -249,7 +250,7 @@ def test_the_model_is_at_work_while_its_turn_is_noted(
 
     def slowly(*args: Any, **more: Any) -> Any:
         asked.append(scripted_model.wait_for_requests(1))
-        runner.wait_until_idle(0.2)  # it is not: the answer is whole, and waits for its turn
+        wait_until_idle(0.2)  # it is not: the answer is whole, and waits for its turn
         return begin(*args, **more)
 
     monkeypatch.setattr(program_turns, "begin", slowly)
@@ -273,7 +274,7 @@ def test_a_turn_that_cannot_be_noted_stops_the_model_and_holds_nothing(
         patch.setattr(program_turns, "begin", fails)
         with pytest.raises(openai.APIStatusError):
             ask(client, stream=True)
-    assert scripted_model.wait_for_hang_up() and runner.wait_until_idle(10)
+    assert scripted_model.wait_for_hang_up() and wait_until_idle(10)
     assert not PassingTurn.objects.exists()
     assert list(ask(client, stream=True)), "its place is free again"
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from chat.chats.personal_memories import use_personal
 from chat.models import Chat, MessageRole
-from chat.turns import runner
+from chat.turns import turn
 from memories.models import Extraction, Memory, Scope
 from memories.writing.extracting import extract
 from tests.chat.programs.conftest import client_of
@@ -65,7 +65,7 @@ def ask(door: str, by: Any, workspace: Workspace, said: str = "What do you know 
     answer = client.chat.completions.create(
         model="scripted-model", messages=[{"role": "user", "content": said}]
     )
-    assert runner.wait_until_idle(10)
+    assert turn.wait_until_idle(10)
     return answer
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import openai
 import pytest
 
-from chat.turns import runner
+from chat.turns import turn
 from tests.chat.programs.conftest import client_of
 from tests.conftest import Cast
 from tests.fakes.openai_server import ScriptedOpenAI
@@ -23,7 +23,7 @@ def test_programs_are_counted_and_refused_as_openai_refuses(
         answer = client.chat.completions.create(model="scripted-model", messages=question, **more)  # type: ignore[call-overload]
         if more:
             assert all(not chunk.usage for chunk in answer), "it did not ask"
-        assert runner.wait_until_idle(10)
+        assert turn.wait_until_idle(10)
     row = ModelUse.objects.get(purpose=Purpose.PROGRAM)
     assert (row.user, row.workspace, row.calls) == (people.editor, people.workspace, 2)
     assert (row.tokens_in, row.tokens_out, row.estimated) == (18, 6, 0)

@@ -10,9 +10,10 @@ from django.utils import timezone
 
 from chat.models import Chat, Compaction, Message
 from chat.tasks import compact_chat
-from chat.turns import compaction, runner
+from chat.turns import compaction
 from chat.turns.compaction import compact
 from chat.turns.services import begin_turn
+from chat.turns.turn import wait_until_idle
 from memories.models import Extraction, Memory
 from memories.writing.extracting import extract
 from tests.factories import make_chat, make_connection, make_message, make_user
@@ -40,7 +41,7 @@ def talk(chat: Chat, rounds: int, length: int = 1) -> None:
 
 def ask(chat: Chat, content: str = "And now?") -> Message:
     turn = begin_turn(chat, content=content, by=chat.created_by, now=timezone.now())
-    assert runner.wait_until_idle(15)
+    assert wait_until_idle(15)
     turn.answer.refresh_from_db()
     return Message.objects.select_related("chat__workspace", "reply_to__author").get(pk=turn.answer.pk)
 

@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from chat.prompting.context import build_prompt, recalled_block
-from chat.prompting.conversation import Conversation, Line
-from chat.prompting.text import escape
+from chat.prompting.context import Conversation, Line, build_prompt, recalled_block
+from chat.prompting.labels import escape
 from memories.models import Memory
 from memories.recalling.ranked_search import Recalled
 from memoryhub.llm.base import Capabilities

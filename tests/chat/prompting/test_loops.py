@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chat.prompting.text import loop_length
+from chat.prompting.labels import loop_length
 
 SORRY = "I'm sorry for your loss. "
 

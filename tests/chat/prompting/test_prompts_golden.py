@@ -18,8 +18,7 @@ import pytest
 from chat.access import get_chat
 from chat.models import Chat, Compaction, Message
 from chat.modes.deep_think import build_check, plan_prompt, with_plan
-from chat.prompting.context import build_prompt, room_beside_answer
-from chat.prompting.conversation import conversation_of
+from chat.prompting.context import build_prompt, conversation_of, room_beside_answer
 from chat.prompting.short_term import set_summary, short_term_for, touch
 from chat.tools import tools_for
 from chat.turns.compaction import _summarise

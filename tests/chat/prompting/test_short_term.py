@@ -24,8 +24,8 @@ from chat.prompting.short_term import (
 )
 from chat.tools.base import InChat, ToolCaller
 from chat.tools.memory import Summary, update_summary
-from chat.turns import runner
 from chat.turns.services import begin_turn
+from chat.turns.turn import wait_until_idle
 from memories.models import Extraction, Revision
 from memories.writing.gate import delete_memory, edit_memory
 from memoryhub.errors import Conflict, Forbidden, Invalid, SecretRefused
@@ -379,7 +379,7 @@ class TestTurns:
 
     def ask(self, chat: Chat, content: str = "And now?") -> Message:
         turn = begin_turn(chat, content=content, by=chat.created_by, now=timezone.now())
-        assert runner.wait_until_idle(15)
+        assert wait_until_idle(15)
         turn.answer.refresh_from_db()
         return turn.answer
 

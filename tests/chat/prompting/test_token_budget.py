@@ -13,18 +13,18 @@ from chat.models import Chat, Compaction, Message
 from chat.modes.registry import get_mode
 from chat.prompting.context import (
     build_prompt,
+    conversation_of,
     leave_out_what_does_not_fit,
     room_beside_answer,
     room_for_recalled,
     system_text,
     tokens_of_tools,
 )
-from chat.prompting.conversation import conversation_of
+from chat.prompting.labels import tokens
 from chat.prompting.short_term import short_term_for
-from chat.prompting.text import tokens
 from chat.tools import OF_AN_AGENT, OF_EVERY_CHAT, tools_for
-from chat.turns import runner
 from chat.turns.services import begin_turn
+from chat.turns.turn import wait_until_idle
 from memories.models import Memory, Receipt
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.receipts import NO_ROOM
@@ -135,7 +135,7 @@ class TestRecalledMemories:
         turn = begin_turn(
             chat, content="When is the harbour project deadline?", by=chat.created_by, now=timezone.now()
         )
-        assert runner.wait_until_idle(20)
+        assert wait_until_idle(20)
         turn.answer.refresh_from_db()
         assert turn.answer.status == "done"
         items = list(Receipt.objects.get().items.select_related("memory"))
@@ -169,7 +169,7 @@ class TestWhatProvidersCache:
     @staticmethod
     def ask(chat: Chat, content: str) -> Message:
         turn = begin_turn(chat, content=content, by=chat.created_by, now=timezone.now())
-        assert runner.wait_until_idle(20)
+        assert wait_until_idle(20)
         return turn.answer
 
     def test_the_next_turn_begins_as_this_one_did(self, chat: Chat, scripted_model: ScriptedOpenAI) -> None:

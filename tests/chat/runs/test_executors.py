@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chat.prompting.text import tokens
+from chat.prompting.labels import tokens
 from chat.runs import worker as asking_module
 from chat.runs.budget import Budget, Limits, Used
 from chat.runs.executors import ParallelTaskExecutor, State, TaskExecutor, agent_step

@@ -12,14 +12,14 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from chat.answers.state import stop_answer
+from chat.answers.live import stop_answer
 from chat.models import Chat, Message, MessageStatus, ToolCall, ToolOutcome, ToolStatus
 from chat.prompting.short_term import live_memory
 from chat.tools import loop as tool_run
 from chat.tools import memory as memory_tools
 from chat.tools.loop import NO_MORE, ROUNDS
-from chat.turns import runner
 from chat.turns.services import begin_turn, retry_answer
+from chat.turns.turn import wait_until_idle
 from memories.models import Memory, Scope
 from memories.recalling import relevance
 from memories.recalling.overview import LINES
@@ -46,7 +46,7 @@ def chat(scripted_model: ScriptedOpenAI) -> Chat:
 def ask(chat: Chat, content: str = "Do it", **options: Any) -> Message:
     by = options.pop("by", chat.created_by)
     turn = begin_turn(chat, content=content, by=by, now=timezone.now(), **options)
-    assert runner.wait_until_idle(20)
+    assert wait_until_idle(20)
     turn.answer.refresh_from_db()
     return turn.answer
 
@@ -331,7 +331,7 @@ def test_a_process_that_dies_within_a_tool_leaves_text_a_line_and_a_retry(
     assert "Retry" in page
     scripted_model.script(Answer("Green tea."))
     retry_answer(answer, by=chat.created_by, now=timezone.now())
-    assert runner.wait_until_idle(10)
+    assert wait_until_idle(10)
     answer.refresh_from_db()
     assert (answer.status, answer.content) == (MessageStatus.DONE, "Green tea.")
     assert not ToolCall.objects.exists()
@@ -389,7 +389,7 @@ def test_who_may_only_read_saves_nothing(chat: Chat, scripted_model: ScriptedOpe
     assert scripted_model.wait_for_requests(1)
     Membership.objects.filter(user=editor).update(role=Role.VIEWER)
     scripted_model.release()
-    assert runner.wait_until_idle(10)
+    assert wait_until_idle(10)
     turn.answer.refresh_from_db()
     assert turn.answer.content == "I could not save that."
     assert told(scripted_model) == ["Error: You need the role Editor for this; yours here is Viewer."]
@@ -406,7 +406,7 @@ def test_who_was_removed_meanwhile_recalls_nothing(chat: Chat, scripted_model: S
     assert scripted_model.wait_for_requests(1)
     Membership.objects.filter(user=editor).delete()
     scripted_model.release()
-    assert runner.wait_until_idle(10)
+    assert wait_until_idle(10)
     assert told(scripted_model) == ["Error: This chat does not exist, or you do not have access to it."]
 
 
@@ -479,7 +479,7 @@ def test_stop_in_the_middle_of_a_tool_keeps_text_and_says_what_happened(
     turn = begin_turn(chat, content="Tea?", by=chat.created_by, now=timezone.now(), memory_enabled=True)
     assert slow_recall.begun.wait(10)
     stop_answer(turn.answer, by=chat.created_by, now=timezone.now())
-    assert runner.wait_until_idle(10), "it waits for no tool"
+    assert wait_until_idle(10), "it waits for no tool"
     slow_recall.let_go.set()
     turn.answer.refresh_from_db()
     assert (turn.answer.status, turn.answer.content) == (MessageStatus.STOPPED, "One moment.")
@@ -495,7 +495,7 @@ def test_a_model_that_fails_after_a_tool_keeps_what_was_done_and_a_retry_begins_
     assert (answer.status, answer.content, answer.error_code) == ("failed", "Saving.", "model_refused")
     assert Memory.objects.count() == 1
     retry_answer(answer, by=chat.created_by, now=timezone.now())
-    assert runner.wait_until_idle(10)
+    assert wait_until_idle(10)
     answer.refresh_from_db()
     assert (answer.status, answer.content) == ("done", "Saving.\n\nDone.")
     assert [row.outcome for row in ToolCall.objects.all()] == ["duplicate"]

@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from chat.answers.live import live_answer
-from chat.answers.tool_calls import line_of
+from chat.answers.steps import call_line
 from chat.api.turns import messages_json
 from chat.models import Chat, Message, ToolCall, ToolStatus
 from chat.tools import OF_AN_AGENT, OF_EVERY_CHAT
@@ -108,7 +108,7 @@ def test_every_outcome_has_its_words(
 
 def test_while_it_works_each_tool_of_a_chat_is_said_in_words() -> None:
     for tool in (*OF_EVERY_CHAT, *OF_AN_AGENT):
-        assert tool.name not in line_of(ToolCall(name=tool.name, status="running"))
+        assert tool.name not in call_line(ToolCall(name=tool.name, status="running"))
 
 
 def test_many_calls_cost_no_more_queries(answered: Message, cast: Cast) -> None:

@@ -7,8 +7,8 @@ from django.utils import timezone
 
 from chat.chats.services import set_agent
 from chat.models import Chat, Message
-from chat.turns import runner
 from chat.turns.services import begin_turn
+from chat.turns.turn import wait_until_idle
 from memories.models import Memory, Scope
 from memories.recalling.receipts import receipt_for
 from tests.factories import make_agent, make_chat, make_memory, make_user
@@ -29,7 +29,7 @@ def ask(chat: Chat, server: ScriptedOpenAI) -> tuple[Message, str]:
     """A whole turn: the answer, and all that the model was shown."""
     server.script(Answer("On Tuesdays."))
     turn = begin_turn(chat, content=QUESTION, by=chat.created_by, now=timezone.now())
-    assert runner.wait_until_idle(10)
+    assert wait_until_idle(10)
     turn.answer.refresh_from_db()
     return turn.answer, "\n".join(part["content"] for part in server.chat_requests[-1].messages)
 

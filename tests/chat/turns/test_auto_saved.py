@@ -11,9 +11,9 @@ import pytest
 from django.utils import timezone
 
 from chat.models import Chat, Message, Mode
-from chat.turns import runner
 from chat.turns.compaction import compact
 from chat.turns.services import begin_turn
+from chat.turns.turn import wait_until_idle
 from memories import tasks
 from memories.models import Extraction, Memory, Scope
 from memories.models.extraction import ExtractionStatus
@@ -62,7 +62,7 @@ def take_turn(
 ) -> Message:
     server.script(*replies)
     turn = begin_turn(chat, content=content, by=chat.created_by, now=timezone.now(), mode=mode, **more)
-    assert runner.wait_until_idle(20)
+    assert wait_until_idle(20)
     turn.answer.refresh_from_db()
     return turn.answer
 

@@ -12,13 +12,13 @@ from django.db import connections
 from django.test import Client
 from django.utils import timezone
 
-from chat.answers.state import stop_answer
-from chat.answers.steps import event_of
+from chat.answers.live import stop_answer
+from chat.answers.steps import step_event
 from chat.models import Chat, Message, MessageStatus
 from chat.models.steps import StepKind
-from chat.turns import runner
 from chat.turns import turn as awaited_files
 from chat.turns.services import begin_turn, retry_answer
+from chat.turns.turn import wait_until_idle
 from tests.api import Api
 from tests.factories import add_member, make_chat, make_user
 from tests.fakes.openai_server import Answer, ScriptedOpenAI
@@ -55,7 +55,7 @@ def ask(chat: Chat, *named: Document, content: str = "Who keeps the eastern ware
 
 
 def done(answer: Message) -> Message:
-    assert runner.wait_until_idle(20)
+    assert wait_until_idle(20)
     answer.refresh_from_db()
     return answer
 
@@ -190,7 +190,7 @@ def test_the_stream_names_an_own_file_where_only_its_owner_reads_the_chat(
     scripted_model.script(Answer("I cannot tell."))
     chat = make_chat(make_user("olive"), is_private=is_private)
     answer = done(ask(chat, brought(chat, "diagnosis.txt", personal=True)))
-    assert ("diagnosis.txt" in event_of(answer.steps.get())["text"]) is is_private
+    assert ("diagnosis.txt" in step_event(answer.steps.get())["text"]) is is_private
 
 
 def test_two_messages_wait_beside_each_other(chat: Chat, scripted_model: ScriptedOpenAI) -> None:

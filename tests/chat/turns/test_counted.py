@@ -17,9 +17,9 @@ from chat.modes import research
 from chat.runs.requests import RunRequest
 from chat.runs.services import resume_run, start_run
 from chat.runs.worker import work
-from chat.turns import runner
 from chat.turns.compaction import compact
 from chat.turns.services import begin_turn, retry_answer
+from chat.turns.turn import wait_until_idle
 from memories.models import Extraction
 from memories.writing.extracting import extract
 from memoryhub.llm.metering import Price
@@ -41,7 +41,7 @@ def chat(scripted_model: ScriptedOpenAI, settings: Settings) -> Chat:
 
 def ask(chat: Chat, content: str = "When is the deadline?") -> Message:
     turn = begin_turn(chat, content=content, by=chat.created_by, now=timezone.now())
-    assert runner.wait_until_idle(10)
+    assert wait_until_idle(10)
     turn.answer.refresh_from_db()
     return turn.answer
 
@@ -71,7 +71,7 @@ def test_a_turn_with_tools_is_all_its_calls_and_says_what_its_prompt_was_made_of
 def test_an_answer_costs_two_statements_more(chat: Chat) -> None:
     with CaptureQueriesContext(connection) as asked:
         turn = begin_turn(chat, content="Hi", by=chat.created_by, now=timezone.now())
-        assert runner.wait_until_idle(10)
+        assert wait_until_idle(10)
     budgets = [query for query in asked.captured_queries if "workspaces_budget" in query["sql"]]
     assert len(budgets) == 1, "before it; the other, behind it, is in a thread of its own"
     assert bill_of(turn.answer).calls == 1
@@ -84,7 +84,7 @@ def test_attempts_that_fail_stop_or_are_made_again_are_paid_too(
     failed = ask(chat)
     assert failed.status == MessageStatus.FAILED and bill_of(failed).estimated == 1
     again = retry_answer(failed, by=chat.created_by, now=timezone.now())
-    assert runner.wait_until_idle(10)
+    assert wait_until_idle(10)
     bill = bill_of(again)
     assert (again.pk, bill.calls, bill.estimated) == (failed.pk, 2, 1)
     scripted_model.script(Failure(400, "No."))
@@ -126,7 +126,7 @@ def test_two_turns_at_once_go_past_a_budget_by_those_two_and_no_third_begins(
     turns = [begin_turn(each, content="Hi", by=by, now=now) for each in (chat, other)]
     assert scripted_model.wait_for_requests(2)
     scripted_model.release()
-    assert runner.wait_until_idle(10)
+    assert wait_until_idle(10)
     assert [bill_of(turn.answer).tokens for turn in turns] == [12, 12]
     for again in (
         lambda: begin_turn(chat, content="More", by=by, now=now),
@@ -195,7 +195,7 @@ def test_what_is_kept_of_a_persons_budget_says_neither_whose_nor_how_much(
 
     monkeypatch.setattr(research, "start_run", start)
     answer = begin_turn(chat, content="Compare", by=by, mode="research", now=timezone.now()).answer
-    assert runner.wait_until_idle(10)
+    assert wait_until_idle(10)
     answer.refresh_from_db()
     assert answer.status == MessageStatus.FAILED and answer.error.startswith(
         "A budget for the month is used up."

@@ -8,10 +8,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from chat.answers.state import CUT, CUT_SENTENCE
+from chat.answers.live import CUT, CUT_SENTENCE
 from chat.models import Chat, Compaction, Message, MessageStatus, Mode, ShortTermMemory, ToolCall
-from chat.turns import runner
 from chat.turns.services import begin_turn, continue_answer
+from chat.turns.turn import wait_until_idle
 from memories.models import ReceiptItem
 from memoryhub.errors import Invalid
 from tests.api import Api, error_of
@@ -26,7 +26,7 @@ def test_a_long_chat_is_answered_without_tools_and_the_page_says_what_is_left_ou
         question = make_message(chat, f"Question {number} " + "about the sea and the hills " * 8)
         make_message(chat, f"Answer {number}: blue.", "assistant", reply_to=question)
     turn = begin_turn(chat, content="What is the sea?", by=chat.created_by, now=timezone.now())
-    assert runner.wait_until_idle(60)
+    assert wait_until_idle(60)
     turn.answer.refresh_from_db()
     assert turn.answer.status == MessageStatus.DONE
     assert turn.answer.error in ("", CUT_SENTENCE), "how long a small model goes on is another each time"
@@ -48,7 +48,7 @@ def test_a_cut_answer_goes_on_where_it_stopped(local_model: Path) -> None:
     so_far = "1, 2, 3, 4, 5, 6, 7,"
     answer = make_message(chat, so_far, "assistant", reply_to=question, status="done", error_code=CUT)
     continue_answer(answer, by=chat.created_by, now=timezone.now())
-    assert runner.wait_until_idle(60)
+    assert wait_until_idle(60)
     answer.refresh_from_db()
     assert answer.content.startswith(f"{so_far} 8, 9, 10")
 
@@ -70,7 +70,7 @@ def test_thinking_is_refused_with_what_is_allowed_and_the_page_offers_the_rest(l
 
 def ask(chat: Chat, question: str) -> Message:
     turn = begin_turn(chat, content=question, by=chat.created_by, now=timezone.now())
-    assert runner.wait_until_idle(60)
+    assert wait_until_idle(60)
     turn.answer.refresh_from_db()
     assert turn.answer.status == MessageStatus.DONE
     return turn.answer

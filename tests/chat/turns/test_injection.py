@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from chat.models import MessageRole
 from chat.prompting.context import recalled_block
-from chat.prompting.text import escape
+from chat.prompting.labels import escape
 from memories.judging.extraction.candidates import render_conversation
 from memories.models import Memory, Receipt
 from memories.recalling.ranked_search import Recalled

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from chat.models import Chat, Message, MessageStatus
-from chat.turns import runner, turn
+from chat.turns import turn
 from tests.api import Api
 from tests.conftest import Cast, make_cast
 from tests.factories import make_chat, make_message
@@ -74,7 +74,7 @@ def test_a_member_removed_in_mid_turn_is_not_given_the_answer(
 
     monkeypatch.setattr(turn, "_store_outcome", remove_and_store)
     response = Api(cast.editor).post(f"{chat.public_id}/messages", {"content": "Price?", "stream": stream})
-    assert runner.wait_until_idle(10)
+    assert turn.wait_until_idle(10)
     if stream:
         body = b"".join(response).decode()
         assert "event: error" in body and "event: done" not in body and "event: receipt" not in body

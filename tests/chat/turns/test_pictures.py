@@ -16,10 +16,17 @@ from django.utils import timezone
 from PIL import Image
 
 from chat.models import Chat, Message, MessageStatus
-from chat.prompting.context import PICTURES_SHARE, build_prompt, tokens_of
-from chat.prompting.conversation import MOST, Conversation, Line, conversation_of
-from chat.turns import runner
+from chat.prompting.context import (
+    MOST,
+    PICTURES_SHARE,
+    Conversation,
+    Line,
+    build_prompt,
+    conversation_of,
+    tokens_of,
+)
 from chat.turns.services import begin_turn
+from chat.turns.turn import wait_until_idle
 from memoryhub.errors import Invalid
 from memoryhub.llm.base import Capabilities, Picture
 from memoryhub.llm.messages import UNSEEN
@@ -61,7 +68,7 @@ def connected(chat: Chat, server: ScriptedOpenAI, **given: Any) -> Connection:
 def ask(chat: Chat, text: str, *shown: Document) -> Message:
     ids = [each.public_id for each in shown] or None
     turn = begin_turn(chat, content=text, by=chat.created_by, now=timezone.now(), documents=ids)
-    assert runner.wait_until_idle(10)
+    assert wait_until_idle(10)
     turn.answer.refresh_from_db()
     assert turn.answer.status == MessageStatus.DONE, turn.answer.error
     return turn.answer
@@ -143,7 +150,7 @@ def test_other_failures_make_no_model_blind(chat: Chat, scripted_model: Scripted
     cat = brought(chat.created_by, drawn(), chat.workspace)
     scripted_model.script(Failure(400, "The image is too large: at most 5 MB are supported."))
     begin_turn(chat, content="Hm?", by=chat.created_by, now=timezone.now(), documents=[cat.public_id])
-    assert runner.wait_until_idle(10)
+    assert wait_until_idle(10)
     connection.refresh_from_db()
     assert connection.sees is None
 

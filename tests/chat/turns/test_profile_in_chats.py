@@ -12,11 +12,10 @@ from django.utils import timezone
 
 from chat.chats.personal_memories import use_personal
 from chat.models import Chat, Message, PersonalUse
-from chat.prompting.context import profile_block
-from chat.prompting.recalled import PROFILE_TOKENS
-from chat.prompting.text import tokens
-from chat.turns import runner
+from chat.prompting.context import PROFILE_TOKENS, profile_block
+from chat.prompting.labels import tokens
 from chat.turns.services import begin_turn
+from chat.turns.turn import wait_until_idle
 from memories.models import Memory, Scope
 from memories.recalling.profile import hide_line
 from memories.recalling.ranked_search import Recalled
@@ -54,7 +53,7 @@ def ask(chat: Chat, content: str = QUESTION, **options: Any) -> Message:
     turn = begin_turn(
         chat, content=content, by=chat.created_by, now=timezone.now(), **{"memory_enabled": True} | options
     )
-    assert runner.wait_until_idle(20)
+    assert wait_until_idle(20)
     turn.answer.refresh_from_db()
     assert turn.answer.status == "done"
     return turn.answer

@@ -16,11 +16,10 @@ from chat.models.runs import Run
 from chat.prompting import provenance
 from chat.tools.base import ChatTool
 from chat.tools.memory import X_RECALL_MEMORY, X_SAVE_MEMORY, X_WORKSPACE_SEARCH
-from chat.turns import runner
 from chat.turns.documents import sources_for
-from chat.turns.extraction import load_turn
-from chat.turns.program_turns import load_passing
+from chat.turns.extraction import load_passing, load_turn
 from chat.turns.services import begin_turn
+from chat.turns.turn import wait_until_idle
 from memories.judging.extraction.candidates import Candidate
 from memories.models import Extraction, Memory, Review
 from memories.writing.gate import Draft
@@ -54,7 +53,7 @@ def looked_up(chat: Chat, server: ScriptedOpenAI, tool: ChatTool[Any], query: st
 
 def take_turn(chat: Chat, content: str) -> Message:
     turn = begin_turn(chat, content=content, by=chat.created_by, now=timezone.now(), memory_enabled=True)
-    assert runner.wait_until_idle(20)
+    assert wait_until_idle(20)
     turn.answer.refresh_from_db()
     return turn.answer
 
@@ -256,7 +255,7 @@ class TestSeveralPeople:
     def saved(self, chat: Chat, by: User, server: ScriptedOpenAI, statement: str) -> Memory:
         server.script(Answer(calls=[Call(X_SAVE_MEMORY.name, {"content": statement})]), Answer("Noted."))
         begin_turn(chat, content="Save that.", by=by, now=timezone.now(), memory_enabled=True)
-        assert runner.wait_until_idle(20)
+        assert wait_until_idle(20)
         return Memory.objects.get(content=statement)
 
     def test_it_is_who_said_it(self, cast: Cast, chat: Chat, scripted_model: ScriptedOpenAI) -> None:
@@ -302,7 +301,7 @@ class TestSeveralPeople:
         self, cast: Cast, chat: Chat, scripted_model: ScriptedOpenAI
     ) -> None:
         begin_turn(chat, content="Save that.", by=cast.editor, now=timezone.now(), memory_enabled=True)
-        assert runner.wait_until_idle(20)
+        assert wait_until_idle(20)
         said = [
             each["content"] for each in scripted_model.chat_requests[0].messages if each["role"] == "user"
         ]

@@ -9,10 +9,10 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from chat.answers.state import advice_for, reason_of
+from chat.answers.live import advice_for, reason_of
 from chat.models import Chat, Message, MessageRole, MessageStatus
-from chat.turns import runner
 from chat.turns.services import begin_turn
+from chat.turns.turn import wait_until_idle
 from memoryhub.llm import errors, openai_errors
 from memoryhub.llm.registry import embedded_endpoint
 from tests.factories import make_chat, make_connection, make_memory, make_message, make_user
@@ -41,7 +41,7 @@ def chat(scripted_openai: ScriptedOpenAI) -> Chat:
 
 def ask(chat: Chat, content: str = "Hello?") -> Message:
     turn = begin_turn(chat, content=content, by=chat.created_by, now=timezone.now())
-    assert runner.wait_until_idle(15)
+    assert wait_until_idle(15)
     turn.answer.refresh_from_db()
     return turn.answer
 

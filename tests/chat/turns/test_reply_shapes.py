@@ -11,9 +11,9 @@ from django.utils import timezone
 
 from chat.models import Chat, Message, ShortTermMemory
 from chat.models.steps import Step
-from chat.turns import runner
 from chat.turns.services import begin_turn, continue_answer, retry_answer
 from chat.turns.stream import StreamEvent, follow
+from chat.turns.turn import wait_until_idle
 from memoryhub.errors import Conflict
 from tests.api import Api
 from tests.factories import make_chat, make_memory, make_user
@@ -31,7 +31,7 @@ def chat(scripted_model: ScriptedOpenAI) -> Chat:
 
 def ask(chat: Chat, content: str = "Which tea is green?") -> Message:
     turn = begin_turn(chat, content=content, by=chat.created_by, now=timezone.now())
-    assert runner.wait_until_idle(15)
+    assert wait_until_idle(15)
     turn.answer.refresh_from_db()
     return turn.answer
 
@@ -80,7 +80,7 @@ def test_who_follows_never_keeps_what_was_retracted(chat: Chat, scripted_model: 
         return events
 
     events = async_to_sync(read)()
-    assert runner.wait_until_idle(15)
+    assert wait_until_idle(15)
     kinds = [event.kind for event in events]
     assert kinds.index("token") < kinds.index("restart") < len(kinds) - 1
     after = [each for each in events[kinds.index("restart") :] if each.kind == "token"]
@@ -133,7 +133,7 @@ def test_an_answer_cut_at_its_length_says_so_and_goes_on(chat: Chat, scripted_mo
     scripted_model.script(Answer("kuro."))
     streaming = client.post(f"/chats/{chat.public_id}/messages/{answer.public_id}/continue/").content.decode()
     assert "data-stream" in streaming
-    assert runner.wait_until_idle(15)
+    assert wait_until_idle(15)
     answer.refresh_from_db()
     assert (answer.status, answer.error_code, answer.content) == ("done", "", "Green are sencha and gyokuro.")
     assert "Continue" not in page(chat, answer)
@@ -146,11 +146,11 @@ def test_going_on_may_fail_and_keeps_what_there_is(chat: Chat, scripted_model: S
         Answer("Green are sen", finish_reason="length"), Failure(401, "no"), Answer("Sencha.")
     )
     answer = continue_answer(ask(chat), by=chat.created_by, now=timezone.now())
-    assert runner.wait_until_idle(15)
+    assert wait_until_idle(15)
     answer.refresh_from_db()
     assert (answer.status, answer.content) == ("failed", "Green are sen")
     retry_answer(answer, by=chat.created_by, now=timezone.now())
-    assert runner.wait_until_idle(15)
+    assert wait_until_idle(15)
     answer.refresh_from_db()
     assert (answer.status, answer.content) == ("done", "Sencha."), "a retry begins anew"
 

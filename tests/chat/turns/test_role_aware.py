@@ -12,9 +12,9 @@ from chat.access import get_chat
 from chat.models import Chat, Compaction, Message, ToolCall
 from chat.models.steps import Step
 from chat.prompting.short_term import set_summary
-from chat.turns import runner
 from chat.turns.extraction import load_turn
 from chat.turns.services import begin_turn
+from chat.turns.turn import wait_until_idle
 from memories import tasks
 from memories.judging.extraction.rules import extract_with_rules
 from memories.models import Extraction, Memory, Receipt, Review, SourceType
@@ -35,7 +35,7 @@ def chat(scripted_model: ScriptedOpenAI) -> Chat:
 
 def ask(chat: Chat, content: str) -> Message:
     turn = begin_turn(chat, content=content, by=chat.created_by, now=timezone.now())
-    assert runner.wait_until_idle(20)
+    assert wait_until_idle(20)
     turn.answer.refresh_from_db()
     return turn.answer
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from chat.answers.live import live_answer
 from chat.models import Chat, Message
-from chat.turns import runner, stream
+from chat.turns import stream
 from chat.turns.services import begin_turn
 from chat.turns.stream import (
     StreamEvent,
@@ -18,6 +18,7 @@ from chat.turns.stream import (
     follow_for,
     to_sse,
 )
+from chat.turns.turn import wait_until_idle
 from tests.factories import make_chat, make_message, make_user, make_workspace
 from tests.fakes.openai_server import HOLD, Answer, ScriptedOpenAI
 from workspaces.models import User
@@ -72,7 +73,7 @@ async def test_a_dropped_stream_goes_on_from_where_it_was_and_loses_nothing(
     last = (await anext(events)).id
     await events.aclose()  # the tab is closed
     scripted_model.release()
-    assert await asyncio.to_thread(runner.wait_until_idle, 10)
+    assert await asyncio.to_thread(wait_until_idle, 10)
     assert text_of(await collect(answer.public_id, after=last)) == "two three"
     assert text_of(await collect(answer.public_id)) == "One two three"
 
@@ -145,7 +146,7 @@ async def test_who_may_no_longer_read_gets_no_more_of_the_answer(
     scripted_model.release()
     rest = [event async for event in events]
     assert [(event.kind, event.data.get("code")) for event in rest] == [("error", "not_found")]
-    assert await asyncio.to_thread(runner.wait_until_idle, 10)
+    assert await asyncio.to_thread(wait_until_idle, 10)
 
 
 def test_an_event_is_one_line_of_json_whatever_the_text() -> None:
@@ -161,4 +162,4 @@ def test_a_growing_answer_is_kept_while_it_grows(
     turn = begin_turn(chat, content="Count", by=chat.created_by, now=timezone.now())
     eventually(lambda: Message.objects.get(pk=turn.answer.pk).content == "One ")
     scripted_model.release()
-    assert runner.wait_until_idle(10)
+    assert wait_until_idle(10)

@@ -8,12 +8,11 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from chat.answers.live import LiveAnswer, being_written, live_answer
-from chat.answers.state import close_abandoned, stop_answer
+from chat.answers.live import LiveAnswer, being_written, close_abandoned, live_answer, stop_answer
 from chat.chats.services import rename_chat
 from chat.models import Chat, Message, MessageStatus
-from chat.turns import runner
 from chat.turns.services import begin_turn, retry_answer
+from chat.turns.turn import wait_until_idle
 from memories.models import Extraction, Receipt
 from memories.recalling.overview import LINES
 from memories.recalling.receipts import receipt_for
@@ -34,7 +33,7 @@ def chat(scripted_model: ScriptedOpenAI) -> Chat:
 def ask(chat: Chat, content: str, **options: bool) -> Message:
     """Take a whole turn; the stored answer."""
     turn = begin_turn(chat, content=content, by=chat.created_by, now=timezone.now(), **options)
-    assert runner.wait_until_idle(10)
+    assert wait_until_idle(10)
     turn.answer.refresh_from_db()
     return turn.answer
 
@@ -168,7 +167,7 @@ def test_an_answer_written_anew_without_memory_keeps_no_receipt_of_the_attempt_b
     Chat.objects.filter(pk=chat.pk).update(memory_enabled=False)
     answer = Message.objects.get(pk=answer.pk)
     retry_answer(answer, by=chat.created_by, now=timezone.now())
-    assert runner.wait_until_idle(10)
+    assert wait_until_idle(10)
     answer.refresh_from_db()
     assert (answer.content, answer.attempt) == ("Here it is.", 2)
     assert not Receipt.objects.exists()
@@ -193,7 +192,7 @@ def test_a_failing_model_leaves_the_message_the_text_so_far_and_a_reason(
     assert not Extraction.objects.exists()
     scripted_model.script(Answer("Here it is."))
     retry_answer(answer, by=chat.created_by, now=timezone.now())
-    assert runner.wait_until_idle(10)
+    assert wait_until_idle(10)
     answer.refresh_from_db()
     assert (answer.status, answer.error, answer.content, answer.attempt) == ("done", "", "Here it is.", 2)
     assert chat.messages.count() == 2
@@ -205,7 +204,7 @@ def test_recall_that_fails_costs_no_turn(
     def fail(*args: object, **kwargs: object) -> None:
         raise RuntimeError("recall is broken")
 
-    monkeypatch.setattr("chat.prompting.recalled.recall", fail)
+    monkeypatch.setattr("chat.prompting.context.recall", fail)
     scripted_model.script(Answer("Still here."))
     answer = ask(chat, "Hello?")
     assert answer.content == "Still here."
@@ -221,7 +220,7 @@ def test_stop_keeps_the_text_so_far_and_hangs_up_on_the_model(
     turn = begin_turn(chat, content="Count", by=chat.created_by, now=timezone.now())
     eventually(lambda: Message.objects.get(pk=turn.answer.pk).content == "One ")
     stop_answer(turn.answer, by=chat.created_by, now=timezone.now())
-    assert runner.wait_until_idle(10)
+    assert wait_until_idle(10)
     turn.answer.refresh_from_db()
     assert (turn.answer.status, turn.answer.content) == (MessageStatus.STOPPED, "One ")
     assert scripted_model.wait_for_hang_up()
@@ -234,7 +233,7 @@ def test_a_stop_that_only_the_database_knows_of_is_heard(
     turn = begin_turn(chat, content="Count", by=chat.created_by, now=timezone.now())
     eventually(lambda: Message.objects.get(pk=turn.answer.pk).content == "One ")
     Message.objects.filter(pk=turn.answer.pk).update(stop_requested=True)
-    assert runner.wait_until_idle(10)
+    assert wait_until_idle(10)
     turn.answer.refresh_from_db()
     assert (turn.answer.status, turn.answer.content) == (MessageStatus.STOPPED, "One ")
 
@@ -247,7 +246,7 @@ def test_one_answer_at_a_time_in_a_chat(chat: Chat, scripted_model: ScriptedOpen
     assert chat.messages.count() == 2
     scripted_model.wait_for_requests(1)
     scripted_model.release()
-    assert runner.wait_until_idle(10)
+    assert wait_until_idle(10)
 
 
 @pytest.mark.parametrize("content", ["", " \n ", "x" * 32_001, "a\x00b", "lone \udc00"])
@@ -305,7 +304,7 @@ def test_a_workspace_deleted_in_the_middle_of_a_turn_takes_the_turn_with_it(
     assert scripted_model.wait_for_requests(1)
     delete_workspace(chat.workspace, by=owner)
     scripted_model.release()
-    assert runner.wait_until_idle(10)
+    assert wait_until_idle(10)
     assert not Message.objects.exists()
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
@@ -320,7 +319,7 @@ def test_the_answer_to_somebody_whose_account_is_deleted_meanwhile_stays_for_the
     assert scripted_model.wait_for_requests(1)
     editor.delete()
     scripted_model.release()
-    assert runner.wait_until_idle(10)
+    assert wait_until_idle(10)
     turn.answer.refresh_from_db()
     assert (turn.answer.content, turn.answer.status) == ("One two", MessageStatus.DONE)
     assert not Extraction.objects.exists()

@@ -12,17 +12,19 @@ from django.utils import timezone
 
 from chat.exchange.export import export
 from chat.models import Chat, Compaction, Message, MessageStatus, ShortTermMemory, ToolCall
-from chat.turns import runner
 from chat.turns.compaction import latest_compaction
 from chat.turns.extraction import load_turn
-from chat.turns.services import begin_turn, edit_message, retry_answer
-from chat.turns.versions import (
+from chat.turns.services import (
     Place,
+    begin_turn,
     bring_back,
     count_versions,
+    edit_message,
+    retry_answer,
     set_aside,
     versions_of,
 )
+from chat.turns.turn import wait_until_idle
 from memories.models import Memory, SourceType
 from memoryhub.errors import Conflict, Forbidden, Invalid
 from tests.api import Api
@@ -65,7 +67,7 @@ def back(message: Message) -> Message:
 
 
 def _finished(*messages: Message) -> Any:
-    assert runner.wait_until_idle(10)
+    assert wait_until_idle(10)
     for message in messages:
         message.refresh_from_db()
     return messages
@@ -164,7 +166,7 @@ def test_only_ones_own_words_are_edited_and_only_when_nothing_is_being_written(
         edit_message(question, content="First, better", by=cast.owner, now=timezone.now())
     assert busy.value.code == "busy"
     scripted_model.release()
-    assert runner.wait_until_idle(10)
+    assert wait_until_idle(10)
     assert said(chat)[0] == "First" and len(said(chat)) == 4
     edited, _ = edit(question, "First, better")
     with pytest.raises(Conflict):
@@ -173,7 +175,7 @@ def test_only_ones_own_words_are_edited_and_only_when_nothing_is_being_written(
 
 
 def test_of_two_edits_at_once_one_wins_and_nothing_is_lost(chat: Chat, monkeypatch: Any) -> None:
-    monkeypatch.setattr("chat.turns.runner.start", lambda *args: None)
+    monkeypatch.setattr("chat.turns.turn.start", lambda *args: None)
     question = make_message(chat, "Which?")
     make_message(chat, "This.", role="assistant", reply_to=question)
 
@@ -236,7 +238,7 @@ def test_other_chats_are_not_told_what_was_said_otherwise_since(
 
 def test_a_title_taken_from_the_first_message_follows_it(chat: Chat, monkeypatch: Any) -> None:
     monkeypatch.setattr(
-        "chat.turns.runner.start", lambda *args: Message.objects.update(status=MessageStatus.DONE)
+        "chat.turns.turn.start", lambda *args: Message.objects.update(status=MessageStatus.DONE)
     )
     Chat.objects.update(title="")
     chat.refresh_from_db()
@@ -256,7 +258,7 @@ def test_a_title_taken_from_the_first_message_follows_it(chat: Chat, monkeypatch
 
 def test_a_title_that_was_given_stays(chat: Chat, monkeypatch: Any) -> None:
     monkeypatch.setattr(
-        "chat.turns.runner.start", lambda *args: Message.objects.update(status=MessageStatus.DONE)
+        "chat.turns.turn.start", lambda *args: Message.objects.update(status=MessageStatus.DONE)
     )
     first, _ = ask(chat, "When is it?")
     edit(first, "When was it?")
@@ -293,7 +295,7 @@ def test_the_page_edits_shows_earlier_versions_and_brings_them_back(
     form = client.get(url("edit", question)).content.decode()
     assert "How long is it?</textarea>" in form and "1 later message is kept" in form
     html = client.post(url("edit", question), {"content": "How <long> is that?"}).content.decode()
-    assert runner.wait_until_idle(10)
+    assert wait_until_idle(10)
     new = chat.messages.current().earliest("pk")
     assert "How &lt;long&gt; is that?" in html and "1 earlier version" in html
     assert "How &lt;long&gt; is that?</h1>" in html  # the title above, taken from these words
@@ -343,7 +345,7 @@ def test_over_rest_a_message_is_edited_its_versions_listed_and_one_restored(
 
 
 def test_a_stopped_answer_is_kept_and_a_failed_one_is_not(chat: Chat, monkeypatch: Any) -> None:
-    monkeypatch.setattr("chat.turns.runner.start", lambda *args: None)
+    monkeypatch.setattr("chat.turns.turn.start", lambda *args: None)
     question = make_message(chat, "Go on")
     answer = make_message(chat, "Half", role="assistant", reply_to=question, status=MessageStatus.STOPPED)
     anew = retry_answer(answer, by=chat.created_by, now=timezone.now())

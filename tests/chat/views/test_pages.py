@@ -30,9 +30,7 @@ HTMX = {"HX-Request": "true"}
 def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Pages begin answers; who writes them is tested elsewhere."""
     begun: list[int] = []
-    monkeypatch.setattr(
-        "chat.turns.runner.start", lambda answer_pk, attempt, user_pk: begun.append(answer_pk)
-    )
+    monkeypatch.setattr("chat.turns.turn.start", lambda answer_pk, attempt, user_pk: begun.append(answer_pk))
     yield begun
 
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("chat.turns.runner.start", lambda *args: None)
+    monkeypatch.setattr("chat.turns.turn.start", lambda *args: None)
     yield
 
 

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from chat.prompting.context import recalled_block
-from chat.prompting.recalled import Found, find_for_prompt
+from chat.prompting.context import Found, find_for_prompt, recalled_block
 from memories.models import Memory
 from memories.recalling.recall import recall
 from memories.recalling.receipts import NO_LONGER_HOLDS, REPLACED

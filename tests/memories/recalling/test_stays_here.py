@@ -136,9 +136,10 @@ def test_when_they_may_leave_again_the_sweep_embeds_them(
 
 
 def answered(message: Message) -> Message:
-    from chat.turns import runner
 
-    assert runner.wait_until_idle(timeout=20)
+    from chat.turns.turn import wait_until_idle
+
+    assert wait_until_idle(timeout=20)
     message.refresh_from_db()
     return message
 
