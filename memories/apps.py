@@ -12,11 +12,11 @@ class MemoriesConfig(AppConfig):
         from memories.forgetting.forget import empty_places
         from memories.indexing import MEMORIES
         from memories.models import Asset, Memory
-        from memories.writing.announcing import text_for_webhook
+        from memories.writing.background import MEMORIES as KEPT_MEMORIES
+        from memories.writing.changing import text_for_webhook
         from memories.writing.drafts import is_delicate
-        from memories.writing.eviction import MEMORIES as KEPT_MEMORIES
         from memoryhub.database.queries import count_or_estimate
-        from memoryhub.http.metrics import register_count
+        from memoryhub.http.health import register_gauge
         from workspaces.actions.removal import register_room
         from workspaces.artifacts import register_judge
         from workspaces.models.index import register_kind
@@ -31,7 +31,7 @@ class MemoriesConfig(AppConfig):
         register_text("memory", text_for_webhook)
         register_quota("memories", lambda user: Memory.objects.filter(charged_to(user, "author")))
         register_quota("bytes", lambda user: Asset.objects.filter(created_by=user))
-        register_count(
+        register_gauge(
             "memoryhub_memories",
             "Live memories; above 1,000 the planner's estimate.",
             lambda now: count_or_estimate(Memory.objects.filter(deleted_at=None))[0],

@@ -16,10 +16,10 @@ from django.utils.translation import gettext as _
 from memories.access import get_memory
 from memories.judging.secret_filter import find_secret
 from memories.models import Asset, Memory
-from memories.models.asset import ASSET_NAME_LENGTH
-from memories.writing.announcing import announce
+from memories.models.node import ASSET_NAME_LENGTH
+from memories.writing.changing import announce
 from memoryhub.errors import Conflict, Forbidden, NotFound, SecretRefused
-from memoryhub.files.stored_files import StoredFiles, file_response
+from memoryhub.stored_files import StoredFiles, file_response
 from workspaces.audit import Verb, record
 from workspaces.documents.files import require_it_may_lie_there
 from workspaces.models import Role, User

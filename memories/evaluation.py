@@ -18,9 +18,8 @@ from django.utils.translation import gettext as _
 from pgvector import HalfVector
 
 from memories.indexing import MEMORIES
-from memories.recalling.ranking import WEIGHTS, Weights
+from memories.recalling.ranking import WEIGHTS, Weights, read_question
 from memories.recalling.recall import recall
-from memories.recalling.signals import read_question
 from memories.writing.bulk import save_memories
 from memories.writing.drafts import Draft, cut_at_word
 from memoryhub.errors import Invalid

@@ -16,7 +16,7 @@ from django_q.tasks import async_task
 
 from memories.models import Memory
 from memories.models.memory import MEMORY, PLACE
-from memories.nodes.linking import link_to_named_topics
+from memories.topics import link_to_named_topics
 from memoryhub.database import queries
 from workspaces.index import embedding, words
 from workspaces.index.embedding import Embedded, store_vector

@@ -10,10 +10,10 @@ from django.db.models import F
 from django.utils import timezone
 
 from memories.assets import ASSET_FILES
-from memories.forgetting import clear, forget, secret_scan
+from memories.forgetting import clear, copies, forget
 from memories.models import Clearing, Memory
 from memories.recalling import recall_test
-from memories.writing import eviction, extracting, late_vectors
+from memories.writing import background, extracting
 from memoryhub.jobs import job
 from memoryhub.llm.errors import EmbedderError
 from workspaces.index import embedding, reembedding
@@ -43,7 +43,7 @@ def embed_memories(*, memory_ids: Sequence[int]) -> int:
             break
         for memory, vectors in zip(batch, made, strict=True):
             if vectors is not None:
-                late_vectors.store_late_vector(memory, vectors, now=timezone.now())
+                background.store_late_vector(memory, vectors, now=timezone.now())
                 done += 1
     return done
 
@@ -64,7 +64,7 @@ def _embed(memories: Sequence[Memory]) -> list[embedding.Embedded | None] | None
 
 @job
 def evict(*, workspace_id: int, owner_id: int | None, agent_id: int | None = None) -> int:
-    return eviction.evict(workspace_id, owner_id, agent_id, now=timezone.now())
+    return background.evict(workspace_id, owner_id, agent_id, now=timezone.now())
 
 
 @job
@@ -85,7 +85,7 @@ def rerun_extraction(*, memory_id: int, by_id: int | None, version: str = "") ->
 def recheck_memories(*, memory_ids: Sequence[int]) -> int:
     """Check recalled memories against newer rules for credentials. Return how many are now hidden."""
     rows = Memory.objects.filter(pk__in=memory_ids, deleted_at=None).defer("search")
-    return secret_scan.recheck(list(rows), now=timezone.now())
+    return copies.recheck(list(rows), now=timezone.now())
 
 
 @job

@@ -14,7 +14,7 @@ from chat.chats.saved_prompts import save_prompt
 from chat.models import Chat, Message, MessageRole, SavedPrompt
 from memories.assets import attach
 from memories.models import Asset, Memory, MemoryNode
-from memories.nodes.nodes import create_node
+from memories.topics import create_node
 from memories.writing.gate import Draft, save_memory
 from workspaces import artifacts, tasks
 from workspaces.access import default_workspace

@@ -15,8 +15,8 @@ from chat.models.imports import (
     ImportRow,
     Outcome,
 )
+from memories import topics
 from memories.models import Asset, CopyKind, KeptCopy, Memory, MemoryNode, RecallQuestion
-from memories.nodes import nodes
 from memories.writing import review
 from memories.writing.gate import (
     Draft,
@@ -325,7 +325,7 @@ class Nodes(Listed):
 
     def make(self) -> MemoryNode:
         name = f"Node {next(self.number):04}"
-        return nodes.create_node(self.cast.workspace, name=name, by=self.cast.owner, now=timezone.now())
+        return topics.create_node(self.cast.workspace, name=name, by=self.cast.owner, now=timezone.now())
 
     add = make
 
@@ -346,11 +346,11 @@ class NodeMemories(Nodes):
 
     def add(self) -> Any:
         memory = make_memory(f"Fact number {next(self.number)}", self.cast.owner, self.cast.workspace)
-        nodes.link_memory(self.node, memory, now=timezone.now())
+        topics.link_memory(self.node, memory, now=timezone.now())
         return memory
 
     def remove(self, row: Any) -> None:
-        nodes.unlink_memory(self.node, row)
+        topics.unlink_memory(self.node, row)
 
 
 class NodeRelations(NodeMemories):
@@ -358,11 +358,11 @@ class NodeRelations(NodeMemories):
 
     def add(self) -> Any:
         other = self.make()
-        nodes.relate(self.node, other, "knows", now=timezone.now())
+        topics.relate(self.node, other, "knows", now=timezone.now())
         return other
 
     def remove(self, row: Any) -> None:
-        nodes.unrelate(self.node, row, "knows")
+        topics.unrelate(self.node, row, "knows")
 
     def listed_name(self, item: dict[str, Any]) -> str:
         return str(item["target"]["id"])

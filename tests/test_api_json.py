@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.utils import timezone
 
-from memories.api.queries import described
+from memories.api.saving import described
 from memories.api.serializers import MemoryJson
 from memories.models import Memory
 from memories.recalling.recall import recall

@@ -126,8 +126,8 @@ def test_nothing_else_reaches_up_by_a_name() -> None:
     assert reaching == {
         "memoryhub/backup/restore.py": {"workspaces"},
         "memoryhub/management/commands/doctor.py": {"workspaces"},
-        "memoryhub/http/metrics.py": {"workspaces"},
-        "memories/recalling/receipts.py": {"chat"},
+        "memoryhub/http/health.py": {"workspaces"},
+        "memories/recalling/recall.py": {"chat"},
         "workspaces/api/workspaces.py": {"memories"},
     }
 

@@ -17,7 +17,7 @@ from django.core.management import load_command_class
 from django.urls import get_resolver
 from drf_spectacular.generators import SchemaGenerator
 
-from memoryhub.http import metrics
+from memoryhub.http import health
 from memoryhub.http.middleware import ProbesMiddleware
 from tests.routes import known_routes, route_patterns
 
@@ -38,7 +38,7 @@ def run(*command: str, folder: Path) -> None:
 @pytest.mark.django_db
 @pytest.mark.parametrize("file", ["rules.yml", "rules.test.yml", "grafana.json"])
 def test_metrics_that_are_asked_for_are_there(file: str) -> None:
-    told = set(re.findall(r"^# TYPE (\w+)", metrics.exposition().decode(), re.MULTILINE))
+    told = set(re.findall(r"^# TYPE (\w+)", health.exposition().decode(), re.MULTILINE))
     asked = set(re.findall(r"memoryhub_\w+", (DEPLOY / "prometheus" / file).read_text()))
     assert asked
     assert {re.sub(r"_(bucket|count|sum)$", "", name) for name in asked} <= told

@@ -14,12 +14,11 @@ from django_q.tasks import async_task
 
 from chat.models import AnswerSource, Chat, Message
 from chat.models.imports import Import, ImportKind
+from memories import topics
 from memories.models import Asset, Extraction, Memory, MemoryNode, Receipt
-from memories.models.refusal import Refusal
-from memories.nodes import nodes
+from memories.models.extraction import Refusal
 from memories.recalling.ranked_search import Recalled
-from memories.recalling.recall import Recall
-from memories.recalling.receipts import store_receipt
+from memories.recalling.recall import Recall, store_receipt
 from memories.writing.gate import edit_memory
 from tests.conftest import Cast
 from tests.factories import (
@@ -76,12 +75,12 @@ class House:
     def grow_nodes(self, at: int, memory: Memory) -> None:
         """One more node, with a memory, related to the first."""
         now, owner = timezone.now(), self.cast.owner
-        node = nodes.create_node(self.cast.workspace, name=f"Blue {at}", by=owner, now=now)
+        node = topics.create_node(self.cast.workspace, name=f"Blue {at}", by=owner, now=now)
         self.node = self.node or node
-        nodes.link_memory(self.node, memory, now=now)
-        nodes.link_memory(node, memory, now=now)
+        topics.link_memory(self.node, memory, now=now)
+        topics.link_memory(node, memory, now=now)
         if node != self.node:
-            nodes.relate(self.node, node, "knows", now=now)
+            topics.relate(self.node, node, "knows", now=now)
 
     def grow_records(self, at: int, member: User) -> None:
         """What the profile and the admin list beside people's own things."""

@@ -18,7 +18,7 @@ from chat.runs.requests import save_template
 from chat.turns.services import set_aside
 from memories.models import Clearing, ClearingStatus, CopyKind, KeptCopy, Receipt, ReceiptItem, Scope
 from memories.recalling.recall_test import keep_question
-from memories.tidying.deciding import keep
+from memories.tidy import keep
 from memories.writing.gate import Draft, delete_memory, save_memory
 from tests.conftest import Cast
 from tests.factories import (

@@ -23,7 +23,7 @@ from chat.models.steps import Step, StepKind, StepOutcome
 from chat.prompting.labels import one_line
 from chat.prompting.short_term import TOOL_NAME
 from memories.models import Memory
-from memories.recalling.receipts import for_everyone
+from memories.recalling.recall import for_everyone
 from memoryhub import events
 from memoryhub.languages import translated
 from workspaces.models import Artifact, Document, DocumentQuerySet, DocumentStatus, User

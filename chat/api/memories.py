@@ -16,8 +16,14 @@ from chat.models import SUMMARY_LENGTH, ShortTermMemory
 from chat.prompting.short_term import live_memory, set_summary
 from chat.turns.remembering import proposal_for, remember_message, remember_text
 from memories.access import get_memory
-from memories.api.queries import described, memory_response
-from memories.api.saving import change_memory, delete_memory, save_once, saved_response
+from memories.api.saving import (
+    change_memory,
+    delete_memory,
+    described,
+    memory_response,
+    save_once,
+    saved_response,
+)
 from memories.api.serializers import MemoryJson, MemoryUpdate
 from memories.models import Memory
 from memories.writing.extracting import rerun

@@ -14,8 +14,8 @@ from chat.chats.usage import usage_of
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, ChatMark, Message, MessageStatus, ToolCall
 from chat.models.steps import Mode, Step, StepKind
 from chat.turns.documents import MOST_CHOSEN
+from memories.access import vetoed
 from memories.api.serializers import Confirmable, MemoryJson, ReceiptJson, SavedMemoryJson
-from memories.consent import vetoed
 from memories.models import Receipt
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from memoryhub.languages import translated

@@ -22,8 +22,8 @@ from chat.models import Chat, Message, MessageStatus
 from chat.turns.documents import sources_for_reader
 from chat.turns.services import Turn
 from chat.turns.stream import follow_for
-from memories.recalling.receipts import receipts_for
-from memoryhub.database.locks import release_connection
+from memories.recalling.recall import receipts_for
+from memoryhub.database.queries import release_connection
 from memoryhub.errors import NotFound
 from workspaces.api.base import ApiView
 from workspaces.api.idempotency import StillRunning

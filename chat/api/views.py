@@ -42,7 +42,7 @@ from chat.models.marks import TAG_LENGTH
 from chat.turns.services import begin_turn, bring_back, continue_answer, edit_message, retry_answer
 from memories.api.forgetting import ReportJson, report_json
 from memories.api.serializers import ReceiptJson
-from memories.recalling.receipts import receipt_for
+from memories.recalling.recall import receipt_for
 from memoryhub.errors import NotFound
 from workspaces.access import default_workspace, named_workspace
 from workspaces.actions.agents import choose_agent

@@ -27,7 +27,7 @@ from chat.models import (
     PersonalUse,
 )
 from memories.models import Memory, Receipt, ReceiptItem
-from memories.models.receipt import Strength
+from memories.models.recall import Strength
 from memories.writing.drafts import UNSTORABLE
 from memories.writing.portable import import_marks, read_moment, refuse_hidden_secrets, storable
 from memoryhub.errors import DomainError, Invalid

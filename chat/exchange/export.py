@@ -22,7 +22,7 @@ from chat.exchange.lines import SETTINGS
 from chat.models import Chat, Message
 from memories.models import Memory, Receipt, ReceiptItem, Revision
 from memories.writing.portable import memory_line
-from memoryhub.database.locks import release_connection
+from memoryhub.database.queries import release_connection
 from workspaces.audit import Verb
 from workspaces.audit import record as audit
 from workspaces.models import Agent, Artifact, ArtifactVersion, Document, PersonPicture, Role, User, Workspace

@@ -29,8 +29,8 @@ from chat.exchange.memories import NoVectors, Read, read_memories, take_memories
 from chat.exchange.targets import Places
 from chat.models.imports import MAX_ATTEMPTS, Import, ImportKind, ImportRow, ImportStatus, Outcome
 from memories.models import Memory, SourceType
-from memories.writing import refusal_counts
-from memoryhub.database.locks import alone
+from memories.writing import tombstones
+from memoryhub.database.queries import alone
 from memoryhub.errors import Conflict, DomainError, Invalid, NotFound
 from memoryhub.ids import new_id
 from memoryhub.kept import kept
@@ -98,7 +98,7 @@ def count_refusals(imported: Import, records: list[Record], *, now: datetime) ->
     refused = [record.refusal for record in records if record.refusal is not None]
     if refused:
         place = imported.workspace or default_workspace(imported.user)
-        refusal_counts.note_all(refused, place.pk, SourceType.IMPORT, now)
+        tombstones.note_all(refused, place.pk, SourceType.IMPORT, now)
 
 
 def store_rows(imported: Import, records: list[Record], *, stored: bool) -> None:

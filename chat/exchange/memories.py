@@ -16,10 +16,10 @@ from chat.models.imports import ImportRow, Outcome
 from memories.models import Memory, Scope
 from memories.writing import tombstones
 from memories.writing.bulk import foresee, save_cleaned
+from memories.writing.decide import one_import_at_a_time, one_writer_at_a_time
 from memories.writing.drafts import Draft
 from memories.writing.gate import Saved
 from memories.writing.portable import Past, PastRevision, ReadMemory, read_memory, settle
-from memories.writing.similar import one_import_at_a_time, one_writer_at_a_time
 from memoryhub.errors import DomainError
 from memoryhub.ids import PATTERN
 from memoryhub.kept import kept

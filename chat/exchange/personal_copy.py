@@ -25,8 +25,8 @@ from chat.exchange.files import LARGEST
 from memories.assets import open_file
 from memories.models import Asset, Memory
 from memoryhub.errors import NotFound
-from memoryhub.files.stored_files import CHUNK, SHUT
 from memoryhub.languages import speaking_to
+from memoryhub.stored_files import CHUNK, SHUT
 from workspaces.audit import Verb
 from workspaces.audit import record as audit
 from workspaces.documents.files import open_document

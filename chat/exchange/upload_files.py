@@ -12,8 +12,8 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from memoryhub.errors import TooLarge
-from memoryhub.files.file_stores import files_folder
 from memoryhub.languages import grouped
+from memoryhub.stored_files import files_folder
 
 NAME = re.compile(r"imp_[A-Za-z0-9]{24}")
 

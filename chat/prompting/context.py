@@ -32,11 +32,10 @@ from chat.prompting.labels import (
 from chat.prompting.short_term import ShortTerm
 from memories.models import Memory
 from memories.recalling import overview
-from memories.recalling.profile import profile_of
+from memories.recalling.overview import profile_of
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.ranking import injection_threshold
-from memories.recalling.recall import Recall, recall, with_newer
-from memories.recalling.receipts import NO_ROOM, split_recall
+from memories.recalling.recall import NO_ROOM, Recall, recall, split_recall, with_newer
 from memories.usage import count_live
 from memoryhub.llm.base import Capabilities, Picture, Speaker, Tool
 from memoryhub.llm.base import Message as PromptMessage

@@ -31,7 +31,7 @@ from chat.models import (
     was_reader,
 )
 from chat.prompting.labels import BYTES_PER_TOKEN, escape, named, prompt_text, text_of
-from memories.judging.extraction.courtesy import says_nothing
+from memories.judging.extraction.grounding import says_nothing
 from memories.judging.secret_filter import find_secret
 from memories.models import Revision
 from memories.models.memory import RevisionAction

@@ -32,7 +32,7 @@ from chat.runs.stored_run import Lost, Stopped
 from chat.runs.team import MEMBERS, context_of_member
 from chat.runs.workspace_tools import board_of, tools_of_run
 from chat.tools.loop import replied
-from memoryhub.database.locks import alone
+from memoryhub.database.queries import alone
 from memoryhub.errors import DomainError
 from memoryhub.llm.base import Capabilities, ChatModel, Message, Tool, ToolCall
 from memoryhub.llm.clients import BackgroundLoop

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from chat.chats.chat_list import chat_list_page
 from chat.chats.personal_memories import with_personal_of
 from chat.models import Chat, Message
-from memories.consent import memory_on, vetoed
+from memories.access import memory_on, vetoed
 from memories.models import Memory
 from workspaces.access import default_workspace, whose_own, workspaces_of
 from workspaces.accounts.invitations import invitations_of

@@ -43,7 +43,7 @@ from memories.recalling.overview import LINES
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import QUERY_LENGTH, Recall, recall_for
 from memories.recalling.workspace_search import Found, search_workspace
-from memories.writing.announcing import announce_auto_saved
+from memories.writing.changing import announce_auto_saved
 from memories.writing.drafts import cut_at_word
 from memories.writing.gate import Draft, save_memory
 from memories.writing.tombstones import WasForgotten

@@ -36,8 +36,7 @@ from chat.tools.loop import Plan
 from chat.turns.compaction import latest_compaction
 from chat.turns.documents import documents_block, sources_for, unread_files
 from memories.recalling.ranked_search import Recalled
-from memories.recalling.recall import Recall
-from memories.recalling.receipts import drop_receipt, only_first, store_receipt
+from memories.recalling.recall import Recall, drop_receipt, only_first, store_receipt
 from memoryhub.languages import speaking_to
 from memoryhub.llm.base import Capabilities, Speaker
 from memoryhub.llm.base import Message as PromptMessage

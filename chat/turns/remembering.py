@@ -14,7 +14,7 @@ from chat.chats.personal_memories import home_of
 from chat.models import Chat, Message, MessageRole
 from chat.modes.registry import chosen_for_chat
 from chat.prompting.labels import excerpt_around
-from memories.judging.extraction.model import Complete, propose, statement_of
+from memories.judging.extraction.candidates import Complete, propose, statement_of
 from memories.judging.extraction.rules import extract_with_rules
 from memories.models import Scope
 from memories.writing.drafts import cut_at_word

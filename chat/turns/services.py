@@ -25,7 +25,7 @@ from chat.prompting.short_term import retell
 from chat.runs.services import resume_run
 from chat.turns import turn
 from chat.turns.documents import publish_drafts, require_documents, still_there
-from memories.consent import memory_on
+from memories.access import memory_on
 from memories.recalling.recall import expect
 from memories.writing.drafts import UNSTORABLE
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound

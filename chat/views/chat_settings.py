@@ -19,7 +19,7 @@ from chat.chats.usage import usage_of
 from chat.models import SUMMARY_LENGTH, Chat
 from chat.modes.registry import chosen_for_chat, model_context
 from chat.prompting.short_term import live_memory, set_summary
-from memories.consent import memory_on
+from memories.access import memory_on
 from memoryhub.errors import Invalid
 from workspaces.access import get_workspace
 from workspaces.accounts.sign_in import ask_for_password

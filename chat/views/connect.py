@@ -14,7 +14,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from memories.consent import memory_on
+from memories.access import memory_on
 from workspaces.access import default_workspace
 from workspaces.accounts.keys import PREFIX, make_key
 from workspaces.models import KeyScope

@@ -27,7 +27,7 @@ from chat.turns.documents import sources_for_reader
 from chat.turns.services import count_versions, standing_for
 from chat.turns.stream import html_so_far
 from memories.models import Memory, Receipt, SourceType
-from memories.recalling.receipts import OTHERS_READ, receipts_for
+from memories.recalling.recall import OTHERS_READ, receipts_for
 from workspaces.models import Document, DocumentPicture, User
 from workspaces.policy import Reach, in_reach
 

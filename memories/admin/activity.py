@@ -214,7 +214,7 @@ def refused(now: datetime, workspace_id: int | None = None) -> tuple[Chart, list
 
 
 def kind_label(kind: str) -> str:
-    """Return a kind of ``memories.writing.refusal_counts`` as text for people."""
+    """Return a kind of ``memories.writing.tombstones`` as text for people."""
     return _NAMES.get(kind) or _REASONS.get(kind, kind.replace("_", " ")).capitalize()
 
 

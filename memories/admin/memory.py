@@ -1,9 +1,9 @@
-"""The admin of memories: search in all workspaces, edit, restore and forget. Writes go through the gate."""
+"""The admin of memories: search in all workspaces, edit, review, restore and forget. Writes go through the gate."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from django.contrib import admin, messages
@@ -27,15 +27,14 @@ from memories.admin.filters import (
     VectorFilter,
     readable,
 )
-from memories.admin.review import ReviewActions
 from memories.admin.side_by_side import Pairs
 from memories.forgetting.forget import forget_memories
 from memories.indexing import CONFIG
-from memories.models import Memory, Revision
+from memories.models import Memory, Review, Revision
 from memories.models.memory import MAY_REPLACE, MEMORY
-from memories.writing import changing, extracting, gate
+from memories.writing import changing, extracting, gate, review
+from memories.writing.background import reembed
 from memories.writing.drafts import CLEANERS
-from memories.writing.late_vectors import reembed
 from memoryhub.database.queries import EXACT_COUNT_UP_TO
 from memoryhub.ids import PATTERN
 from workspaces.accounts.sign_in import ask_for_password
@@ -55,6 +54,45 @@ from workspaces.index import embedding
 from workspaces.index.embedding import active_model
 from workspaces.models import User
 from workspaces.models.index import has_vector
+
+
+class ReviewActions(LeanAdmin):
+    @action("Approve proposals", "change", asks="They are listed, counted and recalled from now on.")
+    def approve(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
+        yield from self._decide(request, rows, _open(rows), review.approve, "approved")
+
+    @action("Reject proposals", "change", asks="They are not stored, and the same is not proposed again.")
+    def reject(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
+        yield from self._decide(request, rows, _open(rows), review.reject, "rejected")
+
+    @action(
+        "Put back to review",
+        "change",
+        asks="What was decided about them is taken back: they are out of use and wait for review again.",
+    )
+    def reconsider(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
+        decided = review.decided(rows)
+        yield from self._decide(request, rows, decided, review.reconsider, "put back to review")
+
+    def _decide(
+        self,
+        request: HttpRequest,
+        rows: QuerySet[Memory],
+        wanted: QuerySet[Memory],
+        decide: Callable[..., Any],
+        done: str,
+    ) -> Sentences:
+        others = rows.count() - wanted.count()
+        decided, refused = one_by_one(wanted.select_related("workspace", "owner"), decide, request)
+        if decide is not review.reconsider:
+            offer_undo(self, request, "reconsider", decided)
+        sentence = f"{counted(len(decided), 'proposal', 'proposals')} {done}"
+        yield with_rest(sentence, others, "no proposal"), messages.SUCCESS
+        yield from refused
+
+
+def _open(rows: QuerySet[Memory]) -> QuerySet[Memory]:
+    return rows.exclude(review=Review.NONE)
 
 
 class ForgetForGood(LeanAdmin):

@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from memories.models import Memory, Receipt, Scope
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH, RevisionAction
-from memories.models.receipt import Strength
+from memories.models.recall import Strength
 from memories.recalling.ranking import RANKINGS
 from memories.recalling.workspace_search import LIMIT as SEARCH_LIMIT
 from memories.recalling.workspace_search import TYPES, Found

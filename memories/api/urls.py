@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 import workspaces.api.converters  # noqa: F401  registers the path converters
-from memories.api import clearings, forgetting, proposals, recall_test, tidy, views
+from memories.api import forgetting, review, views
 
 MEMORIES = "workspaces/<ws_id:workspace_id>/memories"
 MEMORY = f"{MEMORIES}/<mem_id:memory_id>"
@@ -24,22 +24,22 @@ urlpatterns = [
     path(f"{MEMORY}/restore", views.MemoryRestore.as_view(), name="restore"),
     path(f"{MEMORY}/forget", forgetting.MemoryForget.as_view(), name="forget"),
     path(f"{MEMORY}/revisions", views.MemoryRevisions.as_view(), name="revisions"),
-    path(PROPOSALS, proposals.ProposalList.as_view(), name="proposals"),
-    path(f"{PROPOSAL}/approve", proposals.ProposalApprove.as_view(), name="approve"),
-    path(f"{PROPOSAL}/reject", proposals.ProposalReject.as_view(), name="reject"),
-    path(CLEARINGS, clearings.ClearingList.as_view(), name="clearings"),
-    path(f"{CLEARINGS}/<clr_id:clearing_id>", clearings.ClearingDetail.as_view(), name="clearing"),
-    path(f"{CLEARINGS}/<clr_id:clearing_id>/undo", clearings.ClearingUndo.as_view(), name="clearing_undo"),
+    path(PROPOSALS, review.ProposalList.as_view(), name="proposals"),
+    path(f"{PROPOSAL}/approve", review.ProposalApprove.as_view(), name="approve"),
+    path(f"{PROPOSAL}/reject", review.ProposalReject.as_view(), name="reject"),
+    path(CLEARINGS, forgetting.ClearingList.as_view(), name="clearings"),
+    path(f"{CLEARINGS}/<clr_id:clearing_id>", forgetting.ClearingDetail.as_view(), name="clearing"),
+    path(f"{CLEARINGS}/<clr_id:clearing_id>/undo", forgetting.ClearingUndo.as_view(), name="clearing_undo"),
     path(COPIES, forgetting.CopyList.as_view(), name="copies"),
     path(f"{COPIES}/<mem_id:memory_id>/forget", forgetting.CopyForget.as_view(), name="copies_forget"),
     path(f"{COPIES}/<mem_id:memory_id>/keep", forgetting.CopyKeep.as_view(), name="copies_keep"),
-    path(QUESTIONS, recall_test.QuestionList.as_view(), name="recall_questions"),
-    path(f"{QUESTIONS}/run", recall_test.QuestionRun.as_view(), name="recall_questions_run"),
-    path(f"{QUESTIONS}/<ask_id:ask_id>", recall_test.QuestionDetail.as_view(), name="recall_question"),
-    path(TIDY, tidy.TidyList.as_view(), name="tidy"),
-    path(f"{TIDY}/pairs", tidy.TidyPairs.as_view(), name="tidy_pairs"),
-    path(f"{TIDY}/kept", tidy.TidyKeep.as_view(), name="tidy_keep"),
-    path(f"{TIDY}/kept/<int:kept_id>", tidy.TidyKept.as_view(), name="tidy_kept"),
+    path(QUESTIONS, views.QuestionList.as_view(), name="recall_questions"),
+    path(f"{QUESTIONS}/run", views.QuestionRun.as_view(), name="recall_questions_run"),
+    path(f"{QUESTIONS}/<ask_id:ask_id>", views.QuestionDetail.as_view(), name="recall_question"),
+    path(TIDY, review.TidyList.as_view(), name="tidy"),
+    path(f"{TIDY}/pairs", review.TidyPairs.as_view(), name="tidy_pairs"),
+    path(f"{TIDY}/kept", review.TidyKeep.as_view(), name="tidy_keep"),
+    path(f"{TIDY}/kept/<int:kept_id>", review.TidyKept.as_view(), name="tidy_kept"),
     path(PROFILE, views.Profile.as_view(), name="profile"),
     path(f"{PROFILE}/lines/<mem_id:memory_id>", views.ProfileLine.as_view(), name="profile_line"),
     path("workspaces/<ws_id:workspace_id>/recall", views.Recall.as_view(), name="recall"),

@@ -20,7 +20,7 @@ from django_q.tasks import async_task
 
 from memories.forgetting.forget import forget_memories
 from memories.models import Clearing, ClearingStatus, Memory, Scope
-from memories.models.clearing import AT_WORK, in_scope
+from memories.models.forgetting import AT_WORK, in_scope
 from memories.models.memory import MemoryQuerySet, place_of
 from memories.writing.changing import restore_memory
 from memories.writing.gate import delete_memory

@@ -9,12 +9,15 @@ noted copies in their own memories.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
+import psycopg
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from memories.access import get_memory
@@ -36,8 +39,8 @@ from memories.models import (
 from memories.models.memory import MemoryQuerySet, place_of
 from memories.recalling.recall import MAX_LIMIT, recall
 from memories.writing import tombstones
-from memories.writing.announcing import announce, announce_many
-from memories.writing.similar import one_writer_at_a_time
+from memories.writing.changing import announce, announce_many
+from memories.writing.decide import one_writer_at_a_time
 from memoryhub.errors import Forbidden, NotFound
 from workspaces.access import role_in
 from workspaces.actions.removal import Counts, counted, delete_rows, lines_of, purge_deleted
@@ -378,3 +381,33 @@ def forget_noted(memory: Memory, *, by: User, now: datetime) -> Report:
 def keep_noted(memory: Memory) -> None:
     """Keep the noted copies and delete the notes. A second call does nothing."""
     KeptCopy.objects.filter(memory=memory).delete()
+
+
+def forget_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
+    """Copy the tombstones of a ``newer`` database of the same installation, and remove the memories they match.
+
+    Django's connection is the restored database. A memory newer than its tombstone is kept, because a person saved it
+    later.
+    """
+    noted = newer.execute("SELECT place, digest, created_at FROM memories_tombstone").fetchall()
+    known = set(Tombstone.objects.values_list("place", "digest"))
+    missed = {(place, digest): at for place, digest, at in noted if (place, digest) not in known}
+    Tombstone.objects.bulk_create(
+        [Tombstone(place=place, digest=digest, created_at=at) for (place, digest), at in missed.items()],
+        batch_size=BATCH,
+    )
+    places = {place for place, _ in missed}
+    rows = Memory.objects.only("workspace", "owner", "agent", "content", "summary", "created_at")
+    found = [
+        memory
+        for memory in (rows.iterator(chunk_size=BATCH) if places else ())
+        if memory.place in places
+        and any(
+            missed.get((memory.place, tombstones.digest(text)), memory.created_at) > memory.created_at
+            for text in (memory.content, memory.summary)
+            if text
+        )
+    ]
+    for start in range(0, len(found), BATCH):
+        forget_memories(found[start : start + BATCH], by=None, now=timezone.now())
+    say(f"Texts forgotten since: {len(missed)}; memories removed again: {len(found)}")

@@ -1,12 +1,8 @@
-from memories.models.asset import Asset
-from memories.models.clearing import Clearing, ClearingStatus
-from memories.models.extraction import Extraction
-from memories.models.kept_copy import CopyKind, KeptAsIs, KeptCopy
+from memories.models.extraction import Extraction, Refusal
+from memories.models.forgetting import Clearing, ClearingStatus, CopyKind, KeptAsIs, KeptCopy
 from memories.models.memory import Memory, MemorySource, Review, Revision, Scope, SourceType, Tombstone
-from memories.models.node import MemoryNode, NodeMemory, NodeRelation
-from memories.models.recall_question import ExpectedMemory, RecallQuestion
-from memories.models.receipt import Receipt, ReceiptItem
-from memories.models.refusal import Refusal
+from memories.models.node import Asset, MemoryNode, NodeMemory, NodeRelation
+from memories.models.recall import ExpectedMemory, RecallQuestion, Receipt, ReceiptItem
 
 __all__ = [
     "Asset",

@@ -251,7 +251,7 @@ class Memory(models.Model):
     deleted_at = models.DateTimeField(null=True, blank=True)
     # A proposal has a deleted_at as well, so all code that skips deleted rows skips it (writing.review).
     review = models.CharField(max_length=10, choices=Review.choices, default=Review.NONE, blank=True)
-    # Version of the rules for credentials by which it was last checked (memories.forgetting.secret_scan).
+    # Version of the rules for credentials by which it was last checked (memories.forgetting.copies).
     secret_rules = models.IntegerField(default=0, editable=False)
 
     objects = MemoryQuerySet.as_manager()
@@ -283,7 +283,7 @@ class Memory(models.Model):
                 fields=["source_message_id"], name="memory_message", condition=~Q(source_message_id="")
             ),
             # Memories that count towards the limit, counted after every automatic save
-            # (memories.writing.cap).
+            # (memories.writing.gate).
             models.Index(
                 fields=["workspace", "owner"],
                 name="memory_automatic",

@@ -1,5 +1,5 @@
 """A small graph over a workspace, whose nodes collect memories and have relations. Written by
-``memories.nodes.nodes``.
+``memories.topics``.
 """
 
 from __future__ import annotations
@@ -122,3 +122,36 @@ class NodeRelation(models.Model):
 
     def __str__(self) -> str:
         return f"{self.source_id} {self.relation} {self.target_id}"
+
+
+# Files attached to memories. The row describes a file; its bytes are stored by
+# ``memoryhub.stored_files``.
+
+ASSET_NAME_LENGTH = 150
+RASTER = ("image/png", "image/jpeg", "image/gif", "image/webp")  # browsers run no code in these
+PICTURE_BYTES = 2_000_000
+
+
+class Asset(models.Model):
+    public_id = PublicIdField(prefix="asset")
+    memory = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="assets")
+    name = models.CharField(max_length=ASSET_NAME_LENGTH)
+    content_type = models.CharField(
+        max_length=50, help_text="From its first bytes, never as the sender says."
+    )
+    size = models.BigIntegerField(help_text="Bytes.")
+    sha256 = models.CharField(max_length=64, help_text="Of the content, hexadecimal.")
+    file_name = models.CharField(max_length=40, unique=True, editable=False)  # random; memoryhub.stored_files
+    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["created_at", "id"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_picture(self) -> bool:
+        """Return whether it is an image of a safe type and small enough to be shown on a card."""
+        return self.content_type in RASTER and self.size <= PICTURE_BYTES

@@ -1,4 +1,4 @@
-"""Overviews, which replace the nearest memories if a message asks for an overview.
+"""Overviews, which replace the nearest memories if a message asks for one, and the profile made of them.
 
 An overview of everything lists pinned memories, then those that answer the message by themselves, and then takes turns
 between categories and topics, important and new memories of each first. An overview of a topic lists the memories that
@@ -7,27 +7,72 @@ are nearer to the topic than the workspace's mean.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
-from django.db.models import Exists, F, OuterRef, Q, Window
+from django.db.models import Exists, F, OuterRef, Q, Window, prefetch_related_objects
 from django.db.models.functions import RowNumber
+from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
+from memories.access import get_memory
+from memories.judging.extraction.provenance import names_the_user
 from memories.judging.validity import says_over
 from memories.models import Memory, NodeMemory
 from memories.models.memory import MemoryQuerySet
-from memories.nodes.linking import whole_words
-from memories.recalling import overview_kind
-from memories.recalling.overview_kind import SELF
+from memories.recalling.loading import load_memories
+from memories.recalling.ranking import subject
 from memories.recalling.relevance import PRIOR_COUNT, statement_kinds
-from memories.recalling.signals import subject
-from workspaces.index.candidates import SearchArea
+from memories.topics import whole_words
+from memoryhub.database.replicas import read
+from memoryhub.errors import NotFound
+from workspaces.index.candidates import SearchArea, area_within
 from workspaces.models import Agent, User, Workspace
+from workspaces.policy import Reach
+
+# Classifier of messages that ask for an overview, and of what: a softmax over the message's multilingual
+# vector. Does not access the database. Fitted by tests/bench/fit_overview.py; docs/recall.md has the figures.
+
+FILE = Path(__file__).with_name("overview.npz")
+NONE, SELF, HERE, TOPIC = "none", "self", "here", "topic"
+# Rows of the head: no overview, or one of the person, the workspace or a topic.
+CLASSES = (NONE, SELF, HERE, TOPIC)
+STEEP = 3.0  # length of the vectors that the head was fitted to
+AT, SURE = 0.75, 0.95  # minimum probability that a message asks for an overview, usually and in doubt
+
+
+class Fitted(NamedTuple):
+    head: Array  # (4, 385): CLASSES over an e5 vector, the constant last
+    frame: Array  # the mean of messages that ask for an overview of some topic
+    statement: Array  # the mean of memories
+
+
+@lru_cache(maxsize=1)
+def fitted() -> Fitted:
+    with np.load(FILE) as file:
+        return Fitted(*(file[name].astype(np.float32) for name in Fitted._fields))
+
+
+def kind_of(vector: Array, head: Array | None = None, *, in_doubt: bool = False) -> str:
+    """Return SELF, HERE or TOPIC, or "" if the message asks for no overview.
+
+    ``vector`` is the e5 part of the message's vector. ``in_doubt`` requires a higher probability, because a single
+    memory answers the message or the message seems to ask for nothing.
+    """
+    head = fitted().head if head is None else head
+    logits = STEEP * head[:, :-1] @ vector / np.linalg.norm(vector) + head[:, -1]
+    share = np.exp(logits - logits.max())
+    if share[0] > (1 - (SURE if in_doubt else AT)) * share.sum():
+        return ""
+    return CLASSES[1 + int(share[1:].argmax())]
+
 
 LINES = 12  # default number of memories
 TOPIC_RELEVANCE = 0.15  # minimum relevance of one memory of a topic; general knowledge has no overview
@@ -78,10 +123,10 @@ def of_topic(
     second round, the nearest memories represent the topic.
     """
     keys, vectors = list(statements), np.stack(list(statements.values()))
-    fitted, count = overview_kind.fitted(), len(keys)
+    fit, count = fitted(), len(keys)
     length = np.linalg.norm(vectors, axis=1).mean()
-    common = (count * mean / length + PRIOR_COUNT * fitted.statement) / (count + PRIOR_COUNT)
-    subject = _units(_units(message) - fitted.frame)
+    common = (count * mean / length + PRIOR_COUNT * fit.statement) / (count + PRIOR_COUNT)
+    subject = _units(_units(message) - fit.frame)
     own = _units(vectors / length - common)
     nearest = np.argsort(-(own @ subject))[: max(1, min(NEAREST, count // 4))]
     near = own @ _units(subject + _units(own[nearest].mean(axis=0)))
@@ -181,3 +226,83 @@ def _is_about(content: str, user: User) -> bool:
     """Return whether a statement begins with "I", "User" or the user's name."""
     name = user.shown_name.split()[0] if user.shown_name.split() else user.get_username()
     return subject(content, user.get_username()) in {user.get_username().lower(), name.lower()}
+
+
+# The profile: an overview of what is remembered about a person and about a workspace. The profile is computed
+# on every read and stores nothing. Each line is a memory and changes or disappears with it.
+
+# Matches the beginning of a statement that people make about themselves.
+FIRST_PERSON = re.compile(
+    r"(?:i|my|ich|mein\w*|je|mon|ma|mes|yo|mis?|eu|meus?|minhas?|أنا)\b|j['\u2019]|我(?!们)", re.IGNORECASE
+)
+LOADED = 5 * LINES  # memories to load per overview, because some are hidden or not about the person
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Profile memories by category: ``you`` about the person, ``here`` about the workspace (none personal)."""
+
+    you: list[Memory]
+    here: list[Memory]
+
+
+def profile_of(workspace: Workspace, user: User, *, reach: Reach, now: datetime) -> Profile:
+    """Return the profile, without memories that ``reach`` excludes or the user has hidden. Ten queries.
+
+    Raises NotFound if the user is not a member of the workspace.
+    """
+    where = area_within(reach, workspace, user)
+    return read(user.pk, lambda: _profile(workspace, user, where, now))
+
+
+def hidden_lines(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
+    """Return the memories of this workspace, and the user's own, that the user has hidden from the profile."""
+    there = Q(workspace=workspace) | Q(owner=user)
+    return Memory.objects.visible_to(user).live(now).filter(there, hidden_from_profile_of=user).listed()
+
+
+def hide_line(public_id: str, workspace: Workspace, user: User, *, hidden: bool) -> Memory:
+    """Hide a memory from the user's profile, or show it again. Recall still finds it.
+
+    Raises NotFound unless the memory is of this workspace or the user's own.
+    """
+    memory = get_memory(user, public_id)
+    if memory.owner_id is None and memory.workspace_id != workspace.pk:
+        raise NotFound(_("This memory does not exist, or you do not have access to it."))
+    if hidden:
+        memory.hidden_from_profile_of.add(user)
+    else:
+        memory.hidden_from_profile_of.remove(user)
+    return memory
+
+
+def _profile(workspace: Workspace, user: User, where: SearchArea, now: datetime) -> Profile:
+    you, _total = of_everything(SELF, workspace, user, None, where, (), now)
+    here, _total = of_everything(HERE, workspace, user, None, replace(where, personal=False), (), now)
+    you, here = you[:LOADED], here[:LOADED]
+    model = where.active.label if where.active else ""
+    memories = load_memories({*you, *here}, where.params | {"now": now}, model=model)
+    hidden = Memory.hidden_from_profile_of.through.objects.filter(user=user, memory__in=memories)
+    for key in hidden.values_list("memory", flat=True):
+        del memories[key]
+    about = [memories[key] for key in you if key in memories and _concerns(memories[key], user)]
+    others = [memories[key] for key in here if key in memories and memories[key] not in about]
+    profile = Profile(_by_category(about[:LINES]), _by_category(others[:LINES]))
+    prefetch_related_objects([*profile.you, *profile.here], "workspace")
+    return profile
+
+
+def _concerns(memory: Memory, user: User) -> bool:
+    """Return whether a memory is about the user: it is personal, names them, or is their statement about themselves."""
+    text = memory.content
+    if memory.owner_id == user.pk or user.shown_name.lower() in text.lower():
+        return True
+    says_so = memory.category == "preference" or FIRST_PERSON.match(text) or names_the_user(text)
+    return memory.written_by == user and bool(says_so)
+
+
+def _by_category(memories: Iterable[Memory]) -> list[Memory]:
+    """Group memories by category; categories and memories keep their order."""
+    memories = list(memories)
+    categories = list(dict.fromkeys(memory.category for memory in memories))
+    return sorted(memories, key=lambda memory: categories.index(memory.category))

@@ -23,9 +23,20 @@ from memories.models import Memory
 from memories.models.memory import MEMORY, PLACE, WRITTEN_BY
 from memories.recalling import relevance
 from memories.recalling.loading import load_memories
-from memories.recalling.ranking import WORDS_AS_MEANING, Weights, hybrid_parts, longterm_parts, recency
+from memories.recalling.ranking import (
+    WORDS_AS_MEANING,
+    Question,
+    Weights,
+    asks,
+    hybrid_parts,
+    longterm_parts,
+    mentions_number,
+    mentions_time,
+    read_question,
+    recency,
+    subject,
+)
 from memories.recalling.relevance import Relevance
-from memories.recalling.signals import Question, asks, mentions_number, mentions_time, read_question, subject
 from memoryhub.database import queries
 from memoryhub.database.replicas import is_reading
 from memoryhub.llm.base import Vectors

@@ -1,4 +1,4 @@
-"""Pages of memory nodes: the list with its graph, and one node with its memories, relations and neighbours."""
+"""Pages of memory nodes: the list with its graph, one node with its memories, and files of memories."""
 
 from __future__ import annotations
 
@@ -8,17 +8,21 @@ from typing import Any
 
 from allauth.account.decorators import reauthentication_required
 from django import forms
+from django.conf import settings
 from django.contrib import messages as notices
 from django.db.models import Q, QuerySet
-from django.http import HttpResponse
+from django.http import HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memories.models import Memory, MemoryNode, NodeRelation
+from memories import assets, topics
+from memories.access import get_memory
+from memories.models import Asset, Memory, MemoryNode, NodeRelation
 from memories.models.node import (
     KIND_LENGTH,
     NODE_DESCRIPTION_LENGTH,
@@ -26,10 +30,12 @@ from memories.models.node import (
     RELATION_LENGTH,
     MemoryNodeQuerySet,
 )
-from memories.nodes import nodes, suggestions
-from memories.nodes.nodes import fold, relations_among, with_counts
+from memories.topics import fold, relations_among, with_counts
 from memories.views.panel_context import PanelFilters, filtered
+from memoryhub.errors import Invalid, NotFound
+from memoryhub.stored_files import require_fitting
 from workspaces.access import get_workspace
+from workspaces.accounts.sign_in import ask_for_password
 from workspaces.models import Role, User, Workspace
 from workspaces.views import PageRequest
 from workspaces.views.forms import DomainForm
@@ -86,7 +92,7 @@ MOST_OFFERED = 50
 
 def has_nodes(workspace: Workspace, user: User) -> bool:
     """Return whether the workspace has memory nodes. One query."""
-    return nodes.nodes_in(workspace, user).exists()
+    return topics.nodes_in(workspace, user).exists()
 
 
 def search_nodes(workspace: Workspace, user: User, query: str = "", *, after: str = "") -> MemoryNodeQuerySet:
@@ -94,11 +100,11 @@ def search_nodes(workspace: Workspace, user: User, query: str = "", *, after: st
 
     ``after`` is the id of the last node of the previous page.
     """
-    found = nodes.nodes_in(workspace, user).order_by("folded", "pk")
+    found = topics.nodes_in(workspace, user).order_by("folded", "pk")
     if query:
         found = found.filter(Q(folded__contains=fold(" ".join(query.split()))) | Q(kind__icontains=query))
     if after:
-        last = nodes.nodes_in(workspace, user).filter(public_id=after).first()
+        last = topics.nodes_in(workspace, user).filter(public_id=after).first()
         if last is None:
             return found.none()
         found = found.filter(Q(folded__gt=last.folded) | Q(folded=last.folded, pk__gt=last.pk))
@@ -107,7 +113,9 @@ def search_nodes(workspace: Workspace, user: User, query: str = "", *, after: st
 
 def best_related(workspace: Workspace, user: User) -> tuple[list[MemoryNode], list[NodeRelation]]:
     """Return the nodes with the most relations, at most MOST_DRAWN, with counts, and the relations among them."""
-    most = nodes.nodes_in(workspace, user).annotate(relation_count=nodes.number_of_relations(workspace, user))
+    most = topics.nodes_in(workspace, user).annotate(
+        relation_count=topics.number_of_relations(workspace, user)
+    )
     keys = list(most.order_by("-relation_count", "folded").values_list("pk", flat=True)[:MOST_DRAWN])
     drawn = list(with_counts(MemoryNode.objects.filter(pk__in=keys), workspace, user))
     return drawn, relations_among(drawn)
@@ -115,13 +123,13 @@ def best_related(workspace: Workspace, user: User) -> tuple[list[MemoryNode], li
 
 def kinds(workspace: Workspace, user: User) -> list[str]:
     """Return the kinds in use, at most MOST_OFFERED, as suggestions."""
-    used = nodes.nodes_in(workspace, user).exclude(kind="").order_by("kind")
+    used = topics.nodes_in(workspace, user).exclude(kind="").order_by("kind")
     return list(used.values_list("kind", flat=True).distinct()[:MOST_OFFERED])
 
 
 def relation_types(workspace: Workspace, user: User) -> list[str]:
     """Return the relation types in use, at most MOST_OFFERED, as suggestions."""
-    seen = nodes.nodes_in(workspace, user)
+    seen = topics.nodes_in(workspace, user)
     used = NodeRelation.objects.filter(source__in=seen, target__in=seen).order_by("relation")
     return list(used.values_list("relation", flat=True).distinct()[:MOST_OFFERED])
 
@@ -146,7 +154,7 @@ def _node(
     request: PageRequest, ws_id: str, node_id: str, need: Role = Role.VIEWER
 ) -> tuple[MemoryNode, dict[str, Any]]:
     workspace, context = _workspace(request, ws_id, need)
-    node = nodes.get_node(request.user, node_id, workspace=workspace)
+    node = topics.get_node(request.user, node_id, workspace=workspace)
     return node, context | {"node": node}
 
 
@@ -181,7 +189,7 @@ def node_list(request: PageRequest, ws_id: str) -> HttpResponse:
     workspace, context = _workspace(request, ws_id, Role.EDITOR if request.method == "POST" else Role.VIEWER)
     form = NodeForm(request.POST if request.method == "POST" else None)
     who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
-    if made := form.done(lambda: nodes.create_node(workspace, **form.cleaned_data, **who)):
+    if made := form.done(lambda: topics.create_node(workspace, **form.cleaned_data, **who)):
         notices.success(request, _("“%(name)s” has been created.") % {"name": made.name})
         return _to(made)
     query, after = request.GET.get("q", "").strip(), request.GET.get("after", "")
@@ -198,10 +206,10 @@ def node_list(request: PageRequest, ws_id: str) -> HttpResponse:
         "drawn": drawn,
         "relations": relations,
         "drawing": _drawing(drawn, relations, ws_id),
-        "total": nodes.nodes_in(workspace, request.user).count(),
+        "total": topics.nodes_in(workspace, request.user).count(),
         "kinds": kinds(workspace, request.user),
-        "suggested": [] if query or after else suggestions.suggest_topics(workspace, request.user),
-        "merges": [] if query or after else suggestions.suggest_merges(workspace, request.user),
+        "suggested": [] if query or after else topics.suggest_topics(workspace, request.user),
+        "merges": [] if query or after else topics.suggest_merges(workspace, request.user),
     }
     return render(request, "memories/nodes/list.html", context, status=422 if form.errors else 200)
 
@@ -209,21 +217,21 @@ def node_list(request: PageRequest, ws_id: str) -> HttpResponse:
 def _page(request: PageRequest, node: MemoryNode, context: dict[str, Any], **forms: Any) -> HttpResponse:
     user, workspace = request.user, node.workspace
     depth = {"2": 2, "3": 3}.get(request.GET.get("depth", ""), 1)
-    around = nodes.neighbours(node, user, depth=depth, limit=NEIGHBOURS_SHOWN)
+    around = topics.neighbours(node, user, depth=depth, limit=NEIGHBOURS_SHOWN)
     gathered = list(_gathered(request, node)[: MEMORIES_SHOWN + 1])
-    counted = nodes.counted(node, user)
+    counted = topics.counted(node, user)
     context |= {
         "node": counted,
         "memories": gathered[:MEMORIES_SHOWN],
         "next_memory": gathered[MEMORIES_SHOWN - 1].public_id if len(gathered) > MEMORIES_SHOWN else "",
-        "relations": nodes.relations_of(node, user).order_by("pk")[:RELATIONS_SHOWN],
+        "relations": topics.relations_of(node, user).order_by("pk")[:RELATIONS_SHOWN],
         "around": around,
         "depth": depth,
-        "depths": range(1, nodes.DEEPEST + 1),
+        "depths": range(1, topics.DEEPEST + 1),
         "drawing": _drawing([counted, *around.nodes], around.relations, workspace.public_id),
         "form": NodeForm.of(node),
         "relation_form": RelationForm(),
-        "names": nodes.nodes_in(workspace, user).exclude(pk=node.pk)[:NAMES_OFFERED],
+        "names": topics.nodes_in(workspace, user).exclude(pk=node.pk)[:NAMES_OFFERED],
         "relation_types": relation_types(workspace, user),
         "kinds": kinds(workspace, user),
     } | forms
@@ -233,7 +241,7 @@ def _page(request: PageRequest, node: MemoryNode, context: dict[str, Any], **for
 
 def _gathered(request: PageRequest, node: MemoryNode) -> QuerySet[Memory]:
     """Return the node's memories that the user may see, newest first, continued after ``?after=``."""
-    return nodes.gathered(node, request.user, after=request.GET.get("after", "")).listed()
+    return topics.gathered(node, request.user, after=request.GET.get("after", "")).listed()
 
 
 @require_http_methods(["GET", "POST"])
@@ -243,7 +251,7 @@ def node(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     if request.method == "GET":
         return _page(request, found, context)
     form = NodeForm(request.POST)
-    if form.done(lambda: nodes.update_node(found, **form.cleaned_data, now=timezone.now())):
+    if form.done(lambda: topics.update_node(found, **form.cleaned_data, now=timezone.now())):
         notices.success(request, _("Saved."))
         return _to(found)
     found, context = _node(request, ws_id, node_id)  # reload: update_node has changed the object
@@ -255,7 +263,7 @@ def find_memories(request: PageRequest, ws_id: str, node_id: str) -> HttpRespons
     """Return a fragment with memories that match the typed text and are not linked to the node."""
     found, context = _node(request, ws_id, node_id, Role.EDITOR)
     filters = PanelFilters(q=request.GET.get("q", ""))
-    free = nodes.memories_in_sight(found.workspace, request.user).exclude(nodes=found)
+    free = topics.memories_in_sight(found.workspace, request.user).exclude(nodes=found)
     memories = filtered(free, filters).listed()[:FOUND] if filters else []
     return render(request, "memories/nodes/found.html", context | {"memories": memories, "filters": filters})
 
@@ -263,8 +271,8 @@ def find_memories(request: PageRequest, ws_id: str, node_id: str) -> HttpRespons
 @require_POST
 def link_memory(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     found, _context = _node(request, ws_id, node_id, Role.EDITOR)
-    memory = nodes.memory_in_sight(found, request.user, request.POST.get("memory", ""))
-    nodes.link_memory(found, memory, now=timezone.now())
+    memory = topics.memory_in_sight(found, request.user, request.POST.get("memory", ""))
+    topics.link_memory(found, memory, now=timezone.now())
     notices.success(request, _("Linked to “%(name)s”.") % {"name": found.name})
     return _to(found, "#memories")
 
@@ -272,8 +280,8 @@ def link_memory(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
 @require_POST
 def unlink_memory(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     found, _context = _node(request, ws_id, node_id, Role.EDITOR)
-    memory = nodes.memory_in_sight(found, request.user, request.POST.get("memory", ""))
-    nodes.unlink_memory(found, memory)
+    memory = topics.memory_in_sight(found, request.user, request.POST.get("memory", ""))
+    topics.unlink_memory(found, memory)
     notices.success(request, _("Unlinked. The memory itself stays."))
     return _to(found, "#memories")
 
@@ -285,8 +293,8 @@ def relate(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     form = RelationForm(request.POST)
 
     def add() -> tuple[NodeRelation, bool]:
-        other = nodes.named(found.workspace, form.cleaned_data["other"], request.user)
-        return nodes.relate(found, other, form.cleaned_data["relation"], now=timezone.now())
+        other = topics.named(found.workspace, form.cleaned_data["other"], request.user)
+        return topics.relate(found, other, form.cleaned_data["relation"], now=timezone.now())
 
     if form.done(add):
         return _to(found, "#relations")
@@ -298,8 +306,8 @@ def unrelate(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     """Remove a relation, given by ``source``, ``target`` and ``relation``, and return to the node's page."""
     found, _context = _node(request, ws_id, node_id, Role.EDITOR)
     ends = (request.POST.get("source", ""), request.POST.get("target", ""))
-    source, target = (nodes.get_node(request.user, end, workspace=found.workspace) for end in ends)
-    nodes.unrelate(source, target, request.POST.get("relation", ""))
+    source, target = (topics.get_node(request.user, end, workspace=found.workspace) for end in ends)
+    topics.unrelate(source, target, request.POST.get("relation", ""))
     return _to(found, "#relations")
 
 
@@ -307,8 +315,8 @@ def unrelate(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
 def merge(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     """Merge the node into another node of the workspace, given by ``into``."""
     found, _context = _node(request, ws_id, node_id, Role.EDITOR)
-    into = nodes.get_node(request.user, request.POST.get("into", ""), workspace=found.workspace)
-    suggestions.merge_topics(found, into, now=timezone.now())
+    into = topics.get_node(request.user, request.POST.get("into", ""), workspace=found.workspace)
+    topics.merge_topics(found, into, now=timezone.now())
     notices.success(
         request, _("“%(name)s” has been merged into “%(other)s”.") % {"name": found.name, "other": into.name}
     )
@@ -320,7 +328,7 @@ def differ(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     """Record that the node differs from ``other``, so that merging the two is not suggested again."""
     found, _context = _node(request, ws_id, node_id, Role.EDITOR)
     found.differs_from.add(
-        nodes.get_node(request.user, request.POST.get("other", ""), workspace=found.workspace)
+        topics.get_node(request.user, request.POST.get("other", ""), workspace=found.workspace)
     )
     return redirect("memories:nodes", found.workspace.public_id)
 
@@ -334,8 +342,70 @@ def delete(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
 
 @reauthentication_required
 def _delete(request: PageRequest, found: MemoryNode) -> HttpResponse:
-    nodes.delete_node(found)
+    topics.delete_node(found)
     notices.success(
         request, _("The node “%(name)s” has been deleted. Its memories stay.") % {"name": found.name}
     )
     return redirect("memories:nodes", found.workspace.public_id)
+
+
+def _memory(request: PageRequest, ws_id: str, mem_id: str, need: Role = Role.EDITOR) -> Memory:
+    workspace = get_workspace(request.user, ws_id, need=need)
+    return get_memory(request.user, mem_id, workspace=workspace, need=need)
+
+
+def _asset(memory: Memory, asset_id: str) -> Asset:
+    asset = memory.assets.filter(public_id=asset_id).first()
+    if asset is None:
+        raise NotFound(_("There is no such file."))
+    asset.memory = memory
+    return asset
+
+
+def _show(request: PageRequest, memory: Memory) -> HttpResponse:
+    context = {
+        "memory": memory,
+        "files": memory.assets.all(),
+        "workspace": memory.workspace,
+        "can_write": True,
+    }
+    return render(request, "memories/assets.html", context)
+
+
+@csrf_exempt  # _attach checks the token, after the length: the check reads the whole body
+def attach(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
+    require_fitting(request, settings.ASSET_MAX_BYTES)
+    return _attach(request, ws_id, mem_id)
+
+
+@csrf_protect
+@require_POST
+def _attach(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
+    memory = _memory(request, ws_id, mem_id)
+    files = request.FILES.getlist("file")
+    if len(files) != 1:
+        raise Invalid(_("Choose one file."))
+    content = files[0].chunks()
+    assets.attach(memory, name=files[0].name or "", content=content, by=request.user, now=timezone.now())
+    return _show(request, memory)
+
+
+@require_GET
+def get(request: PageRequest, ws_id: str, mem_id: str, asset_id: str) -> StreamingHttpResponse:
+    return assets.download(_asset(_memory(request, ws_id, mem_id, Role.VIEWER), asset_id))
+
+
+@require_http_methods(["GET", "POST"])
+def remove(request: PageRequest, ws_id: str, mem_id: str, asset_id: str) -> HttpResponse:
+    """Ask for confirmation on GET, delete the file permanently on POST. Both require the password."""
+    memory = _memory(request, ws_id, mem_id)
+    asset = _asset(memory, asset_id)
+    ask_for_password(request)
+    if request.method == "GET":
+        workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)
+        return render(
+            request, "memories/remove_file.html", {"workspace": workspace, "memory": memory, "asset": asset}
+        )
+    assets.remove(asset, by=request.user)
+    notices.success(request, _("The file “%(name)s” has been deleted.") % {"name": asset.name})
+    return redirect("chat:workspace", ws_id)

@@ -19,23 +19,28 @@ from memories.indexing import SEARCH, index_lexemes, queue_embedding
 from memories.models import Memory, MemorySource, Revision
 from memories.models.memory import MEMORY, RevisionAction
 from memories.writing import changing, gate, tombstones
-from memories.writing.announcing import announce_many
-from memories.writing.cap import keep_to_cap
-from memories.writing.decide import Forgotten, Known, New, Proposal, Refused, Update, decide
-from memories.writing.drafts import Draft
-from memories.writing.gate import Saved
-from memories.writing.portable import Past
-from memories.writing.similar import (
+from memories.writing.changing import announce_many
+from memories.writing.decide import (
     LEAST,
     MOST_KEYS,
     NEAREST,
+    Forgotten,
+    Known,
+    New,
+    Proposal,
+    Refused,
     Similar,
+    Update,
+    decide,
     fits,
     judge,
     key_owners_beside,
     one_writer_at_a_time,
     rows_beside,
 )
+from memories.writing.drafts import Draft
+from memories.writing.gate import Saved, keep_to_cap
+from memories.writing.portable import Past
 from memoryhub.llm.two_encoders import likeness
 from memoryhub.monitoring import metrics
 from workspaces.access import default_workspace

@@ -1,34 +1,150 @@
-"""Changes to stored memories with their history, including keys that move from one memory to another."""
+"""Changes to stored memories with their history, including keys that move, versions and notifications."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
 
 from memories.indexing import index_words, put_in_index, queue_embedding, unindex_words
+from memories.judging.secret_filter import RULES
 from memories.judging.validity import read_validity
 from memories.models import Memory, Review, Revision
 from memories.models.memory import KEY_IS_UNIQUE, RevisionAction
 from memories.writing import tombstones
-from memories.writing.announcing import announce
-from memories.writing.decide import Forgotten, New, Refused, Stored, decide
-from memories.writing.drafts import Draft, check_validity, content_hash
-from memories.writing.similar import one_writer_at_a_time
+from memories.writing.decide import Forgotten, New, Refused, Stored, decide, one_writer_at_a_time
+from memories.writing.drafts import Draft, add_sources, check_validity, clean_sources, content_hash, kind_in
 from memories.writing.tombstones import WasForgotten
-from memories.writing.versions import next_update
+from memoryhub import events
 from memoryhub.database.queries import Ready
 from memoryhub.errors import Conflict, Invalid, NotFound
 from workspaces.audit import Verb, record
 from workspaces.index.embedding import Embedded, active_model
-from workspaces.models import User
+from workspaces.models import User, WebhookEvent, Workspace
+from workspaces.webhooks.hooks import emit
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+TICK = timedelta(microseconds=1)
+
+
+class Stale(Conflict):
+    """The error that the memory has changed since its editor loaded it. ``memory`` is its current state."""
+
+    code = "stale"
+    default_message = later(
+        "Someone else has changed this memory since you loaded it. Load it again, then decide."
+    )
+
+    def __init__(self, memory: Memory) -> None:
+        super().__init__()
+        self.memory = memory
+
+    def headers(self) -> dict[str, str]:
+        return {"ETag": etag(self.memory)}
+
+
+def version_of(memory: Memory) -> str:
+    """Return the version, which changes with every edit, delete and restore, but not by recall, embedding or links."""
+    return f"{memory.public_id}-{(memory.updated_at - EPOCH) // TICK:x}"
+
+
+def etag(memory: Memory) -> str:
+    """Return the version as the ``ETag`` header, the same in every API."""
+    return f'"{version_of(memory)}"'
+
+
+def next_update(memory: Memory, now: datetime) -> datetime:
+    """Return a locked memory's next ``updated_at``.
+
+    It is always later than the last one, even if the clock was set back, so that no version repeats.
+    """
+    return max(now, memory.updated_at + TICK)
+
+
+def require_version(memory: Memory, seen: Collection[str] | None) -> None:
+    """Raise Stale unless the locked memory has one of the versions ``seen``. None allows any."""
+    if seen is not None and version_of(memory) not in seen:
+        raise Stale(memory)
+
+
+# The webhook event of each action. Other actions (a new vector, a file, a waiting proposal) send none, because they
+# change nothing that a webhook receiver can read.
+_TOLD = {
+    "create": WebhookEvent.MEMORY_SAVED,
+    "approve": WebhookEvent.MEMORY_SAVED,
+    "restore": WebhookEvent.MEMORY_SAVED,
+    "edit": WebhookEvent.MEMORY_CHANGED,
+    "delete": WebhookEvent.MEMORY_FORGOTTEN,
+    "forget": WebhookEvent.MEMORY_FORGOTTEN,
+    "reconsider": WebhookEvent.MEMORY_FORGOTTEN,
+}
+
+
+def announce(memory: Memory, action: str) -> None:
+    """Notify open pages and webhooks of a change, after the commit. A personal memory's event goes to its owner's pages
+    only.
+    """
+    announce_many([memory], action)
+
+
+def announce_many(memories: Sequence[Memory], action: str) -> None:
+    """Send open pages one event per scope, on which they reload, and webhooks one event per memory."""
+    for memory in {memory.place: memory for memory in memories}.values():
+        data = {"workspace_id": memory.workspace.public_id, "action": action, "memory_id": memory.public_id}
+        events.publish(_channel(memory), "memory.changed", data)
+    tell_webhooks(memories, action)
+
+
+def tell_webhooks(memories: Sequence[Memory], action: str) -> None:
+    """Queue webhook events for memories that all members may see. Personal memories and proposals are left out."""
+    if action not in _TOLD:
+        return
+    event, by_workspace = _TOLD[action], defaultdict[int, list[str]](list)
+    for memory in memories:
+        is_there = memory.deleted_at is None or event == WebhookEvent.MEMORY_FORGOTTEN
+        if memory.owner_id is None and memory.review == Review.NONE and is_there:
+            by_workspace[memory.workspace_id].append(memory.public_id)
+    for workspace_id, ids in by_workspace.items():
+        emit(workspace_id, event, ids, action=action)
+
+
+def text_for_webhook(workspace: Workspace, public_id: str) -> Mapping[str, Any] | None:
+    """Return the fields of a live, shared memory for a webhook, or None if it is gone or the current rules find a
+    secret in it.
+    """
+    found = Memory.objects.live().filter(workspace=workspace, owner=None, public_id=public_id).first()
+    if found is None or (found.secret_rules != RULES and kind_in(found)):
+        return None
+    return {name: getattr(found, name) for name in ("content", "key", "category", "tags")}
+
+
+def announce_auto_saved(memories: Sequence[Memory], *, chat_id: str) -> None:
+    """Publish ``x_memory.auto_saved`` after a background save, to the open pages of people who may see the memories."""
+    if not memories:
+        return
+    first = memories[0]
+    data = {
+        "workspace_id": first.workspace.public_id,
+        "chat_id": chat_id,
+        "source_type": first.source_type,
+        "memory_ids": [memory.public_id for memory in memories],
+        "count": len(memories),
+    }
+    events.publish(_channel(first), "x_memory.auto_saved", data)
+
+
+def _channel(memory: Memory) -> str:
+    """Return the event channel of a memory. A personal memory's events go to its owner only."""
+    return f"user:{memory.owner.public_id}" if memory.owner else f"workspace:{memory.workspace.public_id}"
+
 
 OTHER_WORDS = frozenset({"category", "summary"})  # shown with the content as the author's words
 # Links to other memories. The history leaves them out, because it records only values.
@@ -348,4 +464,23 @@ def _point(memory: Memory, older: Memory | None) -> Memory:
     memory.may_replace = older
     memory.save(update_fields=["may_replace"])
     announce(memory, "edit")
+    return memory
+
+
+def set_sources(memory: Memory, ids: Sequence[str], *, now: datetime) -> Memory:
+    """Replace the sources that callers gave. The chat and message from which the memory was extracted stay.
+
+    Raises Invalid for wrong ids, or NotFound if the memory was deleted.
+    """
+    ids = clean_sources(ids)
+    with transaction.atomic():
+        locked = Memory.objects.select_for_update(of=("self",)).filter(pk=memory.pk, deleted_at=None).first()
+        if locked is None:
+            raise NotFound(_("This memory has since been forgotten."))
+        before = list(locked.sources.values_list("source_id", flat=True))
+        if ids != before:
+            locked.sources.all().delete()
+            add_sources(locked, ids)
+            memory.updated_at = locked.updated_at = next_update(locked, now)
+            locked.save(update_fields=["updated_at"])
     return memory

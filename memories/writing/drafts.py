@@ -8,13 +8,14 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import permutations
 from typing import Any
 
+from django.db.models import Q
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
@@ -24,20 +25,61 @@ from memories.judging.extraction.provenance import Source
 from memories.judging.secret_filter import find_personal, find_secret
 from memories.judging.secret_filter.values import is_technical
 from memories.judging.validity import read_validity
-from memories.models import Memory, Scope, SourceType
+from memories.models import Memory, MemorySource, Scope, SourceType
 from memories.models.memory import (
     CATEGORY_LENGTH,
     CONTENT_LENGTH,
     KEY_LENGTH,
+    MemoryQuerySet,
     RevisionAction,
     is_automatic,
     place_of,
 )
-from memories.writing.sources import clean_sources
 from memoryhub.errors import Invalid, SecretRefused, Sensitive
+from memoryhub.ids import LENGTH
 from memoryhub.languages import grouped
 from memoryhub.llm.base import Speaker
 from workspaces.models import Agent, User, Workspace
+
+# Sources of memories: the public ids of chats and messages. This module does not import chats. Readers of a
+# memory see its source ids, so an id must reveal nothing. Callers' ids are never looked up, and an id opens a
+# chat only for people who may open it anyway.
+
+MOST_SOURCES = 20
+TYPES = {"chat": "chat", "msg": "message"}  # by the prefix of the id
+FORM = re.compile(rf"({'|'.join(TYPES)})_[A-Za-z0-9]{{{LENGTH}}}")
+
+
+def clean_sources(ids: Sequence[str]) -> list[str]:
+    """Return the ids in order, without repetitions.
+
+    Raises Invalid unless all are ids of chats or messages, at most MOST_SOURCES.
+    """
+    if len(ids) > MOST_SOURCES:
+        raise Invalid(fields={"sources": _("may have at most %s entries") % MOST_SOURCES})
+    for each in ids:
+        if not isinstance(each, str) or not FORM.fullmatch(each):
+            raise Invalid(fields={"sources": _("must be ids of chats (chat_…) or messages (msg_…)")})
+    return list(dict.fromkeys(ids))
+
+
+def add_sources(memory: Memory, ids: Iterable[str]) -> None:
+    """Add cleaned source ids to a new memory, in the transaction that creates it."""
+    MemorySource.objects.bulk_create(MemorySource(memory=memory, source_id=each) for each in ids)
+
+
+def sources_of(memory: Memory) -> list[dict[str, str]]:
+    """Return ``{type, id}`` of each source: the extraction's chat and message first, then those that callers gave."""
+    own = [memory.source_chat_id, memory.source_message_id]
+    given = [source.source_id for source in memory.sources.all()]
+    ids = dict.fromkeys(each for each in [*own, *given] if each)
+    return [{"type": TYPES.get(each.split("_")[0], "other"), "id": each} for each in ids]
+
+
+def from_source(memories: MemoryQuerySet, source_id: str) -> MemoryQuerySet:
+    given = MemorySource.objects.filter(source_id=source_id).values("memory")
+    return memories.filter(Q(source_chat_id=source_id) | Q(source_message_id=source_id) | Q(pk__in=given))
+
 
 TAG_LENGTH = 50
 TAGS = 20

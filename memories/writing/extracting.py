@@ -20,16 +20,16 @@ from django.db.models import Exists, OuterRef
 from django.utils.translation import gettext as _
 from django_q.tasks import async_task
 
-from memories.consent import vetoed
+from memories.access import vetoed
 from memories.judging.corrections import only_takes_back, surest
-from memories.judging.extraction.model import synthesize
+from memories.judging.extraction.candidates import synthesize
 from memories.judging.sentences import sentence_with
 from memories.models import Extraction, Memory, Revision, Scope, SourceType
 from memories.models.extraction import ExtractionStatus
 from memories.models.memory import MemoryQuerySet
-from memories.writing import changing, gate, refusal_counts
-from memories.writing.announcing import announce_auto_saved
-from memories.writing.changing import locked_row
+from memories.writing import changing, gate, tombstones
+from memories.writing.changing import Stale, announce_auto_saved, locked_row, version_of
+from memories.writing.decide import nearest, rows_beside
 from memories.writing.drafts import Draft, cut_at_word
 from memories.writing.mined import (
     TurnText,
@@ -43,9 +43,7 @@ from memories.writing.mined import (
     saved_in_turn,
     says_the_same,
 )
-from memories.writing.similar import nearest, rows_beside
 from memories.writing.tombstones import WasForgotten
-from memories.writing.versions import Stale, version_of
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused, UnreadReply
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.registry import get_reader
@@ -267,9 +265,7 @@ def extract(extraction_id: int, *, now: datetime) -> str:
         if turn is None or place_for(extraction, turn) is None:
             return _store(extraction, "", [], None, now=now)
         complete = completer_for(turn, extraction.workspace, extraction.user, json=True)
-        unread = partial(
-            refusal_counts.note, UnreadReply(), extraction.workspace_id, extraction.source_type, now
-        )
+        unread = partial(tombstones.note, UnreadReply(), extraction.workspace_id, extraction.source_type, now)
         name, candidates = candidates_of(turn, complete, faint=True, unread=unread)
         drafts = [draft_of(extraction, turn, name, candidate) for candidate in candidates]
         return _store(extraction, name, [each for each in drafts if each is not None], turn, now=now)
@@ -372,7 +368,7 @@ def _saved(read: _Read, now: datetime) -> list[gate.Saved]:
             if known := says_the_same(draft, vectors, read.by_tool, now=now):
                 result = gate.Saved(known, created=False, duplicate=True)
             else:
-                with refusal_counts.counted(draft.workspace.pk, draft.source_type, now):
+                with tombstones.counted(draft.workspace.pk, draft.source_type, now):
                     result = gate.save_embedded(draft, vectors, by=None, now=now)
             saved.append(result)
             if replaced is not None and result.memory.is_live:
@@ -386,7 +382,7 @@ def _cleaned(drafts: list[Draft], now: datetime) -> list[Draft]:
     for draft in drafts:
         with (
             suppress(SecretRefused, Invalid),
-            refusal_counts.counted(draft.workspace.pk, draft.source_type, now),
+            tombstones.counted(draft.workspace.pk, draft.source_type, now),
         ):
             cleaned.append(draft.cleaned())
     return cleaned

@@ -3,39 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
 
-from django.db import transaction
+from django.conf import settings
+from django.db import connection, transaction
+from django.utils import timezone
 from django.utils.translation import gettext as _
+from django_q.tasks import async_task
 
 from memories.indexing import index_words, put_in_index, unindex_words
 from memories.judging.secret_filter import RULES
 from memories.models import Memory, Review, Revision
 from memories.models.memory import RevisionAction
-from memories.writing import refusal_counts, tombstones
-from memories.writing.announcing import announce
-from memories.writing.cap import keep_to_cap
+from memories.writing import tombstones
 from memories.writing.changing import (
+    announce,
     audit,
     change,
     key_is_taken,
     locked_pair,
     locked_row,
     move_key,
+    next_update,
     note_wordings,
     one_owner_per_key,
+    require_version,
+    set_sources,
     update_in_place,
 )
 from memories.writing.changing import replace as replace_memory
-from memories.writing.decide import Forgotten, Known, New, Proposal, Refused, Stored, Update, decide
-from memories.writing.drafts import CLEANERS, TEXTS, Draft, clean_fields, is_delicate, refuse_delicate
-from memories.writing.similar import MOST_KEYS, find_key_owner, one_writer_at_a_time
-from memories.writing.sources import add_sources, set_sources
+from memories.writing.decide import (
+    MOST_KEYS,
+    Forgotten,
+    Known,
+    New,
+    Proposal,
+    Refused,
+    Stored,
+    Update,
+    decide,
+    find_key_owner,
+    one_writer_at_a_time,
+)
+from memories.writing.drafts import (
+    CLEANERS,
+    TEXTS,
+    Draft,
+    add_sources,
+    clean_fields,
+    is_delicate,
+    refuse_delicate,
+)
 from memories.writing.tombstones import WasForgotten
-from memories.writing.versions import next_update, require_version
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.monitoring import metrics
 from workspaces.access import default_workspace
@@ -44,6 +66,66 @@ from workspaces.index.embedding import Embedded, embed_one
 from workspaces.models import User
 from workspaces.policy import Reach
 from workspaces.quotas import take_room
+
+# The limit of automatic memories: ``MEMORYHUB_MAX_MEMORIES`` for each workspace, owner and assistant. After
+# every automatic save, a query on a small partial index counts up to the limit.
+# ``memories.writing.background`` deletes the excess.
+
+# Live memories that a model or a conversation made. The condition must repeat that of the partial index
+# memory_automatic, or Postgres would not use it.
+COUNTED = """
+    workspace_id = %(workspace)s AND owner_id IS NOT DISTINCT FROM %(owner)s AND deleted_at IS NULL
+    AND agent_id IS NOT DISTINCT FROM %(agent)s
+    AND (expires_at IS NULL OR expires_at > %(now)s)
+    AND (source_type = 'model' OR source_type::text LIKE 'auto\\_%%')
+"""
+
+
+_COUNT = f"SELECT count(*) FROM (SELECT 1 FROM memories_memory WHERE {COUNTED} LIMIT %(most)s) counted"  # noqa: S608
+
+
+def excess(
+    workspace_id: int, owner_id: int | None, agent_id: int | None = None, *, now: datetime, most: int
+) -> int:
+    """Return by how many memories this scope exceeds the limit, counting at most ``most``; 0 without a limit."""
+    if not settings.MAX_MEMORIES:
+        return 0
+    params = {
+        "workspace": workspace_id,
+        "owner": owner_id,
+        "agent": agent_id,
+        "now": now,
+        "most": settings.MAX_MEMORIES + most,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNT, params)
+        return max(0, int(cursor.fetchone()[0]) - settings.MAX_MEMORIES)
+
+
+@dataclass(frozen=True)
+class _KeepToCap:
+    """A job to run after the commit, which queues an eviction if the scope is above the limit."""
+
+    workspace_id: int
+    owner_id: int | None
+    agent_id: int | None
+
+    def __call__(self) -> None:
+        place = asdict(self)
+        if excess(**place, now=timezone.now(), most=1):
+            async_task("memories.tasks.evict", task_name="make room", **place)
+
+
+def keep_to_cap(workspace_id: int, owner_id: int | None, agent_id: int | None = None) -> None:
+    """Check the limit after the commit, and queue an eviction if this scope exceeds it.
+
+    The check runs once per scope and transaction, however many memories the transaction saves.
+    """
+    if not settings.MAX_MEMORIES:
+        return
+    job = _KeepToCap(workspace_id, owner_id, agent_id)
+    if not any(waiting[1] == job for waiting in connection.run_on_commit):
+        transaction.on_commit(job)
 
 
 @dataclass(frozen=True)
@@ -72,7 +154,7 @@ def save_memory(draft: Draft, *, by: User | None, now: datetime, dedupe: str = "
     Raises Invalid, SecretRefused or Sensitive as ``Draft.cleaned`` does, or WasForgotten if the text was forgotten for
     good and no person saves it.
     """
-    with refusal_counts.counted(draft.workspace.pk, draft.source_type, now):
+    with tombstones.counted(draft.workspace.pk, draft.source_type, now):
         draft = draft.cleaned()
         if draft.owner is not None:
             draft = replace(draft, workspace=default_workspace(draft.owner))
@@ -177,7 +259,7 @@ def edit_memory(
     if unknown:
         raise TypeError(f"not fields of a memory: {sorted(unknown)}")
     is_link, newer = "replaced_by" in changes, changes.pop("replaced_by", None)
-    with refusal_counts.counted(memory.workspace_id, memory.source_type, now):
+    with tombstones.counted(memory.workspace_id, memory.source_type, now):
         changes = clean_fields(changes, personal=False)
         _check_change(memory, changes, confirmed=confirmed and not made_from)
         reach = Reach.here(memory.workspace)

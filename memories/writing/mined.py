@@ -13,9 +13,14 @@ from datetime import datetime
 from django.utils import timezone
 
 from memories.judging.duplicates import may_merge, normalise
-from memories.judging.extraction.candidates import Candidate
+from memories.judging.extraction.candidates import (
+    Around,
+    Candidate,
+    Complete,
+    distil_with_model,
+    extract_with_model,
+)
 from memories.judging.extraction.grounding import names_in, numbers_in
-from memories.judging.extraction.model import Around, Complete, distil_with_model, extract_with_model
 from memories.judging.extraction.provenance import NOTHING, Provenance, Source, nearest_of
 from memories.judging.extraction.rules import extract_with_rules
 from memories.models import Extraction, Memory, Scope, SourceType

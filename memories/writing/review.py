@@ -16,12 +16,18 @@ from memories.indexing import put_in_index, unindex_words
 from memories.models import Memory, Review, Revision, Scope
 from memories.models.memory import MemoryQuerySet, RevisionAction
 from memories.writing import changing, gate, tombstones
-from memories.writing.announcing import announce, tell_webhooks
-from memories.writing.cap import keep_to_cap
-from memories.writing.decide import Forgotten, Known, New, Refused, Stored, Update, decide
-from memories.writing.gate import Draft, Saved
-from memories.writing.similar import one_writer_at_a_time
-from memories.writing.versions import next_update
+from memories.writing.changing import announce, next_update, tell_webhooks
+from memories.writing.decide import (
+    Forgotten,
+    Known,
+    New,
+    Refused,
+    Stored,
+    Update,
+    decide,
+    one_writer_at_a_time,
+)
+from memories.writing.gate import Draft, Saved, keep_to_cap
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from workspaces.access import require
 from workspaces.audit import Verb, record

@@ -1,4 +1,4 @@
-"""Tombstones, by which the gate recognizes texts that were forgotten for good without storing them
+"""Tombstones, by which the gate recognizes forgotten texts without storing them, and counts of refusals
 (docs/decisions/0012).
 
 A tombstone is the HMAC of a text, normalized by ``essence``, for one scope. Its key is stored in the data folder and
@@ -10,19 +10,25 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+from functools import partial
 from typing import Any
 
 from django.conf import settings
+from django.db import DatabaseError, connection, transaction
 from django.utils.translation import gettext_lazy as later
 
 from memories.judging.duplicates import normalise
 from memories.models import Memory, SourceType, Tombstone
 from memories.writing.drafts import Draft
 from memoryhub.database import queries
-from memoryhub.errors import Conflict
+from memoryhub.errors import Conflict, DomainError, Invalid, SecretRefused, Sensitive
+from memoryhub.monitoring import metrics
 from workspaces.models import User
 
 _LIFT = "DELETE FROM memories_tombstone WHERE digest = %(digest)s AND place = ANY(%(places)s::bigint[])"
@@ -142,3 +148,59 @@ def _there(wanted: set[tuple[int, str]]) -> set[tuple[int, str]]:
         place__in={place for place, _ in wanted}, digest__in={made for _, made in wanted}
     )
     return wanted & set(found.values_list("place", "digest"))
+
+
+logger = logging.getLogger(__name__)
+OTHER_SOURCE = "other"
+_QUICK = "SET LOCAL lock_timeout = '250ms'"
+_COUNT = """
+INSERT INTO memories_refusal (day, workspace_id, source_type, kind, number) VALUES (%s, %s, %s, %s, %s)
+ON CONFLICT (workspace_id, day, source_type, kind) DO UPDATE SET number = memories_refusal.number + excluded.number
+"""
+
+
+@contextmanager
+def counted(workspace_id: int, source_type: str, now: datetime) -> Iterator[None]:
+    """Count a refusal raised in this context, and reraise it."""
+    try:
+        yield
+    except (Invalid, WasForgotten) as refusal:
+        note(refusal, workspace_id, source_type, now)
+        raise
+
+
+def note(refusal: DomainError, workspace_id: int, source_type: str, now: datetime) -> None:
+    note_all([refusal], workspace_id, source_type, now)
+
+
+def note_all(refusals: Iterable[DomainError], workspace_id: int, source_type: str, now: datetime) -> None:
+    """Count refusals. Never raises and waits at most 250 ms for a lock, because a count may be lost but not the
+    caller's work.
+
+    In a transaction the counting waits for the commit, so that no lock is held until then. Outside one it happens at
+    once, so that the count survives a failing request.
+    """
+    kinds: Counter[str] = Counter()
+    for refusal in refusals:
+        metrics.count_refusal(refusal)
+        kinds[kind_of(refusal)] += 1
+    source = source_type if source_type in SourceType.values else OTHER_SOURCE  # labels may be any text
+    day = now.astimezone(UTC).date()
+    for kind, number in kinds.items():
+        transaction.on_commit(partial(_count, day, workspace_id, source, kind, number), robust=True)
+
+
+def kind_of(refusal: DomainError) -> str:
+    """Return the kind of credential, or else the code of the error: "forgotten", "invalid" or "sensitive"."""
+    if isinstance(refusal, SecretRefused) and not isinstance(refusal, Sensitive):
+        return refusal.kind or refusal.code
+    return refusal.code
+
+
+def _count(day: date, workspace_id: int, source: str, kind: str, number: int) -> None:
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(_QUICK)
+            cursor.execute(_COUNT, [day, workspace_id, source, kind, number])
+    except DatabaseError as error:
+        logger.warning("A refusal was not counted: %s", type(error).__name__)

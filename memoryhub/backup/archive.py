@@ -34,7 +34,7 @@ from django.utils.module_loading import import_string
 from memoryhub.backup import dump
 from memoryhub.backup.dump import rows_of
 from memoryhub.backup.storage import BackupError, Place
-from memoryhub.files.stored_files import StoredFiles, key_of
+from memoryhub.stored_files import StoredFiles, key_of
 
 FORMAT = 1
 DUMP, FORGOTTEN, KEYS, MANIFEST = "database.dump", "forgotten.dump", "keys.sealed", "manifest.json"

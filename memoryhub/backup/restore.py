@@ -20,7 +20,7 @@ from memoryhub.backup.archive import DUMP, FORGOTTEN, Reader, forgotten_in, inst
 from memoryhub.backup.dump import rows_of, which_differ
 from memoryhub.backup.storage import BackupError, Place
 from memoryhub.database.startup import close_connections, is_from_before, newer_migrations
-from memoryhub.files.stored_files import StoredFiles
+from memoryhub.stored_files import StoredFiles
 
 KEY_FILES = {"SECRET_KEY": "secret-key", "FORGET_KEY": "forget-key"}
 ENCRYPTION_KEYS = "encryption-keys"

@@ -26,7 +26,7 @@ from botocore.exceptions import BotoCoreError, ClientError, IncompleteReadError,
 from django.conf import settings
 from urllib3.exceptions import HTTPError
 
-from memoryhub.files.file_stores import S3_BACKEND, client_config
+from memoryhub.stored_files import S3_BACKEND, client_config
 
 SCHEME = "s3://"
 LEFT = ".*.zip.????????.unfinished"

@@ -1,21 +1,24 @@
-"""Fast queries: querysets whose SQL is built once, prepared statements, and row counts at a fixed cost."""
+"""Fast queries: querysets whose SQL is built once, prepared statements, row counts at a fixed cost, and locks."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import psycopg
+from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connection, models
 from django.db.backends.utils import CursorWrapper
 from django.db.models import Model, QuerySet
 from django.db.models.query import get_related_populators
 from psycopg.types.numeric import Int8
 
+from memoryhub.environment import libpq_settings
 from memoryhub.llm.base import Vectors
 
 M = TypeVar("M", bound=Model)
@@ -183,3 +186,41 @@ def count_or_estimate(rows: models.QuerySet[Any]) -> tuple[int, bool]:
     if number <= EXACT_COUNT_UP_TO:
         return number, False
     return max(number, int(json.loads(rows.explain(format="json"))[0]["Plan"]["Plan Rows"])), True
+
+
+_LOCK = "SELECT pg_try_advisory_lock(hashtext(%s), %s)"
+_UNLOCK = "SELECT pg_advisory_unlock(hashtext(%s), %s)"
+
+
+@contextmanager
+def alone(what: str, number: int = 0) -> Iterator[bool]:
+    """Try to acquire a lock for the block, and yield whether that succeeded. A killed process releases it.
+
+    The lock has its own connection, because the queue closes a job's connection that is older than a minute when the
+    job queues another. Costs one connect and two queries.
+    """
+    key = (what, number % 2**31)
+    with psycopg.connect(**_own_session(), autocommit=True) as own:
+        row = own.execute(_LOCK, key).fetchone()
+        is_alone = bool(row and row[0])
+        try:
+            yield is_alone
+        finally:
+            if is_alone:
+                with suppress(psycopg.Error):  # the connection was lost, which released the lock
+                    own.execute(_UNLOCK, key)  # releases it at once; closing the connection takes a moment
+
+
+def _own_session() -> dict[str, Any]:
+    """Return the settings of a direct connection, because a pooler shares sessions."""
+    reached = settings.LISTEN_AT or libpq_settings(connection.settings_dict)
+    return {**reached, "application_name": "memoryhub lock"}
+
+
+def release_connection() -> None:
+    """Return this thread's connection to the pool while it is idle, for example in a stream.
+
+    Keep it in a transaction.
+    """
+    if not connection.in_atomic_block:
+        connection.close()

@@ -1,4 +1,5 @@
-"""Health checks. ``/healthz``: the process responds. ``/readyz``: the state of each part that it needs.
+"""Health checks and metrics. ``/healthz``: the process responds. ``/readyz``: the state of each part that it needs.
+``/metrics``: counters of all processes and the state of the database, for Prometheus.
 
 "Not ready" (503) means that every page or every save fails: the database is unavailable, not migrated or read-only. A
 missing worker, model or embedder only degrades the service: chats can be read, and memories saved and found by words,
@@ -7,23 +8,35 @@ so it should still receive traffic.
 
 from __future__ import annotations
 
+import hmac
 import logging
+import os
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
 from typing import Any, LiteralString
 
 import psycopg
 from django.conf import settings
+from django.db import connection
 from django.db.migrations.loader import MigrationLoader
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseNotFound, JsonResponse
+from django.utils import timezone
+from prometheus_client import CollectorRegistry, generate_latest, multiprocess
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from memoryhub.database.failures import NO_SPACE
+from memoryhub.database.queries import count_or_estimate
 from memoryhub.database.replicas import AWAY, may_stand_in, probe_state, what_ails
 from memoryhub.database.startup import psycopg_settings, what_is_newer
 from memoryhub.llm.probe import chat_model_trouble, embedder_trouble
 from memoryhub.local.worker_health import OLDEST_WAITING
+from memoryhub.monitoring.metrics import REGISTRY
 
 logger = logging.getLogger(__name__)
 KEPT_SECONDS = 5.0  # seconds for which a result is cached
@@ -224,3 +237,101 @@ def _worker(connection: psycopg.Connection[Any]) -> Part:
         return Part(False, "none is running")
     silent = int(row[0])
     return Part(False, f"silent for {silent} s") if silent > settings.JOB_TIMEOUT + 30 else GOOD
+
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+LAST_BACKUP: LiteralString = (
+    "SELECT at FROM workspaces_auditevent WHERE verb = 'backup_made' ORDER BY id DESC LIMIT 1"
+)
+
+
+def metrics(request: HttpRequest) -> HttpResponse:
+    """Serve the metrics to a client with the right token. Returns 404 if no token is configured."""
+    if not settings.METRICS_TOKEN:
+        return HttpResponseNotFound("There is nothing here.\n", content_type="text/plain")
+    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not hmac.compare_digest(
+        given.strip().encode(), settings.METRICS_TOKEN.encode()
+    ):
+        return HttpResponse("A token is needed.\n", status=401, headers={"WWW-Authenticate": "Bearer"})
+    return HttpResponse(exposition(), content_type=CONTENT_TYPE)
+
+
+def exposition() -> bytes:
+    """Return all metrics in Prometheus's text format."""
+    registry, folder = CollectorRegistry(), os.environ.get("PROMETHEUS_MULTIPROC_DIR")
+    if folder and Path(folder).is_dir():
+        multiprocess.MultiProcessCollector(registry, folder)
+        counted = generate_latest(registry)
+    else:  # only this process's counters, also if the folder was removed
+        counted = generate_latest(REGISTRY)
+    state = CollectorRegistry()
+    state.register(_state)
+    return counted + generate_latest(state)
+
+
+_gauges: dict[str, tuple[str, Callable[[datetime], float]]] = {}
+
+
+def register_gauge(name: str, help_text: str, count: Callable[[datetime], float]) -> None:
+    """Register an app's count, which is computed each time the state of the database is collected."""
+    _gauges[name] = (help_text, count)
+
+
+class DatabaseState(Collector):
+    """A collector of queue and table counts, which are the same in every process. Cached for five seconds."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: tuple[float, list[Metric]] | None = None
+
+    def describe(self) -> list[Metric]:
+        return []  # prevents a database query at registration
+
+    def collect(self) -> Iterator[Metric]:
+        with self._lock:
+            if self._kept is None or time.monotonic() - self._kept[0] > KEPT_SECONDS:
+                self._kept = (time.monotonic(), list(self._read_all()))
+            yield from self._kept[1]
+
+    def _read_all(self) -> Iterator[Metric]:
+        from django_q.models import Failure, OrmQ
+
+        with connection.cursor() as cursor:
+            cursor.execute(OLDEST_WAITING)
+            row = cursor.fetchone()
+        age = max(0.0, float(row[0])) if row and row[0] is not None else 0.0
+        yield _gauge("memoryhub_queue_oldest_seconds", "How long the oldest job has waited.", age)
+        yield _gauge("memoryhub_queue_jobs", "Jobs in the queue.", OrmQ.objects.count())
+        failed = count_or_estimate(Failure.objects.all())[0]
+        yield _gauge("memoryhub_failed_jobs", "Jobs that failed for good.", failed)
+        with connection.cursor() as cursor:
+            cursor.execute(LAST_BACKUP)
+            row = cursor.fetchone()
+        text = "When the last backup was made; 0 where none was."
+        yield _gauge("memoryhub_last_backup_timestamp_seconds", text, row[0].timestamp() if row else 0.0)
+        for name, (help_text, count) in _gauges.items():
+            yield _gauge(name, help_text, count(timezone.now()))
+        yield from _of_replicas()
+
+
+def _of_replicas() -> Iterator[Metric]:
+    if not settings.REPLICAS:
+        return
+    lag = GaugeMetricFamily("memoryhub_replica_lag_seconds", "How far it may be behind.", labels=["replica"])
+    up = GaugeMetricFamily(
+        "memoryhub_replica_up", "Whether it follows closely, or is the primary.", labels=["replica"]
+    )
+    for number, alias in enumerate(settings.REPLICAS, 1):
+        found = probe_state(alias)
+        up.add_metric([str(number)], float(not what_ails(found)))
+        if found is not None and found.follows:
+            lag.add_metric([str(number)], max(0.0, found.lag))
+    yield from (lag, up)
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, text, value=value)
+
+
+_state = DatabaseState()

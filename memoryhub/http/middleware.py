@@ -24,11 +24,11 @@ from opentelemetry.trace import SpanKind, StatusCode
 from psycopg.errors import ForeignKeyViolation
 
 from memoryhub.database.failures import refuse_writes, trouble_of
-from memoryhub.database.locks import release_connection
+from memoryhub.database.queries import release_connection
 from memoryhub.database.replicas import answering, pin_to_primary, server, stands_in
 from memoryhub.errors import Conflict, DomainError, Malformed, NotFound, Unavailable
 from memoryhub.http import health
-from memoryhub.http import metrics as metrics_page
+from memoryhub.http import health as metrics_page
 from memoryhub.monitoring import metrics, origin, tracing
 
 logger = logging.getLogger(__name__)

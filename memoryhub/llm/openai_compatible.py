@@ -18,19 +18,8 @@ import openai.resources.embeddings
 from memoryhub.kept import kept
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import Capabilities, Delta, Message, Tool, ToolChoice, Vectors, normalised
-from memoryhub.llm.chat_chunks import Chunk, checked, chunks_of, error_text
 from memoryhub.llm.clients import Clients, Endpoint, EndpointSource, calls, timeout_of
 from memoryhub.llm.errors import EMPTY, ModelBadReply, ModelCut, ModelError, ModelTimeout, ModelUnavailable
-from memoryhub.llm.messages import (
-    NO_SYSTEM,
-    STRICT,
-    content_of,
-    fold,
-    have_pictures,
-    listed_sight,
-    says_it_is_blind,
-    without_pictures,
-)
 from memoryhub.llm.metering import (
     Usage,
     call_of,
@@ -48,9 +37,27 @@ from memoryhub.llm.openai_errors import (
     model_error,
     tried,
 )
-from memoryhub.llm.openai_replies import StreamedAnswer, vectors_in_order, whole_text
+from memoryhub.llm.openai_replies import (
+    Chunk,
+    StreamedAnswer,
+    checked,
+    chunks_of,
+    error_text,
+    vectors_in_order,
+    whole_text,
+)
+from memoryhub.llm.openai_requests import (
+    NO_SYSTEM,
+    STRICT,
+    RawChat,
+    content_of,
+    fold,
+    have_pictures,
+    listed_sight,
+    says_it_is_blind,
+    without_pictures,
+)
 from memoryhub.llm.output_parsing import HeldCall, Piece, ThoughtSplitter, without_thoughts
-from memoryhub.llm.passthrough import RawChat
 from memoryhub.monitoring.tracing import Span, failed
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
@@ -89,7 +96,9 @@ class OpenAIChatModel:
         self._not_ready = not_ready
         self._clients = Clients()
         self._refused_parameters: set[str] = set()
-        self._is_strict = self._takes_no_system = False  # the chat template; see memoryhub.llm.messages
+        self._is_strict = self._takes_no_system = (
+            False  # the chat template; see memoryhub.llm.openai_requests
+        )
         self.sees = capabilities.sees
         self._asked_list = False
         self.raw = RawChat(self._ready_endpoint, self._clients, timeout)

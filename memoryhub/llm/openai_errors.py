@@ -18,10 +18,10 @@ from opentelemetry.trace import Span
 from memoryhub.kept import kept
 from memoryhub.llm import errors
 from memoryhub.llm.addresses import AddressRefused
-from memoryhub.llm.chat_chunks import error_text
 from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.metering import call_of
+from memoryhub.llm.openai_replies import error_text
 from memoryhub.monitoring.tracing import failed
 
 VENDOR_ERRORS: Final = (openai.OpenAIError, httpx2.HTTPError, ValueError)

@@ -129,8 +129,7 @@ def get_earlier_embedder(name: str, base_url: str) -> Embedder | None:
 
     The configured API key is sent only to the configured host. Other hosts get EMBEDDING_PREVIOUS_API_KEY.
     """
-    from memoryhub.llm.onnx_embedder import OnnxEmbedder
-    from memoryhub.llm.two_encoders import TwoEncoders
+    from memoryhub.llm.two_encoders import OnnxEmbedder, TwoEncoders
 
     bundled: dict[str, Callable[[], Embedder]] = {each.name: each for each in (OnnxEmbedder, TwoEncoders)}
     if not base_url:

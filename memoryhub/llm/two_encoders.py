@@ -8,14 +8,245 @@ preferred.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from memoryhub.llm import bert
 from memoryhub.llm.base import Vectors, normalised
+from memoryhub.llm.bert import MATRICES, VECTORS, Layer, in_batches, open_session
 from memoryhub.llm.e5 import MultilingualEncoder, english_of, meaning_of
-from memoryhub.llm.onnx_embedder import CACHED_TEXTS, DIMENSION, OnnxEmbedder, RecentTexts
+from memoryhub.llm.errors import EmbedderAltered, EmbedderError, EmbedderNotInstalled
+from memoryhub.model_files import EMBEDDER, TOKENIZER, ModelFileAltered, ModelFileMissing
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+# The embedder all-MiniLM-L6-v2 in eight bits, which runs inside this process. A short text takes about 5 ms.
+# Loading takes 300 ms and happens with the first text, not at import.
+
+DIMENSION = 384
+MAX_TOKENS = 256  # the model's training length; longer text is truncated
+
+
+class OnnxEmbedder:
+    name = "all-MiniLM-L6-v2-int8"
+    keeps_recent = True  # recent vectors are cached, so embedding a text in advance saves time
+
+    def __init__(self, *, threads: int = 1) -> None:
+        """Create an embedder without loading it. One thread is best: two take a quarter more CPU time per sentence."""
+        self._threads = threads
+        self._lock = threading.Lock()
+        self._loaded: tuple[bert.Encoder, Tokenizer] | None = None
+        self._recent = RecentTexts(self._infer, DIMENSION)
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """See Embedder."""
+        return self._recent.embed(texts)
+
+    def _load(self) -> tuple[bert.Encoder, Tokenizer]:
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = _load_model(self._threads)
+            return self._loaded
+
+    def _infer(self, texts: Sequence[str]) -> Vectors:
+        encoder, tokenizer = self._load()
+        try:
+            encodings = tokenizer.encode_batch(list(texts))
+            pooled = np.empty((len(texts), DIMENSION), dtype=np.float32)
+            for batch in in_batches([len(encoding.ids) for encoding in encodings]):
+                pooled[batch] = _run(encoder, [encodings[i].ids for i in batch])
+        except Exception as error:  # errors of onnxruntime and tokenizers have no common base class
+            raise EmbedderError(detail=str(error)) from error
+        return normalised(pooled, count=len(texts))
+
+
+def _run(encoder: bert.Encoder, ids: Sequence[Sequence[int]]) -> Vectors:
+    """Return the mean of each text's token vectors, ignoring padding."""
+    pairs = zip(encoder.run(ids), ids, strict=True)
+    return np.stack([states[: len(own)].mean(axis=0) for states, own in pairs])
+
+
+def _load_model(threads: int) -> tuple[bert.Encoder, Tokenizer]:
+    from tokenizers import Tokenizer  # slow to import, and most processes never embed
+
+    try:
+        model, vocabulary = MiniLM(EMBEDDER.checked_path()), TOKENIZER.content()
+    except ModelFileMissing as error:
+        raise EmbedderNotInstalled(detail=str(error)) from error
+    except ModelFileAltered as error:
+        raise EmbedderAltered(detail=str(error)) from error
+    session = open_session(bert.model_of(model.layers(), rounded=False), threads)
+    try:
+        tokenizer = Tokenizer.from_buffer(vocabulary)
+    except Exception as error:  # the library raises plain exceptions
+        raise EmbedderNotInstalled(detail=str(error)) from error
+    tokenizer.enable_truncation(MAX_TOKENS)
+    tokenizer.no_padding()  # the file pads all texts to 128 tokens; here each batch is padded to its longest text
+    return bert.Encoder(model.words, model.places(), model.evening(), session), tokenizer
+
+
+# The ONNX file of all-MiniLM-L6-v2, with weights in eight bits. Its own graph expands all of them to 32 bits on load
+# and takes nine times the file's memory. So only the weights are read, for the graph of `memoryhub.llm.bert`, which
+# returns the same vectors.
+
+LAYERS = 6
+_TYPES = {1: np.float32, 3: np.int8}  # ONNX data types that the weights have
+_GRAPH, _TENSOR = 7, 5  # protobuf field numbers of a model and of a graph
+_SHAPE, _TYPE, _NAME, _RAW = 1, 2, 8, 9  # protobuf field numbers of a tensor
+_WORDS, _PLACES = (f"inner.embeddings.{name}_embeddings.weight" for name in ("word", "position"))
+_NAMES = dict(
+    zip(
+        VECTORS,
+        ("attention.output.dense.bias", "attention.output.LayerNorm.weight", "attention.output.LayerNorm.bias",
+         "intermediate.dense.bias", "output.dense.bias", "output.LayerNorm.weight", "output.LayerNorm.bias"),
+        strict=True,
+    )
+)  # fmt: skip
+
+
+class MiniLM:
+    def __init__(self, path: Path) -> None:
+        """Map the file instead of reading it, since a text needs few rows of the word table, which is half of it."""
+        raw: NDArray[np.uint8] = np.memmap(path, np.uint8, "r")
+        graph = next(value for field, value in _fields(raw.data) if field == _GRAPH)
+        tensors = (_tensor(value) for field, value in _fields(graph) if field == _TENSOR)
+        self._tensors: dict[str, NDArray[Any]] = {name: numbers for name, numbers in tensors if name}
+        self._matrices = [name for name in self._tensors if name.startswith("val_") and name.endswith("_q")]
+
+    def words(self, ids: NDArray[np.int64]) -> Vectors:
+        return self._plain(_WORDS, ids)
+
+    def places(self) -> Vectors:
+        """Return the position embeddings plus the token type embedding of a first text."""
+        both: Vectors = (
+            self._plain(_PLACES) + self._tensors["inner.embeddings.token_type_embeddings.weight"][0]
+        )
+        return both
+
+    def evening(self) -> tuple[Vectors, Vectors]:
+        own = "inner.embeddings.LayerNorm."
+        return self._tensors[own + "weight"], self._tensors[own + "bias"]
+
+    def layers(self) -> Iterator[Layer]:
+        for number in range(LAYERS):
+            own = f"inner.encoder.layer.{number}."
+            names = self._matrices[number * len(MATRICES) :]
+            matrices = {
+                short: (self._tensors[name], self._tensors[name[:-1] + "scale"].ravel())
+                for short, name in zip(MATRICES, names, strict=False)
+            }
+            bias = [self._tensors[f"{own}attention.self.{name}.bias"] for name in ("query", "key", "value")]
+            vectors = {short: self._tensors[own + name] for short, name in _NAMES.items()}
+            yield Layer(matrices, {"qkv.b": np.concatenate(bias), **vectors})
+
+    def _plain(self, name: str, rows: Any = slice(None)) -> Vectors:
+        numbers: Vectors = (
+            self._tensors[name + "_q"][rows].astype(np.float32) * self._tensors[name + "_scale"][rows]
+        )
+        return numbers
+
+
+def _tensor(message: memoryview) -> tuple[str, NDArray[Any]]:
+    """Parse a tensor. Return its name and numbers; the name is empty if its data type is not one of the weights."""
+    shape: list[int] = []
+    kind, name, raw = 0, "", memoryview(b"")
+    for field, value in _fields(message):
+        if field == _SHAPE:
+            shape.append(value)
+        elif field == _TYPE:
+            kind = value
+        elif field == _NAME:
+            name = bytes(value).decode()
+        elif field == _RAW:
+            raw = value
+    return (name, np.frombuffer(raw, _TYPES[kind]).reshape(shape)) if kind in _TYPES else ("", np.empty(0))
+
+
+def _fields(message: memoryview) -> Iterator[tuple[int, Any]]:
+    """Yield the number and value (integer or bytes) of each field of a protobuf message."""
+    at = 0
+    while at < len(message):
+        key, at = _varint(message, at)
+        number, at = _varint(message, at)  # the field's value, or the length of its value in bytes
+        if key & 7:
+            yield key >> 3, message[at : at + number]
+            at += number
+        else:
+            yield key >> 3, number
+
+
+def _varint(message: memoryview, at: int) -> tuple[int, int]:
+    number = shift = 0
+    while True:
+        number |= (message[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+        if message[at - 1] < 128:
+            return number, at
+
+
+# A cache of recent vectors, because a query is often embedded again a moment later.
+
+CACHED_TEXTS = 256
+
+
+class RecentTexts:
+    """A cache of the vectors that ``infer`` returned for recent texts.
+
+    Only one call of ``infer`` runs at a time, so concurrent requests for a text compute its vector once.
+    """
+
+    def __init__(self, infer: Callable[[Sequence[str]], Vectors], dimension: int) -> None:
+        self._infer = infer
+        self._dimension = dimension
+        self._lock = threading.Lock()
+        self._inferring = threading.Lock()
+        self._recent: OrderedDict[str, Vectors] = OrderedDict()
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one vector per text, in order. Raises the errors of ``infer``."""
+        known = self._known(texts)
+        if len(known) < len(set(texts)):
+            with self._inferring:
+                known |= self._known(texts)
+                missing = [text for text in dict.fromkeys(texts) if text not in known]
+                if missing:
+                    vectors = self._infer(missing)
+                    known |= dict(zip(missing, vectors, strict=True))
+                    self._keep(missing, vectors)
+        if not texts:
+            return np.empty((0, self._dimension), dtype=np.float32)
+        return np.stack([known[text] for text in texts])
+
+    def clear(self) -> None:
+        with self._lock:
+            self._recent.clear()
+
+    def __len__(self) -> int:
+        return len(self._recent)
+
+    def _known(self, texts: Sequence[str]) -> dict[str, Vectors]:
+        with self._lock:
+            known = {text: self._recent[text] for text in texts if text in self._recent}
+            for text in known:
+                self._recent.move_to_end(text)
+        return known
+
+    def _keep(self, texts: Sequence[str], vectors: Vectors) -> None:
+        with self._lock:
+            for text, vector in zip(texts[-CACHED_TEXTS:], vectors[-CACHED_TEXTS:], strict=True):
+                self._recent[text] = vector.copy()  # a view would keep its whole batch in memory
+            while len(self._recent) > CACHED_TEXTS:
+                self._recent.popitem(last=False)
+
 
 E5_WEIGHS = 2.5  # weight of e5's cosine relative to MiniLM's
 LENGTH = DIMENSION  # length of each part

@@ -1,4 +1,4 @@
-"""Counters and histograms, which ``memoryhub.http.metrics`` serves to Prometheus.
+"""Counters and histograms, which ``memoryhub.http.health`` serves to Prometheus.
 
 Web processes and workers keep their counters in files of one folder (prometheus_client's multiprocess mode). The
 supervisor creates it and sets PROMETHEUS_MULTIPROC_DIR. Without the variable each process counts for itself. Labels are

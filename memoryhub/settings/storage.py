@@ -8,10 +8,10 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 
 from memoryhub.environment import SOON, database_from_url, libpq_settings, value_or_file
-from memoryhub.files.file_stores import file_stores
 from memoryhub.local.postgres import connection_settings
 from memoryhub.settings.process import BASE_DIR, DATA_DIR, PROCESS_ROLE, RUNNING_WORKER, env
 from memoryhub.settings.web import DEBUG
+from memoryhub.stored_files import file_stores
 
 DATABASE_URL = value_or_file(os.environ, "DATABASE_URL") or ""
 EMBEDDED_DATABASE = not DATABASE_URL
@@ -43,7 +43,7 @@ FILES_OF = {
     "workspaces_documentversion": "documents",
 }
 AFTER_RESTORE = {
-    "memories.forgetting.restored.forget_again": ["memories_tombstone"],
+    "memories.forgetting.forget.forget_again": ["memories_tombstone"],
     "workspaces.restored.forget_again": ["workspaces_auditevent"],
     "workspaces.accounts.invitations.close_again": ["workspaces_invitation"],
     "chat.chats.sharing.close_again": ["chat_sharelink"],

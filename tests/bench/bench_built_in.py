@@ -26,7 +26,7 @@ django.setup()
 
 from chat.prompting.labels import prompt_text  # noqa: E402
 from chat.tools import OF_EVERY_CHAT  # noqa: E402
-from memories.judging.extraction.model import extract_with_model, propose, synthesize  # noqa: E402
+from memories.judging.extraction.candidates import extract_with_model, propose, synthesize  # noqa: E402
 from memoryhub.llm.base import Capabilities, ChatModel, Delta, Message, Tool  # noqa: E402
 from memoryhub.llm.clients import Endpoint  # noqa: E402
 from memoryhub.llm.openai_compatible import OpenAIChatModel  # noqa: E402

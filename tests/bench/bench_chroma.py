@@ -31,8 +31,8 @@ import django
 django.setup()
 
 from memories.evaluation import Conversation, load_conversation, milliseconds, read_conversations
+from memories.recalling.ranking import read_question
 from memories.recalling.recall import recall
-from memories.recalling.signals import read_question
 from memoryhub.database.startup import running_database
 from memoryhub.llm.base import embed_question
 from memoryhub.llm.registry import get_embedder

@@ -26,7 +26,7 @@ from memories.models.memory import MEMORY
 from memories.recalling.recall import recall
 from memoryhub.database.startup import running_database
 from memoryhub.llm.registry import get_embedder
-from memoryhub.management.progress import Progress
+from memoryhub.management import Progress
 from tests.bench import bench_scale, synthetic
 from tests.bench.row_copies import copy_places
 from workspaces.documents.passages import DOCUMENTS, find_passages

@@ -29,7 +29,7 @@ from memories.writing.drafts import Draft
 from memoryhub.database.startup import psycopg_settings, running_database
 from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.registry import get_embedder
-from memoryhub.management.progress import Progress
+from memoryhub.management import Progress
 from tests.bench import synthetic
 from workspaces.index import embedding, indexes
 from workspaces.index.embedding import Embedded

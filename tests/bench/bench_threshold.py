@@ -37,8 +37,7 @@ from django.test import override_settings
 
 from memories.evaluation import Conversation, cleaned_drafts, read_conversations
 from memories.recalling.ranking import injection_threshold
-from memories.recalling.recall import Recall, recall
-from memories.recalling.receipts import split_recall
+from memories.recalling.recall import Recall, recall, split_recall
 from memories.writing.gate import save_embedded
 from memoryhub.database.startup import running_database
 from tests.bench.small_talk import SMALL_TALK

@@ -13,9 +13,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from memories.judging.duplicates import alignment
+from memories.judging.duplicates import alignment, roles_differ, states_differ
 from memories.judging.duplicates.alignment import values_differ, values_of
-from memories.judging.duplicates.roles import roles_differ, states_differ
 from memories.judging.encoder import logits
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.bert import WIDTH

@@ -33,7 +33,7 @@ import django
 
 django.setup()
 
-from memories.recalling import overview_kind
+from memories.recalling import overview
 from memoryhub.llm.two_encoders import TwoEncoders
 from tests.bench.fit_relevance import softmax, units
 from tests.bench.judging_data import bucket
@@ -108,11 +108,11 @@ def read(rows: list[Row], embedder: TwoEncoders) -> Array:
 def fit(rows: list[Row], vectors: Array) -> Array:
     """One row of weights for each of ``overview_kind.CLASSES``, which all weigh the same."""
     kinds = ["none" if row.kind in NONE else row.kind for row in rows]
-    classes = np.array([[kind == name for name in overview_kind.CLASSES] for kind in kinds])
+    classes = np.array([[kind == name for name in overview.CLASSES] for kind in kinds])
     weights = np.where([row.kind == "near" for row in rows], NEAR_WEIGHS, 1.0)
     shares = (classes / (classes * weights[:, None]).sum(axis=0)).sum(axis=1)
     weights = weights * shares * len(rows) / classes.shape[1]
-    return softmax(overview_kind.STEEP * vectors, classes, weights, RIDGE, steps=600)
+    return softmax(overview.STEEP * vectors, classes, weights, RIDGE, steps=600)
 
 
 def report(name: str, rows: list[Row], found: list[str], *, show: bool = False) -> None:
@@ -150,18 +150,18 @@ def main() -> None:
         left = [at for at, row in enumerate(rows) if row.folds == {fold}]
         head = fit([rows[at] for at in used], vectors[used])
         left_out += [rows[at] for at in left]
-        found += [overview_kind.kind_of(vectors[at], head) for at in left]
+        found += [overview.kind_of(vectors[at], head) for at in left]
     report("left out by folds", left_out, found)
     used = [at for at, row in enumerate(rows) if row.folds]
     held = [at for at, row in enumerate(rows) if not row.folds]
     head = fit([rows[at] for at in used], vectors[used])
-    found = [overview_kind.kind_of(vectors[at], head) for at in held]
+    found = [overview.kind_of(vectors[at], head) for at in held]
     report("held back", [rows[at] for at in held], found, show=options.show)
     if options.keep:
         topics = np.stack([vectors[at] for at in used if rows[at].kind == "topic"])
         texts = [text for case in own_workspaces() for text in case.memories.values()]
         statements = units(embedder.embed(texts))
-        np.savez(overview_kind.FILE, head=head, frame=topics.mean(axis=0), statement=statements.mean(axis=0))
+        np.savez(overview.FILE, head=head, frame=topics.mean(axis=0), statement=statements.mean(axis=0))
 
 
 if __name__ == "__main__":

@@ -28,8 +28,7 @@ from chat.prompting.short_term import set_summary
 from chat.turns.services import begin_turn, retry_answer
 from chat.turns.turn import wait_until_idle
 from memories.models import Memory, Scope
-from memories.recalling.recall import recall
-from memories.recalling.receipts import OTHERS_READ, receipt_for
+from memories.recalling.recall import OTHERS_READ, recall, receipt_for
 from tests.admin_pages import staff
 from tests.api import Api
 from tests.conftest import Cast

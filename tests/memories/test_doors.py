@@ -52,18 +52,18 @@ WRITES = {
     ("memories/writing/review.py", "_decide"): {"save"},
     ("memories/writing/bulk.py", "-"): {"INSERT INTO"},
     # What no text is: times, links, sources, words, the rules it was checked by, and what goes for good.
-    ("memories/writing/late_vectors.py", "reembed"): {"update"},
-    ("memories/writing/late_vectors.py", "store_late_vector"): {"update"},
-    ("memories/writing/late_vectors.py", "_compare_late"): {"update"},
+    ("memories/writing/background.py", "reembed"): {"update"},
+    ("memories/writing/background.py", "store_late_vector"): {"update"},
+    ("memories/writing/background.py", "_compare_late"): {"update"},
     ("memories/tasks.py", "embed_memories"): {"update"},
     ("memories/forgetting/forget.py", "forget_source"): {"update"},
     ("memories/forgetting/copies.py", "drop_excerpts"): {"update"},
     ("memories/forgetting/copies.py", "drop_noted"): {"update"},
-    ("memories/writing/sources.py", "set_sources"): {"save"},
+    ("memories/writing/drafts.py", "set_sources"): {"save"},
     ("memories/writing/extracting.py", "supersede"): {"save"},
     ("memories/indexing.py", "-"): {"UPDATE"},
     ("memories/recalling/loading.py", "-"): {"UPDATE"},
-    ("memories/forgetting/secret_scan.py", "-"): {"UPDATE"},
+    ("memories/forgetting/copies.py", "-"): {"UPDATE"},
     # A table's name is put in: rows that go for good with their workspace or person.
     ("workspaces/actions/removal.py", "delete_rows"): {"DELETE FROM"},
     # For measuring alone: rows without keys.

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from memories.forgetting.forget import forget_memories
 from memories.models import Memory, Scope
-from memories.writing import similar
+from memories.writing import decide
 from memories.writing.changing import restore_memory
 from memories.writing.drafts import Draft
 from memories.writing.gate import delete_memory, edit_memory, save_memory
@@ -286,7 +286,7 @@ def test_two_equal_keys_at_one_instant_make_one_row(cast: Cast) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_what_is_known_goes_while_it_is_to_get_a_key(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     first, pause = save(cast, SAID).memory, Pause()
-    monkeypatch.setattr("memories.writing.decide.find_equal", pause.after(similar.find_equal))
+    monkeypatch.setattr("memories.writing.decide.find_equal", pause.after(decide.find_equal))
     saved = meanwhile(
         pause,
         lambda: save(cast, SAID, key="style"),
@@ -305,7 +305,7 @@ def test_a_key_taken_past_the_queue_is_a_conflict(
     delete_memory(gone, by=cast.editor, now=timezone.now())
     other = save(cast, "Water").memory
     pause, module = Pause(), "memories.writing.gate" if door == "edit" else "memories.writing.decide"
-    monkeypatch.setattr(f"{module}.find_key_owner", pause.after(similar.find_key_owner))
+    monkeypatch.setattr(f"{module}.find_key_owner", pause.after(decide.find_key_owner))
     acts: dict[str, Callable[[], Any]] = {
         "save": lambda: save(cast, "Coffee", key="drink"),
         "edit": lambda: edit_memory(mine, by=cast.editor, now=timezone.now(), key="drink"),
@@ -326,5 +326,5 @@ def test_who_has_a_key_is_read_off_the_index(cast: Cast) -> None:
         )
         for (other,) in cursor.fetchall():
             cursor.execute(f"DROP INDEX {other}")
-        cursor.execute(f"EXPLAIN {similar._HOLDER}", {"workspace": 1, "key": "drink", "place": 1})
+        cursor.execute(f"EXPLAIN {decide._HOLDER}", {"workspace": 1, "key": "drink", "place": 1})
         assert "memory_key" in str(cursor.fetchall())

@@ -22,7 +22,7 @@ from django.utils.formats import date_format
 from django.utils.translation import trans_real
 
 from chat.views import connect
-from memoryhub.http.locale import asked_for
+from memoryhub.http.asgi import asked_for
 from memoryhub.ids import new_id
 from memoryhub.languages import file_size, grouped, translated
 from tests.api import Api, error_of

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from django.db import connection
 
-from memoryhub.database.locks import alone
+from memoryhub.database.queries import alone
 from memoryhub.database.startup import psycopg_settings
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -13,7 +13,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from memoryhub.http import metrics as metrics_page
+from memoryhub.http import health as metrics_page
 from tests.conftest import Cast
 from tests.factories import make_memory
 from workspaces.models import AuditEvent

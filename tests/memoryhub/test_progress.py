@@ -6,7 +6,7 @@ from io import StringIO
 
 from django.core.management.base import OutputWrapper
 
-from memoryhub.management.progress import EVERY, Progress
+from memoryhub.management import EVERY, Progress
 from tests.fakes.terminal import Terminal
 
 

@@ -11,7 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from memoryhub.local.postgres import connection_settings
-from memoryhub.local.scrubbing import ScrubError, scrub
+from memoryhub.management.commands.scrub import ScrubError, scrub
 from tests.stack import PASSWORD, signed_up
 from tests.verification.conftest import Hub
 
@@ -79,7 +79,7 @@ def test_what_is_forgotten_is_in_no_byte_of_the_data_folder_after_a_scrub(
 def _nobody_may_still_see_it(folder: Path, open_one: psycopg.Connection[Any]) -> None:
     """A transaction that began before might; the command says so instead of claiming too much."""
     patience = pytest.MonkeyPatch()
-    patience.setattr("memoryhub.local.scrubbing.PATIENCE", 1.0)
+    patience.setattr("memoryhub.management.commands.scrub.PATIENCE", 1.0)
     try:
         with pytest.raises(ScrubError, match="have been in a transaction"):
             scrub(connection_settings(folder), print)

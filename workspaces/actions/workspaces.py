@@ -10,8 +10,8 @@ from django.db.models import F, Func, Value
 from django.utils.translation import gettext as _
 
 from memoryhub.errors import Conflict, Invalid, NotFound
-from memoryhub.files.stored_files import StoredFiles
 from memoryhub.ids import new_id
+from memoryhub.stored_files import StoredFiles
 from workspaces.access import get_workspace, require
 from workspaces.actions.removal import Counts, counted, empty
 from workspaces.audit import Verb, record

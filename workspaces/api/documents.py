@@ -20,7 +20,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memoryhub.errors import NotFound
-from memoryhub.files.stored_files import require_fitting
+from memoryhub.stored_files import require_fitting
 from workspaces.access import get_workspace, require_right_to_forget
 from workspaces.api.base import ApiView, StrictJsonParser
 from workspaces.api.fields import Body, Flag, Moment, StoredSentence, Text

@@ -15,7 +15,7 @@ from django.http import StreamingHttpResponse
 from django.utils.translation import gettext as _
 
 from memoryhub.errors import Forbidden
-from memoryhub.files.stored_files import Stored, StoredFiles, file_response
+from memoryhub.stored_files import Stored, StoredFiles, file_response
 from workspaces.documents.reading.kinds import (
     BMP,
     CALENDAR,

@@ -19,7 +19,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django_q.tasks import async_task
 
-from memoryhub.database.locks import alone
+from memoryhub.database.queries import alone
 from memoryhub.errors import Conflict
 from memoryhub.llm.base import Embedder
 from memoryhub.llm.errors import EmbedderError

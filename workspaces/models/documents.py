@@ -101,9 +101,7 @@ class Document(Owned, models.Model):
         User, on_delete=models.CASCADE, null=True, blank=True, related_name="+", help_text=OWNER_HELP
     )
     title = models.CharField(max_length=TITLE_LENGTH)
-    file_name = models.CharField(
-        max_length=40, unique=True, editable=False
-    )  # random; memoryhub.files.stored_files
+    file_name = models.CharField(max_length=40, unique=True, editable=False)  # random; memoryhub.stored_files
     media_type = models.CharField(max_length=100, help_text="From its first bytes and its name's ending.")
     size = models.BigIntegerField(help_text="Bytes.")
     sha256 = models.CharField(max_length=64, help_text="Of the content, hexadecimal.")

@@ -26,7 +26,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from memoryhub import mail
 from memoryhub.errors import DomainError, Invalid, NotFound
-from memoryhub.files.stored_files import SHUT, require_fitting, too_long
+from memoryhub.stored_files import SHUT, require_fitting, too_long
 from workspaces import audit
 from workspaces.access import get_workspace
 from workspaces.accounts import sessions

@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST, require_safe
 
 from memoryhub import events as bus
-from memoryhub.database.locks import release_connection
+from memoryhub.database.queries import release_connection
 from memoryhub.database.replicas import pin_to_primary
 from memoryhub.errors import NotFound
 from memoryhub.llm.registry import embedder_is_local

@@ -23,8 +23,8 @@ from chat.chats.services import create_chat
 from chat.models import Chat, Message, MessageRole
 from chat.prompting.labels import excerpt_around
 from chat.rendering.rendered import set_html
+from memories import topics
 from memories.models import Memory, MemoryNode
-from memories.nodes import nodes
 from memories.writing.gate import Draft, save_memory
 from workspaces.access import default_workspace
 from workspaces.accounts.invitations import accept_invited, invite
@@ -211,13 +211,13 @@ class Command(BaseCommand):
         for name, kind, word in NODES:
             if MemoryNode.objects.filter(workspace=shared, name=name).exists():
                 continue
-            made[name] = nodes.create_node(shared, name=name, kind=kind, by=owner, now=self.now)
+            made[name] = topics.create_node(shared, name=name, kind=kind, by=owner, now=self.now)
             story = Memory.objects.visible_to(owner).live().filter(workspace=shared, content__icontains=word)
             for memory in story.order_by("pk")[:5]:
-                nodes.link_memory(made[name], memory, now=self.now)
+                topics.link_memory(made[name], memory, now=self.now)
         for name, relation, other in RELATIONS:
             if name in made and other in made:
-                nodes.relate(made[name], made[other], relation, now=self.now)
+                topics.relate(made[name], made[other], relation, now=self.now)
 
     def draft(self, story: DemoMemory) -> Draft:
         fields = dict(story.fields)

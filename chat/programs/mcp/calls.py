@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from chat.tools.base import Arguments, ToolCaller, at_most, within
 from chat.tools.memory import Category, Limit, Query, Statement, ToRecall
-from memories.consent import memory_on
+from memories.access import memory_on
 from memories.models import Memory
 from memories.models.memory import MemoryQuerySet
 from memories.recalling.workspace_search import Found

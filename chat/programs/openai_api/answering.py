@@ -21,7 +21,7 @@ from chat.answers.live import in_thread
 from chat.programs.openai_api.memory import Noted, Remembered, expect_recall, note_turn, reason, remember
 from chat.programs.openai_api.request import Asked, Body, ModelMissing, error_of, parts_of_body
 from chat.turns import extraction, turn
-from memoryhub.database.locks import release_connection
+from memoryhub.database.queries import release_connection
 from memoryhub.errors import DomainError, Forbidden, Invalid, NotFound
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.metering import Meter, Usage, metered

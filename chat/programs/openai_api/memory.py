@@ -22,11 +22,10 @@ from chat.prompting.context import (
 )
 from chat.turns import extraction
 from chat.turns.extraction import Shown
-from memories.consent import memory_on, vetoed
+from memories.access import memory_on, vetoed
 from memories.judging.extraction.provenance import words_to_keep
 from memories.recalling.ranked_search import Recalled
-from memories.recalling.recall import expect
-from memories.recalling.receipts import NO_ROOM
+from memories.recalling.recall import NO_ROOM, expect
 from memoryhub.database.queries import Ready
 from memoryhub.llm.base import INSERTED
 from memoryhub.llm.errors import ModelError

@@ -29,7 +29,7 @@ from chat.programs.openai_api.request import (
 )
 from chat.programs.openai_api.responses import Responding, read_response
 from chat.prompting.labels import tokens
-from memoryhub.database.locks import release_connection
+from memoryhub.database.queries import release_connection
 from memoryhub.errors import Invalid, NotFound, TooLarge
 from memoryhub.languages import grouped
 from memoryhub.llm.base import Embedder

@@ -1,21 +1,30 @@
-"""REST endpoints (/api/v1) for memory nodes: the topics of a workspace and the relations between them."""
+"""REST endpoints (/api/v1) for memory nodes: the topics of a workspace their relations, and files of memories."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.db.models import QuerySet
+from django.http import HttpResponseBase
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework import serializers, status
+from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from memories import assets, topics
 from memories.api.v1.serializers import OrganisationMemoryJson, PlaceQuery
 from memories.api.v1.views import OrganisationView
-from memories.models import Memory, MemoryNode
+from memories.models import Asset, Memory, MemoryNode
 from memories.models.node import KIND_LENGTH, NODE_DESCRIPTION_LENGTH, NODE_NAME_LENGTH, RELATION_LENGTH
-from memories.nodes import nodes
-from memories.nodes.nodes import DEEPEST, MOST_NEIGHBOURS
+from memories.topics import DEEPEST, MOST_NEIGHBOURS
+from memoryhub.errors import NotFound
+from memoryhub.stored_files import require_fitting
 from workspaces.api.fields import Body, Moment, Text, from_to
 from workspaces.api.idempotency import ONCE
 from workspaces.api.pagination import PageQuery
@@ -135,15 +144,15 @@ documented = documented_under("memory nodes")
 
 class NodeView(OrganisationView):
     def node(self, node_id: str, need: Role = Role.VIEWER) -> MemoryNode:
-        return nodes.get_node(self.person, node_id, workspace=self.workspace(need), need=need)
+        return topics.get_node(self.person, node_id, workspace=self.workspace(need), need=need)
 
     def gathered(self, node: MemoryNode) -> QuerySet[Memory]:
         """Return the node's memories that the caller may see, newest first."""
-        found = nodes.gathered(node, self.person).listed().defer("search", "source_excerpt")
+        found = topics.gathered(node, self.person).listed().defer("search", "source_excerpt")
         return found.prefetch_related("sources")
 
     def answer(self, node: MemoryNode, code: int = status.HTTP_200_OK) -> Response:
-        return Response(NodeJson(nodes.counted(node, self.person)).data, status=code)
+        return Response(NodeJson(topics.counted(node, self.person)).data, status=code)
 
 
 class NodeList(NodeView):
@@ -155,13 +164,13 @@ class NodeList(NodeView):
         """
         workspace = self.workspace()
         query = self.query(NodeQuery)
-        rows = nodes.nodes_in(workspace, self.person).select_related("workspace")
+        rows = topics.nodes_in(workspace, self.person).select_related("workspace")
         if "name" in query:
-            rows = rows.filter(folded=nodes.fold(" ".join(query["name"].split())))
+            rows = rows.filter(folded=topics.fold(" ".join(query["name"].split())))
         if "kind" in query:
             rows = rows.filter(kind__iexact=query["kind"])
         return self.page(
-            nodes.with_counts(rows, workspace, self.person),
+            topics.with_counts(rows, workspace, self.person),
             NodeJson,
             keys=["folded", "id"],
             list_name=f"nodes of {workspace.public_id}",
@@ -176,7 +185,7 @@ class NodeList(NodeView):
         workspace = self.workspace(Role.EDITOR)
         body, now = self.body(NodeBody), timezone.now()
         node = self.make_once(
-            lambda: nodes.create_node(workspace, **body, by=self.person, now=now),
+            lambda: topics.create_node(workspace, **body, by=self.person, now=now),
             lambda person, node_id: self.node(node_id),
         )
         return self.answer(node, status.HTTP_201_CREATED)
@@ -189,9 +198,9 @@ class NodeDetail(NodeView):
 
         With its newest memories that you may see and its first relations.
         """
-        node = nodes.counted(self.node(node_id), self.person)
+        node = topics.counted(self.node(node_id), self.person)
         memories = self.gathered(node)[:FIRST_MEMORIES]
-        relations = nodes.relations_of(node, self.person)[:FIRST_RELATIONS]
+        relations = topics.relations_of(node, self.person)[:FIRST_RELATIONS]
         parts = {
             "memories": OrganisationMemoryJson(memories, many=True).data,
             "relations": RelationJson(relations, many=True).data,
@@ -206,7 +215,7 @@ class NodeDetail(NodeView):
         """
         node = self.node(node_id, Role.EDITOR)
         changes: dict[str, Any] = self.body(NodeChanges)
-        return self.answer(nodes.update_node(node, now=timezone.now(), **changes))
+        return self.answer(topics.update_node(node, now=timezone.now(), **changes))
 
     @documented("v1_nodes_delete", fresh=True)
     def delete(self, request: Request, node_id: str) -> Response:
@@ -215,7 +224,7 @@ class NodeDetail(NodeView):
         Its links and relations are gone for good; the memories it gathered stay.
         """
         self.require_fresh_password()
-        nodes.delete_node(self.node(node_id, Role.EDITOR))
+        topics.delete_node(self.node(node_id, Role.EDITOR))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -242,8 +251,8 @@ class NodeMemories(NodeView):
         200 if it was already linked. You can link your own global memories too; nobody else sees them.
         """
         node = self.node(node_id, Role.EDITOR)
-        memory = nodes.memory_in_sight(node, self.person, self.body(MemoryLinkBody)["memoryId"])
-        is_new = nodes.link_memory(node, memory, now=timezone.now())
+        memory = topics.memory_in_sight(node, self.person, self.body(MemoryLinkBody)["memoryId"])
+        is_new = topics.link_memory(node, memory, now=timezone.now())
         return self.answer(node, status.HTTP_201_CREATED if is_new else status.HTTP_200_OK)
 
 
@@ -255,8 +264,8 @@ class NodeMemoryUnlink(NodeView):
         Only the link is deleted, so an API key may do this. Also 200 if there was no link.
         """
         node = self.node(node_id, Role.EDITOR)
-        memory = nodes.memory_in_sight(node, self.person, self.body(MemoryLinkBody)["memoryId"])
-        nodes.unlink_memory(node, memory)
+        memory = topics.memory_in_sight(node, self.person, self.body(MemoryLinkBody)["memoryId"])
+        topics.unlink_memory(node, memory)
         return self.answer(node)
 
 
@@ -269,7 +278,7 @@ class NodeRelations(NodeView):
         """
         node = self.node(node_id)
         return self.page(
-            nodes.relations_of(node, self.person),
+            topics.relations_of(node, self.person),
             RelationJson,
             keys=["id"],
             list_name=f"relations of {node.public_id}",
@@ -284,8 +293,8 @@ class NodeRelations(NodeView):
         """
         node = self.node(node_id, Role.EDITOR)
         body = self.body(RelationBody)
-        other = nodes.get_node(self.person, body["nodeId"], workspace=node.workspace)
-        made, is_new = nodes.relate(node, other, body["relation"], now=timezone.now())
+        other = topics.get_node(self.person, body["nodeId"], workspace=node.workspace)
+        made, is_new = topics.relate(node, other, body["relation"], now=timezone.now())
         code = status.HTTP_201_CREATED if is_new else status.HTTP_200_OK
         return Response(RelationJson(made).data, status=code)
 
@@ -299,8 +308,8 @@ class NodeRelationUnlink(NodeView):
         """
         node = self.node(node_id, Role.EDITOR)
         body = self.body(RelationBody)
-        other = nodes.get_node(self.person, body["nodeId"], workspace=node.workspace)
-        nodes.unrelate(node, other, body["relation"])
+        other = topics.get_node(self.person, body["nodeId"], workspace=node.workspace)
+        topics.unrelate(node, other, body["relation"])
         return self.answer(node)
 
 
@@ -313,10 +322,117 @@ class NodeNeighbours(NodeView):
         """
         node = self.node(node_id)
         query = self.query(NeighboursQuery)
-        found = nodes.neighbours(node, self.person, depth=query["depth"], limit=query["limit"])
+        found = topics.neighbours(node, self.person, depth=query["depth"], limit=query["limit"])
         answer = {
             "nodes": NeighbourJson(found.nodes, many=True).data,
             "relations": RelationJson(found.relations, many=True).data,
             "truncated": found.truncated,
         }
         return Response(answer)
+
+
+documented_assets = documented_under("memory assets")
+
+
+class AssetJson(serializers.Serializer[Any]):
+    example = {
+        "id": f"asset_{ID}",
+        "name": "plan.pdf",
+        "contentType": "application/pdf",
+        "sha256": "9f86" * 16,
+    }
+    id = serializers.CharField(source="public_id")
+    memoryId = serializers.CharField(source="memory.public_id")
+    name = serializers.CharField()
+    contentType = serializers.CharField(
+        source="content_type", help_text="From its first bytes: an image, a PDF, a ZIP, text, or octets."
+    )
+    size = serializers.IntegerField(min_value=0, help_text="Bytes.")
+    sha256 = serializers.RegexField("^[0-9a-f]{64}$", help_text="Of the content, hexadecimal.")
+    createdAt = Moment(source="created_at")
+
+
+class AssetBody(Body):
+    example = {"file": "(its bytes)"}
+    file = serializers.FileField(
+        help_text="The part must have a file name.",
+        error_messages={
+            "required": later("Is required: one part of this name, with a file name."),
+            "invalid": later("Must be a file: a part with a file name."),
+            "empty": later("Must not be empty."),
+        },
+    )
+
+
+class AssetList(OrganisationView):
+    parser_classes = [MultiPartParser]
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Reject a request by its Content-Length before the CSRF check, which would read the whole body."""
+        require_fitting(request, settings.ASSET_MAX_BYTES)
+        super().initial(request, *args, **kwargs)
+
+    @documented_assets("v1_assets_list", page_of(AssetJson))
+    def get(self, request: Request, memory_id: str) -> Response:
+        """List the files of a memory.
+
+        Oldest first.
+        """
+        memory = self.memory(memory_id)
+        return self.page(
+            memory.assets.select_related("memory"), AssetJson, list_name=f"assets of {memory.public_id}"
+        )
+
+    @documented_assets("v1_assets_create", {201: AssetJson}, body=AssetBody, headers=ONCE, errors=[503])
+    def post(self, request: Request, memory_id: str) -> Response:
+        """Attach a file to a memory.
+
+        Send `multipart/form-data` with one part, `file`. 409 if the memory already has twenty files, 413 if the file
+        has more bytes than MEMORYHUB_ASSET_MAX_BYTES allows.
+        """
+        memory = self.memory(memory_id, Role.EDITOR)
+        file = self.body(AssetBody)["file"]
+        if len(request.FILES.getlist("file")) > 1:
+            raise serializers.ValidationError({"file": _("Must be one file at a time.")})
+        now = timezone.now()
+        made = self.make_once(
+            lambda: assets.attach(
+                memory, name=file.name or "", content=file.chunks(), by=self.person, now=now
+            ),
+            assets.get_asset,
+        )
+        return Response(AssetJson(made).data, status=status.HTTP_201_CREATED)
+
+
+class AssetDetail(OrganisationView):
+    def asset(self, asset_id: str, need: Role = Role.VIEWER) -> Asset:
+        asset = assets.get_asset(self.person, asset_id, need=need)
+        try:
+            self.memory(asset.memory.public_id, need)
+        except NotFound:
+            raise NotFound(_("This file does not exist, or you do not have access to it.")) from None
+        return asset
+
+    @documented_assets(
+        "v1_assets_get",
+        {
+            (200, "*/*"): OpenApiResponse(
+                OpenApiTypes.BINARY,
+                description="The bytes, as a download under its name; the type is that of the file.",
+                examples=[OpenApiExample("A file", value="(its bytes)")],
+            )
+        },
+    )
+    def get(self, request: Request, asset_id: str) -> HttpResponseBase:
+        """Download a file."""
+        return assets.download(self.asset(asset_id))
+
+    @documented_assets("v1_assets_delete", fresh=True)
+    def delete(self, request: Request, asset_id: str) -> Response:
+        """Delete a file.
+
+        The file is gone for good; the memory stays.
+        """
+        self.require_fresh_password()
+        assets.remove(self.asset(asset_id, Role.EDITOR), by=self.person)
+        return Response(status=status.HTTP_204_NO_CONTENT)

@@ -13,8 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memories.access import get_memory
-from memories.api.queries import recalled
-from memories.api.saving import change, delete_memory, save
+from memories.api.saving import change, delete_memory, recalled, save
 from memories.api.v1.serializers import (
     CATEGORY,
     NAMES,
@@ -33,8 +32,8 @@ from memories.api.v1.serializers import (
 from memories.models import Memory, Scope
 from memories.models.memory import MemoryQuerySet
 from memories.writing import gate
-from memories.writing.sources import from_source
-from memories.writing.versions import etag
+from memories.writing.changing import etag
+from memories.writing.drafts import from_source
 from memoryhub.errors import DomainError, NotFound
 from workspaces.access import default_workspace, get_workspace, named_workspace
 from workspaces.actions import agents

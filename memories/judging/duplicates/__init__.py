@@ -5,25 +5,314 @@ rewordings are. `may_merge` is symmetric and does not access the database. When 
 statements are kept.
 """
 
+from __future__ import annotations
+
+import json
 import re
 import unicodedata
+from collections.abc import Iterator
+from functools import cache
+from itertools import combinations, pairwise
+from pathlib import Path
 
 from memories.judging.duplicates.alignment import (
+    Words,
     cosine,
+    count_turned,
     head,
+    is_date,
+    is_moved,
     measure,
     same_words,
     values_differ,
     values_of,
     words_of,
 )
-from memories.judging.duplicates.roles import (
-    roles_differ,
-    states_differ,
-    with_parties_in_order,
-    without_speaker,
-)
 from memories.judging.encoder import Encoder, logits
+
+# Comparison of the roles in two statements (agent and patient), and of whether they still hold. Embeddings of
+# "Anna admires Ben's work" and "Ben admires Anna's work" are almost equal. These rules compare the order of
+# the people instead, reversed if one statement is passive. The words they need are data (roles.json).
+
+# Up to this number of words of one side only, a change of voice or person counts as a change of roles.
+_FEW = 3
+_SHORT = 3  # up to this number of letters ("do", "da"), one equal letter makes words forms of one word
+_REPLACED = 2  # maximum number of words of one side only, besides two that have changed places
+# Words of a statement in which exchanged parties are searched, because the search is quadratic.
+_MOST_WORDS = 60
+_KOREAN_PARTICLES = (
+    (re.compile(r"(?<=[가-힣])(?:은|는)(?![가-힣])"), "는"),
+    (re.compile(r"(?<=[가-힣])(?:이|가)(?![가-힣])"), "가"),
+)
+
+
+def with_parties_in_order(a: str, b: str) -> str:
+    """Return `a` with its two parties in the order of `b` if their order means nothing.
+
+    This applies to "X and Y", "X met Y", and a whole statement "X is Y".
+    """
+    if max(len(a), len(b)) > 400:
+        return a
+    plain_a, plain_b = _plain(a), _plain(b)
+    if any(sides == other[::-1] for sides in _sides(plain_a) for other in _sides(plain_b)):
+        return b
+    for link, other in ((x, y) for x in _links(plain_a) for y in _links(plain_b)):
+        left, right = plain_a[: link.start()], plain_a[link.end() :]
+        other_left, other_right = plain_b[: other.start()], plain_b[other.end() :]
+        for start in range(_shared(left, other_left) + 1):
+            first, second = left[start:], other_left[start:]
+            if not first or not second or first == second or not _begins_word(left, start):
+                continue
+            if _starts_with(right, second) and _starts_with(other_right, first):
+                return left[:start] + second + other[0] + first + right[len(second) :]
+    return a
+
+
+def _sides(text: str) -> Iterator[list[str]]:
+    """Yield the normalized texts before and after each "is"."""
+    for link in _patterns()["is"].finditer(text):
+        yield [side.strip(" .!\u3002").casefold() for side in (text[: link.start()], text[link.end() :])]
+
+
+def _plain(text: str) -> str:
+    text = unicodedata.normalize("NFC", text)
+    for pattern, particle in _KOREAN_PARTICLES:
+        text = pattern.sub(particle, text)
+    return text
+
+
+def _links(text: str) -> Iterator[re.Match[str]]:
+    return _patterns()["symmetric"].finditer(text)
+
+
+def _begins_word(text: str, at: int) -> bool:
+    return at == 0 or _is_unspaced(text[at]) or not (text[at - 1].isalnum() and text[at].isalnum())
+
+
+def _starts_with(text: str, start: str) -> bool:
+    if not text.startswith(start):
+        return False
+    rest = text[len(start) :]
+    return (
+        not rest
+        or not (rest[0].isalnum() or rest[0] in "'\u2019")
+        or _is_unspaced(rest[0])
+        or "가" <= rest[0] <= "힣"
+    )
+
+
+def _is_unspaced(sign: str) -> bool:
+    """Return whether the character is Han or kana, which are written without spaces."""
+    return "\u3040" <= sign <= "\u9fff"
+
+
+def states_differ(a: str, b: str) -> bool:
+    """Return whether only one text says that something is over ("former", "no longer"), or they say opposite things.
+
+    Opposites are left and right, and before and after.
+    """
+    a, b = _folded(a), _folded(b)
+    patterns = _patterns()
+    if bool(patterns["over"].search(a)) != bool(patterns["over"].search(b)):
+        return True
+    for one, other in (("left", "right"), ("before", "after")):
+        in_a = [bool(patterns[side].search(a)) for side in (one, other)]
+        in_b = [bool(patterns[side].search(b)) for side in (one, other)]
+        if sorted((in_a, in_b)) == [[False, True], [True, False]]:
+            return True
+    return False
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFC", text).replace("\u2019", "'").replace("İ", "i").casefold()
+
+
+def roles_differ(a: Words, b: Words) -> bool:
+    """Return whether the roles differ, as in "my boss trusts me" and "I trust my boss", or two names have changed
+    places.
+
+    A passive reverses the order of its parties, so there the same order is the difference.
+    """
+    if _parties_exchanged(a, b):
+        return True
+    left, right, forms = set(a.words), set(b.words), _forms()
+    acting, acted, by = (
+        bool(forms[role] & left) != bool(forms[role] & right) for role in ("acting", "acted_upon", "by")
+    )
+    persons = forms["acting"] | forms["acted_upon"]
+    others = _without_kin(left - right, right - left)
+    is_turned = count_turned(a.words, b.words) > 0 and not is_moved(a.words, b.words)
+    if not others - persons:
+        return (is_turned and not _is_fronted(a.words, b.words)) or acting or bool(others)
+    return len(others - persons - forms["by"]) <= _FEW and (acted or (by and not is_turned))
+
+
+def _is_fronted(a: list[str], b: list[str]) -> bool:
+    """Return whether `b` is `a` with two neighbouring parts exchanged, one of them of several words."""
+    if len(a) != len(b) or len(a) < 3:
+        return False
+    start = next((at for at, (x, y) in enumerate(zip(a, b, strict=True)) if x != y), len(a))
+    end = next((at for at, (x, y) in enumerate(zip(a[::-1], b[::-1], strict=True)) if x != y), 0)
+    inner_a, inner_b = a[start : len(a) - end], b[start : len(b) - end]
+    cuts = [at for at in range(1, len(inner_a)) if inner_a[at:] + inner_a[:at] == inner_b]
+    return len(inner_a) > 2 and bool(cuts)
+
+
+def without_speaker(words: list[str]) -> list[str]:
+    """Return the words without pronouns for "I", which verb forms express too, as in Spanish, Russian and Arabic."""
+    return [word for word in words if word not in _forms()["self"]]
+
+
+def _parties_exchanged(a: Words, b: Words) -> bool:
+    """Return whether two words or names have changed places without a passive that explains it."""
+    if max(len(a.words), len(b.words)) > _MOST_WORDS:
+        return False
+    matched = _matched(a.words, b.words)
+    by = _forms()["by"]
+    left = [
+        word for at, word in enumerate(a.words) if word not in b.words and at not in {x for x, _ in matched}
+    ]
+    left += [
+        word for at, word in enumerate(b.words) if word not in a.words and at not in {y for _, y in matched}
+    ]
+    voiced = sum(word in by for word in a.words) != sum(word in by for word in b.words)
+    if voiced and any(word not in by for word in left):
+        return False
+    if not left and _parts_exchanged([at for _, at in matched]):
+        return True
+    names = _names(a) | _names(b)
+    for one, other in combinations(matched, 2):
+        if one[1] < other[1] or (a.words[one[0]] == b.words[one[1]]) != (
+            a.words[other[0]] == b.words[other[1]]
+        ):
+            continue  # in order, or only one has another form, which may be a case that shows who acts
+        if all(
+            {a.words[x], b.words[y]} & names and a.words[x] in a.capitals and b.words[y] in b.capitals
+            for x, y in (one, other)
+        ):
+            return True
+        apart = other[0] - one[0] > 1 and one[1] - other[1] > 1
+        changed = a.words[one[0]] != b.words[one[1]]
+        if (
+            len(left) <= _REPLACED
+            and (apart or changed or _is_caseless(a.words[one[0]]))
+            and _restores(matched, one, other)
+        ):
+            return True
+    return False
+
+
+def _is_caseless(word: str) -> bool:
+    """Return whether the word's script has no capitals, so that names cannot be recognized by them: "Amit Neha ko" in
+    Hindi.
+    """
+    return not word.isdecimal() and word.upper() == word.lower()
+
+
+def _parts_exchanged(order: list[int]) -> bool:
+    """Return whether two parts have changed places around a third, one of them of several words, such as "Li Wei"."""
+    ranks = sorted(order)
+    moved = [(at, ranks.index(place)) for at, place in enumerate(order) if ranks[at] != place]
+    if not moved:
+        return False
+    inner = [ranks.index(place) for place in order[moved[0][0] : moved[-1][0] + 1]]
+    cuts = [0, *(at for at, (x, y) in enumerate(pairwise(inner), start=1) if y != x + 1), len(inner)]
+    sizes = [end - start for start, end in pairwise(cuts)]
+    return len(sizes) == 3 and inner[0] > inner[cuts[1]] > inner[-1] and max(sizes[0], sizes[2]) > 1
+
+
+def _restores(matched: list[tuple[int, int]], one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Return whether exchanging the two matches puts all words in the same order."""
+    back = {one: other[1], other: one[1]}
+    order = [back.get(pair, pair[1]) for pair in matched]
+    return order == sorted(order)
+
+
+def _names(words: Words) -> set[str]:
+    """Return the capitalized words without "I", months, days and German nouns, which follow an article."""
+    forms = _forms()
+    after = {word for before, word in pairwise(words.words) if before in forms["determiners"]}
+    common = forms["acting"] | forms["acted_upon"] | forms["determiners"] | after
+    return {
+        word for word in words.names if word in words.capitals and word not in common and not is_date(word)
+    }
+
+
+def _matched(a: list[str], b: list[str]) -> list[tuple[int, int]]:
+    """Return (index in `a`, index in `b`) of words that occur once in both, in the same or another form, in the order
+    of `a`.
+    """
+    pairs = [(at, b.index(word)) for at, word in enumerate(a) if a.count(word) == b.count(word) == 1]
+    free_b = [at for at, word in enumerate(b) if word not in a]
+    for at, word in enumerate(a):
+        if word in b:
+            continue
+        kin = [other for other in free_b if _are_kin(word, b[other])]
+        if len(kin) == 1:
+            pairs.append((at, kin[0]))
+            free_b.remove(kin[0])
+    return sorted(pairs)
+
+
+def _are_kin(x: str, y: str) -> bool:
+    """Return whether two words may be forms of one word, by their beginnings: Ola and Oli, admires and admired."""
+    same = _shared(x, y)
+    if max(len(x), len(y)) <= _SHORT:
+        return same > 0
+    return same >= 2 and 2 * same >= max(len(x), len(y))
+
+
+def _shared(x: str, y: str) -> int:
+    """Return the length of the common beginning of two texts."""
+    pairs = enumerate(zip(x, y, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(x), len(y)))
+
+
+def _without_kin(left: set[str], right: set[str]) -> set[str]:
+    """Return the words of one side only, without pairs that are forms of one word, such as looks and look."""
+    kin = {(x, y) for x in left for y in right if x[:4] == y[:4] and min(len(x), len(y)) >= 4}
+    return (left | right) - {word for pair in kin for word in pair}
+
+
+@cache
+def _data() -> dict[str, str]:
+    stored: dict[str, str] = json.loads(Path(__file__).with_name("roles.json").read_text(encoding="utf-8"))
+    return stored
+
+
+@cache
+def _forms() -> dict[str, frozenset[str]]:
+    """Return the words in many languages for the person acting, the person acted upon, "I", "by" and determiners."""
+    return {
+        role: frozenset(_data()[role].split())
+        for role in ("acting", "acted_upon", "self", "by", "determiners")
+    }
+
+
+def determiners() -> frozenset[str]:
+    """Return the German articles and possessives, after which every noun is capitalized."""
+    return _forms()["determiners"]
+
+
+@cache
+def _patterns() -> dict[str, re.Pattern[str]]:
+    """Return a pattern for each list of phrases. They match whole words, and in scripts without spaces also parts of
+    words.
+    """
+    found = {}
+    for name in ("over", "left", "right", "before", "after"):
+        spaced = [phrase for phrase in _data()[name].split("|") if not _is_joined(phrase)]
+        joined = [phrase for phrase in _data()[name].split("|") if _is_joined(phrase)]
+        found[name] = re.compile("|".join([rf"(?<![^\W_])(?:{'|'.join(spaced)})(?![^\W_])", *joined]))
+    spaced = [phrase for phrase in _data()["symmetric"].split("|") if not _is_joined(phrase)]
+    found["symmetric"] = re.compile(rf" (?:{'|'.join(spaced)}) | و|[와과] |하고 |[和与跟與と]")
+    found["is"] = re.compile(rf" (?:{_data()['is']}) |是")
+    return found
+
+
+def _is_joined(phrase: str) -> bool:
+    return any(map(_is_unspaced, phrase)) or "가" <= phrase[0] <= "힣"
+
 
 __all__ = ["may_merge", "normalise"]
 

@@ -18,8 +18,14 @@ from typing import TypeVar
 import numpy as np
 
 from memories.judging.encoder import Encoder, ReadOnce
-from memories.judging.extraction.courtesy import agrees, asks_back, says_nothing
-from memories.judging.extraction.grounding import is_grounded, names_in, numbers_in
+from memories.judging.extraction.grounding import (
+    agrees,
+    asks_back,
+    is_grounded,
+    names_in,
+    numbers_in,
+    says_nothing,
+)
 from memories.judging.sentences import MAX_READ, sentences
 from memoryhub.llm.base import Speaker, Vectors
 from memoryhub.llm.e5 import meaning_of

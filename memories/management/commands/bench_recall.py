@@ -21,7 +21,7 @@ from memories.evaluation import (
 )
 from memories.recalling.ranking import RANKINGS, SIGNALS, WEIGHTS
 from memoryhub.database.startup import running_database
-from memoryhub.management.progress import Progress
+from memoryhub.management import Progress
 from workspaces.access import default_workspace
 from workspaces.models import Membership, Role, User, Workspace
 

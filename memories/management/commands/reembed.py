@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from memoryhub.database.startup import running_database
 from memoryhub.errors import Conflict
 from memoryhub.llm.errors import EmbedderError
-from memoryhub.management.progress import Progress
+from memoryhub.management import Progress
 from workspaces.index import reembedding
 from workspaces.index.embedding import EmbedderChangedSize, get_embedder, vectors_of
 from workspaces.index.reembedding import Outcome

@@ -7,9 +7,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
-from memories.forgetting.secret_scan import Scan, scan
+from memories.forgetting.copies import Scan, scan
 from memoryhub.database.startup import running_database
-from memoryhub.management.progress import Progress
+from memoryhub.management import Progress
 
 
 class Command(BaseCommand):

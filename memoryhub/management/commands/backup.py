@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from memoryhub.backup.archive import make_backup, older_than_newest
 from memoryhub.backup.storage import BackupError, place_of
 from memoryhub.database.startup import running_database
-from memoryhub.management.progress import Progress
+from memoryhub.management import Progress
 
 NAMED, ANY_NAMED = "memoryhub-%Y%m%d-%H%M%S.zip", "memoryhub-????????-??????.zip"
 NO_KEYS = (

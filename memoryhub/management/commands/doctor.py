@@ -22,11 +22,9 @@ from memoryhub import mail
 from memoryhub.backup.dump import kept_of_before
 from memoryhub.database.startup import psycopg_settings
 from memoryhub.environment import database_from_url, libpq_settings
-from memoryhub.files.file_stores import PLACES, Folder, files_folder
-from memoryhub.files.stored_files import StoredFiles
-from memoryhub.http.health import UNKNOWN, check
-from memoryhub.http.metrics import LAST_BACKUP
+from memoryhub.http.health import LAST_BACKUP, UNKNOWN, check
 from memoryhub.llm.probe import embedder_trouble
+from memoryhub.stored_files import PLACES, Folder, StoredFiles, files_folder
 
 WHAT_TO_DO = {
     "database": "Start MemoryHub with `make run`, or see that the server in DATABASE_URL answers.",

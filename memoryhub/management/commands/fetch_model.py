@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from memoryhub.local import large_model
 from memoryhub.local.large_model import FetchFailed, Interrupted, Status, Wanted
-from memoryhub.management.progress import Progress
+from memoryhub.management import Progress
 
 MEGABYTE = 1_000_000
 

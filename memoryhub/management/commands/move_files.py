@@ -9,9 +9,8 @@ from django.core.files.storage import FileSystemStorage, storages
 from django.core.management.base import BaseCommand, CommandError
 
 from memoryhub.database.startup import running_database
-from memoryhub.files.file_stores import PLACES, files_folder
-from memoryhub.files.stored_files import StoredFiles
-from memoryhub.management.progress import Progress
+from memoryhub.management import Progress
+from memoryhub.stored_files import PLACES, StoredFiles, files_folder
 
 
 class Command(BaseCommand):

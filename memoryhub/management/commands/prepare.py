@@ -18,9 +18,9 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from memoryhub.database.locks import alone
+from memoryhub.database.queries import alone
 from memoryhub.database.startup import OtherVersion, psycopg_settings, refuse_other_version
-from memoryhub.management.progress import Progress
+from memoryhub.management import Progress
 
 CONNECT_SECONDS = 10
 WAIT_SECONDS = 0.5

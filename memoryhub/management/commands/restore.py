@@ -13,7 +13,7 @@ from memoryhub.backup.restore import drill, restore
 from memoryhub.backup.storage import BackupError, place_of
 from memoryhub.database.startup import running_database
 from memoryhub.local.data_folder import AlreadyRunning, RunLock, make_data_folders
-from memoryhub.management.progress import Progress
+from memoryhub.management import Progress
 
 
 class Command(BaseCommand):

@@ -13,8 +13,8 @@ from pytest_django.fixtures import Settings
 from chat.models import Chat, Message
 from memories import tasks
 from memories.models import Memory
+from memories.writing.changing import version_of
 from memories.writing.gate import edit_memory
-from memories.writing.versions import version_of
 from tests.api import Api, error_of
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message

@@ -24,7 +24,7 @@ from chat.models.imports import (
     ImportStatus,
 )
 from memories.models import Memory
-from memoryhub.database import locks
+from memoryhub.database import queries
 from memoryhub.errors import Conflict, TooLarge, TooManyRequests
 from tests.chat.exchange.test_exchange import exported, uploaded
 from tests.chat.exchange.test_exchange_foreign import as_json, gpt_conversation
@@ -162,7 +162,7 @@ def test_deleting_it_in_the_middle_ends_it(cast: Cast, django_capture_on_commit_
 def test_one_process_at_a_time(cast: Cast) -> None:
     imported = uploaded(cast.editor, statements(), cast.workspace)
     import_run.start(imported, now=NOW())
-    with locks.alone(import_run.LOCK, imported.pk) as is_alone:
+    with queries.alone(import_run.LOCK, imported.pk) as is_alone:
         assert is_alone
         assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.ELSEWHERE
     assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.DONE

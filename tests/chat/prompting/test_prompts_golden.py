@@ -23,7 +23,7 @@ from chat.prompting.short_term import set_summary, short_term_for, touch
 from chat.tools import tools_for
 from chat.turns.compaction import _summarise
 from chat.turns.documents import documents_block, sources_for
-from memories.judging.extraction.model import distil_with_model, propose, synthesize
+from memories.judging.extraction.candidates import distil_with_model, propose, synthesize
 from memories.models import Memory
 from memories.recalling.ranked_search import Recalled
 from memoryhub.llm.base import Capabilities, Picture, Tool

@@ -27,7 +27,7 @@ from chat.turns.services import begin_turn
 from chat.turns.turn import wait_until_idle
 from memories.models import Memory, Receipt
 from memories.recalling.ranked_search import Recalled
-from memories.recalling.receipts import NO_ROOM
+from memories.recalling.recall import NO_ROOM
 from memoryhub.llm.base import Capabilities
 from tests.conftest import Cast
 from tests.factories import (

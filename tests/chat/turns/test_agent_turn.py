@@ -10,7 +10,7 @@ from chat.models import Chat, Message
 from chat.turns.services import begin_turn
 from chat.turns.turn import wait_until_idle
 from memories.models import Memory, Scope
-from memories.recalling.receipts import receipt_for
+from memories.recalling.recall import receipt_for
 from tests.factories import make_agent, make_chat, make_memory, make_user
 from tests.fakes.openai_server import Answer, ScriptedOpenAI
 from workspaces.actions.agents import archive_agent, update_agent

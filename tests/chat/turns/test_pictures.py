@@ -29,7 +29,7 @@ from chat.turns.services import begin_turn
 from chat.turns.turn import wait_until_idle
 from memoryhub.errors import Invalid
 from memoryhub.llm.base import Capabilities, Picture
-from memoryhub.llm.messages import UNSEEN
+from memoryhub.llm.openai_requests import UNSEEN
 from tests.factories import HERE, add_member, make_chat, make_message, make_user, make_workspace, shown_to
 from tests.fakes.openai_server import Answer, Failure, ScriptedOpenAI
 from workspaces.documents import documents, reading_jobs

@@ -15,7 +15,7 @@ from chat.turns.services import begin_turn, retry_answer
 from chat.turns.turn import wait_until_idle
 from memories.models import Extraction, Receipt
 from memories.recalling.overview import LINES
-from memories.recalling.receipts import receipt_for
+from memories.recalling.recall import receipt_for
 from memoryhub.errors import Conflict, Invalid
 from tests.factories import make_chat, make_memory, make_message, make_user, make_workspace
 from tests.fakes.openai_server import HOLD, Answer, Failure, ScriptedOpenAI

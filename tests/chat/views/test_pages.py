@@ -16,8 +16,7 @@ from chat.views.search import marked
 from chat.views.transcript import WINDOW
 from memories.models import Memory
 from memories.recalling.ranked_search import Recalled
-from memories.recalling.recall import Recall
-from memories.recalling.receipts import store_receipt
+from memories.recalling.recall import Recall, store_receipt
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message, make_user
 from workspaces.models import User

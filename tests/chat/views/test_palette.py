@@ -14,7 +14,7 @@ from pytest_django.fixtures import Settings
 from chat.models import MessageRole, MessageStatus
 from chat.views.palette import Found, called
 from memories.models import Scope
-from memories.nodes.nodes import create_node
+from memories.topics import create_node
 from tests.conftest import Cast
 from tests.factories import make_artifact, make_chat, make_document, make_memory, make_message
 from workspaces.access import default_workspace

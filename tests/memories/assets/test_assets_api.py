@@ -27,9 +27,9 @@ from memories.forgetting.forget import forget_memories
 from memories.models import Asset, Memory, Scope
 from memories.writing.changing import restore_memory
 from memories.writing.gate import delete_memory
+from memoryhub import stored_files
 from memoryhub.errors import Invalid, NotFound, TooLarge
-from memoryhub.files import stored_files
-from memoryhub.files.file_stores import Folder
+from memoryhub.stored_files import Folder
 from tests.api import V1, Api, error_of, type_password_again
 from tests.conftest import Cast
 from tests.factories import make_asset, make_key_text, make_memory, make_workspace

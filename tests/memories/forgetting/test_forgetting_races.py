@@ -15,14 +15,13 @@ from memories import tasks
 from memories.forgetting.forget import forget_memories
 from memories.models import Extraction, Memory, Receipt, ReceiptItem
 from memories.recalling.loading import note_use
-from memories.recalling.recall import recall
-from memories.recalling.receipts import split_recall, store_receipt
+from memories.recalling.recall import recall, split_recall, store_receipt
 from memories.writing import changing as undoing
 from memories.writing import extracting as run
 from memories.writing import gate
 from memories.writing.bulk import save_memories
+from memories.writing.decide import one_writer_at_a_time
 from memories.writing.gate import Draft
-from memories.writing.similar import one_writer_at_a_time
 from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import NotFound
 from memoryhub.llm.base import Embedder

@@ -16,7 +16,7 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from memories import tasks
-from memories.forgetting import secret_scan
+from memories.forgetting import copies
 from memories.judging import secret_filter
 from memories.judging.secret_filter import RULES
 from memories.models import Memory
@@ -117,9 +117,9 @@ def test_the_command_hides_and_lists_ids_and_kinds_never_a_text(cast: Cast) -> N
 
 
 def test_an_interrupted_scan_goes_on_where_it_was(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(secret_scan, "BATCH", 2)
+    monkeypatch.setattr(copies, "BATCH", 2)
     rows = [slipped_in(cast, f"Kettle {number}") for number in range(5)]
-    going = secret_scan.scan(now=timezone.now())
+    going = copies.scan(now=timezone.now())
     assert next(going).checked == 2
     going.close()
     assert Memory.objects.filter(secret_rules=RULES).count() == 2

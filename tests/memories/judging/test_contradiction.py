@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pytest
 
-from memories.judging.contradiction import about_the_same
+from memories.tidy import about_the_same
 
 SMALL_TALK = """
 See ya!|Later!|See you later!|See you tomorrow!|Bye|Bye for now|Thanks!|Thank you so much|No worries|You're welcome

@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from memories.nodes import nodes
+from memories import topics
 from tests.conftest import Cast
 from tests.factories import make_asset, make_memory, make_node
 
@@ -33,7 +33,7 @@ def test_lists_and_records_cost_the_same_for_few_and_many(cast: Cast, staff: Cli
 
     def grow(number: int) -> None:
         for _ in range(number):
-            nodes.relate(hub, make_node(cast.editor, cast.workspace), "has", now=timezone.now())
+            topics.relate(hub, make_node(cast.editor, cast.workspace), "has", now=timezone.now())
             make_asset(memory)
 
     def costs() -> list[int]:

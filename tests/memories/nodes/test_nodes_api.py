@@ -11,8 +11,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from memories import topics
 from memories.models import Memory, MemoryNode, NodeMemory, NodeRelation, Scope
-from memories.nodes import nodes
 from memories.writing.changing import restore_memory
 from memories.writing.gate import delete_memory
 from tests.api import V1, Api, error_of, type_password_again
@@ -191,8 +191,8 @@ def test_lists_and_neighbours_cost_the_same_for_few_and_many(api: Api, cast: Cas
         for _ in range(number):
             node = make_node(cast.editor, cast.workspace)
             memory = make_memory("Cats purr", cast.editor, cast.workspace)
-            nodes.link_memory(node, memory, now=timezone.now())
-            nodes.link_memory(MemoryNode.objects.get(public_id=start["id"]), memory, now=timezone.now())
+            topics.link_memory(node, memory, now=timezone.now())
+            topics.link_memory(MemoryNode.objects.get(public_id=start["id"]), memory, now=timezone.now())
             assert relate(api, start["id"], "knows", node.public_id).status_code == 201
 
     def costs() -> list[int]:
@@ -404,10 +404,10 @@ def test_deleting_takes_a_session_whose_password_was_typed_again(api: Api, cast:
 
 def test_nodes_go_with_their_workspace_and_links_with_their_memory(cast: Cast) -> None:
     node, memory = make_node(cast.owner, cast.workspace), make_memory("Cats purr", cast.owner, cast.workspace)
-    nodes.link_memory(node, memory, now=timezone.now())
+    topics.link_memory(node, memory, now=timezone.now())
     memory.delete()
     assert not NodeMemory.objects.exists()
-    nodes.link_memory(node, make_memory("Dogs bark", cast.owner, cast.workspace), now=timezone.now())
+    topics.link_memory(node, make_memory("Dogs bark", cast.owner, cast.workspace), now=timezone.now())
     cast.workspace.delete()
     assert not MemoryNode.objects.exists() and not NodeMemory.objects.exists()
 
@@ -423,7 +423,7 @@ def test_who_left_sees_nothing_and_their_personal_links_stay_theirs(cast: Cast) 
     leaver = make_user("leo")
     cast.workspace.memberships.create(user=leaver, role="editor")
     node = make_node(cast.owner, cast.workspace)
-    nodes.link_memory(node, make_memory("Mine", leaver, scope=Scope.USER), now=timezone.now())
+    topics.link_memory(node, make_memory("Mine", leaver, scope=Scope.USER), now=timezone.now())
     cast.workspace.memberships.filter(user=leaver).delete()
     gone = Api(leaver, base=V1).get(f"memory-nodes/{node.public_id}", workspace_id=cast.workspace.public_id)
     assert gone.status_code == 404

@@ -12,10 +12,10 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from memories import topics
 from memories.judging.extraction.candidates import parse_candidates
 from memories.models import Memory, MemoryNode, NodeMemory, NodeRelation, Scope
-from memories.nodes import nodes
-from memories.nodes.suggestions import merge_topics, suggest_merges, suggest_topics
+from memories.topics import merge_topics, suggest_merges, suggest_topics
 from memories.views.nodes import MEMORIES_SHOWN, NODES_SHOWN
 from memories.writing.gate import delete_memory, edit_memory
 from tests.api import V1, Api, type_password_again
@@ -77,7 +77,7 @@ def test_a_node_is_made_changed_and_refused_with_its_reason(cast: Cast) -> None:
 
 def test_map_and_lists_say_the_same(cast: Cast) -> None:
     maria, apollo = (make_node(cast.editor, cast.workspace, name=name) for name in ("Maria", "Apollo"))
-    nodes.relate(maria, apollo, "works on", now=timezone.now())
+    topics.relate(maria, apollo, "works on", now=timezone.now())
     page = shown(cast.viewer, url("nodes", cast))
     drawn = drawing(page)
     assert [node["name"] for node in drawn["nodes"]] == ["Apollo", "Maria"]
@@ -91,8 +91,8 @@ def test_map_and_lists_say_the_same(cast: Cast) -> None:
 
 def test_the_page_of_a_node_reaches_as_far_as_asked(cast: Cast) -> None:
     a, b, c = (make_node(cast.editor, cast.workspace, name=f"Node of {name}") for name in "abc")
-    nodes.relate(a, b, "knows", now=timezone.now())
-    nodes.relate(c, b, "knows", now=timezone.now())
+    topics.relate(a, b, "knows", now=timezone.now())
+    topics.relate(c, b, "knows", now=timezone.now())
     address = url("node", cast, a)
     assert len(drawing(shown(cast.viewer, address))["nodes"]) == 2
     for depth, count in (("2", 3), ("3", 3), ("99", 2), ("x", 2)):
@@ -155,7 +155,7 @@ def test_a_personal_memory_on_the_page_is_its_owners_alone(cast: Cast) -> None:
 def test_memories_of_a_node_are_paged(cast: Cast) -> None:
     node = make_node(cast.owner, cast.workspace)
     for at in range(MEMORIES_SHOWN + 2):
-        nodes.link_memory(node, make_memory(f"Fact {at:02}", cast.owner, cast.workspace), now=timezone.now())
+        topics.link_memory(node, make_memory(f"Fact {at:02}", cast.owner, cast.workspace), now=timezone.now())
     page = shown(cast.viewer, url("node", cast, node))
     assert "Fact 26" in page and "Fact 02" in page and "Fact 01" not in page
     after = page.split("?after=")[1].split("#")[0]
@@ -197,8 +197,8 @@ def test_deleting_asks_for_the_password(cast: Cast) -> None:
 def test_hostile_names_stay_text(cast: Cast) -> None:
     evil = make_node(cast.editor, cast.workspace, name=EVIL, kind=EVIL[:50], description=EVIL)
     other = make_node(cast.editor, cast.workspace, name="\u202eolleH")
-    nodes.relate(evil, other, EVIL, now=timezone.now())
-    nodes.link_memory(evil, make_memory(EVIL, cast.editor, cast.workspace), now=timezone.now())
+    topics.relate(evil, other, EVIL, now=timezone.now())
+    topics.link_memory(evil, make_memory(EVIL, cast.editor, cast.workspace), now=timezone.now())
     for address in (url("nodes", cast), url("node", cast, evil), url("node", cast, other)):
         page = shown(cast.editor, address)
         assert "<script>alert" not in page and "14" not in page.split("<main")[1].split("<h2")[0]
@@ -213,8 +213,8 @@ def test_pages_cost_the_same_for_few_and_many(cast: Cast) -> None:
             node = make_node(cast.editor, cast.workspace, kind="thing")
             memory = make_memory("Cats purr", cast.editor, cast.workspace)
             for each in (hub, node):
-                nodes.link_memory(each, memory, now=timezone.now())
-            nodes.relate(hub, node, "has", now=timezone.now())
+                topics.link_memory(each, memory, now=timezone.now())
+            topics.relate(hub, node, "has", now=timezone.now())
             make_memory("Dogs bark", cast.editor, cast.workspace)
 
     def costs() -> list[int]:
@@ -245,11 +245,11 @@ def test_names_that_recur_are_offered_and_fill_the_topic(cast: Cast) -> None:
 
     signed_in(cast.editor).post(url("nodes", cast), {"name": "Maria", "gathers_by_name": "on"})
     topic = MemoryNode.objects.get()
-    assert nodes.gathered(topic, cast.viewer).count() == 3
+    assert topics.gathered(topic, cast.viewer).count() == 3
     make_memory("Mariann is another person", cast.owner, cast.workspace)
     later = make_memory("Maria's flight lands at nine", cast.owner, cast.workspace)
-    assert set(nodes.gathered(topic, cast.viewer)) >= {named, later}
-    assert nodes.gathered(topic, cast.viewer).count() == 4
+    assert set(topics.gathered(topic, cast.viewer)) >= {named, later}
+    assert topics.gathered(topic, cast.viewer).count() == 4
     assert suggest_topics(cast.workspace, cast.owner) == []
 
 
@@ -270,9 +270,9 @@ def test_topics_that_look_alike_are_merged_or_told_apart(cast: Cast) -> None:
     short = make_node(cast.editor, cast.workspace, name="Maria", gathers_by_name=True)
     long = make_node(cast.editor, cast.workspace, name="Maria Lopez")
     apollo = make_node(cast.editor, cast.workspace, name="Apollo")
-    nodes.relate(short, apollo, "works on", now=timezone.now())
+    topics.relate(short, apollo, "works on", now=timezone.now())
     memory = make_memory("Maria knows the venue", cast.owner, cast.workspace)
-    nodes.link_memory(short, memory, now=timezone.now())
+    topics.link_memory(short, memory, now=timezone.now())
     assert suggest_merges(cast.workspace, cast.editor) == [(long, short)]
     page = shown(cast.editor, url("nodes", cast))
     assert url("node_merge", cast, short) in page
@@ -283,7 +283,7 @@ def test_topics_that_look_alike_are_merged_or_told_apart(cast: Cast) -> None:
     for person, code in ((cast.viewer, 403), (cast.stranger, 404), (cast.editor, 302)):
         assert signed_in(person).post(differ, {"other": short.public_id}).status_code == code
     assert suggest_merges(cast.workspace, cast.editor) == []
-    assert not nodes.relations_of(long, cast.editor).exists()
+    assert not topics.relations_of(long, cast.editor).exists()
 
     merge = url("node_merge", cast, short)
     for wrong, code in ((short.public_id, 422), ("node_none", 404), ("", 404)):
@@ -291,25 +291,25 @@ def test_topics_that_look_alike_are_merged_or_told_apart(cast: Cast) -> None:
     merged = signed_in(cast.editor).post(merge, {"into": long.public_id})
     assert merged["Location"] == url("node", cast, long)
     assert not MemoryNode.objects.filter(pk=short.pk).exists()
-    assert list(nodes.gathered(long, cast.viewer)) == [memory]
+    assert list(topics.gathered(long, cast.viewer)) == [memory]
     assert MemoryNode.objects.get(pk=long.pk).gathers_by_name
-    assert [each.relation for each in nodes.relations_of(long, cast.editor)] == ["works on"]
+    assert [each.relation for each in topics.relations_of(long, cast.editor)] == ["works on"]
 
 
 def test_what_was_taken_out_of_a_topic_stays_out_until_somebody_links_it(cast: Cast) -> None:
     topic = make_node(cast.editor, cast.workspace, name="Maria", gathers_by_name=True)
     memory = make_memory("Maria knows the venue", cast.owner, cast.workspace)
-    nodes.unlink_memory(topic, memory)
+    topics.unlink_memory(topic, memory)
     edit_memory(memory, by=cast.owner, now=timezone.now(), content="Maria knows the venue well")
-    nodes.update_node(topic, now=timezone.now(), gathers_by_name=True)
-    assert not nodes.gathered(topic, cast.owner).exists()
+    topics.update_node(topic, now=timezone.now(), gathers_by_name=True)
+    assert not topics.gathered(topic, cast.owner).exists()
     longer = make_node(cast.editor, cast.workspace, name="Maria Lopez")
     merge_topics(topic, longer, now=timezone.now())
-    nodes.update_node(longer, now=timezone.now(), name="Maria", gathers_by_name=True)
-    assert not nodes.gathered(longer, cast.owner).exists()
-    assert nodes.link_memory(longer, memory, now=timezone.now())
+    topics.update_node(longer, now=timezone.now(), name="Maria", gathers_by_name=True)
+    assert not topics.gathered(longer, cast.owner).exists()
+    assert topics.link_memory(longer, memory, now=timezone.now())
     edit_memory(memory, by=cast.owner, now=timezone.now(), content="Maria knows the venue")
-    assert list(nodes.gathered(longer, cast.owner)) == [memory]
+    assert list(topics.gathered(longer, cast.owner)) == [memory]
 
 
 def test_a_topic_of_personal_memories_is_seen_by_who_sees_one_of_them(cast: Cast) -> None:
@@ -317,7 +317,7 @@ def test_a_topic_of_personal_memories_is_seen_by_who_sees_one_of_them(cast: Cast
     make_memory("Zelda owes me ten euros", cast.owner, scope=Scope.USER)
     zelda = make_node(cast.owner, own, name="Zelda", gathers_by_name=True)
     empty = make_node(cast.owner, own, name="Zelda Fitz")
-    nodes.relate(zelda, empty, "is the sister of", now=timezone.now())
+    topics.relate(zelda, empty, "is the sister of", now=timezone.now())
     own.memberships.create(user=cast.editor, role="editor")
     later = make_node(cast.owner, own, name="ten euros", gathers_by_name=True)
     assert [each.owner for each in (zelda, empty, later)] == [cast.owner] * 3
@@ -336,7 +336,7 @@ def test_a_topic_of_personal_memories_is_seen_by_who_sees_one_of_them(cast: Cast
     assert again.status_code == 409
 
     shared = make_memory("Zelda plans the party", cast.owner, own)
-    assert list(nodes.gathered(zelda, cast.editor)) == [shared]
+    assert list(topics.gathered(zelda, cast.editor)) == [shared]
     detail = api.get(at, workspace_id=own.public_id).json()
     assert (detail["memoryCount"], detail["relationCount"], detail["relations"]) == (1, 0, [])
     assert api.get(f"{at}/neighbours", workspace_id=own.public_id).json()["nodes"] == []

@@ -9,8 +9,7 @@ import pytest
 
 from chat.prompting.context import Found, find_for_prompt, recalled_block
 from memories.models import Memory
-from memories.recalling.recall import recall
-from memories.recalling.receipts import NO_LONGER_HOLDS, REPLACED
+from memories.recalling.recall import NO_LONGER_HOLDS, REPLACED, recall
 from memories.recalling.workspace_search import search_workspace
 from memories.writing.changing import hold_again, replace_older
 from tests.conftest import Cast

@@ -6,9 +6,8 @@ import pytest
 from django.utils import timezone
 
 from memories.models import ReceiptItem
-from memories.recalling.mentions import mentioned
-from memories.recalling.recall import recall
-from memories.recalling.receipts import store_receipt
+from memories.recalling.recall import recall, store_receipt
+from memories.recalling.relevance import mentioned
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message
 from workspaces.policy import Reach

@@ -11,9 +11,9 @@ import pytest
 from django.utils import timezone
 
 from memories.models import Memory, Scope
-from memories.nodes.nodes import create_node, link_memory
 from memories.recalling.overview import LINES
 from memories.recalling.recall import Recall, recall
+from memories.topics import create_node, link_memory
 from memories.writing.gate import edit_memory
 from tests.conftest import Cast
 from tests.factories import HERE, make_memory

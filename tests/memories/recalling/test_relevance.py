@@ -14,8 +14,14 @@ from memories.models import Memory
 from memories.recalling import relevance
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.ranking import injection_threshold
-from memories.recalling.recall import Recall, recall
-from memories.recalling.receipts import BELOW_THRESHOLD, NO_LONGER_HOLDS, NOTHING_ASKED, split_recall
+from memories.recalling.recall import (
+    BELOW_THRESHOLD,
+    NO_LONGER_HOLDS,
+    NOTHING_ASKED,
+    Recall,
+    recall,
+    split_recall,
+)
 from memories.recalling.workspace_search import search_workspace
 from memories.views.panel_context import PanelFilters, search_panel
 from memoryhub.llm.base import Embedder

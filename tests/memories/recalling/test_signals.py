@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from memories.recalling.signals import (
+from memories.recalling.ranking import (
     asks,
     mentions_number,
     mentions_time,

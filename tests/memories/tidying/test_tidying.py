@@ -9,11 +9,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from memories import tidy
 from memories.models import KeptAsIs, Memory, Receipt, ReceiptItem, Scope
 from memories.models.memory import MEMORY
-from memories.tidying import deciding
-from memories.tidying.lists import LISTS
-from memories.tidying.pairs import Pair, pairs_in
+from memories.tidy import LISTS, Pair, pairs_in
 from memories.writing.gate import Draft, edit_memory, save_memory
 from memoryhub.errors import Invalid
 from tests.api import Api
@@ -155,7 +154,7 @@ def test_both_stay_until_one_reads_otherwise_and_undo_links_them_again(cast: Cas
     newer.refresh_from_db()
     assert (contradictions(), newer.may_replace_id) == ([(older.content, newer.content)], older.pk)
     assert post(cast.editor, cast.workspace, f"kept/{kept.pk}/undo").status_code == 404
-    deciding.keep(newer, beside=older, by=cast.editor, now=NOW)
+    tidy.keep(newer, beside=older, by=cast.editor, now=NOW)
     edit_memory(newer, by=cast.editor, now=NOW, content="The launch is on March 17")
     assert contradictions() == [(older.content, "The launch is on March 17")]
 
@@ -172,14 +171,14 @@ def test_what_is_rather_the_same_than_not_is_for_a_person_to_decide(cast: Cast) 
 def test_pairs_that_were_kept_make_room_for_what_is_less_near(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memories.tidying.pairs.JUDGED", 1)
+    monkeypatch.setattr("memories.tidy.JUDGED", 1)
     for text in ("Olive plays the cello", "The kiosk closes at six", "The kiosk closes at 6"):
         make_memory(text, cast.owner, cast.workspace)
     twice = Draft("Olive plays the cello", cast.workspace, cast.owner)
     save_memory(twice, by=cast.owner, now=NOW, dedupe="create")
     [pair] = pairs_in(cast.workspace, cast.editor, timezone.now()).duplicates
     assert pair.newer.content == "Olive plays the cello"
-    deciding.keep(pair.newer, beside=pair.older, by=cast.editor, now=NOW)
+    tidy.keep(pair.newer, beside=pair.older, by=cast.editor, now=NOW)
     assert pairs_in(cast.workspace, cast.editor, timezone.now()).duplicates == []
     assert said(pairs_in(cast.workspace, cast.editor, timezone.now()).duplicates) == [
         ("The kiosk closes at six", "The kiosk closes at 6")
@@ -241,12 +240,12 @@ def test_two_places_are_no_pair(cast: Cast) -> None:
     shared = make_memory("Cats purr", cast.owner, cast.workspace)
     agent = make_agent(cast.owner, cast.workspace)
     other = make_memory("Cats purr", cast.owner, cast.workspace, scope=Scope.AGENT, agent=agent)
-    for act in (deciding.merge, deciding.keep):
+    for act in (tidy.merge, tidy.keep):
         with pytest.raises(Invalid):
-            if act is deciding.merge:
-                deciding.merge(shared, into=other, by=cast.owner, now=NOW)
+            if act is tidy.merge:
+                tidy.merge(shared, into=other, by=cast.owner, now=NOW)
             else:
-                deciding.keep(shared, beside=other, by=cast.owner, now=NOW)
+                tidy.keep(shared, beside=other, by=cast.owner, now=NOW)
     assert Memory.objects.live().count() == 2
 
 

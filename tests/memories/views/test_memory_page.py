@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from memories.models import Memory
-from memories.views.memory_page import PAGE_SIZE
+from memories.views.panel import PAGE_SIZE
 from tests.conftest import Cast
 from tests.factories import make_agent, make_memory
 from tests.memories.views.test_pages import signed_in

@@ -14,8 +14,7 @@ from django.utils import timezone
 from memories.api.serializers import ReceiptJson
 from memories.models import Memory, ReceiptItem
 from memories.recalling.ranked_search import Recalled
-from memories.recalling.recall import Recall
-from memories.recalling.receipts import receipt_for, store_receipt
+from memories.recalling.recall import Recall, receipt_for, store_receipt
 from memories.recalling.relevance import Relevance
 from memories.views.panel_context import PAGE_SIZE
 from tests.conftest import Cast

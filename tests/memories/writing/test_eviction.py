@@ -16,7 +16,7 @@ from memories import tasks
 from memories.models import Memory, Scope
 from memories.recalling import recall as recall_module
 from memories.recalling.loading import note_use
-from memories.writing.eviction import evict
+from memories.writing.background import evict
 from memories.writing.gate import delete_memory, edit_memory
 from tests.conftest import Cast
 from tests.factories import HERE, make_memory, make_user
@@ -120,7 +120,7 @@ def test_a_job_is_queued_once_a_transaction_and_only_above_the_cap(
 
 
 def test_counting_reads_the_small_index(cast: Cast) -> None:
-    from memories.writing.cap import COUNTED
+    from memories.writing.gate import COUNTED
 
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from memories.judging.extraction.candidates import Candidate
-from memories.judging.extraction.model import extract_with_model, synthesize
+from memories.judging.extraction.candidates import Candidate, extract_with_model, synthesize
 
 Messages = list[dict[str, str]]
 

@@ -12,8 +12,7 @@ from django.utils import timezone
 
 from memories import tasks
 from memories.admin import activity
-from memories.judging.extraction.courtesy import says_nothing
-from memories.judging.extraction.grounding import is_grounded
+from memories.judging.extraction.grounding import is_grounded, says_nothing
 from memories.models import Extraction, Memory, Refusal
 from memories.writing import extracting
 from memories.writing.gate import Draft, save_memory

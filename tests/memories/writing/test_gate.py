@@ -305,7 +305,7 @@ def test_a_double_that_is_forgotten_for_good_at_that_moment_is_none(
             Memory.objects.filter(pk=double.pk).delete()
         return found
 
-    monkeypatch.setattr("memories.writing.similar.queries.rows", forgotten_after)
+    monkeypatch.setattr("memories.writing.decide.queries.rows", forgotten_after)
     draft = Draft("Cats purr", cast.workspace, cast.owner)
     saved = save_memory(draft, by=cast.owner, now=timezone.now())
     assert saved.created

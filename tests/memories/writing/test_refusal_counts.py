@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from memories.models import Memory, Refusal
-from memories.writing import gate, refusal_counts, tombstones
+from memories.writing import gate, tombstones
 from memories.writing.drafts import Draft
 from memoryhub.errors import Invalid, SecretRefused
 from tests.conftest import Cast
@@ -92,7 +92,7 @@ def test_it_waits_for_the_commit_of_whoever_asked(cast: Cast) -> None:
 def test_a_broken_count_breaks_nothing_else(
     cast: Cast, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(refusal_counts, "_COUNT", "SELECT * FROM nowhere WHERE %s = %s OR %s = %s")
+    monkeypatch.setattr(tombstones, "_COUNT", "SELECT * FROM nowhere WHERE %s = %s OR %s = %s")
     refuse(cast, f"the key is {SECRET}")
     assert "ProgrammingError" in caplog.text
     assert SECRET not in caplog.text
@@ -101,5 +101,5 @@ def test_a_broken_count_breaks_nothing_else(
 
 @pytest.mark.django_db(transaction=True)
 def test_a_workspace_that_went_meanwhile_costs_only_the_number(cast: Cast) -> None:
-    refusal_counts.note(SecretRefused(kind="openai"), 2**40, "user", timezone.now())
+    tombstones.note(SecretRefused(kind="openai"), 2**40, "user", timezone.now())
     assert counts() == {}

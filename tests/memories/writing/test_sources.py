@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from memories.models import Memory, MemorySource
-from memories.writing.sources import MOST_SOURCES
+from memories.writing.drafts import MOST_SOURCES
 from memoryhub.ids import new_id
 from tests.api import V1, Api, error_of
 from tests.conftest import Cast

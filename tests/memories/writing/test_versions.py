@@ -14,9 +14,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from memories.models import Memory
-from memories.writing.changing import restore_memory
+from memories.writing.changing import Stale, etag, restore_memory, version_of
 from memories.writing.gate import delete_memory, edit_memory
-from memories.writing.versions import Stale, etag, version_of
 from memoryhub.errors import Invalid
 from tests.api import V1, Api, error_of, type_password_again
 from tests.conftest import Cast

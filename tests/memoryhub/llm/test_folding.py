@@ -9,8 +9,8 @@ import pytest
 
 from memoryhub.llm import errors
 from memoryhub.llm.base import Message, ToolCall
-from memoryhub.llm.messages import fold
 from memoryhub.llm.openai_compatible import OpenAIChatModel
+from memoryhub.llm.openai_requests import fold
 from tests.fakes.openai_server import Answer, Failure, Received, Reply, ScriptedOpenAI
 
 CALL = ToolCall("call_1", "x_recall_memory", "{}")

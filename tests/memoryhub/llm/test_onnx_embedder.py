@@ -10,10 +10,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from memoryhub.llm import bert, errors, onnx_embedder, registry
+from memoryhub.llm import bert, errors, registry, two_encoders
 from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.bert import MOST_PIECES, MOST_TEXTS, in_batches, open_session
-from memoryhub.llm.onnx_embedder import CACHED_TEXTS, MAX_TOKENS, MiniLM, OnnxEmbedder
+from memoryhub.llm.two_encoders import CACHED_TEXTS, MAX_TOKENS, MiniLM, OnnxEmbedder
 from memoryhub.model_files import EMBEDDER
 
 
@@ -122,7 +122,7 @@ def test_equal_texts_are_computed_once_and_remembered(
     def fail(*args: object) -> None:
         raise AssertionError("computed again")
 
-    monkeypatch.setattr(onnx_embedder, "_run", fail)
+    monkeypatch.setattr(two_encoders, "_run", fail)
     np.testing.assert_array_equal(embedder.embed(["coffee", "tea"]), first[[1, 0]])
 
 
@@ -150,10 +150,10 @@ def test_threads_may_share_it() -> None:
 
 def test_a_missing_model_is_said_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = replace(EMBEDDER, package="no_such_package")
-    monkeypatch.setattr(onnx_embedder, "EMBEDDER", missing)
+    monkeypatch.setattr(two_encoders, "EMBEDDER", missing)
     with pytest.raises(errors.EmbedderNotInstalled, match="not installed"):
         OnnxEmbedder().embed(["tea"])
-    monkeypatch.setattr(onnx_embedder, "EMBEDDER", replace(EMBEDDER, relative="no-such-file.onnx"))
+    monkeypatch.setattr(two_encoders, "EMBEDDER", replace(EMBEDDER, relative="no-such-file.onnx"))
     with pytest.raises(errors.EmbedderNotInstalled):
         OnnxEmbedder().embed(["tea"])
 
@@ -161,7 +161,7 @@ def test_a_missing_model_is_said_in_a_sentence(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     "made",
     [
-        "import memoryhub.llm.onnx_embedder as module; module.OnnxEmbedder()",
+        "import memoryhub.llm.two_encoders as module; module.OnnxEmbedder()",
         "import django; django.setup(); from memoryhub.urls import urlpatterns",  # as each command checks
     ],
 )

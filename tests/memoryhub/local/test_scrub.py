@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
-from memoryhub.local.scrubbing import scrub
+from memoryhub.management.commands.scrub import scrub
 from tests.verification.test_scrub import files_with
 
 

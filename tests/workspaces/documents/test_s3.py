@@ -28,8 +28,8 @@ from memoryhub.backup.archive import make_backup
 from memoryhub.backup.storage import BackupError, place_of
 from memoryhub.environment import Environment
 from memoryhub.errors import Conflict, Forbidden, Unavailable
-from memoryhub.files.file_stores import file_stores
 from memoryhub.management.commands import doctor
+from memoryhub.stored_files import file_stores
 from tests.api import API, V1, Api
 from tests.conftest import Cast
 from tests.factories import make_asset, make_document, make_key_text, make_memory, make_user, make_workspace

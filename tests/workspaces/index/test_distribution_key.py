@@ -20,11 +20,9 @@ from psycopg import sql
 from memories import tasks
 from memories.forgetting.forget import forget_memories, purge
 from memories.models import Memory, Scope
-from memories.recalling.recall import recall
+from memories.recalling.recall import recall, receipts_for, split_recall, store_receipt
 from memories.recalling.recall_test import state_of
-from memories.recalling.receipts import receipts_for, split_recall, store_receipt
-from memories.tidying.lists import without_vector
-from memories.tidying.pairs import pairs_in
+from memories.tidy import pairs_in, without_vector
 from memories.usage import live_in
 from memories.writing.bulk import save_memories
 from memories.writing.changing import restore_memory

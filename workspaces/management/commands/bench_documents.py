@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from memoryhub.database.startup import running_database
-from memoryhub.management.progress import Progress
+from memoryhub.management import Progress
 from workspaces.access import default_workspace
 from workspaces.actions.workspaces import create_workspace
 from workspaces.documents import documents, reading_jobs

@@ -1,4 +1,4 @@
-"""Page of a workspace's recall questions, with the memories that each should find and whether it did."""
+"""The profile tab and the recall test tab of the Memory page."""
 
 from __future__ import annotations
 
@@ -7,19 +7,98 @@ from typing import Any
 from django.contrib import messages as notices
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memories.access import get_memory
-from memories.models.recall_question import QUESTION_LENGTH
+from memories.models import Scope
+from memories.models.recall import QUESTION_LENGTH
 from memories.recalling import recall_test
+from memories.recalling.overview import hidden_lines, hide_line, profile_of
 from memories.recalling.recall_test import MOST_EXPECTED
-from memoryhub.errors import DomainError
+from memories.views.panel_context import MemoryForm, is_shared
+from memories.writing import gate
+from memoryhub.errors import DomainError, Invalid
 from workspaces.access import get_workspace
+from workspaces.actions.workspaces import set_profile_in_chats
 from workspaces.models import Role, Workspace
+from workspaces.policy import Reach
 from workspaces.views import PageRequest
+
+
+@require_http_methods(["GET", "POST"])
+def page(request: PageRequest, ws_id: str) -> HttpResponse:
+    """Show what is remembered about the person and the workspace; with ``part=lines`` only the list of memories.
+
+    A POST adds a personal memory, pinned so that it stays in the list.
+    """
+    workspace, now = get_workspace(request.user, ws_id), timezone.now()
+    form = MemoryForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        draft = gate.Draft(
+            content=form.cleaned_data["content"],
+            category=form.cleaned_data["category"] or None,
+            workspace=workspace,
+            author=request.user,
+            scope=Scope.USER,
+            pinned=True,
+            confirmed=form.confirmed,
+        )
+        try:
+            gate.save_memory(draft, by=request.user, now=now)
+        except Invalid as error:
+            form.add_domain_errors(error)
+        else:
+            notices.success(request, _("Added to your profile. Only you see it."))
+            return redirect("memories:profile", ws_id)
+    profile = profile_of(workspace, request.user, reach=Reach.here(workspace), now=now)
+    context = {
+        "workspace": workspace,
+        "can_write": Role(workspace.role).allows(Role.EDITOR),
+        "is_shared": is_shared(workspace),
+        "memories": [*profile.you, *profile.here],
+        "sections": [
+            ("about-you", _("About you"), profile.you),
+            ("about-workspace", _("About this workspace"), profile.here),
+        ],
+        "hidden": hidden_lines(workspace, request.user, now),
+        "form": form,
+    }
+    part = "lines" if request.GET.get("part") == "lines" else "page"
+    status = 422 if form.errors or form.asks else 200
+    return render(request, f"memories/profile/{part}.html", context, status=status)
+
+
+@require_POST
+def hide(request: PageRequest, ws_id: str) -> HttpResponse:
+    """Hide a memory from the user's profile. ``hidden=off``, sent by Undo, shows it again."""
+    asked = request.GET if "memory" in request.GET else request.POST
+    workspace = get_workspace(request.user, ws_id)
+    hidden = asked.get("hidden") != "off"
+    memory = hide_line(asked.get("memory", ""), workspace, request.user, hidden=hidden)
+    undo = f"{reverse('memories:profile_hide', args=[ws_id])}?memory={memory.public_id}&hidden=off"
+    context = {
+        "workspace": workspace,
+        "text": _("Hidden from your profile. It is still remembered.") if hidden else _("It is shown again."),
+        "undo_url": undo if hidden else "",
+        "memory": True,
+    }
+    response = render(request, "partials/toast_oob.html", context)
+    response["HX-Trigger"] = "memories:changed"
+    return response
+
+
+@require_POST
+def use(request: PageRequest, ws_id: str) -> HttpResponse:
+    """Turn the use of the profile in the user's chats on or off."""
+    get_workspace(request.user, ws_id)
+    set_profile_in_chats(request.user, request.POST.get("profile") == "on")
+    notices.success(request, _("Saved."))
+    return redirect("memories:profile", ws_id)
+
 
 RUN_SECONDS = 10.0  # of one request; the remaining questions run in the background
 
@@ -32,7 +111,7 @@ def _workspace(
 
 
 @require_http_methods(["GET", "POST"])
-def page(request: PageRequest, ws_id: str) -> HttpResponse:
+def recall_test_page(request: PageRequest, ws_id: str) -> HttpResponse:
     """Show the questions, those with missed memories first; save a new question on POST."""
     workspace, context = _workspace(request, ws_id, Role.EDITOR if request.method == "POST" else Role.VIEWER)
     error = ""

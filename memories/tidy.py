@@ -1,0 +1,314 @@
+"""Memories to tidy up: stale, unused, duplicate and contradictory ones, and what a person decides about them.
+
+Pairs are found by comparing the vectors of the newest ``COMPARED`` memories a person may see, within the same place.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+
+import numpy as np
+from django.core.cache import caches
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q
+from django.utils.translation import gettext as _
+
+from memories.judging.duplicates import may_merge
+from memories.models import KeptAsIs, Memory, ReceiptItem
+from memories.models.memory import MEMORY, MemoryQuerySet
+from memories.recalling.recall_test import state_of
+from memories.usage import live_in
+from memories.writing import changing, gate, review
+from memories.writing.changing import note_wordings
+from memoryhub.database import queries
+from memoryhub.errors import Invalid, NotFound
+from memoryhub.llm.base import Vectors
+from memoryhub.llm.registry import get_reader
+from workspaces.access import require
+from workspaces.index.embedding import active_model, embeddable
+from workspaces.models import EmbeddingModel, Role, User, Workspace
+from workspaces.models.index import has_vector, place_of
+
+# A word; in scripts without spaces, each pair of neighbouring characters.
+_WORD = re.compile(r"[^\W_]+")
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+SHARED = 3  # minimum number of common parts, because two greetings have none or two
+SHARE = 0.5  # minimum share of the shorter text's parts
+
+
+def about_the_same(a: str, b: str) -> bool:
+    """Return whether two texts that are no rewordings of each other share enough words to contradict each other.
+
+    Words are compared, not vectors, because greetings and thanks are similar in every embedder, and state nothing that
+    could be wrong.
+    """
+    one, other = _parts(a), _parts(b)
+    shared = len(one & other)
+    return shared >= SHARED and shared >= SHARE * min(len(one), len(other))
+
+
+def _parts(text: str) -> set[str]:
+    parts: set[str] = set()
+    for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
+        if _UNSPACED.search(word):
+            parts.update(word[at : at + 2] for at in range(max(1, len(word) - 1)))
+        else:
+            parts.add(word)
+    return parts
+
+
+COMPARED = 3_000  # memories; comparing them takes half a second, and grows with the square of the number
+NEAR = 0.75  # minimum cosine of two memories to be judged
+JUDGED = 100  # pairs, the nearest first; judging one takes up to some milliseconds
+MOST_LINKED = 200
+KEPT_SECONDS = 600
+CHUNK = 512
+_VECTORS = """
+SELECT ref, place, halfvec_send(coalesce(statement, embedding)) FROM workspaces_passagevector
+WHERE live AND kind = %(kind)s::smallint AND model = %(model)s::text AND ref = ANY(%(ids)s::bigint[])
+  AND place = ANY(%(places)s::bigint[])
+ORDER BY ref
+"""
+
+
+@dataclass(frozen=True)
+class Pair:
+    older: Memory
+    newer: Memory
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs to review. ``partly`` is true if there are more memories than were compared."""
+
+    duplicates: list[Pair]
+    contradictions: list[Pair]
+    partly: bool
+
+
+def pairs_in(workspace: Workspace, user: User, now: datetime) -> Pairs:
+    """Return the pairs to review, without those that somebody marked as both valid.
+
+    The comparison is cached for KEPT_SECONDS, or until the workspace's memories change.
+    """
+    cache = caches["process"]
+    key = f"tidying.{workspace.pk}.{user.pk}.{hash(state_of(workspace))}"
+    same, differing, partly = cache.get(key) or ([], [], None)
+    if partly is None:
+        same, differing, partly = _compared(workspace, user, now)
+        cache.set(key, (same, differing, partly), KEPT_SECONDS)
+    shown = {memory.pk: memory for memory in _loaded(workspace, user, now, [*same, *differing])}
+    kept = _kept(shown)
+
+    def pairs(keys: list[tuple[int, int]]) -> list[Pair]:
+        known = [(shown[a], shown[b]) for a, b in keys if a in shown and b in shown]
+        return [Pair(a, b) for a, b in known if (b.pk, a.pk, texts_of(b, a)) not in kept]
+
+    found = Pairs(pairs(same), pairs(differing), partly)
+    if kept and not found.duplicates and not found.contradictions:
+        cache.delete(key)  # all are decided, so the next call judges pairs that are less near
+    return found
+
+
+def texts_of(memory: Memory, other: Memory | None) -> str:
+    """Return the hashes of the memories' texts, which show later whether a text has changed."""
+    return f"{memory.content_hash} {other.content_hash}" if other else memory.content_hash
+
+
+def _compared(
+    workspace: Workspace, user: User, now: datetime
+) -> tuple[list[tuple[int, int]], list[tuple[int, int]], bool]:
+    """Return the keys (older, newer) of duplicates and of contradictions, and whether memories were left uncompared."""
+    holding = _holding(workspace, user, now)
+    found = holding.order_by("-pk")
+    rows = list(found.only("content", "content_hash", "workspace", "owner", "agent")[: COMPARED + 1])
+    texts = {memory.pk: memory.content for memory in rows}
+    hashes = {memory.pk: memory.content_hash for memory in rows}
+    kept = _kept(hashes)
+    partly = len(texts) > COMPARED
+    linked = holding.filter(may_replace__in=holding).order_by("-pk")
+    said = {
+        (min(older, newer), max(older, newer)): (before, after)
+        for older, newer, before, after in linked.values_list(
+            "may_replace_id", "pk", "may_replace__content", "content"
+        )[:MOST_LINKED]
+    }
+    nearest = _nearest(rows[:COMPARED])
+    undecided = ((a, b) for a, b in nearest if (b, a, f"{hashes[b]} {hashes[a]}") not in kept)
+    said |= {(older, newer): (texts[older], texts[newer]) for older, newer in islice(undecided, JUDGED)}
+    same: list[tuple[int, int]] = []
+    differing: list[tuple[int, int]] = []
+    for pair, (a, b) in said.items():
+        if may_merge(a, b, get_reader(), likely=True):
+            same.append(pair)
+        elif about_the_same(a, b):
+            differing.append(pair)
+    return same, differing, partly
+
+
+def _nearest(memories: Sequence[Memory]) -> Iterator[tuple[int, int]]:
+    """Yield the keys (older, newer) of pairs of one place whose cosine is at least ``NEAR``, the nearest first."""
+    model = active_model()
+    if model is None or len(memories) < 2:
+        return
+    ids = queries.bigints(memory.pk for memory in memories)
+    places = queries.bigints({memory.place for memory in memories})
+    rows = queries.rows(_VECTORS, {"kind": MEMORY, "model": model, "ids": ids, "places": places})
+    found: list[tuple[float, int, int]] = []
+    for place in {row[1] for row in rows}:
+        here = [(pk, raw) for pk, at, raw in rows if at == place]
+        vectors = np.stack([_halves(raw) for __, raw in here])
+        for start in range(0, len(here), CHUNK):
+            cosines = vectors[start : start + CHUNK] @ vectors.T
+            for row, column in zip(*np.nonzero(cosines >= NEAR), strict=True):
+                if column > row + start:
+                    found.append((float(cosines[row, column]), here[row + start][0], here[column][0]))
+    for __, older, newer in sorted(found, reverse=True):
+        yield older, newer
+
+
+def _halves(raw: bytes | memoryview) -> Vectors:
+    """Decode the result of ``halfvec_send``: a header of two 2-byte integers, then the numbers as 2-byte floats."""
+    return np.frombuffer(bytes(raw), dtype=">f2", offset=4).astype(np.float32)
+
+
+def _holding(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
+    """Return the live memories whose validity has not ended. Only these can contradict each other."""
+    return live_in(workspace, user, now).not_over(now)
+
+
+def _loaded(workspace: Workspace, user: User, now: datetime, keys: list[tuple[int, int]]) -> list[Memory]:
+    ids = {pk for pair in keys for pk in pair}
+    return list(
+        _holding(workspace, user, now)
+        .filter(pk__in=ids)
+        .select_related("author", "edited_by", "imported_by", "workspace", "agent")
+    )
+
+
+def _kept(shown: Collection[int]) -> set[tuple[int, int | None, str]]:
+    rows = KeptAsIs.objects.filter(Q(memory__in=shown) & Q(other__in=shown))
+    return set(rows.values_list("memory", "other", "texts"))
+
+
+STALE_AFTER = timedelta(days=180)
+UNUSED_AFTER = timedelta(days=30)
+SHOWN = 50  # memories of a list
+
+
+def stale(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
+    """Return memories that were recalled once, but neither recalled nor changed for STALE_AFTER, oldest use first."""
+    before = now - STALE_AFTER
+    rows = (
+        live_in(workspace, user, now)
+        .not_over(now)
+        .filter(pinned=False, last_accessed_at__lt=before, updated_at__lt=before)
+    )
+    return _undecided(rows, since=before).order_by("last_accessed_at", "pk")
+
+
+def never_used(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
+    """Return memories older than UNUSED_AFTER that no answer has used, oldest first."""
+    before = now - UNUSED_AFTER
+    used = ReceiptItem.objects.filter(memory=OuterRef("pk"), used=True)
+    rows = (
+        live_in(workspace, user, now).not_over(now).filter(~Exists(used), pinned=False, created_at__lt=before)
+    )
+    return _undecided(rows, since=now - STALE_AFTER).order_by("created_at", "pk")
+
+
+def without_vector(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
+    """Return memories that an embedder is configured for, but that have no vector yet, oldest first."""
+    rows, model = live_in(workspace, user, now), active_model()
+    if model is None:
+        return rows.none()
+    agents = workspace.agents.values_list("pk", flat=True)
+    places = [
+        place_of(workspace.pk),
+        place_of(0, owner_id=user.pk),
+        *(place_of(0, agent_id=pk) for pk in agents),
+    ]
+    rows = rows.filter(embeddable(EmbeddingModel.objects.active()), ~has_vector(MEMORY, model, places))
+    return rows.order_by("created_at", "pk")
+
+
+def waiting(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
+    """Return the proposals that wait for review, oldest first."""
+    return review.proposals(workspace, user)
+
+
+LISTS: Mapping[str, Callable[[Workspace, User, datetime], MemoryQuerySet]] = {
+    "stale": stale,
+    "unused": never_used,
+    "unindexed": without_vector,
+    "waiting": waiting,
+}
+
+
+def _undecided(rows: MemoryQuerySet, *, since: datetime) -> MemoryQuerySet:
+    """Exclude memories that somebody marked as still good after ``since``, unless their text has changed."""
+    kept = KeptAsIs.objects.filter(memory=OuterRef("pk"), other=None, at__gte=since)
+    return rows.filter(~Exists(kept.filter(texts=OuterRef("content_hash"))))
+
+
+# Decisions about memories while tidying up. Each can be undone.
+
+
+def merge(memory: Memory, *, into: Memory, by: User, now: datetime) -> Memory:
+    """Delete a memory and add its text to the history of ``into``, which says the same. Restoring it is the undo.
+
+    Raises Invalid if the two are the same memory or of different places.
+    """
+    if memory.pk == into.pk or memory.place != into.place:
+        raise Invalid(_("Only two memories of the same place can be merged."))
+    with transaction.atomic():
+        note_wordings([(into, memory.content)], by=by, now=now)
+        return gate.delete_memory(memory, by=by, now=now)
+
+
+def keep(memory: Memory, *, beside: Memory | None = None, by: User, now: datetime) -> KeptAsIs:
+    """Record that a memory is still good, or that it and ``beside`` are both valid, until their texts change.
+
+    Of two memories the newer is stored as kept beside the older, and a ``may_replace`` link between them is removed.
+    Undo with ``take_back``. Raises Invalid if the two are of different places.
+    """
+    if beside is not None and memory.place != beside.place:
+        raise Invalid(_("Only two memories of the same place can be kept beside each other."))
+    if beside is not None and beside.pk == memory.pk:
+        beside = None
+    if beside is not None and beside.pk > memory.pk:
+        memory, beside = beside, memory
+    with transaction.atomic():
+        linked = beside is not None and memory.may_replace_id == beside.pk
+        if linked:
+            changing.keep_both(memory, by=by, now=now)
+        values = {"texts": texts_of(memory, beside), "was_linked": linked, "by": by, "at": now}
+        return KeptAsIs.objects.update_or_create(memory=memory, other=beside, defaults=values)[0]
+
+
+def get_kept(user: User, number: int, *, workspace: Workspace) -> KeptAsIs:
+    """Return a record made by ``keep``.
+
+    Raises NotFound if there is none whose memory the user may see, and Forbidden if the user may not write.
+    """
+    rows = KeptAsIs.objects.filter(
+        pk=number, memory__in=Memory.objects.visible_to(user), memory__workspace=workspace
+    )
+    found = rows.select_related("memory__workspace", "other").first()
+    if found is None:
+        raise NotFound(_("This has been undone already."))
+    require(workspace.role, Role.EDITOR)
+    return found
+
+
+def take_back(kept: KeptAsIs) -> None:
+    """Undo ``keep``, and restore the link between two memories if it was removed."""
+    with transaction.atomic():
+        if kept.was_linked and kept.other is not None:
+            changing.link(kept.memory, to=kept.other)
+        kept.delete()
