@@ -62,7 +62,8 @@ class ChatQuerySet(models.QuerySet["Chat"]):
 
     def with_roles(self) -> ChatQuerySet:
         """Annotate each chat with the ``role`` in its workspace of the person passed to ``visible_to``."""
-        return self.annotate(role=models.F("workspace__memberships__role"))
+        role = models.F("workspace__memberships__role")
+        return self.annotate(role=role)  # type: ignore[no-redef]  # the model declares it
 
     def listed(self) -> ChatQuerySet:
         """Exclude temporary chats, and order by latest activity first."""

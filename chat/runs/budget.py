@@ -125,6 +125,6 @@ def _seen(runs: RunQuerySet) -> list[tuple[Usage, int]]:
     """Return the usage and number of steps of the newest runs."""
     newest = runs.annotate(number=Count("steps")).order_by("-pk")[:LOOKED_AT]
     return [
-        (Usage(run.tokens_in, tokens_out=run.tokens_out), run.number)
-        for run in newest.defer("plan", "board", "states")
+        (Usage(tokens_in, tokens_out=tokens_out), number)
+        for tokens_in, tokens_out, number in newest.values_list("tokens_in", "tokens_out", "number")
     ]

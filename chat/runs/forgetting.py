@@ -148,4 +148,6 @@ def _saying(rows: QuerySet[R], columns: Sequence[str], texts: Sequence[str]) -> 
     wanted = Q(pk__in=[])
     for column in columns:
         wanted |= reduce(or_, (Q(**{f"{column}_text__icontains": text}) for text in texts))
-    return rows.alias(**{f"{column}_text": Cast(column, TextField()) for column in columns}).filter(wanted)
+    cast = {f"{column}_text": Cast(column, TextField()) for column in columns}
+    saying: QuerySet[R] = rows.alias(**cast).filter(wanted)
+    return saying

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from django.db import DataError
 from django.utils import timezone
@@ -116,7 +116,7 @@ def _quoted(text: str) -> str:
     return "\n".join(f"> {escape(line)}" for line in text.splitlines() if line.strip())
 
 
-OFFERED: dict[str, ChatTool] = {
+OFFERED: dict[str, ChatTool[Any]] = {
     tool.name: tool for tool in (X_RECALL_MEMORY, X_WORKSPACE_SEARCH, READ_DOCUMENT, X_SAVE_MEMORY)
 }
 
@@ -144,7 +144,7 @@ def _documents_of(run: Run, *, is_local: bool) -> DocumentQuerySet:
     return in_reach(Document.objects.live(), run.workspace, run.user, reach)
 
 
-def _step_tool(run: Run, tool: ChatTool, *, is_local: bool) -> StepTool:
+def _step_tool(run: Run, tool: ChatTool[Any], *, is_local: bool) -> StepTool:
     def call(arguments: str, key: str) -> str:
         caller = replace(caller_of(run, is_local=is_local), call=f"{run.public_id}:{key}")
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from chat.models import Chat
 from chat.tools.artifacts import WRITE_ARTIFACT
 from chat.tools.base import ChatTool
@@ -25,7 +27,7 @@ OF_EVERY_CHAT = (
 OF_AN_AGENT = (LTM_RECALL, LTM_REMEMBER)
 
 
-def tools_for(chat: Chat, capabilities: Capabilities, *, memory_enabled: bool) -> tuple[ChatTool, ...]:
+def tools_for(chat: Chat, capabilities: Capabilities, *, memory_enabled: bool) -> tuple[ChatTool[Any], ...]:
     """Return the tools of a chat; none if memory is off in this turn, because all of them use it."""
     if not capabilities.has_tools or not memory_enabled:
         return ()

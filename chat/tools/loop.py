@@ -11,7 +11,7 @@ import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.db import DatabaseError, transaction
 from django.db.models import F
@@ -60,7 +60,7 @@ _FAILURES = (ToolOutcome.REFUSED, ToolOutcome.DENIED, ToolOutcome.TIMEOUT, ToolO
 
 
 async def run_calls(
-    live: LiveAnswer, user_pk: int, asked: Sequence[RequestedCall], tools: Mapping[str, ChatTool]
+    live: LiveAnswer, user_pk: int, asked: Sequence[RequestedCall], tools: Mapping[str, ChatTool[Any]]
 ) -> list[str]:
     """Return the result of each call, in the same order. The result of a failed call tells the model what to do."""
     made = asked[:MOST_AT_ONCE]
@@ -76,7 +76,7 @@ async def run_calls(
 
 
 async def _run(
-    live: LiveAnswer, user_pk: int, row: StoredCall, call: RequestedCall, tools: Mapping[str, ChatTool]
+    live: LiveAnswer, user_pk: int, row: StoredCall, call: RequestedCall, tools: Mapping[str, ChatTool[Any]]
 ) -> str:
     try:
         return await asyncio.wait_for(in_tool_thread(_call, live, user_pk, row, call, tools), CALL_SECONDS)
@@ -87,7 +87,7 @@ async def _run(
 
 @tracing.span("memoryhub.tool")
 def _call(
-    live: LiveAnswer, user_pk: int, row: StoredCall, call: RequestedCall, tools: Mapping[str, ChatTool]
+    live: LiveAnswer, user_pk: int, row: StoredCall, call: RequestedCall, tools: Mapping[str, ChatTool[Any]]
 ) -> str:
     """Run a call and store its result. Blocks, and runs to its end even after a timeout."""
     try:
@@ -160,7 +160,7 @@ def _caller(live: LiveAnswer, user_pk: int) -> ToolCaller:
     )
 
 
-def _kept(tool: ChatTool, arguments: Arguments) -> dict[str, object]:
+def _kept(tool: ChatTool[Any], arguments: Arguments) -> dict[str, object]:
     """Return the arguments to store, without credentials and personal numbers."""
     kept = arguments.model_dump(include=set(tool.kept), exclude_unset=True)
     return {
@@ -169,7 +169,7 @@ def _kept(tool: ChatTool, arguments: Arguments) -> dict[str, object]:
 
 
 def _begin(
-    live: LiveAnswer, asked: Sequence[RequestedCall], tools: Mapping[str, ChatTool]
+    live: LiveAnswer, asked: Sequence[RequestedCall], tools: Mapping[str, ChatTool[Any]]
 ) -> list[StoredCall]:
     now = timezone.now()
     names = [call.name if call.name in tools else UNSTORABLE.sub("", call.name)[:64] or "?" for call in asked]
@@ -216,7 +216,7 @@ class Plan:
 
     model: ChatModel
     prompt: Sequence[Message]
-    tools: Sequence[ChatTool] = ()
+    tools: Sequence[ChatTool[Any]] = ()
     is_tight: bool = False
     mode: str = Mode.CHAT
     history: tuple[

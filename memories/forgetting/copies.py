@@ -206,7 +206,7 @@ def named(words: str, number: int) -> Counts:
     return Counter({words: number}) if number else Counter()
 
 
-def parts(ids: Sequence[Any]) -> Iterator[list]:
+def parts(ids: Sequence[Any]) -> Iterator[list[Any]]:
     for start in range(0, len(ids), BATCH):
         yield list(ids[start : start + BATCH])
 
@@ -231,7 +231,7 @@ def _histories(wanted: Wanted, rows: QuerySet[Memory]) -> Iterator[Revision]:
             yield revision
 
 
-def _without(before: dict, holds: re.Pattern[str]) -> dict:
+def _without(before: dict[str, Any], holds: re.Pattern[str]) -> dict[str, Any]:
     return {name: value for name, value in before.items() if not holds.search(str(value))}
 
 
@@ -244,7 +244,7 @@ def _items(wanted: Wanted, rows: QuerySet[Memory]) -> list[tuple[int, int]]:
     return [(pk, memory) for pk, memory, text in found if holds.search(text)]
 
 
-def _ids(rows: QuerySet[Memory]) -> QuerySet:
+def _ids(rows: QuerySet[Memory]) -> QuerySet[Memory, Any]:
     return rows.order_by().values("pk")
 
 

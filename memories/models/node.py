@@ -26,9 +26,9 @@ class MemoryNodeQuerySet(models.QuerySet["MemoryNode"]):
         Another person's node is included only while it has a memory that this person may see.
         """
         seen = Memory.objects.visible_to(user).live().filter(nodes=models.OuterRef("pk"))
-        return self.filter(
-            Q(owner=None) | Q(owner=user) | models.Exists(seen), workspace__memberships__user=user
-        ).annotate(role=models.F("workspace__memberships__role"))
+        shown = Q(owner=None) | Q(owner=user) | models.Exists(seen)
+        role = models.F("workspace__memberships__role")
+        return self.filter(shown, workspace__memberships__user=user).annotate(role=role)  # type: ignore[no-redef]  # the model declares it
 
 
 class MemoryNode(models.Model):

@@ -52,7 +52,7 @@ def recency(created_at: datetime, accessed_at: datetime | None, now: datetime) -
     """Return 0.5^(age / 30 days), with the age since creation or last access, whichever is later."""
     latest = max(created_at, accessed_at) if accessed_at else created_at
     days = max(0.0, (now - latest).total_seconds() / 86_400)
-    return 0.5 ** (days / HALF_LIFE_DAYS)
+    return float(0.5 ** (days / HALF_LIFE_DAYS))
 
 
 def hybrid_parts(

@@ -92,11 +92,11 @@ def clean_text(name: str, value: Any, limit: int) -> str:
         raise ValueError(_("must be text"))
     if UNSTORABLE.search(value):
         raise ValueError(_("has a character that cannot be stored (NUL or half of a surrogate pair)"))
-    value = value.strip()
-    if len(value) > limit:
-        numbers = grouped(limit), grouped(len(value))
+    text = value.strip()
+    if len(text) > limit:
+        numbers = grouped(limit), grouped(len(text))
         raise ValueError(_("may have at most %s characters and has %s") % numbers)
-    return value
+    return text
 
 
 def _content(name: str, value: Any) -> str:

@@ -241,7 +241,8 @@ class Role(models.TextChoices):
 class WorkspaceQuerySet(models.QuerySet["Workspace"]):
     def visible_to(self, user: User) -> WorkspaceQuerySet:
         """Return the workspaces of which this person is a member, annotated with their ``role``."""
-        return self.filter(memberships__user=user).annotate(role=models.F("memberships__role"))
+        role = models.F("memberships__role")
+        return self.filter(memberships__user=user).annotate(role=role)  # type: ignore[no-redef]  # the model declares it
 
 
 class Workspace(models.Model):
@@ -336,9 +337,8 @@ class AgentQuerySet(models.QuerySet["Agent"]):
 
     def visible_to(self, user: User) -> AgentQuerySet:
         """Return the assistants of this person's workspaces, annotated with the person's ``role`` there."""
-        return self.filter(workspace__memberships__user=user).annotate(
-            role=models.F("workspace__memberships__role")
-        )
+        role = models.F("workspace__memberships__role")
+        return self.filter(workspace__memberships__user=user).annotate(role=role)  # type: ignore[no-redef]  # the model declares it
 
 
 class Agent(models.Model):
