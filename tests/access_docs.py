@@ -28,7 +28,7 @@ private one is 404 for everybody else.
 
 
 def written() -> str:
-    """The whole page."""
+    """Return the whole page."""
     from tests.routes import API_ROWS, PAGE_ROWS
 
     v1 = [row for row in API_ROWS if row.route.startswith("api/")]
@@ -54,7 +54,7 @@ def written() -> str:
 
 
 def _table(rows: Iterable[Row], *, keys: bool) -> Iterable[str]:
-    """Yield a line for all routes that answer everybody alike, in the order in which each answer first appears."""
+    """Yield one line for each group of routes with the same answers, in order of first appearance."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for row in rows:
         statuses = "/".join(map(str, row.statuses)) + (" †" if row.fresh else "")

@@ -1,4 +1,4 @@
-"""Using the admin as its pages are used, by staff with these rights: what asks first is answered."""
+"""Helpers that use the admin as its pages do, confirming actions that ask for confirmation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def staff(*codenames: str, **fields: Any) -> Client:
 
 
 def run_action(client: Client, page: str, action: str, *rows: Any, **more: Any) -> HttpResponse:
-    """Choose an action for these rows of a list, and say yes on the page that asks. The list that comes of it."""
+    """Run an admin action on these rows and confirm it. Return the list page that follows."""
     chosen = {"action": action, "_selected_action": [row.pk for row in rows], **more}
     asked: Any = client.post(page, chosen)
     if asked.status_code != 200 or "confirmed" not in (asked.context or {}):
@@ -30,7 +30,7 @@ def run_action(client: Client, page: str, action: str, *rows: Any, **more: Any) 
 
 
 def said(response: Any) -> list[str]:
-    """The sentences above a page."""
+    """Return the messages shown above a page."""
     return [str(message) for message in response.context["messages"]]
 
 

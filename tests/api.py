@@ -14,7 +14,7 @@ V1 = "/api/v1"
 
 
 def type_password_again(client: Client) -> None:
-    """The session as it is after the page that asks for the password once more."""
+    """Mark the session as re-authenticated, as the password page does."""
     session = client.session
     proof = {"method": "password", "at": time.time(), "reauthenticated": True}
     session["account_authentication_methods"] = [proof]
@@ -23,7 +23,7 @@ def type_password_again(client: Client) -> None:
 
 
 class Api:
-    """``Api(person).post("workspaces", {...})``; without a person nobody is signed in. ``key``: instead of one."""
+    """A client: ``Api(user).post("workspaces", {...})``. Anonymous without a user; ``key`` authenticates by API key."""
 
     def __init__(self, person: User | None = None, *, base: str = API, key: str = "") -> None:
         self.base = base
@@ -49,7 +49,7 @@ class Api:
         return self.client.generic(method, f"{self.base}/{path}", body, content_type=content_type)
 
     def pages(self, path: str, **query: Any) -> list[list[Any]]:
-        """Every page of a list, from the first to the last."""
+        """Return every page of a list, in order."""
         found, cursor = [], None
         while True:
             page = self.get(path, **query, **({"cursor": cursor} if cursor else {})).json()

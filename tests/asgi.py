@@ -1,4 +1,4 @@
-"""Speaks ASGI with the application as a server does, so that a test can watch a stream and hang up on it."""
+"""An ASGI client that drives the application as a server does, so that a test can read a stream and disconnect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CSRF_TOKEN = "a" * 32
 
 
 class Exchange:
-    """Send a POST of JSON. ``events`` are read one by one; ``hang_up`` closes the connection from the client's side."""
+    """A POST of JSON. ``events`` are read one by one; ``hang_up`` closes the connection from the client's side."""
 
     def __init__(self, path: str, body: Any, cookies: str, headers: Mapping[str, str]) -> None:
         self.scope = {
@@ -51,7 +51,7 @@ class Exchange:
         return message["status"], headers
 
     async def event(self) -> tuple[str, Any] | None:
-        """The next server-sent event as its name and data; None at the end."""
+        """Return the next server-sent event as its name and data, or None at the end."""
         while b"\n\n" not in self._rest:
             if self._ended:
                 return None
@@ -63,7 +63,7 @@ class Exchange:
         return name.removeprefix("event: "), json.loads(data.removeprefix("data: "))
 
     async def events(self) -> list[tuple[str, Any]]:
-        """All that are still to come."""
+        """Return all remaining events."""
         found = []
         while (event := await self.event()) is not None:
             found.append(event)

@@ -1,4 +1,4 @@
-"""The attack suite: which tests are attacks, of what kind, and their count at the end (``make attack``)."""
+"""Which tests belong to the attack suite, their kind, and their count at the end of ``make attack``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-# A file, or one test of it, by how its node id begins. The first that fits counts.
+# Prefixes of node ids: a file or one test of it. The first match counts.
 KINDS = {
     "tests/workspaces/documents/test_own.py": "isolation",
     "tests/memories/test_secret_": "secrets",

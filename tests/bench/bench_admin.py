@@ -1,4 +1,4 @@
-"""How the admin's lists grow: each page with 1,000 and with 100,000 memories and messages, and the ratio.
+"""Measure how the admin's lists grow: each page with 1,000 and with 100,000 memories and messages, and the ratio.
 
 Run by hand: ``pytest tests/bench/bench_admin.py -s``. It asserts no time; a machine under load would lie. What it
 asserts is that a page does not ask the database about each row: a table of any size costs at most the few questions
@@ -86,7 +86,7 @@ def _measure(rows: int) -> dict[str, Cost]:
     admin = make_user(f"admin{rows}", is_staff=True, is_superuser=True)
     workspaces = insert_memories(rows, author=admin, model=active_model())
     insert_messages(rows, chat_id=make_chat(admin, title="Long").pk)
-    # Spread over 200 days; every second one was recalled at some time, for the filters that ask for it.
+    # Spread over 200 days. Every second one has been recalled, for the filters by recall.
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE memories_memory SET created_at = now() - (random() ^ 2) * interval '200 days',"

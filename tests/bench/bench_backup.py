@@ -2,10 +2,10 @@
 
     python -m tests.bench.bench_backup [--memories 1000000] [--workspaces 1000]
 
-A data folder of its own is filled past the gate, as `bench_scale` fills one: memories over a long tail of
-workspaces, with their vectors, their words and the indexes of large workspaces. Then the commands are run as an
-operator runs them, each a process of its own: a backup, a restore into a new, empty installation, a drill beside the
-database, a restore in its place. Seconds are of the whole command, of the second with making the new database.
+A data folder of its own is filled past the gate, as `bench_scale` fills one: memories over a long tail of workspaces,
+with their vectors, their words and the indexes of large workspaces. Then the commands are run as an operator runs them,
+each a process of its own: a backup, a restore into a new, empty installation, a drill beside the database, a restore in
+its place. Seconds are those of the whole command; the second one includes creating the new database.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
 from tests.migrated import environment
 from tests.stack import Stack, running_stack
 
-LARGE = (100_000, 50_000)  # workspaces with a vector index of their own, where there are twice as many in all
+# Workspaces with a vector index of their own, where there are at least twice as many memories in all
+LARGE = (100_000, 50_000)
 _COUNTED = """
 SELECT (SELECT count(*) FROM memories_memory), (SELECT count(*) FROM workspaces_passagevector),
        (SELECT count(*) FROM workspaces_passageword), pg_database_size(current_database())
@@ -67,7 +68,7 @@ def fill(memories: int, workspaces: int) -> None:
 
 
 def counted(folder: Path) -> tuple[int, int, int, int]:
-    """Memories, vectors, words, and the bytes of the database."""
+    """Return the numbers of memories, vectors and words, and the bytes of the database."""
     with psycopg.connect(**connection_settings(folder)) as connection:  # type: ignore[arg-type]
         found = connection.execute(_COUNTED).fetchone()
     assert found is not None

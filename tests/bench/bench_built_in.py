@@ -1,4 +1,4 @@
-"""Measure a built-in model: speed, memory, forty tool requests, and what else could be offered with it.
+"""Measure a built-in model: speed, memory, forty tool requests, and its quality at other tasks.
 
 python tests/bench/bench_built_in.py [--small] [--only speed,tools,titles,plans,summaries,synthesis,keeping]
 
@@ -36,8 +36,9 @@ from tests.bench.judging_data import messages  # noqa: E402
 
 SAVE, RECALL, SEARCH, ARTIFACT = "x_save_memory", "x_recall_memory", "x_workspace_search", "write_artifact"
 NONE = ""
-TOOL_TEXT = re.compile(r"</?tools?|\"name\":|x_\w+_memory")  # a call in an answer, which people would read
-# What is asked, and which tool of a chat is right; the last eleven of each language need none.
+# A tool call inside an answer, which a person would see
+TOOL_TEXT = re.compile(r"</?tools?|\"name\":|x_\w+_memory")
+# Requests with the chat tool that each calls for; the last eleven of each language call for none.
 REQUESTS: list[tuple[str, str]] = [
     ("Please remember that our office closes at six on Fridays.", SAVE),
     ("Save this: the staging password policy is reviewed every March.", SAVE),
@@ -137,7 +138,7 @@ FACTS = ["May 12", "Priya", "1,840", "12", "Tom", "April 20", "600", "Nordlys", 
 
 @contextmanager
 def running(small: bool) -> Iterator[tuple[ChatModel, psutil.Process, float]]:
-    """The model's server as the supervisor starts it, and how long it took to be ready."""
+    """Start the model's server as the supervisor does; yield the model, its process and the seconds until it was ready."""
     port, key = model_server.free_port(), "bench"
     data = Path(os.environ.get("MEMORYHUB_DATA_DIR", ROOT / "var"))
     command = [
@@ -165,14 +166,14 @@ def running(small: bool) -> Iterator[tuple[ChatModel, psutil.Process, float]]:
 
 
 async def ask(model: ChatModel, text: str, offered: tuple[Tool, ...]) -> list[Delta]:
-    """The pieces of an answer."""
+    """Return the pieces of an answer."""
     system = f"{prompt_text('system')}\n{prompt_text('tools')}"
     prompt = [Message("system", system), Message("user", text)]
     return [piece async for piece in model.stream(prompt, max_tokens=80, tools=offered)]
 
 
 def speed(model: ChatModel, process: psutil.Process) -> None:
-    """In seconds of the processor, which other programs do not lengthen: the server computes on one core at a time
+    """Print the speed in CPU seconds, which other programs do not affect: the server computes on one core at a time
     where the machine has two.
     """
     filler = " ".join(f"Fact {number}: the shelf number {number * 7} is blue." for number in range(75))
@@ -264,7 +265,7 @@ def synthesis(model: ChatModel, _process: psutil.Process) -> None:
 
 
 def keeping(model: ChatModel, _process: psutil.Process, most: int = 30) -> None:
-    """The model as the one who extracts, on the messages written last, which nothing was fitted on."""
+    """Measure extraction by the model on the messages written last, on which nothing was fitted."""
     newest = [
         each for each in messages() if each.split == "held back, last" and each.language in {"en", "de", "fr"}
     ]

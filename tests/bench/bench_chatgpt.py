@@ -1,4 +1,4 @@
-"""How soon a large ChatGPT export is previewed, and how long storing it takes.
+"""Measure how soon a large ChatGPT export is previewed, and how long storing it takes.
 
     python -m tests.bench.bench_chatgpt [--chats 300] [--messages 100] [--store]
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E402  Django has to be set up before its models are imported
-"""How long whole recall takes beside chroma, on the same conversations, questions and machine.
+"""Measure whole recall beside Chroma, on the same conversations, questions and machine.
 
     python -m venv /tmp/chroma && /tmp/chroma/bin/pip install chromadb
     python -m tests.bench.bench_chroma /tmp/chroma/bin/python FILE [--questions 60]
@@ -46,7 +46,7 @@ NEEDED = (
     "special_tokens_map.json",
     "tokenizer_config.json",
     "vocab.txt",
-)  # that chroma looks for
+)  # memories that Chroma searches
 VARIANTS = ("as it ships", "unpadded")
 Times = dict[str, list[float]]
 
@@ -131,7 +131,7 @@ def measured(conversation: Conversation, most: int, user: User, others: dict[str
 
 
 def _recall(question: str, workspace: Workspace, user: User, now: datetime) -> dict[str, float]:
-    """Embedding is measured on its own first; then recall finds what it needs embedded already."""
+    """Time embedding on its own first, then recall, which finds its embeddings cached."""
     embedder: Any = get_embedder()
     began = time.perf_counter()
     embed_question(embedder, [question, read_question(question, now).gist])

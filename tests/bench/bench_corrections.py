@@ -1,4 +1,4 @@
-"""Measure which memory a message replaces, alone and beside the eight facts of other people that are nearest to it.
+"""Measure which memory a message replaces, alone and beside the eight nearest facts of other people.
 
 python tests/bench/bench_corrections.py [--show]
 """

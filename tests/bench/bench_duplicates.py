@@ -1,4 +1,4 @@
-"""Measure what is taken for a duplicate, on pairs that were fitted on, tuned on and held back.
+"""Measure which pairs are taken for duplicates, on pairs that were fitted on, tuned on and held back.
 
 python tests/bench/bench_duplicates.py [--show]
 """
@@ -23,7 +23,8 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="print the pairs that were judged wrongly")
     show = parser.parse_args().show
     known = list(pairs())
-    encoder = MultilingualEncoder()  # which reads the two together, as for a save: its eight bits see to both
+    # Reads both texts in one batch, as a save does: its 8-bit scale depends on the batch
+    encoder = MultilingualEncoder()
     merged = {pair: may_merge(pair.a, pair.b, encoder) for pair in known}
     likely = {
         pair: is_merged or may_merge(pair.a, pair.b, encoder, likely=True)

@@ -1,4 +1,4 @@
-"""Measure what extraction without a model keeps of whole messages: precision and recall by language and by kind.
+"""Measure extraction without a model on whole messages: precision and recall by language and by kind.
 
 python tests/bench/bench_extraction.py [FILE] [--show]
 

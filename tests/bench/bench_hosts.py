@@ -1,4 +1,4 @@
-"""Two web hosts, two workers, a primary and a replica behind HAProxy, each killed in turn and one upgraded, under load.
+"""Measure two web hosts, two workers, a primary and a replica behind HAProxy under load, while each is killed in turn.
 
     python -m tests.bench.bench_hosts [--rate 200] [--seconds 300] [--decides-after 2] [--mix light]
 
@@ -6,11 +6,11 @@ Each is a host of its own (``tests.bench.namespaces``): a network namespace with
 the files in which no other host's are; what they share is the folder of files. The proxy is Debian's HAProxy with
 ``deploy/haproxy/haproxy.cfg``. Eight people list, read, recall, save and edit (with an ``Idempotency-Key``) through it,
 on time, whether earlier requests have been answered or not; times count from when they were due (``--mix light``:
-mostly what open pages ask for again and again, so that two cores can carry 200 a second). Meanwhile
-all processes of one host after the other get SIGKILL; it comes back before the next goes. The replica is a synchronous
-one: when it has died the primary goes on alone, and when the primary has died the replica is promoted,
-``--decides-after`` seconds later, by the commands of docs/operations.md, as whoever watches over them would. At the end
-every write that was acknowledged must be there, and none twice.
+mostly what open pages ask for again and again, so that two cores can carry 200 a second). During this all processes of
+one host after the other get SIGKILL; it comes back before the next goes. The replica is a synchronous one: when it has
+died the primary goes on alone, and when the primary has died the replica is promoted, ``--decides-after`` seconds
+later, by the commands of docs/operations.md, as an operator would. At the end every write that was acknowledged must be
+there, and none twice.
 
 Needs root, Linux, and ``apt-get install haproxy iproute2``. Ctrl-C takes everything down.
 """
@@ -47,10 +47,10 @@ from tests.verification.test_hosts import KEYS, next_version
 
 CONFIGURATION = ROOT / "deploy" / "haproxy" / "haproxy.cfg"
 PEOPLE, UNDER_WAY, PATIENCE = 8, 400, 60.0
-REBOOTS = 2.0  # seconds that a killed host stays away
-DOCUMENT_EVERY, READING = 5.0, 600.0  # seconds: between two of them, and for what was left to read
+REBOOTS = 2.0  # seconds that a killed host stays down
+DOCUMENT_EVERY, READING = 5.0, 600.0  # seconds between two uploads, and for reading what is left at the end
 PORT = 8000
-# Of a hundred requests.
+# Shares of a hundred requests.
 MIXES = {
     "full": {"list memories": 45, "read one memory": 20, "recall": 15, "save": 15, "edit": 5},
     "light": {"badge": 45, "read one memory": 40, "list memories": 10, "recall": 1, "save": 3, "edit": 1},
@@ -59,7 +59,7 @@ WRITES = {"save", "edit"}
 
 
 class DatabaseHost(Server):
-    """A PostgreSQL on a host: its programs run there."""
+    """A PostgreSQL server that runs on its own host."""
 
     def __init__(self, host: Host) -> None:
         self.on = host
@@ -80,7 +80,7 @@ class DatabaseHost(Server):
 
 
 class Hub:
-    """All hosts. Made within ``apart``."""
+    """All hosts. Created inside ``apart``."""
 
     def __init__(self, folder: Path) -> None:
         network = Network(folder)
@@ -138,7 +138,7 @@ class Hub:
             talk.sendall(f"{what}\n".encode())
             return talk.makefile().read()
 
-    # What happens to them
+    # Failures and upgrades of hosts.
 
     def kill(self, host: Host) -> None:
         host.kill()
@@ -194,7 +194,7 @@ class Happening:
 
 
 class Steady(Load):
-    """So many a second, and never more than UNDER_WAY of them unanswered."""
+    """A steady load: a fixed number of requests a second, at most UNDER_WAY of them unanswered."""
 
     def __init__(self, client: ThinClient, people: list[Person], mix: dict[str, int]) -> None:
         super().__init__(client, people)
@@ -241,7 +241,7 @@ class Steady(Load):
 
 
 class Documents:
-    """Brought one after the other, for the workers to read."""
+    """Documents uploaded one after the other, for the workers to read."""
 
     def __init__(self, person: http.Client) -> None:
         workspace = person.get("/chat/api/workspaces").json()["items"][0]["id"]
@@ -269,7 +269,7 @@ class Documents:
             await asyncio.sleep(DOCUMENT_EVERY)
 
     def wait_until_read(self) -> list[str]:
-        """How those stand that were not read in time."""
+        """Wait until the workers have read all documents. Return the states of those that were not read in time."""
         began = time.perf_counter()
         while unread := self._unread():
             if time.perf_counter() - began > READING:
@@ -355,7 +355,7 @@ def line_of(answers: list[Answered]) -> str:
 
 
 def longest_gap(answers: list[Answered], began: float, *, writes: bool) -> float:
-    """Seconds without one that was answered, of those that write or of those that do not."""
+    """Return the longest time in seconds without a successful answer, among writes or among reads."""
     times = sorted(each.at for each in answers if not each.failed and (each.kind in WRITES) == writes)
     return max((later - sooner for sooner, later in pairwise([began, *times])), default=0.0)
 
@@ -372,10 +372,11 @@ def main() -> None:
         "--decides-after", type=float, default=2.0, help="seconds until a dead server is noticed (2)"
     )
     parser.add_argument("--mix", choices=MIXES, default="full", help="what is asked for (full)")
-    parser.add_argument("--within", type=Path, help=argparse.SUPPRESS)  # the same program, in its namespaces
+    # Runs the same program inside its namespaces
+    parser.add_argument("--within", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.within:
-        signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # the first process takes all others with it
+        signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # the first process ends all others
         raise SystemExit(0 if asyncio.run(run(Hub(options.within), options)) else 1)
     if why := what_is_missing("haproxy"):
         raise SystemExit(why)

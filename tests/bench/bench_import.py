@@ -1,4 +1,4 @@
-"""How fast a large file comes in and goes out again, and what memory that takes.
+"""Measure how fast a large file is imported and exported, and what memory that takes.
 
     python -m tests.bench.bench_import [--rows 100000] [--no-embedder] [--list]
 
@@ -42,7 +42,7 @@ WORDS = [
 
 
 def lines(rows: int, *, plain: bool) -> Iterator[bytes]:
-    """Statements that differ in their words, so that few are taken for one another."""
+    """Yield statements with different words, so that few of them count as duplicates."""
     place = "ws_" + "B" * 24
     if not plain:
         yield b'{"type":"memoryhub","version":1}\n'

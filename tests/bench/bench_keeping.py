@@ -1,4 +1,4 @@
-"""Measure what is kept without a model: precision and recall of facts, by language and split.
+"""Measure which facts extraction without a model keeps: precision and recall, by language and split.
 
 python tests/bench/bench_keeping.py [--show]
 """
@@ -17,8 +17,8 @@ from memories.judging.extraction.rules import LEAST, extract_with_rules
 from memoryhub.llm.e5 import MultilingualEncoder
 from tests.bench.judging_data import Message, messages
 
-Counts = tuple[int, int, int, list[str]]  # facts that are marked, found, statements kept, the mistaken ones
-ENOUGH = 0.6  # of the letters of both, in common: then it is the fact that was marked
+Counts = tuple[int, int, int, list[str]]  # marked facts, facts found, statements kept, mistaken statements
+ENOUGH = 0.6  # least share of common characters at which a statement counts as the marked fact
 
 
 def shingles(text: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""Seconds that reading a document of 200 pages takes, by kind, here and in another checkout, file by file in turn.
+"""Measure the seconds for reading a document of 200 pages, by kind, in this and another checkout in turn.
 
     python -m tests.bench.bench_kinds [--beside FOLDER] [--pages 200] [--rounds 3]
 

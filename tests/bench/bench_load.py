@@ -1,4 +1,4 @@
-"""A minute of mixed requests at a steady rate, then another in which every process is killed once.
+"""Measure a minute of mixed requests at a steady rate, and another in which every process is killed once.
 
     python -m tests.bench.bench_load [--rate 100] [--seconds 60] [--no-kills] [--web-processes 2]
 
@@ -34,9 +34,10 @@ from tests.verification.test_up import Installation
 
 KILLED = ("web", "worker", "postgres", "model")
 PEOPLE = 8
-STORED = 50  # memories of each that are there from the beginning
+STORED = 50  # memories of each person at the beginning
 CHATS = 20
-TURN_EVERY = 6.0  # seconds: the model writes some 100 tokens a second on one core, and that core is wanted
+# Seconds: the model writes about 100 tokens a second on one core, which the rest needs as well
+TURN_EVERY = 6.0
 MIX = {  # of a hundred requests
     "list memories": 12,
     "recall": 10,
@@ -76,42 +77,41 @@ DOES = (
 
 @dataclass
 class Run:
-    """What one minute came to."""
+    """The result of one minute of load."""
 
     sent: int = 0
     seconds: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     failures: Counter[str] = field(default_factory=Counter)
     took: float = 0.0
-    refused: list[float] = field(default_factory=list)  # seconds until a 503 came
+    refused: list[float] = field(default_factory=list)  # seconds until a 503 was returned
 
 
 class Person:
-    """Somebody with a session and a workspace, and what they were told is stored."""
+    """A person with a session and a workspace, and the writes that were acknowledged to them."""
 
     def __init__(self, web: Web, name: str) -> None:
         session = signed_up(web, name)
         cookies = "; ".join(f"{cookie.name}={cookie.value}" for cookie in session.cookies.jar)
         self.who = f"Cookie: {cookies}\r\nX-CSRFToken: {session.headers['X-CSRFToken']}\r\n"
         self.workspace = session.get("/chat/api/workspaces").json()["items"][0]["id"]
-        self.memories: dict[str, str] = {}  # by id, the text that was acknowledged last
-        self.unsure: set[str] = set()  # changes that were sent and never answered: either text may stand
-        self.chats: dict[str, list[str]] = {}  # by id, the questions that were acknowledged
+        self.memories: dict[str, str] = {}  # the last acknowledged text by id
+        # Ids whose change was sent and never answered: either text may be stored
+        self.unsure: set[str] = set()
+        self.chats: dict[str, list[str]] = {}  # acknowledged questions by chat id
 
 
 class Load:
     def __init__(self, client: ThinClient, people: list[Person]) -> None:
         self.client, self.people, self.run = client, people, Run()
         self.random, self.number = random.Random(7), 0
-        self.sheds = (
-            False  # more is sent than can be done: this process, too, is late then, and counts from sending
-        )
+        self.sheds = False  # overload: this process is late as well, so time counts from sending
 
     def text(self) -> str:
         self.number += 1
         return f"{self.random.choice(WHO)} {self.random.choice(DOES).format(n=self.number)}".capitalize()
 
     async def act(self, kind: str, person: Person) -> int:
-        """Do one thing; the status."""
+        """Send one request of this kind. Return its status."""
         api, page = f"/chat/api/workspaces/{person.workspace}", f"/workspaces/{person.workspace}"
         any_memory = self.random.choice(list(person.memories) or ["mem_none"])
         match kind:
@@ -144,7 +144,7 @@ class Load:
         return (await self.client.ask(who, method, path, body))[0]
 
     def once(self) -> str:
-        """A line of the head under which a write may be repeated; here nobody does."""
+        """Return the header line that makes a write repeatable: empty here."""
         return ""
 
     async def _save(self, person: Person, api: str) -> int:
@@ -175,7 +175,7 @@ class Load:
         return status
 
     async def _turn(self, person: Person, api: str) -> int:
-        """A question in a chat of its own: acknowledged when its stream begins. The model answers when it can."""
+        """Ask a question in a chat of its own. It is acknowledged when its stream begins; the model answers later."""
         body: dict[str, Any] = {"workspace_id": person.workspace, "memory_enabled": True}
         status, answer = await self.client.ask(person.who, "POST", "/chat/api/chats", body)
         if status == 201:
@@ -219,7 +219,7 @@ class Load:
 
 
 async def lost(client: ThinClient, person: Person) -> list[str]:
-    """Acknowledged writes that are not there, or not as they were acknowledged last."""
+    """Return the acknowledged writes that are missing or differ from what was acknowledged last."""
     memories = await _all(client, person, f"/chat/api/workspaces/{person.workspace}/memories?limit=100")
     found = {memory["id"]: memory["content"] for memory in memories}
     missing = [id for id, text in person.memories.items() if found.get(id) != text]
@@ -256,7 +256,7 @@ async def _kill_each(up: Installation, pause: float) -> None:
 
 
 async def _overload(load: Load, options: argparse.Namespace) -> None:
-    """As many requests as before, and then so many times more: what becomes of those that are answered."""
+    """Send the same load and then a multiple of it, and compare the answered requests."""
     load.sheds = True
     p95 = []
     for name, times in (("as before", 1), (f"{options.times:g} times as many", options.times)):
@@ -275,7 +275,7 @@ async def _overload(load: Load, options: argparse.Namespace) -> None:
 
 
 def cpu_seconds(up: Installation) -> dict[str, float]:
-    """What each kind of process has used so far."""
+    """Return the CPU seconds that each kind of process has used so far."""
     used: dict[str, float] = {"load generator": time.process_time()}
     names = {"uvicorn": "web", "qcluster": "worker", "model_server": "model"}
     for process in up.processes():
@@ -315,7 +315,7 @@ async def measure(up: Installation, people: list[Person], options: argparse.Name
         killing = asyncio.create_task(_kill_each(up, options.seconds / (len(KILLED) + 1)))
         report("with kills", await load.go(options.rate, options.seconds))
         await killing
-        await asyncio.sleep(10)  # what was killed last is back
+        await asyncio.sleep(10)  # the process killed last is back
     if options.times:
         await _overload(load, options)
     missing = [id for person in people for id in await lost(client, person)]
@@ -339,7 +339,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="memoryhub-load-"))
     folder.chmod(0o755)
     up = Installation(folder)
-    del up.environment["MEMORYHUB_WEB_PROCESSES"]  # as many as it comes with
+    del up.environment["MEMORYHUB_WEB_PROCESSES"]  # the default number
     if options.web_processes:
         up.environment["MEMORYHUB_WEB_PROCESSES"] = str(options.web_processes)
     try:

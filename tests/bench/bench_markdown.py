@@ -1,4 +1,4 @@
-"""What a byte of hostile text costs to render as Markdown and to colour as code, against a byte of real talk.
+"""Measure what a byte of hostile text costs to render as Markdown and to highlight as code, against ordinary text.
 
     python -m tests.bench.bench_markdown [FILE] [--size 32000] [--seed 1] [--texts 150]
 
@@ -47,7 +47,7 @@ CODE = (
 
 
 def hostile_texts(tokens: tuple[str, ...], size: int, seed: int, texts: int) -> Iterator[tuple[str, str]]:
-    """Name and text, each of ``size`` characters: every token alone, and so many of each way to mix them."""
+    """Yield a name and a text of ``size`` characters for every token alone, and ``texts`` random mixtures."""
     drawn = random.Random(seed)
     for token in tokens:
         yield repr(token), (token * size)[:size]
@@ -63,7 +63,7 @@ def hostile_texts(tokens: tuple[str, ...], size: int, seed: int, texts: int) -> 
 
 
 def nestings(size: int) -> Iterator[tuple[str, str]]:
-    """What no repetition makes: depth, and a little that stands for much."""
+    """Yield hostile texts that no repetition makes: deep nesting, and short text that expands."""
     half = size // 2
     yield "deep emphasis", ("*a **b " * size)[:half] + ("c** d*" * size)[:half]
     depths = range(1, 1 + int((2 * size) ** 0.5))
@@ -82,7 +82,7 @@ def hostile_markdown(size: int, seed: int, texts: int) -> Iterator[tuple[str, st
 
 
 def rendered(text: str) -> int:
-    """Length of the HTML; -1 for a text that is too heavy."""
+    """Return the length of the HTML, or -1 for a text over its budget."""
     try:
         return len(render_markdown(text, Budget(MESSAGE_STEPS)))
     except TooHeavy:
@@ -90,7 +90,7 @@ def rendered(text: str) -> int:
 
 
 def cost(work: Callable[[], object]) -> float:
-    """Seconds of CPU."""
+    """Return the CPU seconds of a call."""
     started = time.process_time()
     work()
     return time.process_time() - started
@@ -101,7 +101,7 @@ def filled(text: str, size: int) -> str:
 
 
 def _report(what: str, found: list[tuple[float, int, str]], size: int, plain: float, most: int) -> None:
-    """``found``: nanoseconds a byte, length of the HTML, name."""
+    """Print a summary. ``found``: nanoseconds a byte, length of the HTML, name."""
     found.sort(reverse=True)
     heavy = sum(made < 0 for _, made, _ in found)
     middle = found[len(found) // 2][0]

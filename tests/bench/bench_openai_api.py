@@ -1,4 +1,4 @@
-"""What ``/v1`` adds to the bare model, and fifty of its streams at once.
+"""Measure what ``/v1`` adds to the bare model, and fifty of its streams at once.
 
     python -m tests.bench.bench_openai_api [--memories 1000] [--turns 40]
 
@@ -25,7 +25,7 @@ from tests.stack import Web, key_of, running_stack, signed_up
 
 
 def program(web: Web, memories: int) -> http.Client:
-    """A client with the key of a new person who has turned memory on and has so many memories."""
+    """Return a client with the API key of a new user with this many memories and memory turned on."""
     person = signed_up(web, "bench")
     workspace = person.get("/chat/api/workspaces").json()["items"][0]["id"]
     key = key_of(person, workspace)

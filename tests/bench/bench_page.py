@@ -1,16 +1,15 @@
-"""What a page weighs and how soon it is there, in a browser that has never been here, and in one that has.
+"""Measure the bytes and the times of a page, in a browser with an empty cache and in one that has visited before.
 
     python -m tests.bench.bench_page [--times 9]
 
 Starts a web process with the demonstration's chats and memories, and opens a new chat and one of those in headless
 Chromium. Bytes are those on the wire, fonts left out; times are from the navigation's beginning, medians: until the
-server's answer begins, until the first content is painted, and until the memory panel has its memories, which are seen
-with the first content at the earliest. The shift is the sum of all layout shifts. How soon a page is there that has a
-sentence on it and asks no database is what the machine takes for any page: the best of the first content is said as so
-many times the best of that.
+server's answer begins, until the first content is painted, and until the memory panel has its memories, which are
+visible with the first content at the earliest. The shift is the sum of all layout shifts. A page with one sentence and
+no query gives the machine's floor: the best first content is printed as a multiple of it.
 
-Then another chat is opened over and over: as a page of its own, and by a press in the sidebar, by turns. The time is
-from the press until the conversation and the panel are there and were drawn.
+Then another chat is opened over and over: as a page of its own, and by a click in the sidebar, in turn. The time is
+from the click until the conversation and the panel are painted.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ DRAWN = """(link) => location.pathname === link && link.includes(document.getEle
 
 @dataclass(frozen=True)
 class Look:
-    """Times in milliseconds."""
+    """The measures of one page load; times in milliseconds."""
 
     requests: int
     size: int
@@ -66,7 +65,7 @@ EMPTIEST = "/offline/"
 
 
 def look(context: BrowserContext, address: str) -> Look:
-    """Open the page as it is opened, and wait until its panel is there, if it has one, and nothing is on its way."""
+    """Open the page and wait until its panel is loaded, if it has one, and no request is pending."""
     page = context.new_page()
     session = context.new_cdp_session(page)
     session.send("Network.enable")
@@ -83,20 +82,21 @@ def look(context: BrowserContext, address: str) -> Look:
     page.goto(address)
     if address != EMPTIEST:
         page.locator("#panel-filters").wait_for()
-    page.wait_for_timeout(500)  # what is asked for when all else is there: the icon, the stream of events
+    page.wait_for_timeout(500)  # for what loads last: the icon, the event stream
     seen: dict[str, float] = page.evaluate(SEEN)
     if address != EMPTIEST:
         page.evaluate(
             "() => navigator.serviceWorker.ready.then(() => true)"
-        )  # the next visit goes through it
+        )  # that will handle the next visit
     page.close()
     weight = sum(sizes.get(each, 0) for each, kind in kinds.items() if kind != "Font")
-    panel = max(seen["panel"], seen["first"]) if seen["panel"] else 0  # nothing is seen before it is painted
+    # Nothing is visible before it is painted
+    panel = max(seen["panel"], seen["first"]) if seen["panel"] else 0
     return Look(len(kinds), int(weight), seen["answer"], seen["first"], panel, seen["shift"])
 
 
 def switch(page: Page, row: Locator, *, as_page: bool) -> tuple[float, float]:
-    """Milliseconds until the chat of a row in the sidebar is on the screen, and the bytes that came for it."""
+    """Open a chat from the sidebar. Return the milliseconds until it is on the screen, and the bytes received."""
     link = row.get_attribute("href") or ""
     session = page.context.new_cdp_session(page)
     session.send("Network.enable")
@@ -116,7 +116,7 @@ def switch(page: Page, row: Locator, *, as_page: bool) -> tuple[float, float]:
 
 @contextmanager
 def newcomer(browser: Browser, signed_in: BrowserContext, address: str) -> Iterator[BrowserContext]:
-    """A browser of the same person with nothing kept but who it is."""
+    """Yield a browser of the same signed-in user with an empty cache."""
     size: Any = {"width": 1440, "height": 900}
     context = browser.new_context(base_url=address, storage_state=signed_in.storage_state(), viewport=size)
     yield context
@@ -140,12 +140,12 @@ def main() -> None:
             chat = page.locator("#chat-list .chat-row > a").first.get_attribute("href") or ""
             pages = {"a new chat": page.url, "a chat": chat, "a sentence": EMPTIEST}
             looks: dict[str, tuple[list[Look], list[Look]]] = {name: ([], []) for name in pages}
-            for _ in range(times):  # by turns: what else the machine does meets all of them
+            for _ in range(times):  # in turn, so that other load on the machine affects all alike
                 for name, path in pages.items():
                     with newcomer(browser, person, address) as context:
-                        for each in looks[name]:  # never been here, and been here
+                        for each in looks[name]:  # first visit, later visit
                             each.append(look(context, path))
-            # Without a service worker, whose bytes are not told.
+            # Without a service worker, whose bytes are not reported.
             page = browser.new_context(
                 base_url=address, storage_state=person.storage_state(), service_workers="block"
             ).new_page()

@@ -1,4 +1,4 @@
-"""What a save, a recall and the extraction of a turn take, in time and memory, here and in another copy of the project.
+"""Measure the time and memory of a save, a recall and an extraction, in this and another checkout.
 
     python tests/bench/bench_parts.py [--beside FOLDER] [--rounds 2]
 
@@ -63,7 +63,7 @@ def _at(ordered: Sequence[float], share: float) -> float:
 
 
 def _round(folder: Path) -> dict[str, Any]:
-    """One process in that copy, with data of its own, gone afterwards."""
+    """Run one round in that checkout, in a process with temporary data."""
     with tempfile.TemporaryDirectory(prefix="parts-") as data:
         own = {
             "PYTHONPATH": str(folder),
@@ -85,7 +85,7 @@ def _round(folder: Path) -> dict[str, Any]:
 
 
 def measured() -> dict[str, Any]:
-    """Here, in this process: the times of each part, and the memory before the first and after each."""
+    """Return the times of each part in this process, and its memory before the first and after each."""
     import django
 
     django.setup()

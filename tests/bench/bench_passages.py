@@ -1,4 +1,4 @@
-"""How search of documents fares beside recall of as many memories.
+"""Measure search in documents beside recall of as many memories.
 
     python -m tests.bench.command bench_passages --passages 1000000
 
@@ -39,9 +39,9 @@ from workspaces.models.documents import DOCUMENT
 from workspaces.policy import Reach
 
 A_DOCUMENT = 100  # passages
-SENTENCES = 5  # of a passage: some 400 characters
+SENTENCES = 5  # of a passage: about 400 characters
 BATCH = 5_000
-A_TAIL = 90_000  # of each are made for the long tail; what is more are copies of them in other workspaces
+A_TAIL = 90_000  # of each are created for the long tail; the rest are copies in other workspaces
 WARM = 3  # questions that are not counted
 _STAGE = """
 CREATE TEMP TABLE stage (document bigint, workspace bigint, number int, begins int, text text) ON COMMIT DROP
@@ -60,7 +60,7 @@ SELECT array_agg(id ORDER BY document_id, number) FROM made
 def fill(
     places: NDArray[np.int64], parts: synthetic.Parts, model: str, random: np.random.Generator
 ) -> Iterator[int]:
-    """A passage for each entry, which are sorted: a document is in one workspace. Yields how many there are."""
+    """Create a passage for each entry of the sorted ``places``: a document is in one workspace. Yield their number."""
     for start in range(0, len(places), BATCH):
         part = places[start : start + BATCH]
         chosen = synthetic.choose(len(part) * SENTENCES, random)
@@ -78,7 +78,7 @@ def fill(
 
 
 def _store(places: NDArray[np.int64], texts: list[str]) -> list[int]:
-    """Their keys, in order."""
+    """Store the passages. Return their keys, in order."""
     cuts = [
         at for at in range(len(places)) if at == 0 or places[at] != places[at - 1] or at % A_DOCUMENT == 0
     ]
@@ -100,10 +100,11 @@ def _store(places: NDArray[np.int64], texts: list[str]) -> list[int]:
 def measure(
     workspace: Workspace, user: User, texts: list[str], embedder: Any
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Seconds of each question to memories, and to documents."""
+    """Return the seconds of each question to memories, and to documents."""
     times: list[tuple[float, float]] = []
     for number, text in enumerate(texts):
-        embedder.real.embed([f"{number} {text}"])  # what asking a new question does to the processor's caches
+        # What embedding a new question does to the processor's caches
+        embedder.real.embed([f"{number} {text}"])
         pair = [0.0, 0.0]
         for which in (0, 1) if number % 2 else (1, 0):
             began = time.perf_counter()
@@ -118,12 +119,12 @@ def measure(
 
 
 def _for_much() -> None:
-    """Make the scratch database one for filling quickly: nothing of it is to last."""
+    """Configure the scratch database for fast filling, without durability."""
     with connection.cursor() as cursor:
         name = connection.ops.quote_name(connection.settings_dict["NAME"])
         for setting in ("synchronous_commit = off", "maintenance_work_mem = '1GB'"):
             cursor.execute(f"ALTER DATABASE {name} SET {setting}")
-    connection.close()  # what is set is so from the next connection on
+    connection.close()  # settings apply from the next connection on
 
 
 class Command(BaseCommand):
@@ -151,7 +152,7 @@ class Command(BaseCommand):
 
     def _fill(self, passages: int, fixed: list[int]) -> tuple[User, list[Workspace]]:
         rest = passages - sum(fixed)
-        times = max(1, rest // A_TAIL)  # that the long tail is there
+        times = max(1, rest // A_TAIL)  # copies of the long tail
         sizes = synthetic.long_tail(sum(fixed) + rest // times, max(10, rest // times // 1000), fixed)
         user = User.objects.create_user("bench")
         made = Workspace.objects.bulk_create(
@@ -195,7 +196,7 @@ class Command(BaseCommand):
         return user, made
 
     def _fill_kind(self, kind: int, filling: Iterator[int], tail: list[int], times: int) -> None:
-        """In a thread, over a connection of its own."""
+        """Fill the table of one kind, in a thread with its own connection."""
         try:
             for stored in filling:
                 self.progress.show(f"{stored:,} of kind {kind}")

@@ -1,4 +1,4 @@
-"""How much more two and four web processes answer than one, as ratios within one run.
+"""Measure how many more requests two and four web processes answer than one, as ratios within one run.
 
     python -m tests.bench.bench_processes [--seconds 4] [--rounds 3] [--at-once 16]
 
@@ -25,7 +25,7 @@ STORED = 200
 
 
 async def answered(clients: list[ThinClient], who: str, place: str, seconds: float, at_once: int) -> float:
-    """Requests a second, sent by so many at once, each after the one before; every one must succeed."""
+    """Return the requests a second with ``at_once`` clients, each sending one after the other. Every one must succeed."""
     end, done = time.perf_counter() + seconds, 0
 
     async def one(client: ThinClient) -> None:

@@ -1,11 +1,11 @@
-"""How soon what is brought is found: read, by its words, its first and its last passage by meaning.
+"""Measure how soon an uploaded document is read, found by its words, and found by meaning (first and last passage).
 
     python -m tests.bench.bench_reading [FILE …] [--pages 200]
 
-Without files, a PDF of so many pages: sentences of this project's documentation in an order of chance, none of them
-twice on neighbouring pages. Starts a web process and a worker in a temporary folder and brings each file through the
-REST door. The last figure compares with the bundled embedder alone, asked for the same texts in one process when all
-is done: what is left above 1 is the product's own.
+Without files, a PDF of so many pages: sentences of this project's documentation in random order, none of them twice on
+neighbouring pages. Starts a web process and a worker in a temporary folder and uploads each file through the REST API.
+The last figure compares with the bundled embedder alone, asked for the same texts in one process when all is done: the
+part above 1 is the product's overhead.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from memoryhub.local.postgres import connection_settings
 from tests.stack import ROOT, running_stack, signed_up
 from tests.workspaces.documents.samples import pdf_of_lines
 
-LINES = 40  # of a page, some sixty characters each
+LINES = 40  # lines of a page, some sixty characters each
 BATCH = 64  # texts that the product embeds at once
-EVERY = 0.1  # seconds between two looks
+EVERY = 0.1  # seconds between two checks
 LONGEST = 900.0  # seconds that one file may take
 _VECTORS = "SELECT count(*) FROM workspaces_passagevector WHERE kind = 2"
 _TEXTS = "SELECT heading, text FROM workspaces_documentpassage WHERE workspace_id = %s ORDER BY number"
@@ -39,7 +39,7 @@ _TEXTS = "SELECT heading, text FROM workspaces_documentpassage WHERE workspace_i
 
 @dataclass
 class Seen:
-    """When what was first so, in seconds from when the file was sent."""
+    """The seconds from the upload until each state was first seen."""
 
     at: dict[str, float] = field(default_factory=dict)
     began: float = field(default_factory=time.perf_counter)

@@ -1,11 +1,11 @@
-"""What a replica takes off the primary, what reading from it costs, and what fails when the primary dies.
+"""Measure the load a replica takes off the primary, the cost of reading from it, and failures when the primary dies.
 
     python -m tests.bench.bench_replicas [--reads 400] [--rounds 3] [--decides-after 2]
 
 A primary and a replica on loopback, the replica synchronous, everything real. First a web process that knows the
 replica and one that does not answer lists and recalls in turns, while somebody else writes. Then, each round, the
 primary is killed (SIGKILL) under writers and readers at both of two web processes; the replica is promoted
-``--decides-after`` seconds later, as whoever watches over it might, and the old primary comes back by pg_rewind.
+``--decides-after`` seconds later, as an operator would, and the old primary comes back by pg_rewind.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def answered_by(web: Web) -> dict[str, int]:
 
 
 def in_turns(reader: http.Client, plain: Web, knowing: Web, writer: http.Client, reads: int) -> None:
-    """Each read once of either web process, a write of somebody else before every pair."""
+    """Time each read once in either web process, with another person's write before every pair."""
     place, elsewhere = place_of(reader), place_of(writer)
     for number in range(STORED):
         saved = {"content": f"Locker {number} has the number {number * 7919}.", "dedupe": "create"}
@@ -77,7 +77,7 @@ def in_turns(reader: http.Client, plain: Web, knowing: Web, writer: http.Client,
 
 
 def one_failover(pair: Pair, traffic: Traffic, decides_after: float) -> None:
-    """Kill, promote, and what became of the requests meanwhile."""
+    """Kill the primary, promote the replica, and report what happened to the requests in between."""
     enough = len(traffic.acknowledged) + 20
     wait_until(lambda: traffic.has_written(enough), "writes are acknowledged")
     killed = time.monotonic()

@@ -1,12 +1,11 @@
-"""What runs cost beside the model: a step, a long memory, and a hundred runs at once.
+"""Measure the cost of runs beside the model: a step, a long memory, and a hundred runs at once.
 
     python -m tests.bench.bench_runs [steps] [memory] [hundred]
 
 Starts a database in a temporary folder and a scripted model over real HTTP. **steps**: milliseconds and tokens of a
 step over the bare call of the model. **memory**: lists and reads of a memory of 100, 200 and 1,000 entries of which the
-same hundred are asked for, and of all, of which a list gives 200; as ratios within one run.
-**hundred**: a hundred runs of twenty steps, half of them one person's, by two worker processes; how long those wait who
-started one alone.
+same hundred are asked for, and of all, of which a list gives 200; as ratios within one run. **hundred**: a hundred runs
+of twenty steps, half of them one person's, by two worker processes; how long people wait who started a single one.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ from tests.fakes.openai_server import Answer, ScriptedOpenAI
 from tests.stack import Stack, running_stack
 
 STEPS = 60
-DELAY = 0.05  # seconds that the scripted model takes for a reply, where runs are many
+DELAY = 0.05  # seconds that the scripted model takes for a reply, where there are many runs
 PEOPLE, RUNS, LONG = 11, 100, 20
 MOST_SECONDS = 380
 
 
 def a_plan(steps: int) -> dict[str, Any]:
-    """A chain: each step builds on the one before."""
+    """Return a plan that is a chain: each step depends on the one before."""
     chain = [
         {"id": f"s{n}", "instructions": "Say a word.", "depends_on": [f"s{n - 1}"] if n else []}
         for n in range(steps)
@@ -114,7 +113,7 @@ def measure_memory() -> None:
     RunEntry.objects.filter(run=run).delete()
     filling = StoredMemory(run_pk=run.pk)
     for number in range(1_000):
-        # What is asked for lies among the rest, so that each list has to pass by all that is newer.
+        # The wanted entries lie among the rest, so that each list has to skip the newer ones.
         wanted = number < 50 or number >= 950
         kind, name, source = (shared, "noted", "ada") if wanted else (result, "other", "ben")
         filling.set(f"shared:{name}-{number}", kind, "word " * 400, source=source, title=f"Entry {number}")
@@ -146,7 +145,7 @@ def measure_hundred(stack: Stack, server: ScriptedOpenAI) -> None:
 
     server.respond = lambda request: Answer("A word.", delay=DELAY)
     people, asked = [make_user() for _ in range(PEOPLE)], len(server.chat_requests)
-    Run.objects.all().delete()  # of the other parts
+    Run.objects.all().delete()  # those of the other parts
     few = RUNS // 2 // (PEOPLE - 1)
     for person in people:
         for _ in range(RUNS // 2 if person is people[0] else few):

@@ -1,4 +1,4 @@
-"""Measure growth, in a scratch database of its own.
+"""Measure growth with the number of memories, in a scratch database.
 
 python -m tests.bench.command bench_scale --memories 1000000 --workspaces 1000
 """
@@ -37,9 +37,9 @@ from workspaces.models import EmbeddingModel, Membership, Role, User, Workspace
 from workspaces.policy import Reach
 
 SIZES = (100, 5_000, 100_000)
-FIRST = 10_000  # rows of the table that a small workspace is compared with
+FIRST = 10_000  # rows of the small table that a small workspace is compared with
 SMALL = 100
-ROUNDS = 3  # of the questions in the small workspace, in the small table and the large in turn
+ROUNDS = 3  # of the questions in the small workspace, in the small and the large table in turn
 WORDS = (("memories", 50_000, "how many in all"), ("workspaces", 50, "over how many workspaces, unevenly"))
 _BARE = """
 SELECT ref FROM workspaces_passagevector
@@ -48,7 +48,7 @@ WHERE place = %s AND kind = 1 AND model = %s AND dimension = %s AND live ORDER B
 
 
 class _Known:
-    """The embedder with the questions' vectors at hand, so that recall is timed without it; any dimension."""
+    """An embedder with the questions' vectors precomputed, so that recall is timed without it; any dimension."""
 
     def __init__(self, real: Embedder, dimension: int | None, random: np.random.Generator) -> None:
         self.real, self.known = real, dict[str, Vectors]()
@@ -106,7 +106,7 @@ class Command(BaseCommand):
         embedding.embed_texts([("the first makes the model known", "")], [Reach.here(made[0])])
         places = np.repeat([workspace.pk for workspace in made], sizes)
         self.random.shuffle(places)
-        # The small workspace is whole among the first rows, so that it is the same at both sizes of the table.
+        # The small workspace is complete among the first rows, so that it is the same at both sizes of the table.
         places = np.concatenate([places[places == made[0].pk], places[places != made[0].pk]])
         early = min(FIRST, len(places) // 2)
         self._fill(places[:early], 0, len(places))
@@ -137,7 +137,7 @@ class Command(BaseCommand):
             cursor.execute("VACUUM ANALYZE")
 
     def _measure(self, workspace: Workspace, size: int) -> tuple[NDArray, NDArray, NDArray, float]:
-        """Seconds of embedding, of the bare vector search and of recall for each question, and recall@10."""
+        """Return the seconds of embedding, of vector search alone and of recall for each question, and recall@10."""
         texts = self._questions(size)
         times: list[tuple[float, float, float]] = []
         shares = []
@@ -167,7 +167,7 @@ class Command(BaseCommand):
         return [synthetic.question(parts, number) for number, parts in enumerate(chosen)]
 
     def _embed_anew(self, text: str, number: int) -> None:
-        """What recall would do for a question never asked before: itself and its gist."""
+        """Embed a question as recall does for one never asked before: itself and its gist."""
         self.embedder.real.embed([f"{text} {secrets.token_hex(2)}", f"{number} {text}"])
 
     def _bare(self, text: str, workspace: Workspace) -> None:
@@ -179,7 +179,7 @@ class Command(BaseCommand):
             cursor.fetchall()
 
     def _exactly(self, text: str, workspace: Workspace) -> list[int]:
-        """The same ranking with neither index nor cut: every vector and every word's memories are compared."""
+        """Return the same ranking by exact search: every vector and every memory with a matching word is compared."""
         found = recall(
             text, workspace, self.user, limit=10, exact=True, reach=Reach.here(workspace), now=timezone.now()
         )
@@ -198,7 +198,7 @@ class Command(BaseCommand):
             self.stdout.write("".join(f"{cell:>16}" for cell in [*cells, f"{share:.3f}"]))
 
     def _print_growth(self, workspace: Workspace, small_table: str, early: int, rows: int) -> None:
-        """The same workspace in the table as it was and as it is, question by question in turn."""
+        """Print times of the same workspace in the small and in the large table, question by question in turn."""
         before, after = _connection_to(small_table), connections[DEFAULT_DB_ALIAS]
         questions = self._questions(SMALL) * ROUNDS
         times: list[tuple[float, float]] = []
@@ -223,7 +223,8 @@ class Command(BaseCommand):
         )
 
     def _import(self) -> None:
-        user = User.objects.create_user("bench import")  # who has none yet: a person may have so many
+        # A new user, since the number of workspaces of one user is limited
+        user = User.objects.create_user("bench import")
         for given in (False, True):
             workspace = Workspace.objects.create(name="bench import")
             chosen = synthetic.choose(self.inserts, self.random)
@@ -248,7 +249,7 @@ def _ms(seconds: NDArray) -> str:
 
 @contextmanager
 def _embedder(known: _Known) -> Iterator[None]:
-    """Have recall and import embed by this one for the time of the measurement."""
+    """Make recall and import use this embedder during the measurement."""
     usual = embedding.get_embedder, embedding.vectors_of
 
     def vectors_of(model: EmbeddingModel, texts: Sequence[str], *, asked: bool = False) -> Vectors:
@@ -262,7 +263,7 @@ def _embedder(known: _Known) -> Iterator[None]:
 
 
 def _connection_to(name: str) -> BaseDatabaseWrapper:
-    """A connection of its own, of no pool, to another database of the same server."""
+    """Return a separate connection, outside the pool, to another database of the same server."""
     other = connections.create_connection(DEFAULT_DB_ALIAS)
     options = {key: value for key, value in other.settings_dict["OPTIONS"].items() if key != "pool"}
     other.settings_dict = {**other.settings_dict, "NAME": name, "OPTIONS": options}
@@ -271,7 +272,7 @@ def _connection_to(name: str) -> BaseDatabaseWrapper:
 
 @contextmanager
 def _connected(to: BaseDatabaseWrapper) -> Iterator[None]:
-    """The project's queries go there for a while."""
+    """Send the project's queries to this connection."""
     usual = connections[DEFAULT_DB_ALIAS]
     connections[DEFAULT_DB_ALIAS] = to
     try:
@@ -282,7 +283,7 @@ def _connected(to: BaseDatabaseWrapper) -> Iterator[None]:
 
 @contextmanager
 def _scratch_database(say: Any) -> Iterator[Callable[[], str]]:
-    """A database beside the real one, and a way to keep a copy of it; both are dropped afterwards, whatever happens."""
+    """Create a database beside the real one; yield a function that copies it. Both are dropped at the end."""
     name, usual = f"bench_scale_{secrets.token_hex(4)}", settings.DATABASES["default"]["NAME"]
     copy = f"{name}_before"
 

@@ -44,10 +44,10 @@ _DRAWN = {
     "b": string.ascii_letters + string.digits + "+/",
 }
 
-# Texts made to keep the rules busy without giving them a credential: a unit, again and again. <w4> stands for four
-# small letters, other each time; see _DRAWN.
+# Texts that keep the rules busy without containing a credential: a unit, repeated. <w4> stands for four random
+# lower-case letters; see _DRAWN.
 _UNITS = {
-    # runs of one thing
+    # repetitions of one character
     "one letter": "a", "one capital": "Q", "one digit": "7", "spaces": " ", "newlines": "\n", "dots": ". ",
     "dashes": "-", "colons": ":", "equals": "=", "quotes": "\"'", "backslashes": "\\", "percent": "%22",
     "underscores": "_", "slashes": "/", "ats": "@", "pluses": "+", "letter dash": "b-", "letter lines": "a-b\n",
@@ -78,7 +78,7 @@ _UNITS = {
     "seed words": "seed phrase: apple banana cherry ", "pins": "pin=", "sids": "sid_", "salts": "salt\n",
     "pats": "=pat-<w4>",
     "key names": "bedrock-api-key-secret is  is ", "masked": "pwd=**** user=<w4>\n",
-    # other statements each time, which no memory of the last one helps with
+    # different statements each time, so that no cached result of the last one helps
     "secret words": "secret: <w4> ", "password words": "password is <w4> on ", "token calls": "token = os.<w6>(<w3>)\n",
     "long values": "=pat-<w4>/<w15>/<w15>/<w15>/<w15>/<w15> ",
     "apart": "the password of <w6> was changed in week <d2>, so I said\n",
@@ -108,7 +108,7 @@ _UNITS = {
 
 
 def _filled(unit: str, size: int) -> str:
-    """`size` characters of the unit, with other draws each time."""
+    """Return `size` characters of the unit, with different random parts each time."""
     drawn, length = random.Random(1), 0
     pieces: list[str] = []
     parts = re.split(r"<([a-zA-Z])(\d+)>", unit)
@@ -125,7 +125,7 @@ def _filled(unit: str, size: int) -> str:
 
 
 def hostile_texts() -> dict[str, Callable[[int], str]]:
-    """How to make a text of a size, by name."""
+    """Return functions that make a text of a given size, by name."""
     starts = sorted({start[0] for _, rule in RULES if (start := re.match(r"[\w-]{3,}(?![\w?*+{-])", rule))})
     starts = [start for start in starts if find_secret(f"{start} {start}aaaaa ") is None]
     walls = {
@@ -141,7 +141,7 @@ def hostile_texts() -> dict[str, Callable[[int], str]]:
 
 
 def prose(size: int) -> str:
-    """Made-up sentences of ordinary words."""
+    """Return made-up sentences of ordinary words."""
     drawn, length = random.Random(2), 0
     words = _ORDINARY.split()
     pieces: list[str] = []
@@ -155,7 +155,7 @@ def prose(size: int) -> str:
 
 
 def _find(text: str) -> Finding | None:
-    """What the gate looks for: both searches run to their end on text that holds nothing."""
+    """Run both searches of the gate, which run to the end on text that holds nothing."""
     return find_secret(text) or find_personal(text)
 
 
@@ -166,7 +166,7 @@ def _nanoseconds_per_byte(text: str) -> float:
 
 
 def _ratio(text: str, plain: str, rounds: int) -> tuple[float, float]:
-    """Median cost of the text, and the median of how many times that of the plain text measured beside it."""
+    """Return the median cost of the text, and the median ratio to the plain text measured beside it."""
     costs, ratios = [], []
     for _ in range(rounds):
         base = _nanoseconds_per_byte(plain)
@@ -176,7 +176,7 @@ def _ratio(text: str, plain: str, rounds: int) -> tuple[float, float]:
 
 
 def measure_cost(name: str, plain: str, size: int, rounds: int) -> str:
-    """Print each hostile text's cost beside the plain one's; returns the name of the worst."""
+    """Print each hostile text's cost beside the plain one's. Return the name of the worst."""
     base = statistics.median(_nanoseconds_per_byte(plain) for _ in range(rounds))
     print(f"{size:,} characters each, median of {rounds} rounds; {name}: {base:.0f} ns/byte")
     ratios: dict[str, float] = {}
@@ -197,7 +197,7 @@ def measure_cost(name: str, plain: str, size: int, rounds: int) -> str:
 
 
 def measure_growth(names: list[str], size: int, rounds: int) -> None:
-    """Print what a byte of a text costs that is four times as long."""
+    """Print the cost of a byte of a text that is four times as long."""
     texts: dict[str, Callable[[int], str]] = {"made-up prose": prose, **hostile_texts()}
     for name in names:
         _, ratio = _ratio(texts[name](4 * size), texts[name](size), rounds)
@@ -205,7 +205,7 @@ def measure_growth(names: list[str], size: int, rounds: int) -> None:
 
 
 def texts_of(value: object) -> Iterator[str]:
-    """Every string under a key "text" or "content" in a JSON value."""
+    """Yield every string under a key "text" or "content" in a JSON value."""
     if isinstance(value, dict):
         for key, child in value.items():
             if key in ("text", "content") and isinstance(child, str):
@@ -218,7 +218,7 @@ def texts_of(value: object) -> Iterator[str]:
 
 
 def texts_in(file: Path) -> list[str]:
-    """The messages of a file of JSON lines."""
+    """Return the messages of a file of JSON lines."""
     with file.open(encoding="utf-8") as lines:
         return [text for line in lines for text in texts_of(json.loads(line))]
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E402  Django has to be set up before its models are imported
-"""Both curves behind the injection threshold: evidence that clears it, and small talk that is left alone.
+"""Measure both curves behind the injection threshold: evidence that passes it, and small talk that does not.
 
     python -m tests.bench.bench_threshold FILE [FILE …] [--sizes 5,25,100] [--svg curves.svg]
 
@@ -49,7 +49,8 @@ from workspaces.models import Membership, Role, User, Workspace
 THRESHOLDS = [round(0.30 + 0.05 * step, 2) for step in range(11)]
 LEFT_OUT = 5  # a turn recalls a few more than it uses, for the receipt
 Groups = dict[str, dict[str, list["Asked"]]]
-Asked = tuple[Recall, set[int], int]  # what was recalled, the keys of the evidence, memories in the workspace
+# The recall, the keys of the evidence, the number of memories in the workspace
+Asked = tuple[Recall, set[int], int]
 
 
 def main() -> None:
@@ -93,7 +94,7 @@ def measure(
     evidence: dict[str, list[Asked]],
     talk: dict[str, list[Asked]],
 ) -> None:
-    """Ask everything of the whole conversation and of one random part of each size."""
+    """Ask every question of the whole conversation and of one random part of each size."""
     chance = random.Random(conversation.name)  # the same parts in every run
     now = max(datetime.fromisoformat(memory["at"]) for memory in conversation.memories) + timedelta(days=1)
     drafts = list(cleaned_drafts(conversation, default_workspace(user), user))
@@ -125,18 +126,18 @@ def measure(
 
 
 def used(asked: Asked, base: float) -> list[tuple[int, bool]]:
-    """The recalled memories' keys, each with whether a turn with this base threshold would use it."""
+    """Return the recalled memories' keys, each with whether a turn with this base threshold would use it."""
     found, _, size = asked
     threshold = injection_threshold(base, size)
     with override_settings(
         RECALL_THRESHOLD=base
-    ):  # with the bundled embedder: the least relevance, in any size
+    ):  # with the bundled embedder the threshold is the least relevance, for any number of memories
         verdicts = split_recall(found, threshold=threshold, limit=settings.RECALL_LIMIT)
     return [(item.memory.pk, is_used) for item, (is_used, _) in zip(found.items, verdicts, strict=True)]
 
 
 def used_share(questions: list[Asked], base: float) -> float:
-    """Of the relevant memories among the first RECALL_LIMIT, how many are used."""
+    """Return the share of the relevant memories among the first RECALL_LIMIT that are used."""
     verdicts = [
         is_used
         for asked in questions
@@ -165,7 +166,7 @@ def report(
 
 
 def drawn(evidence: list[float], empty: list[float]) -> str:
-    """Both curves as an SVG of 480 by 260."""
+    """Return both curves as an SVG of 480 by 260."""
     left, top, width, height = 40, 12, 420, 200
     first, last = THRESHOLDS[0], THRESHOLDS[-1]
 
@@ -206,7 +207,7 @@ def show(what: str) -> None:
 
 @contextmanager
 def scratch_user() -> Iterator[User]:
-    """A person of their own, gone afterwards with every workspace."""
+    """Yield a temporary user, deleted afterwards with every workspace."""
     user = User.objects.create_user(f"bench-{secrets.token_hex(6)}")
     try:
         yield user

@@ -1,4 +1,4 @@
-"""What MemoryHub adds to a turn, and what fifty streams at once do to its pages.
+"""Measure what MemoryHub adds to a turn, and what fifty streams at once do to its pages.
 
     python -m tests.bench.bench_turn [--memories 1000] [--turns 40]
 
@@ -28,7 +28,7 @@ TOKENS, EVERY = 200, 0.05  # each of the fifty: twenty tokens a second for ten s
 
 
 def first_token(client: http.Client, url: str, body: object, marker: str) -> float:
-    """Seconds until the first line with ``marker`` comes."""
+    """Return the seconds until the first line with ``marker`` is received."""
     begun, taken = time.perf_counter(), None
     with client.stream("POST", url, json=body) as response:
         for line in response.iter_lines():
@@ -39,7 +39,7 @@ def first_token(client: http.Client, url: str, body: object, marker: str) -> flo
 
 
 def prompt_tokens(body: object) -> int:
-    """About how many the messages or tools of a request cost: four bytes each, as of English."""
+    """Estimate the tokens of a request's messages or tools: four bytes each, as in English."""
     return len(json.dumps(body).encode()) // 4
 
 

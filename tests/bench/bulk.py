@@ -1,4 +1,4 @@
-"""Many rows at once by SQL: for measuring and for reading query plans, not for the rules of the gate."""
+"""Bulk inserts by SQL, for measuring and for reading query plans; they bypass the write rules."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.db import connection
 from workspaces.models import User, Workspace
 
 WORKSPACES = 50
-RARE = 20  # rows of each kind that waits for somebody
+RARE = 20  # rows of each kind that waits for a decision
 
 # Row n: 1 % forgotten, 1 % expired, and RARE each without vector, failed and linked to an older one.
 _MEMORIES = """
@@ -53,7 +53,7 @@ FROM generate_series(1, %(rows)s) n
 
 
 def insert_memories(rows: int, *, author: User, model: str | None) -> list[Workspace]:
-    """``rows`` memories spread over 50 workspaces, nearly all with a vector of ``model``."""
+    """Insert ``rows`` memories spread over 50 workspaces, nearly all with a vector of ``model``."""
     names = [Workspace(name=f"Workspace {number}") for number in range(WORKSPACES)]
     workspaces = Workspace.objects.bulk_create(names)
     parameters = {

@@ -1,4 +1,4 @@
-"""Chroma, asked over standard input: the other half of bench_chroma, run by a Python that has chromadb.
+"""The Chroma side of bench_chroma, queried over standard input and run by a Python that has chromadb.
 
     chroma_side.py FOLDER        # with the files that chroma's own MiniLM is made of
 
@@ -23,7 +23,7 @@ BATCH = 64
 
 
 class AsItShips(ONNXMiniLM_L6_V2):
-    """Every text padded to 256 tokens, as many threads as there are cores."""
+    """Chroma's default: every text padded to 256 tokens, as many threads as there are cores."""
 
     def tokens(self, text: str) -> Any:
         return self.tokenizer.encode(text)

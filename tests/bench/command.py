@@ -1,4 +1,4 @@
-"""Run a benchmark that is written as a management command, and is none of the product's.
+"""Run a benchmark that is written as a management command but is not part of the product.
 
 python -m tests.bench.command bench_scale --memories 1000000 --workspaces 1000
 """

@@ -1,4 +1,5 @@
-"""Fit the head that finds which memory a message corrects, choose its threshold, and write it; after fit_duplicates.
+"""Fit the head that finds which memory a message corrects, choose its threshold, and write it. Run after
+fit_duplicates.
 
 python tests/bench/fit_corrections.py
 """
@@ -22,16 +23,18 @@ from tests.bench.nets import Remembering, fit_net, together
 TARGET = Path(corrections.__file__).with_name("head.npz")
 FOLDS, HIDDEN, STEPS, DROPPED = 5, 16, 1000, 0.4
 SPREAD = 12.0  # as in fit_duplicates
-OFTENER = 2  # what is replaced is drawn this many times more: of ten pairs of a message one is
+OFTENER = 2  # times as often: of ten pairs of a message, one is a replacement
 NEAR, FROM, ANY = (
     4,
     3,
     2,
-)  # facts of other messages that stand beside it; the three nearest may say the same matter
-PLAIN = 15  # percent of the pairs for duplicates: another value, said without a word of correcting, corrects nothing
-WRONG = 0.015  # share of the pairs that come through, where nothing was fitted, and should not
+)  # facts of other messages beside it; the three nearest may state the same
+# Percent of the pairs for duplicates: a different value without a correcting word corrects nothing
+PLAIN = 15
+WRONG = 0.015  # share of false positives on unfitted pairs
 
-Row = tuple[str, str, bool, int]  # what was kept, what is said, whether that replaces it, and the fold
+# The stored text, the message, whether the message replaces it, and the fold
+Row = tuple[str, str, bool, int]
 
 
 def rows(said: list[Correction], beside: "Facts") -> list[Row]:
@@ -48,7 +51,7 @@ def rows(said: list[Correction], beside: "Facts") -> list[Row]:
 
 
 class Facts:
-    """Those of the messages for keeping, by language, and as the encoder reads them."""
+    """The facts of the messages for keeping, by language, with the encoder's states."""
 
     def __init__(self, said: list[Correction]) -> None:
         self.of: dict[str, list[str]] = {}

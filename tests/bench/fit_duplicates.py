@@ -2,8 +2,8 @@
 
 python tests/bench/fit_duplicates.py
 
-Every fifth of the pairs is judged by a net that was fitted on the others; the threshold is chosen on what they say, and
-the five together are the head.
+Each fifth of the pairs is judged by a net that was fitted on the others. The threshold is chosen on these judgements,
+and the five nets together are the head.
 """
 
 import sys
@@ -26,12 +26,12 @@ from tests.memories.duplicate_pairs import EDITS, edits, held_out, rewordings
 TARGET = Path(alignment.__file__).with_name("head.npz")
 FOLDS = 5
 HIDDEN, STEPS, DROPPED = 32, 1500, 0.4
-SPREAD = 12.0  # of the dimensions of a vector together, beside measures of variance 1
-MERGED = 0.025  # share of the edits, those inside rewordings among them, that come through where nothing was fitted
+SPREAD = 12.0  # of all dimensions of a vector together, beside measures of variance 1
+MERGED = 0.025  # share of the edits, those inside rewordings included, that pass unfitted
 
 
 def all_pairs() -> list[Pair]:
-    """Those of the older file too: they were looked at while the rules before this head were written."""
+    """Return all pairs, including the older file, which was seen while the earlier rules were written."""
     late_edits, late_rewordings = held_out()
     older = [("!", a, b) for kind in EDITS for a, b in edits(kind)] + [("!", a, b) for a, b in late_edits]
     older += [("=", a, b) for a, b in [*rewordings(), *late_rewordings]]
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def _is_asked(pair: Pair, words: dict[str, alignment.Words]) -> bool:
-    """Whether the rules before the head let it through."""
+    """Return whether the rules before the head let the pair through."""
     differ = values_differ(values_of(pair.a), values_of(pair.b))
     differ = differ or states_differ(pair.a, pair.b)
     return not differ and not roles_differ(words[pair.a], words[pair.b])

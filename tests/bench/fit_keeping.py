@@ -2,9 +2,8 @@
 
 OPENBLAS_NUM_THREADS=1 nice python tests/bench/fit_keeping.py [--folds]      (with more threads it takes longer)
 
-What each threshold gives is measured on every fifth of the messages by nets fitted on the others. Where clauses may
-begin and end is always said by nets that have not seen the message: else a head would learn from places that are
-better than those it is given later.
+Each threshold is measured on every fifth of the messages, by nets fitted on the others. The limits of clauses always
+come from nets that have not seen the message: else a head would learn from better limits than it gets later.
 """
 
 import argparse
@@ -35,16 +34,16 @@ from tests.memories.extraction_sentences import FOUND, NOTHING
 
 TARGET = Path(rules.__file__).with_name("head.npz")
 HIDDEN, NETS, STEPS, DROPPED = 24, 6, 2000, 0.5
-TAG_HIDDEN, TAG_STEPS, TAG_DROPPED, OTHERS = 24, 1200, 0.4, 12  # pieces of no tag for each that has it
+TAG_HIDDEN, TAG_STEPS, TAG_DROPPED, OTHERS = 24, 1200, 0.4, 12  # untagged pieces for each tagged one
 SMALL_HIDDEN, SMALL_STEPS = 16, 800
 FOLDS = 5
 LEASTS = (0.4, 0.5, 0.55, 0.6, 0.65, 0.7)
-SAME, NEARLY = 0.92, 0.75  # of the characters of both: a clause is the fact that was marked, or half of one
+SAME, NEARLY = 0.92, 0.75  # least shares of common characters: a clause is the marked fact, or half of one
 Rows = Vectors
 
 
 class Fitted:
-    """The messages as they were read, and what the nets are fitted on."""
+    """The messages with the encoder's states, and the fitting of the nets."""
 
     def __init__(self, known: list[Message], warm: Remembering) -> None:
         self.known, self.warm = known, warm
@@ -79,7 +78,7 @@ class Fitted:
         return fitted
 
     def clauses(self) -> None:
-        """Cut every message by nets that were fitted on others."""
+        """Cut every message into clauses by nets that were fitted on others."""
         self.found: list[list[rules.Clause]] = [[] for _ in self.known]
         self.rows: list[Rows] = [np.zeros((0, 0))] * len(self.known)
         self.without = []
@@ -101,7 +100,7 @@ class Fitted:
                 self.rows[n] = rules.measure(self.passages[n], self.own[n], found, self.warm, self.base)
 
     def heads(self, at: np.ndarray) -> dict[str, Vectors]:
-        """Fit what judges clauses on these messages."""
+        """Fit the heads that judge clauses on these messages."""
         of = [n for n in np.flatnonzero(at) if self.found[n]]
         rows = np.concatenate([self.rows[n] for n in of])
         pairs = [fact_of(self.known[n], clause) for n in of for clause in self.found[n]]
@@ -135,7 +134,7 @@ def small(rows: Rows, wanted: Vectors) -> dict[str, Vectors]:
 
 
 def tag_wanted(message: Message, passage: Passage) -> list[tuple[Vectors, Vectors]]:
-    """Of each tag what is wanted of the pieces, and which are fitted on: where sentences begin and end is known."""
+    """Return for each tag the targets of the pieces and a mask of those to fit on; sentence limits are known."""
     of = [trim(message.text, start, end) for start, end, _quotes in sentences(message.text)]
     facts = [trim(message.text, fact.start, fact.end) for fact in message.facts]
     topic = message.topic or (0, 0)
@@ -152,7 +151,7 @@ def tag_wanted(message: Message, passage: Passage) -> list[tuple[Vectors, Vector
 
 
 def fact_of(message: Message, clause: rules.Clause) -> tuple[float, Fact | None]:
-    """The fact that a clause is, and how much of it counts."""
+    """Return the fact that a clause matches, and the share of it that counts."""
     for fact in message.facts:
         a, b = trim(message.text, fact.start, fact.end)
         common = min(b, clause.end) - max(a, clause.start)
@@ -163,7 +162,7 @@ def fact_of(message: Message, clause: rules.Clause) -> tuple[float, Fact | None]
 
 
 def softmax_fit(given: Vectors, classes: Vectors, count: int, l2: float) -> tuple[Vectors, Vectors]:
-    """Multinomial regression by plain descent: few examples, well apart."""
+    """Fit a multinomial regression by plain gradient descent, for a few well separated examples."""
     weights, bias = np.zeros((given.shape[1], count)), np.zeros(count)
     for _ in range(400):
         scores = given @ weights + bias
@@ -176,7 +175,7 @@ def softmax_fit(given: Vectors, classes: Vectors, count: int, l2: float) -> tupl
 
 
 def older() -> list[Message]:
-    """What the rules before this head were written for: fitted on, as they were tuned on it."""
+    """Return the examples that the rules before this head were tuned on; they are fitted on."""
     found = []
     for text, expected in FOUND:
         places = [(text.casefold().find(fact.casefold()), fact, kind) for fact, kind in expected.items()]
@@ -187,7 +186,9 @@ def older() -> list[Message]:
 
 
 def reply_nets(known: list[Message], warm: Remembering, base: dict[str, Vectors]) -> dict[str, Vectors]:
-    """Fit what says whether a short reply states a fact: on pairs, and on questions followed by what is none."""
+    """Fit the net that decides whether a short reply states a fact: on pairs, and on questions before messages without
+    facts.
+    """
     pairs = list(replies())
     nothing = [each for each in known if not each.facts and len(each.text) <= 40]
     chance = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""What of an e5 vector is language and not meaning: fits memoryhub/llm/e5.npz.
+"""Fit memoryhub/llm/e5.npz, which separates language from meaning in e5 vectors.
 
     python -m tests.bench.fit_languages xquad_en.jsonl xquad_de.jsonl xquad_es.jsonl xquad_zh.jsonl
 
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def _english(sources: list[dict[str, Vectors]]) -> Any:
-    """Ridge regression to 1 for English and -1 for the rest, each with half of the weight; the last is the bias."""
+    """Fit a ridge regression to 1 for English and -1 for the rest, each with half of the weight; the last is the bias."""
     rows = np.concatenate([vectors for source in sources for vectors in source.values()])
     is_english = np.concatenate(
         [

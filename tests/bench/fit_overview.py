@@ -46,7 +46,7 @@ NONE = ("near", "none")
 
 
 class Row(NamedTuple):
-    """``folds``: those of its phrasing, and of its frame; empty where it is never fitted on."""
+    """A phrasing. ``folds``: those of its phrasing and of its frame; empty if it is never fitted on."""
 
     kind: str
     language: str
@@ -106,7 +106,7 @@ def read(rows: list[Row], embedder: TwoEncoders) -> Array:
 
 
 def fit(rows: list[Row], vectors: Array) -> Array:
-    """One row of weights for each of ``overview_kind.CLASSES``, which all weigh the same."""
+    """Fit one row of weights for each of ``overview_kind.CLASSES``, all with the same weight."""
     kinds = ["none" if row.kind in NONE else row.kind for row in rows]
     classes = np.array([[kind == name for name in overview.CLASSES] for kind in kinds])
     weights = np.where([row.kind == "near" for row in rows], NEAR_WEIGHS, 1.0)
@@ -116,7 +116,7 @@ def fit(rows: list[Row], vectors: Array) -> Array:
 
 
 def report(name: str, rows: list[Row], found: list[str], *, show: bool = False) -> None:
-    """Print how often each kind is read as which, and precision and recall of "about everything or a topic"."""
+    """Print how often each kind is classified as which, and precision and recall of "about everything or a topic"."""
     pairs = Counter((row.kind, kind or "no overview") for row, kind in zip(rows, found, strict=True))
     print(f"\n{name}")
     for kind in dict.fromkeys(row.kind for row in rows):

@@ -58,22 +58,22 @@ Array = NDArray[Any]
 
 
 class Asked(NamedTuple):
-    """A message, what was found for it, and what was measured of that."""
+    """A message, the memories found for it, and their measures."""
 
     group: str
     origin: str
     size: str
     kind: str
     text: str
-    vector: Array  # the e5 part of the message's, of length 1
+    vector: Array  # the e5 part of the message's vector, of length 1
     found: list[str]
-    statements: Array  # the same of what was found
-    plain: Array  # a row of MEASURES each
+    statements: Array  # the same for the memories found
+    plain: Array  # a row of MEASURES for each
     relevant: frozenset[str]
 
 
 def collect(made: list[Case], user: User) -> Iterator[Asked]:
-    """Ask every message of the product."""
+    """Run the product's recall on every message."""
     now = timezone.now()
     for number, case in enumerate(made):
         print(f"\r\033[K{number + 1} of {len(made)}", end="", file=sys.stderr, flush=True)
@@ -109,7 +109,7 @@ def collect(made: list[Case], user: User) -> Iterator[Asked]:
 
 @contextmanager
 def recorded() -> Iterator[list[Any]]:
-    """Fill the list with the keys of what one recall judges and with its measures."""
+    """Collect the keys and measures that one recall judges, in the yielded list."""
     seen: list[Any] = []
     judge, measure = RankedSearch.judge, relevance.measure
 
@@ -139,14 +139,14 @@ def _unit(vector: Array) -> Array:
 GROUPS_WEIGH = {"own": 1.0, "workspaces": 1.0, "prefeval": 0.35, "locomo": 0.35, "xquad": 0.3, "pairs": 0.5}
 VARIANTS_WEIGH = {"whole": 1.0, "part": 0.6, "mixed": 0.6}
 EVERYDAY_WEIGHS = 3.0
-LEAST_SCALE = 0.15  # so that what is seldom there is not made much of
+LEAST_SCALE = 0.15  # so that rare measures do not get large weights
 WORK_WEIGHS = 2.0  # times as much: rules for work are the hardest to find
-RULES_WEIGH = 1.4  # times as much: where work is asked for, a rule is cheap to give and dear to miss
+RULES_WEIGH = 1.4  # times as much: a rule costs little to include and much to miss where work is requested
 MESSAGES_FOLDS, STATEMENTS_FOLDS, FOLDS = 3, 3, 4
-RIDGE = 20.0  # of the decision; its measures are scaled to deviation 1
+RIDGE = 20.0  # for the decision, whose measures are scaled to deviation 1
 HEAD_RIDGE = 1 / 6
 HAND_WRITTEN = {"own", "workspaces"}
-DEFAULT = 0.57  # MEMORYHUB_RECALL_THRESHOLD: the probability that is chosen for turns is shifted to this
+DEFAULT = 0.57  # MEMORYHUB_RECALL_THRESHOLD: the probability chosen for turns is shifted to this value
 GRID = np.arange(0.1, 0.6, 0.01)
 LEAST_PRECISION = 0.65
 TURN_LIMIT, SEARCH_LIMIT = 5, 10  # memories that a turn uses and a search returns
@@ -155,7 +155,7 @@ WORK = {"task", "advice"}
 
 
 class Data:
-    """What was asked, as arrays over messages and over (message, memory) rows."""
+    """The collected messages, as arrays over messages and over (message, memory) rows."""
 
     def __init__(self, asked: list[Asked], embedder: TwoEncoders) -> None:
         self.asked = asked
@@ -197,7 +197,7 @@ def units(vectors: Array) -> Array:
 
 
 def logistic(given: Array, wanted: Array, weights: Array, ridge: float, steps: int = 200) -> Array:
-    """Weights and constant, by Nesterov's method; the loss is a sum, as is the penalty ``ridge / 2 * w²``."""
+    """Return weights and constant, by Nesterov's method; the loss is a sum, as is the penalty ``ridge / 2 * w²``."""
     x = np.hstack([given, np.ones((len(given), 1), np.float32)]).astype(np.float32)
     penalty = np.full(x.shape[1], ridge, np.float32)
     penalty[-1] = 1e-3
@@ -215,14 +215,14 @@ def _sigmoid(logits: Array) -> Array:
 
 
 def balanced(wanted: Array, weights: Array) -> Array:
-    """Both sides weigh the same."""
+    """Return weights that give both classes the same total."""
     return np.where(
         wanted, 0.5 / max(1e-9, weights[wanted].sum()), 0.5 / max(1e-9, weights[~wanted].sum())
     ) * (weights * len(wanted))
 
 
 def message_heads(data: Data, used: Array) -> Array:
-    """MESSAGE_HEADS fitted on the texts of these messages: (4, 385)."""
+    """Fit MESSAGE_HEADS on the texts of these messages: (4, 385)."""
     once = {data.asked[at].text: at for at in np.flatnonzero(used)}
     rows = np.array(sorted(once.values()))
     names = data.kinds[rows]
@@ -236,7 +236,7 @@ def message_heads(data: Data, used: Array) -> Array:
 
 
 def softmax(given: Array, classes: Array, weights: Array, ridge: float, steps: int = 200) -> Array:
-    """As ``logistic``, for several classes of which one is right: a row of weights for each."""
+    """Fit as ``logistic`` does, for several exclusive classes: a row of weights for each."""
     x = np.hstack([given, np.ones((len(given), 1), np.float32)]).astype(np.float32)
     penalty = np.full(x.shape[1], ridge, np.float32)
     penalty[-1] = 1e-3
@@ -252,7 +252,7 @@ def softmax(given: Array, classes: Array, weights: Array, ridge: float, steps: i
 
 
 def statement_heads(data: Data, origins: set[str]) -> Array:
-    """STATEMENT_HEADS fitted on these workspaces of the project and on labelled statements: (2, 385)."""
+    """Fit STATEMENT_HEADS on these workspaces of the project and on labelled statements: (2, 385)."""
     named = labels()
     own = [(key, vector) for key, vector in data.own.items() if key.split("/")[0] in origins]
     vectors = [vector for _, vector in own] + list(data.labelled_vectors)
@@ -279,7 +279,7 @@ def logits(heads: Array, vectors: Array) -> Array:
 
 
 def kinds(data: Data, used: Array) -> tuple[Array, Array, Array]:
-    """A row of KINDS for every row, those of ``used`` messages from heads that did not see them; and both heads."""
+    """Return KINDS for every row, those of ``used`` messages from heads that did not see them, and both heads."""
     of_messages = message_heads(data, used)
     messages = logits(of_messages, data.vectors)
     folds = np.array([data.fold(at, MESSAGES_FOLDS) for at in range(len(data.asked))])
@@ -302,7 +302,7 @@ def kinds(data: Data, used: Array) -> tuple[Array, Array, Array]:
 
 
 def fit(data: Data, used: Array) -> tuple[Array, relevance.Fitted]:
-    """The probability of every row, and what was fitted on the ``used`` messages."""
+    """Return the probability of every row, and the weights fitted on the ``used`` messages."""
     of_kinds, of_messages, of_statements = kinds(data, used)
     columns = np.hstack([data.plain, of_kinds]).astype(np.float32)
     rows = used[data.of]
@@ -317,7 +317,7 @@ def fit(data: Data, used: Array) -> tuple[Array, relevance.Fitted]:
 
 
 def newton(given: Array, wanted: Array, weights: Array, ridge: float, steps: int = 7) -> Array:
-    """As ``logistic``, for few columns."""
+    """Fit as ``logistic`` does, by Newton's method, for few columns."""
     x = np.hstack([given, np.ones((len(given), 1))]).astype(np.float32)
     penalty = np.full(x.shape[1], ridge)
     penalty[-1] = 1e-3
@@ -332,7 +332,7 @@ def newton(given: Array, wanted: Array, weights: Array, ridge: float, steps: int
 
 
 def in_folds(data: Data) -> tuple[Array, Array]:
-    """The fold of every message, and the probability of every row, fitted on the workspaces of the other folds."""
+    """Return the fold of every message, and the probability of every row, fitted on the workspaces of the other folds."""
     folds = np.array([data.fold(at, FOLDS) for at in range(len(data.asked))])
     found = np.zeros(len(data.of))
     for number in range(FOLDS):
@@ -342,7 +342,9 @@ def in_folds(data: Data) -> tuple[Array, Array]:
 
 
 def choose(data: Data, found: Array, used: Array, most: int) -> float:
-    """The lowest threshold with LEAST_PRECISION on each set of hand-written workspaces, of the ``used`` messages."""
+    """Return the lowest threshold with LEAST_PRECISION on each set of hand-written workspaces, of the ``used``
+    messages.
+    """
     sets = [
         np.array([each.group == group and each.size == "whole" for each in data.asked]) & used
         for group in sorted(HAND_WRITTEN)
@@ -354,7 +356,7 @@ def choose(data: Data, found: Array, used: Array, most: int) -> float:
 
 
 def scaled(probability: Array, at: float) -> Array:
-    """The same on the scale of relevance, on which this threshold is the default of turns."""
+    """Return the probabilities on the relevance scale on which this threshold is the default of turns."""
     own = np.clip(probability, 1e-9, 1 - 1e-9)
     return _sigmoid(np.log(own / (1 - own)) + shift(at))
 
@@ -364,7 +366,7 @@ def shift(at: float) -> float:
 
 
 def figures(data: Data, found: Array, at: float, messages: Array, most: int) -> tuple[float, float, float]:
-    """Precision, recall, and the share of messages that bring nothing; at most so many memories are used."""
+    """Return precision, recall, and the share of messages without a result, at most ``most`` memories each."""
     right = chosen = silent = 0
     for message in messages:
         begin, end = data.ends[message], data.ends[message + 1]
@@ -437,7 +439,7 @@ def main() -> None:
 
 
 def rows_of(files: Sequence[Path], kept: Path | None) -> list[Asked]:
-    """What was asked and measured, from ``kept`` if it is there."""
+    """Return the collected messages with measures, from ``kept`` if it exists."""
     if kept is not None and kept.exists():
         return [Asked(*each) for each in pickle.loads(kept.read_bytes())]
     with running_database(), scratch_user() as user:

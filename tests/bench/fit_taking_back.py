@@ -1,4 +1,4 @@
-"""Fit the head that hears "Scratch that.", choose its floor, and print what was left out.
+"""Fit the head that recognizes "Scratch that.", choose its floor, and print its results on held-out messages.
 
 python tests/bench/fit_taking_back.py [--keep] [--show]
 
@@ -24,8 +24,8 @@ from tests.bench.nets import Remembering, fit_net, together
 
 TARGET = Path(corrections.__file__).with_name("back.npz")
 FOLDS, NETS, HIDDEN, STEPS, DROPPED = 5, 4, 16, 1000, 0.4
-OFTENER = 6  # what takes back is drawn this many times more
-WRONG = 0.0015  # share of the other messages that come through, where nothing was fitted
+OFTENER = 6  # times as often, for messages that take back
+WRONG = 0.0015  # share of false positives among unfitted messages
 
 
 def known() -> Iterator[tuple[str, bool]]:
@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def left_out(encoder: Remembering, fitted: dict[str, Vectors]) -> None:
-    """By language: how many messages that take back are heard, and how many others are mistaken for one."""
+    """Print by language how many messages that take back are recognized, and how many others are mistaken for one."""
     print("held back: heard, mistaken")
     corrections.taking_back_head = lambda: fitted  # type: ignore[assignment]
     held = [each for each in takings_back() if each.split == "held back"]

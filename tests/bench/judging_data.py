@@ -1,4 +1,4 @@
-"""The messages and pairs on which judging is fitted, tuned and measured, and which of them is which.
+"""Messages and pairs for fitting, tuning and measuring the judging of memories, with the split of each.
 
 `data/same/LANG.txt`, a pair a line: `= a || b` says the same, `- a || b` does not, `! I have [two|three] cats` is an
 edit, `r [Ann] manages [Bob]` an exchange of roles, `t Ann is ill || [Ann|Bob] is sick` a rewording, an edit of that,
@@ -11,9 +11,9 @@ replaces, counted from 1, or 0: `I live in Bristol | I run >> I've just moved to
 `data/back/LANG.txt`, a message a line: `+` takes back what was said before it, `-` does not. Two fifths, by a hash, are
 held back, and all of `UNFITTED`.
 
-Files with the highest number of their kind were written before what was fitted last, in another manner, and are held
-back whole. What was held back before them, and a share by a hash, is what thresholds for keeping were chosen on; those
-for pairs are chosen on folds.
+Files with the highest number of their kind were written independently, before the last fit, and are held back whole.
+What was held back before them, and a share by a hash, is what thresholds for keeping were chosen on; those for pairs
+are chosen on folds.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ _MARK = re.compile(r"\{(<?)(?:([pide]):)?|[}\u2039\u203a~]")
 
 
 def bucket(text: str) -> int:
-    """0 to 99, the same on every machine."""
+    """Return a number from 0 to 99, the same on every machine."""
     return int(hashlib.sha256(text.encode()).hexdigest(), 16) % 100
 
 
@@ -44,7 +44,7 @@ class Pair:
     a: str
     b: str
     split: str
-    line: int  # 0 to 99; what was made of one line has the same
+    line: int  # 0 to 99, the same for everything made from one line
 
     @property
     def same(self) -> bool:
@@ -79,8 +79,8 @@ class Message:
     language: str
     text: str
     facts: list[Fact]
-    topic: Span | None  # what those of the facts are about that do not name it
-    takes_back: int | None  # where it begins to take back what was said before
+    topic: Span | None  # the subject of those facts that do not name it
+    takes_back: int | None  # position where it begins to take back what was said before
     split: str
 
 
@@ -89,13 +89,15 @@ class Correction:
     language: str
     kept: list[str]
     said: str
-    replaces: int | None  # which of those kept
+    replaces: int | None  # index of the fact that it replaces
     split: str
-    line: int  # 0 to 99; messages about the same have the same
+    line: int  # 0 to 99, the same for messages on one subject
 
 
 def corrections_said() -> Iterator[Correction]:
-    """Files with a 2 were written first; one half of their lines was looked at while the head was chosen."""
+    """Yield the corrections. Files with a 2 were written first; half of their lines were seen while the head was
+    chosen.
+    """
     for path in sorted((DATA / "corrections").glob("*.txt")):
         for line in path.read_text(encoding="utf-8").splitlines():
             kept, said, at = line.split(" >> ")
@@ -127,7 +129,9 @@ def swaps() -> Iterator[Pair]:
 
 
 def _three(line: str) -> Iterator[tuple[str, str, str]]:
-    """A statement, its rewording, and that with another value: alike, an edit inside a rewording, an edit."""
+    """Yield three pairs of a statement, its rewording, and that with another value: alike, an edited rewording, an
+    edit.
+    """
     said, other = line.split(" || ")
     right, wrong = _two("!", other)
     yield from (("=", said, right), ("-", said, wrong), ("!", right, wrong))
@@ -153,11 +157,9 @@ def messages() -> Iterator[Message]:
             share = bucket(text)
             held = "held back, short" if "short" in path.stem else "held back"
             split = held if path.stem[-1] in "45" else "fit" if share < 80 else "tune"
-            if (
-                path.stem[-1] == "6"
-            ):  # written before the code was run on them; the second half was not looked at
+            if path.stem[-1] == "6":  # written before the code was run on them; the second half was not seen
                 split = "tune" if share < 50 else "held back, blind"
-            if path.stem[-1] == "3":  # held back once; looked at since
+            if path.stem[-1] == "3":  # held back once; seen since
                 split = "tune"
             if path.stem[-1] == "7":  # written last, before the code was run on them
                 split = "held back, last"
@@ -180,7 +182,7 @@ def takings_back() -> Iterator[TakingBack]:
 
 
 def _marked(line: str) -> tuple[str, list[Fact], Span | None, int | None]:
-    """The text without its marks, its facts, what they are about and where it begins to take back what was said."""
+    """Return the text without marks, its facts, their subject, and the position where it takes back what was said."""
     text, at = "", 0
     facts: list[Fact] = []
     begun, topic, takes_back = ("", "", 0), None, None

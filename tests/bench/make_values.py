@@ -1,4 +1,4 @@
-"""Write the names of months, days and numbers that the near-duplicate guard knows.
+"""Write the names of months, days and numbers that the near-duplicate guard recognizes.
 
 python tests/bench/make_values.py   (needs babel and num2words, which the project does not)
 """
@@ -12,8 +12,8 @@ from babel import dates
 from num2words import num2words
 
 LANGUAGES = ["en", "de", "es", "fr", "pt", "it", "nl", "pl", "tr", "ru", "ar", "hi", "zh", "ja", "ko", "vi"]
-COUNTED = [*range(2, 32), *range(40, 101, 10), 1000]  # hundreds are put together where they are read
-# Words of another language as well: too common to be taken for a number or a month.
+COUNTED = [*range(2, 32), *range(40, 101, 10), 1000]  # hundreds are combined by the reader
+# Words of another language as well, too common to be read as a number or a month.
 COMMON = frozenset(
     [
         "on",
@@ -62,7 +62,7 @@ def main() -> None:
                 for form in (name, name + "s", name.split("-")[0]):
                     put(days, form, value)
         if language in ("hi", "zh"):
-            continue  # num2words does not speak it; Han numerals are read by their own rule
+            continue  # not supported by num2words; Han numerals are read by their own rule
         for value in COUNTED:
             put(numbers, num2words(value, lang=language), value)
             if value in (100, 1000):  # "one hundred"

@@ -1,8 +1,9 @@
 """Hosts on one machine: each a network namespace on a bridge, with a view of the files that has no other host's.
 
-All of them, the bridge and who calls live in namespaces of their own (network, mounts, processes), which end with their
-first process: the machine's own addresses, routes and mounts are never touched, and nothing stays, however it ends.
-Linux, root, util-linux and iproute2; a container needs the capability to administrate (CAP_SYS_ADMIN) and veth devices.
+All of them, the bridge and the caller live in namespaces of their own (network, mounts, processes), which end with
+their first process: the machine's own addresses, routes and mounts are never touched, and nothing stays, however it
+ends. Linux, root, util-linux and iproute2; a container needs the capability to administrate (CAP_SYS_ADMIN) and veth
+devices.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from memoryhub.local.launcher import launch_command
 
 NETWORK, CALLER = "10.77.0.0/24", "10.77.0.1"
 NEEDS = {"ip": "iproute2", "unshare": "util-linux", "mount": "mount"}
-# Its own folder stays where it was, and in place of the others' there is nothing; what is shared comes back.
+# Its own folder stays at its path, the other hosts' folders are hidden, and the shared folder is mounted again.
 VIEW = """
 set -e
 root=$1 own=$2 shared=$3; shift 3
@@ -39,7 +40,7 @@ exec "$@"
 
 
 def what_is_missing(*more: str) -> str:
-    """Why it cannot run here, as a sentence; empty: it can. ``more``: programs that are needed as well."""
+    """Return why namespaces cannot be used here, as a sentence, or an empty string. ``more``: further programs needed."""
     if os.getuid() != 0:
         return "Namespaces and bridges are root's to make: run it as root."
     packages = NEEDS | {name: name for name in more}
@@ -52,7 +53,7 @@ def which(program: str) -> str | None:
 
 
 def apart(command: Sequence[str]) -> int:
-    """Run the command as the first process of namespaces of its own; its status. It dies with us."""
+    """Run the command as the first process of new namespaces and return its status. It dies with this process."""
     alone = [
         which("unshare") or "unshare",
         "--net",
@@ -66,7 +67,7 @@ def apart(command: Sequence[str]) -> int:
     process = subprocess.Popen(launch_command(alone, death_signal=signal.SIGKILL))
     try:
         while True:
-            with suppress(KeyboardInterrupt):  # it hears Ctrl-C as we do
+            with suppress(KeyboardInterrupt):  # the child receives Ctrl-C as well
                 return process.wait()
     finally:
         process.kill()
@@ -74,14 +75,14 @@ def apart(command: Sequence[str]) -> int:
 
 
 class Network:
-    """The bridge, and hosts by name. Made within ``apart``."""
+    """A bridge, and hosts by name. Created inside ``apart``."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.shared = folder, folder / "shared"
         self.shared.mkdir()
         self.hosts: list[Host] = []
         Path("/run/netns").mkdir(exist_ok=True)
-        _run("mount", "-t", "tmpfs", "tmpfs", "/run/netns")  # names of ours alone
+        _run("mount", "-t", "tmpfs", "tmpfs", "/run/netns")  # network names that only this process sees
         _run("ip", "link", "set", "lo", "up")
         _run("ip", "link", "add", "hosts", "type", "bridge")
         _run("ip", "addr", "add", f"{CALLER}/24", "dev", "hosts")
@@ -108,7 +109,7 @@ class Host:
             _run("ip", "-n", name, *words.split())
 
     def inside(self, command: Sequence[str]) -> list[str]:
-        """The command as this host runs it. It keeps its process id: each step becomes the next."""
+        """Return the command as this host runs it. It keeps its process id: each step executes the next."""
         view = [str(each) for each in (self.network.folder, self.folder, self.network.shared)]
         return [
             which("ip") or "ip",
@@ -126,20 +127,20 @@ class Host:
         ]
 
     def start(self, *command: str, env: Mapping[str, str], code: Path) -> None:
-        """In the background, with what it says in ``said``."""
+        """Start the command in the background, with its output in ``said``."""
         with self.said.open("wb") as output:
             self.process = subprocess.Popen(
                 self.inside(command), cwd=code, env=env, stdout=output, stderr=output, start_new_session=True
             )
 
     def stop(self) -> None:
-        """As an operator would, with SIGTERM."""
+        """Stop it by SIGTERM, as an operator would."""
         assert self.process is not None, "it runs"
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(60)
 
     def kill(self) -> None:
-        """SIGKILL to all that runs on it: the machine is gone."""
+        """Send SIGKILL to every process of the host, as if the machine failed."""
         while pids := _run("ip", "netns", "pids", self.name).split():
             for pid in map(int, pids):
                 with suppress(ProcessLookupError):
@@ -149,7 +150,7 @@ class Host:
             self.process.wait()
 
     def sees(self) -> list[str]:
-        """What lies in the folder of all hosts, as this one sees it."""
+        """List the folder of all hosts from this host's view."""
         return _run(*self.inside(["ls", str(self.network.folder)])).split()
 
 

@@ -1,4 +1,4 @@
-"""What heads are fitted with: many texts read, and the nets of memories/judging/encoder.py."""
+"""Tools for fitting heads: cached encoder states, and the nets of memories/judging/encoder.py."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,8 +14,9 @@ NAMES = ("inner", "inner_bias", "outer", "outer_bias")
 
 
 def fit_net(given: Vectors, wanted: Vectors, seed: int, *, hidden: int, steps: int, dropped: float) -> Net:
-    """One hidden layer, by Adam with decaying weights. ``dropped`` is the share of what is given that is hidden, in
-    every step another: without it a net knows the examples by heart.
+    """Fit a net with one hidden layer by Adam with decaying weights.
+
+    ``dropped`` is the share of the inputs that is zeroed, chosen again at each step: without it a net overfits.
     """
     chance = np.random.default_rng(seed)
     size = given.shape[1]
@@ -43,7 +44,7 @@ def fit_net(given: Vectors, wanted: Vectors, seed: int, *, hidden: int, steps: i
 
 
 class Remembering:
-    """These texts as the encoder reads them; those of one length together, which is quick."""
+    """An encoder with a cache of these texts; texts of one length are encoded together, which is faster."""
 
     def __init__(self, encoder: Encoder, texts: Iterable[str]) -> None:
         order = sorted(set(texts), key=len)

@@ -1,4 +1,4 @@
-"""Public sets of questions about articles and reports, as long documents for ``manage.py bench_documents``.
+"""Convert public question sets about articles and reports to long documents for ``manage.py bench_documents``.
 
     python -m tests.bench.outside_documents 200423_covidQA.json tatqa_dataset_dev.json tatqa_dataset_test_gold.json
 
@@ -21,12 +21,12 @@ from typing import Any
 DOCUMENTS, ASKED = 4, 150
 CHARACTERS = 300_000  # of a medical document
 LONGEST = 700  # characters of an answer
-LEAST_WORDS = 8  # of a question about a report: shorter ones do not say which report is meant
+LEAST_WORDS = 8  # of a question about a report: shorter ones do not identify the report
 _BETWEEN = re.compile(r"(?<=[.!?])\s+")
 
 
 def sentence(text: str, start: int, end: int) -> dict[str, int]:
-    """Where the sentence or sentences around these characters are."""
+    """Return the position of the sentence or sentences around these characters."""
     begins = 0
     for between in _BETWEEN.finditer(text):
         if between.end() <= start:

@@ -1,4 +1,4 @@
-"""The workspaces and messages on which the relevance of memories is fitted and measured.
+"""Workspaces and messages on which the relevance of memories is fitted and measured.
 
 `data/relevance/NAME.txt` is a workspace: its language, then a memory a line, ``letter|text``, then a message a line,
 ``kind|text|letters of the memories that a model should be given``. `everyday.tsv` has messages of everyday life that
@@ -24,8 +24,8 @@ from tests.bench.judging_data import messages as kept_messages
 DATA = Path(__file__).with_name("data") / "relevance"
 USE = Path(__file__).with_name("data") / "use"
 TALK = ("talk", "talk_more", "talk_held", "talk_held2")
-ANSWERED = 3  # of XQuAD's and LoCoMo's questions those with at most so many relevant memories
-KEPT = 250  # statements of each kind from what keeping is fitted on
+ANSWERED = 3  # XQuAD's and LoCoMo's questions with at most this many relevant memories are used
+KEPT = 250  # statements of each kind from the data for keeping
 
 
 class Message(NamedTuple):
@@ -38,7 +38,7 @@ class Message(NamedTuple):
 class Case:
     """A workspace, or a part or a union of some, with messages. ``origin`` decides its fold: variants share it."""
 
-    group: str  # own, or the name of the file
+    group: str  # "own", or the name of the file
     origin: str
     size: str  # whole, part or mixed
     memories: dict[str, str]
@@ -59,7 +59,7 @@ def own_workspaces() -> Iterator[Case]:
 
 
 def outside_workspaces(path: Path) -> Iterator[Case]:
-    """One case a line; the name of the file up to its first underscore is the group."""
+    """Yield one case a line; the file name up to its first underscore is the group."""
     group = path.stem.split("_")[0]
     usual = {"prefeval": "advice", "locomo": "question", "xquad": "question"}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines()):
@@ -73,7 +73,7 @@ def outside_workspaces(path: Path) -> Iterator[Case]:
 
 
 def _named(group: str, origin: str, memories: dict[str, str], messages: list[Message]) -> Case:
-    """With ids that are unique, and questions without an answer as a kind of their own."""
+    """Return a case with unique ids, and with unanswerable questions as a kind of their own."""
     named = [
         each._replace(
             kind="lacking" if not each.relevant and each.kind not in {"general", "small_talk"} else each.kind,
@@ -86,7 +86,7 @@ def _named(group: str, origin: str, memories: dict[str, str], messages: list[Mes
 
 
 def cases(files: list[Path]) -> list[Case]:
-    """Everything that is fitted on, the same in every run."""
+    """Return everything that is fitted on, the same in every run."""
     chance = random.Random(7)
     made: list[Case] = []
     for workspaces in ([*own_workspaces()], *([*outside_workspaces(path)] for path in files)):
@@ -110,7 +110,7 @@ def _few(case: Case) -> Case:
 
 
 def _part(case: Case, size: int, chance: random.Random, *, most: int = 1000) -> Case:
-    """So many memories, with all that some of the messages need; of the others' questions the answer is lacking."""
+    """Return ``size`` memories with all that some of the messages need; the other questions become unanswerable."""
     answered = [each for each in case.messages if each.relevant]
     kept = frozenset[str]().union(
         *(each.relevant for each in chance.sample(answered, min(len(answered), max(3, size // 3))))
@@ -130,7 +130,7 @@ def _part(case: Case, size: int, chance: random.Random, *, most: int = 1000) -> 
 
 
 def _stretch(case: Case, chance: random.Random, size: int = 40, most: int = 25) -> Case:
-    """Neighbouring sentences, with questions that they answer."""
+    """Return neighbouring sentences, with questions that they answer."""
     keys = list(case.memories)
     start = chance.randrange(len(keys) - size)
     kept = set(keys[start : start + size])
@@ -140,7 +140,7 @@ def _stretch(case: Case, chance: random.Random, size: int = 40, most: int = 25) 
 
 
 def _mixed(case: Case, other: Case) -> Case:
-    """The memories of two workspaces in one, with the messages of the first."""
+    """Return the memories of two workspaces in one, with the messages of the first."""
     messages = [each for each in case.messages if each.kind not in {"general", "small_talk"}]
     return replace(case, size="mixed", memories=case.memories | other.memories, messages=messages)
 
