@@ -138,7 +138,7 @@ FACTS = ["May 12", "Priya", "1,840", "12", "Tom", "April 20", "600", "Nordlys", 
 
 @contextmanager
 def running(small: bool) -> Iterator[tuple[ChatModel, psutil.Process, float]]:
-    """Start the model's server as the supervisor does; yield the model, its process and the seconds until it was ready."""
+    """Start the model's server as the supervisor does. Yield the model, its process and its starting time."""
     port, key = model_server.free_port(), "bench"
     data = Path(os.environ.get("MEMORYHUB_DATA_DIR", ROOT / "var"))
     command = [

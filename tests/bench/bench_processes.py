@@ -25,7 +25,7 @@ STORED = 200
 
 
 async def answered(clients: list[ThinClient], who: str, place: str, seconds: float, at_once: int) -> float:
-    """Return the requests a second with ``at_once`` clients, each sending one after the other. Every one must succeed."""
+    """Return the requests a second of ``at_once`` clients, each sending one after the other. All must succeed."""
     end, done = time.perf_counter() + seconds, 0
 
     async def one(client: ThinClient) -> None:

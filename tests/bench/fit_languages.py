@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def _english(sources: list[dict[str, Vectors]]) -> Any:
-    """Fit a ridge regression to 1 for English and -1 for the rest, each with half of the weight; the last is the bias."""
+    """Fit a ridge regression to 1 for English and -1 for the rest, with equal weight for both; the last is the bias."""
     rows = np.concatenate([vectors for source in sources for vectors in source.values()])
     is_english = np.concatenate(
         [

@@ -332,7 +332,7 @@ def newton(given: Array, wanted: Array, weights: Array, ridge: float, steps: int
 
 
 def in_folds(data: Data) -> tuple[Array, Array]:
-    """Return the fold of every message, and the probability of every row, fitted on the workspaces of the other folds."""
+    """Return the fold of every message, and the probability of every row, fitted on the other folds."""
     folds = np.array([data.fold(at, FOLDS) for at in range(len(data.asked))])
     found = np.zeros(len(data.of))
     for number in range(FOLDS):

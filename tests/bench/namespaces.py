@@ -40,7 +40,7 @@ exec "$@"
 
 
 def what_is_missing(*more: str) -> str:
-    """Return why namespaces cannot be used here, as a sentence, or an empty string. ``more``: further programs needed."""
+    """Return why namespaces cannot be used here, or an empty string. ``more``: further programs needed."""
     if os.getuid() != 0:
         return "Namespaces and bridges are root's to make: run it as root."
     packages = NEEDS | {name: name for name in more}

@@ -146,8 +146,9 @@ def _mixed(case: Case, other: Case) -> Case:
 
 
 def _with_everyday(made: list[Case], chance: random.Random) -> list[Case]:
-    """Each everyday message in some workspace, and in one that shares a word with it; each question about what nobody
-    said in two."""
+    """Add each everyday message to two workspaces, one of which shares a word with it, and each unanswered question to
+    two.
+    """
     hosts = [at for at, case in enumerate(made) if case.group != "xquad" and case.size != "mixed"]
     keys = {at: frozenset[str]().union(*map(content_keys, made[at].memories.values())) for at in hosts}
     more: dict[int, list[Message]] = {at: [] for at in hosts}
@@ -167,7 +168,7 @@ def everyday() -> list[str]:
 
 
 def _pairs(chance: random.Random, size: int = 12) -> Iterator[Case]:
-    """The pairs of `data/use`, a statement and a question each, some together."""
+    """Yield the pairs of `data/use`, a statement and a question each, some together."""
     pairs: list[list[str]] = [
         [kind, *line.split("|")]
         for name, kind in (("advice", "advice"), ("facts", "question"))
@@ -186,7 +187,7 @@ def past_questions() -> list[str]:
 
 
 def labelled_statements() -> list[tuple[str, str]]:
-    """(kind, text) of statements outside the workspaces: rule, over, or another."""
+    """Return (kind, text) of statements outside the workspaces: rule, over, or another."""
     found = [tuple(line.split("|")) for line in (DATA / "statements.tsv").read_text().splitlines()]
     written = [("rule" if kind == "standing" else kind, text) for kind, _language, text in found]
     kept = [(fact.kind, each.text[fact.start : fact.end]) for each in kept_messages() for fact in each.facts]
@@ -197,12 +198,12 @@ def labelled_statements() -> list[tuple[str, str]]:
 
 
 def labels() -> dict[str, tuple[set[str], set[str]]]:
-    """For each workspace of this project the letters of its rules, and of what is over."""
+    """Return for each workspace of this project the letters of its rules, and of statements that are over."""
     rows = [line.split("|") for line in (DATA / "labels.tsv").read_text().splitlines()]
     return {name: (set(rules), set(over)) for name, rules, over in rows}
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """The texts of a file whose lines begin with a language."""
+    """Yield the texts of a file whose lines begin with a language."""
     for line in path.read_text(encoding="utf-8").splitlines():
         yield line.split("|", 1)[1]

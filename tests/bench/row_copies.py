@@ -1,4 +1,4 @@
-"""A large table from a small one: what some workspaces hold, once more in others, as Postgres copies it, unread."""
+"""Grow a large table from a small one: Postgres copies the rows of some workspaces into others."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from psycopg import sql
 from memories.models.memory import MEMORY
 from workspaces.models.documents import DOCUMENT
 
-APART = 10_000_000  # between the keys of two copies of a row: more than a measurement fills
+APART = 10_000_000  # distance between the keys of two copies of a row: more than a measurement fills
 _ID, _WORKSPACE, _PUBLIC = "r.id + {rows}", "r.workspace_id + {places}", "left(md5(r.id || '-{rows}'), 24)"
 _ROW = {"id": _ID, "workspace_id": _WORKSPACE}
-# By kind, of each table the columns that differ in a copy, over its row r.
+# For each kind and table, the columns that differ in a copy, as SQL over its row r.
 _COPIED = {
     MEMORY: {"memories_memory": _ROW | {"public_id": f"'mem_' || {_PUBLIC}"}},
     DOCUMENT: {
@@ -29,8 +29,9 @@ SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AN
 
 
 def copy_places(kind: int, places: Sequence[int], copy: int) -> None:
-    """Put what these places hold of a kind, whose keys follow one another, into as many with the next keys; for the
-    second ``copy`` into as many after those.
+    """Copy the rows of a kind from these workspaces, whose keys are consecutive, into as many with the next keys.
+
+    The second ``copy`` goes into as many after those.
     """
     given = {"rows": APART * copy, "places": len(places) * copy}
     with connection.cursor() as cursor:

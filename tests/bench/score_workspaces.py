@@ -1,5 +1,5 @@
 # ruff: noqa: E402  Django has to be set up before its models are imported
-"""Precision and recall of the memories that a turn and a search choose, per kind of message.
+"""Measure precision and recall of the memories that a turn and a search choose, per kind of message.
 
     python -m tests.bench.score_workspaces FILE [--list]
 
@@ -47,13 +47,13 @@ from tests.bench.bench_threshold import scratch_user
 from tests.factories import HERE
 from workspaces.models import Membership, Role, User, Workspace
 
-ROOM = 100_000  # tokens: the model's context never decides here
+ROOM = 100_000  # tokens, so that the model's context is never the limit
 APART = "overview"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One message, with the memories that are relevant and those that were chosen, by the ids of the file."""
+    """A message with the relevant and the chosen memories, by the ids of the file."""
 
     kind: str
     text: str
@@ -108,7 +108,7 @@ def main() -> None:
 
 
 def choose(given: dict[str, Any], user: User, *, now: datetime) -> Iterator[tuple[str, Choice]]:
-    """Store one workspace of the file and ask its messages of turns and of search; deletes it afterwards."""
+    """Store one workspace of the file, run its messages through a turn and a search, and delete it."""
     workspace = Workspace.objects.create(name="score_workspaces")
     Membership.objects.create(workspace=workspace, user=user, role=Role.OWNER)
     memories = [{"at": now.isoformat(), **memory} for memory in given["memories"]]

@@ -1,4 +1,4 @@
-"""The size and shape of the code base: files, lines, circles, types left open, words of docs; and walks of five jobs.
+"""Print size and shape of the code base: files, lines, circles, open types, words of docs; and walks of five jobs.
 
 python -m tests.bench.shape [another checkout]     # the walks are of this one
 """
@@ -49,7 +49,7 @@ def _lines(paths: Iterable[Path]) -> int:
 
 
 def _packages(graph: dict[str, set[str]], app: str) -> dict[str, set[str]]:
-    """The imports between the packages of an app, each named by its first two parts."""
+    """Return the imports between the packages of an app, each named by its first two parts."""
     packages: dict[str, set[str]] = {}
     for module, names in graph.items():
         if module.startswith(f"{app}."):

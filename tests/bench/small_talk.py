@@ -1,7 +1,7 @@
-"""Messages that have nothing to do with what a workspace remembers."""
+"""Messages that are unrelated to a workspace's memories."""
 
 SMALL_TALK = (
-    # Greetings, thanks, and the noises of a conversation
+    # Greetings, thanks and fillers
     "hi",
     "hello there",
     "hey, good morning!",

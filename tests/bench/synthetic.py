@@ -1,4 +1,4 @@
-"""Made-up memories in any number, for measuring growth: sentences of parts, and vectors that fit what they say.
+"""Made-up memories in any number, for measuring growth: sentences of parts, and vectors that match them.
 
 A vector is the sum of its parts' own vectors by the configured embedder with a little noise, so that questions embedded
 by the same model find their sentences, and neighbours in meaning are neighbours in space, as with real text.
@@ -61,7 +61,7 @@ TIMES = _parts("""
     by the lake, for the school, despite the price, as a hobby
 """)
 QUESTIONS = ("What does {name} think about the {thing}?", "Who {verb} the {thing} {time}?", "{thing} {time}")
-NOISE = 0.35  # length of the noise beside parts of length 1: what no part says
+NOISE = 0.35  # length of the noise beside parts of length 1
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ THINGS = tuple(f"{adjective} {noun}" for adjective, noun in product(ADJECTIVES, 
 
 
 def embed_parts(embedder: Embedder) -> Parts:
-    """A few seconds: some 2,200 short texts."""
+    """Embed about 2,200 short texts, in a few seconds."""
     return Parts(
         *(
             np.concatenate([embedder.embed(list(texts[at : at + 64])) for at in range(0, len(texts), 64)])
@@ -88,7 +88,7 @@ def embed_parts(embedder: Embedder) -> Parts:
 
 
 def choose(count: int, random: np.random.Generator) -> NDArray[np.int64]:
-    """For each sentence which name, verb, thing and time; things as uneven as words are (Zipf)."""
+    """Choose a name, verb, thing and time for each sentence; things are distributed as words are (Zipf)."""
     zipf = 1 / np.arange(1, len(THINGS) + 1) ** 0.7
     things = random.choice(len(THINGS), size=count, p=zipf / zipf.sum())
     others = [random.integers(0, len(texts), size=count) for texts in (NAMES, VERBS, TIMES)]
@@ -121,7 +121,7 @@ def vectors(chosen: NDArray[np.int64], parts: Parts, random: np.random.Generator
 
 
 def long_tail(memories: int, workspaces: int, fixed: list[int]) -> list[int]:
-    """Sizes of workspaces that sum up to ``memories``: the fixed ones first, the others a long tail (Zipf)."""
+    """Return sizes of workspaces that sum up to ``memories``: the fixed ones first, the others a long tail (Zipf)."""
     rest = max(0, memories - sum(fixed))
     others = max(1, workspaces - len(fixed))
     weights = 1 / np.arange(10, others + 10) ** 0.8
@@ -139,9 +139,9 @@ def fill(
     random: np.random.Generator,
     batch: int = 20_000,
 ) -> Iterator[int]:
-    """Store one memory for each entry of ``places`` (workspaces' keys), in this order; yields how many there are.
+    """Store one memory for each entry of ``places`` (workspaces' keys), in this order; yield how many there are.
 
-    Past the gate, for speed and for measuring alone; words by the same SQL as the gate's.
+    Bypasses the write rules for speed; words are indexed by the same SQL as in the product.
     """
     for start in range(0, len(places), batch):
         part = places[start : start + batch]
@@ -178,7 +178,7 @@ def _store_texts(
     now: datetime,
     random: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Their keys, in order. Said at some time of the last two years."""
+    """Store the texts with dates within about two years. Return their keys, in order."""
     ages, importances = random.exponential(120, len(places)), random.random(len(places))
     with connection.cursor() as cursor:
         cursor.execute(_STAGE)

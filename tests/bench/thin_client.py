@@ -1,6 +1,6 @@
-"""Just enough of HTTP/1.1 to load a server from the same machine: a tenth of the work that a real client makes of it.
+"""A minimal HTTP/1.1 client for load tests on one machine, with a tenth of a real client's CPU cost.
 
-Kept connections, JSON out, the body as bytes back. Only for servers that are ours.
+Kept connections, JSON out, the body as bytes back. Only for this project's servers.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-IDLE_SECONDS = 4.0  # a second before the server closes an idle connection, under whatever is being sent on it
-NOT_THERE = (OSError, EOFError, ValueError)  # a connection that breaks, at whatever place
+# A second before the server closes an idle connection, so that no request is sent on a closing one
+IDLE_SECONDS = 4.0
+NOT_THERE = (OSError, EOFError, ValueError)  # a connection that breaks, at any point
 
 
 class ThinClient:
@@ -21,15 +22,15 @@ class ThinClient:
         self, port: int, *, host: str = "127.0.0.1", connections: int = 100, patience: float = 30.0
     ) -> None:
         self.host, self.port, self.patience = host, port, patience
-        self._idle: list[tuple[float, asyncio.StreamReader, asyncio.StreamWriter]] = []  # and since when
+        self._idle: list[tuple[float, asyncio.StreamReader, asyncio.StreamWriter]] = []  # and idle since when
         self._room = asyncio.Semaphore(connections)
 
     async def ask(
         self, who: str, method: str, path: str, body: Any = None, *, first_event: bool = False
     ) -> tuple[int, bytes]:
-        """Status and body. ``who`` is the header lines that say who asks. Raises OSError, EOFError, TimeoutError.
+        """Send a request; return status and body. ``who`` holds the header lines that authenticate.
 
-        ``first_event``: of a stream its beginning alone, after which the client hangs up.
+        ``first_event`` reads only the beginning of a stream and disconnects. Raises OSError, EOFError, TimeoutError.
         """
         text = b"" if body is None else json.dumps(body).encode()
         head = f"{method} {path} HTTP/1.1\r\nHost: {self.host}\r\n{who}Content-Length: {len(text)}\r\n"
@@ -69,7 +70,7 @@ def _is_open(since: float, reader: asyncio.StreamReader) -> bool:
 
 
 def _head(head: bytes) -> tuple[int, int | None]:
-    """Status and length of the body, None where it comes in chunks."""
+    """Return status and length of the body, None for a chunked body."""
     fields = head.lower()
     at = fields.find(b"content-length:")
     return int(head[9:12]), int(fields[at + 15 : fields.index(b"\r\n", at)]) if at >= 0 else None

@@ -1,4 +1,4 @@
-"""Walks of five jobs through the code: files entered, and hops from one file to another, over all threads.
+"""Trace five jobs through the code: files entered, and hops from one file to another, over all threads.
 
 python -m pytest -n 0 -s tests/bench/walks.py
 """
@@ -35,14 +35,14 @@ OURS = tuple(f"{ROOT}/{app}/" for app in APPS)
 
 
 def walk(title: str, job: Callable[[int], object], *, warm: bool = True) -> None:
-    """Print the files that a job enters and the hops between them, the second time that it is done."""
+    """Print the files that a job enters and the hops between them, on its second run."""
     entered: dict[int, list[str]] = {}
 
     def note(frame: FrameType, event: str, _: object) -> None:
         if event == "call" and frame.f_code.co_filename.startswith(OURS):
             entered.setdefault(threading.get_ident(), []).append(frame.f_code.co_filename)
 
-    threading.setprofile(note)  # before the first time, which starts threads that the second uses
+    threading.setprofile(note)  # before the first run, which starts threads that the second uses
     sys.setprofile(note)
     try:
         if warm:

@@ -1,4 +1,4 @@
-"""Memories that try to be more than a memory: what is put before a model, and on pages, must stay one item of data."""
+"""Memories with injection attempts, which must stay one item of data in prompts and on pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moderating chats and messages: read, deleted softly, restored; never rewritten."""
+"""Moderating chats and messages: read, soft-deleted, restored; never rewritten."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_search_and_filters(admin_client: Client, cast: Cast) -> None:
     assert shown(f"{MESSAGES}?chat={chat.pk}") == [second, first]
     assert shown(f"{MESSAGES}?q=green") == [second]
     assert shown(f"{MESSAGES}?q={first.public_id}") == [first]
-    assert shown(f"{MESSAGES}?q={third.public_id}") == []  # said in private: only by opening that chat
+    assert shown(f"{MESSAGES}?q={third.public_id}") == []  # a private message, visible only in its chat
     assert shown(f"{MESSAGES}?chat={other.pk}") == [third]
     assert shown(f"{MESSAGES}?q={chat.public_id}") == [second, first]
     assert shown(f"{MESSAGES}?role=assistant") == [second]
@@ -153,7 +153,7 @@ def staff_with(*codenames: str) -> Client:
 
 @pytest.mark.parametrize("kind", ["is_private", "is_temporary"])
 def test_private_chats_are_read_by_a_permission_of_its_own(cast: Cast, kind: str) -> None:
-    """Neither title nor text, in no list, page, search, filter or choice."""
+    """Neither title nor text appears in a list, page, search, filter or choice."""
     secret = make_chat(cast.owner, cast.workspace, title="Leaving plans", **{kind: True})
     kept = make_message(secret, "I hand in my notice")
     open_one = make_chat(cast.owner, cast.workspace, title="Tea")

@@ -1,4 +1,4 @@
-"""What somebody forgets for good goes from the files of their unfinished imports, and comes in by nobody else's."""
+"""Permanent deletion reaches the files of a user's unfinished imports, and does not affect others' imports."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def _data_dir(tmp_path: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.DATA_DIR = tmp_path
-    # The test's transaction is never committed: what is to happen then happens now.
+    # The test's transaction is never committed, so on_commit callbacks run at once.
     monkeypatch.setattr("chat.exchange.import_run.transaction.on_commit", lambda act, **_: act())
     monkeypatch.setattr("chat.exchange.import_run._queue", lambda imported: None)
 
@@ -198,7 +198,7 @@ def test_hostile_lines_break_nothing(cast: Cast, line: str) -> None:
 
 
 def test_who_names_a_member_as_author_learns_nothing_of_what_they_forgot_for_themselves(cast: Cast) -> None:
-    """Nor takes the tombstone away, which holds for the member as before."""
+    """The tombstone stays and keeps its effect for the member."""
     personal = make_memory(TEXT, cast.editor, cast.workspace, scope="user")
     forget_memories([personal], by=cast.editor, now=timezone.now())
     edit = {"action": "edit", "at": AT}

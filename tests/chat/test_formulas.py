@@ -1,4 +1,4 @@
-"""Formulas in answers: what becomes MathML, what is left as it was written, and that nothing in one is dangerous."""
+"""Formulas in answers: what becomes MathML, what stays as written, and that neither is dangerous."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last one that there may be, asked for twice at once."""
+"""Requests for the last free slot of a quota, two at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an answer was told of other chats: where that may be told, and who reads an answer that rests on it."""
+"""Answers that use other chats: where summaries of these may be used, and who may read such an answer."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 from workspaces.models import Membership, Role, User, Workspace
 
 pytestmark = pytest.mark.django_db(transaction=True)
-SECRET = "walnuts"  # stands in what must not be told
+SECRET = "walnuts"  # must appear in no output that should withhold it
 ABOUT = "The diagnosis is walnuts"
 
 
 @pytest.fixture(autouse=True)
 def model(scripted_model: ScriptedOpenAI) -> ScriptedOpenAI:
-    """It repeats what it is told of other chats, as a model does that is asked for it."""
+    """A model that repeats what its prompt says of other chats."""
     scripted_model.respond = lambda request: Answer(
         ABOUT if SECRET in json.dumps(request.messages) else "Nothing."
     )
@@ -56,7 +56,7 @@ def ask(chat: Chat, by: User | None = None, content: str = "What went on in my o
 
 
 def sent(model: ScriptedOpenAI) -> str:
-    """All that went to the model since this was asked last."""
+    """Return everything sent to the model since the last call."""
     text = json.dumps([request.body for request in model.chat_requests])
     model.requests.clear()
     return text
@@ -79,7 +79,7 @@ def shared_text(chat: Chat, by: User, **how: Any) -> str:
 
 
 def readings(chat: Chat, answer: Message, reader: User) -> dict[str, str]:
-    """What each door shows this person of a chat."""
+    """Return what each page and endpoint shows this user of a chat."""
     client, api = Client(), Api(reader)
     client.force_login(reader)
     place = f"{chat.public_id}/messages"
@@ -107,7 +107,7 @@ def readings(chat: Chat, answer: Message, reader: User) -> dict[str, str]:
 
 
 def test_a_line_of_another_chat_names_who_wrote_it(cast: Cast, model: ScriptedOpenAI) -> None:
-    """Unless it is the person who asks: "User" is nobody else."""
+    """The asker is "User", which names no one else."""
     other = make_chat(cast.owner, cast.workspace)
     ask(other, content="I am allergic to kiwi")
     ask(other, by=cast.editor, content="I am allergic to nuts")
@@ -152,7 +152,7 @@ class TestLocalOnly:
     def test_nothing_of_it_leaves_after_a_switch_to_a_model_elsewhere(
         self, cast: Cast, kept: Workspace, model: ScriptedOpenAI, settings: Any
     ) -> None:
-        """Also where the workspace that was told may send its own texts away by then; summaries included."""
+        """Even if the receiving workspace may send its own texts away by then; summaries included."""
         settings.LLM_LOCAL = True
         place = make_workspace(owner=cast.editor)
         Workspace.objects.filter(pk=place.pk).update(local_only=True)
@@ -175,7 +175,7 @@ class TestLocalOnly:
     def test_the_search_tool_does_not_find_at_second_hand_what_short_term_memory_withholds(
         self, cast: Cast, kept: Workspace, model: ScriptedOpenAI, settings: Any
     ) -> None:
-        """The workspace that was told drops the setting; its model is on this machine all the time."""
+        """The receiving workspace drops the setting; its model is on this machine all the time."""
         settings.LLM_LOCAL = True
         place = make_workspace(owner=cast.editor)
         Workspace.objects.filter(pk=place.pk).update(local_only=True)

@@ -1,4 +1,4 @@
-"""The memories of one chat over REST, as the dashboard's API writes them."""
+"""The memories of one chat over REST."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_list_costs_the_same_for_one_row_and_for_many(
     for number in range(5):
         remembered(cast, chat, f"Fact number {number}")
     api = Api(cast.viewer)
-    with django_assert_num_queries(4):  # session, person, chat, the memories
+    with django_assert_num_queries(4):  # session, user, chat, the memories
         assert len(api.get(f"{chat.public_id}/memories").json()["memories"]) == 5
 
 

@@ -133,7 +133,7 @@ def test_pages_hold_each_chat_once_and_cost_the_same(
     pages = api.pages("chats", limit=3)
     assert [len(page) for page in pages] == [3, 3, 1]
     assert len({chat["id"] for page in pages for chat in page}) == Chat.objects.count() == 7
-    with django_assert_num_queries(3):  # session, person, the page
+    with django_assert_num_queries(3):  # session, user, the page
         api.get("chats")
 
 

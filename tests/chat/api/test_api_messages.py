@@ -1,4 +1,4 @@
-"""Turns over REST: waited for or streamed, stopped, retried; and what they recalled."""
+"""Turns over REST: complete or streamed, stopped, retried; and the memories they recalled."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ async def test_streams_that_wait_keep_no_database_connection(
         held = min([await sync_to_async(connections)() for _ in range(5)])
         scripted_model.release()
         go_on.set()
-    assert held < len(chats)  # the test's own, the listener's and now and then one that saves
+    assert held < len(chats)  # the test's own, the listener's and sometimes one that saves
 
 
 def test_stop_keeps_the_text_so_far(
@@ -273,7 +273,7 @@ def test_messages_cost_the_same_for_one_and_for_many(
     api = Api(cast.viewer)
     with django_assert_num_queries(
         8
-    ):  # session, person, chat, the page, its receipts, their items, its tool calls, its sources
+    ):  # session, user, chat, the page, its receipts, their items, its tool calls, its sources
         items = api.get(f"{chat.public_id}/messages").json()["items"]
     assert [len(item["receipt"]["items"]) for item in items if item["receipt"]] == [1] * 5
 
@@ -310,7 +310,7 @@ def test_who_waits_for_an_answer_whose_workspace_is_deleted_is_told_that_it_is_g
 
 
 def say_and_let_go(chat: Chat) -> Any:
-    """``say`` for another thread, whose connection nobody else would close."""
+    """Call ``say`` in another thread and close its connection."""
     try:
         return say(chat)
     finally:

@@ -1,4 +1,4 @@
-"""Which assistant a chat is with: chosen when it begins or later, over REST and on the page."""
+"""The assistant of a chat: chosen at the start or later, over REST and on the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose long answer or run is done is told so, and nobody else; never what was said."""
+"""``work.done`` events: sent to the person whose long answer or run is done, and without its text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Told = list[tuple[str, dict[str, Any]]]
 
 @pytest.fixture
 def told() -> Iterator[Told]:
-    """To whom ``work.done`` was said, and what."""
+    """Yield the list of ``work.done`` events published, as channel and data."""
     heard: Told = []
     publish = events.publish
 
@@ -50,7 +50,7 @@ def told() -> Iterator[Told]:
 def test_who_asked_is_told_of_a_long_answer_wherever_it_stands(
     cast: Cast, scripted_model: ScriptedOpenAI, told: Told, seconds: float, reply: Any, is_told: bool
 ) -> None:
-    chat = make_chat(cast.owner, cast.workspace)  # read by all; asked in by one of them
+    chat = make_chat(cast.owner, cast.workspace)  # visible to all members; one of them asks
     scripted_model.script(reply)
     with patch.object(LiveAnswer, "took", seconds):
         begin_turn(chat, content="The secret of plums", by=cast.editor, now=timezone.now())

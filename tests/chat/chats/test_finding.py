@@ -1,4 +1,4 @@
-"""One search over memories, documents, artifacts and messages: ranked together, and only what the asker may see."""
+"""Search over memories, documents, artifacts and messages: ranked together, within what the user may see."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_nobody_finds_what_they_may_not_see(cast: Cast) -> None:
     assert ids(owner) == {open_to_all.public_id, mine.public_id}
     read_along = Reach(local_only=False, leaves=False, personal=False)
     assert ids(owner, reach=read_along, private_chats=True) == {open_to_all.public_id}
-    # What a word weighs is counted among what one may see: others' private chats change no score.
+    # Word weights are computed from what the user may see: others' private chats change no score.
     before = [each["score"] for each in found(cast, f"{word} blooms", types=["message"])]
     for _ in range(20):
         make_message(private, f"{word} again, and nothing else")
@@ -143,5 +143,6 @@ def test_the_tool_finds_no_question_just_asked_and_private_chats_only_where_allo
     assert private.public_id not in said.text and here.public_id not in said.text
     Workspace.objects.filter(pk=cast.workspace.pk).update(private_short_term=True)
     allowed = search_tool(_called(here, cast.owner), asked)
-    assert private.public_id in allowed.text and allowed.count == 1  # nobody else may know how many
+    # The total number stays hidden from others
+    assert private.public_id in allowed.text and allowed.count == 1
     assert private.public_id not in search_tool(_called(here, cast.owner, personal=False), asked).text

@@ -1,4 +1,4 @@
-"""A chat, a workspace and an account that go for good: what goes, what stays, and that nothing is left."""
+"""Permanent deletion of a chat, a workspace and an account: what is deleted and what stays."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ pytestmark = pytest.mark.django_db
 
 
 def talk(cast: Cast, by: User | None = None, **fields: Any) -> Chat:
-    """A chat whose every part says it: title, messages, a memory with its excerpt, a receipt and an extraction."""
+    """Create a chat that has the text in its title, messages, a memory with its excerpt, a receipt and an
+    extraction.
+    """
     by = by or cast.owner
     chat = make_chat(by, cast.workspace, title=TEXT, **fields)
     question = make_message(chat, TEXT)
@@ -188,7 +190,7 @@ def test_a_workspace_goes_with_everything_and_says_what(cast: Cast) -> None:
 
 
 def test_a_workspace_that_goes_tells_its_owner_nothing_of_what_others_kept_for_themselves(cast: Cast) -> None:
-    """Nor a chat of who lets their own memories be used in it."""
+    """A private or temporary chat is not counted either, nor one whose member lets their own memories be used in it."""
     for person, alone in (
         (cast.owner, "is_private"),
         (cast.editor, "is_private"),

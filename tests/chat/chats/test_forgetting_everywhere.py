@@ -1,4 +1,4 @@
-"""A text that went through every door, and the copies that each of them made: forgotten for good, it is nowhere."""
+"""A text that entered by every route, with all copies: permanently deleted, it is stored nowhere."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ADMIN = "/admin/memories/memory/"
 
 
 def files_with(text: str) -> list[Path]:
-    """Among the attached files and the uploads, whatever was sent to be kept outside the database."""
+    """Return the attachments and uploads, kept outside the database, that contain the text."""
     folders = [Path(settings.DATA_DIR) / name for name in ("assets", "imports")]
     every = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
     return [path for path in every if text.encode() in path.read_bytes()]
@@ -49,7 +49,9 @@ def signed_in(person: User) -> Client:
 
 
 def save_through_the_doors(olive: User, home: Workspace) -> Memory:
-    """Made over REST, once for two requests, edited there, in the panel and in the admin; a file says it too."""
+    """Create the memory over REST, twice by one idempotent request, and edit it over REST, in the panel and in the
+    admin.
+    """
     api, page = Api(olive), signed_in(olive)
     path = f"/chat/api/workspaces/{home.public_id}/memories"
     for _ in range(2):
@@ -76,7 +78,7 @@ def save_through_the_doors(olive: User, home: Workspace) -> Memory:
 
 
 def ask_about_it(olive: User, home: Workspace, server: ScriptedOpenAI) -> None:
-    """A turn whose prompt holds it, and whose model looks it up: nobody in the chat says it."""
+    """Run a turn whose prompt contains the memory and whose model looks it up, while no message states it."""
     chat = make_chat(olive, home, memory_enabled=True)
     server.script(Answer(calls=[Call("x_recall_memory", {"query": "flowerpot"})]), Answer("It is safe."))
     begin_turn(chat, content="Where is the spare key that Olive hides?", by=olive, now=timezone.now())
@@ -105,7 +107,7 @@ def test_what_went_through_every_door_is_nowhere_once_it_is_forgotten(scripted_m
     for text in (SAID, EARLIER):
         assert places_with(text) == []
         assert files_with(text) == []
-    for name, arguments in jobs:  # whatever was under way comes to nothing
+    for name, arguments in jobs:  # pending jobs do nothing
         getattr(tasks, name.rpartition(".")[2])(**arguments)
     assert not Memory.objects.filter(pk__in=[memory.pk, deleted.pk]).exists()
     for text in (SAID, EARLIER):

@@ -1,4 +1,4 @@
-"""Keeping an answer or a piece of it, and what the model keeps and changes by its tools."""
+"""Saving an answer or a part of it as a memory, and what the model saves and changes by its tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pins and the archive: each reader's own, whatever the role."""
+"""Pins and the archive: separate for each reader, in any role."""
 
 from __future__ import annotations
 

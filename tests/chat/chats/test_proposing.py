@@ -44,7 +44,7 @@ def proposed(cast: Cast, message: Message) -> dict[str, object]:
         (
             "\u59b9\u306e\u540d\u524d\u306f\u3055\u3084\u304b",
             False,
-        ),  # a name that ends with the particle's sign
+        ),  # a name that ends with the sign of the particle
         ("Our wiki is at https://example.org/?", False),
         ("什么时候到期\uff1f", True),
         ("你吃素吗", True),
@@ -64,7 +64,7 @@ def test_what_asks(chat: Chat, text: str, asks: bool) -> None:
         ("I'm allergic to peanuts, okay?", "I'm allergic to peanuts"),
         ("I am vegetarian. What can I cook?", "I am vegetarian."),
         ("Our wiki is at https://example.org/?", "Our wiki is at https://example.org/?"),
-        ("When is Falcon due?", "When is Falcon due?"),  # by its id a message is always stored
+        ("When is Falcon due?", "When is Falcon due?"),  # a message given by its id is always stored
     ],
 )
 def test_rest_stores_the_part_that_states_something(cast: Cast, chat: Chat, said: str, kept: str) -> None:

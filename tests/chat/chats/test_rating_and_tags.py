@@ -1,4 +1,4 @@
-"""Thumbs and tags, each reader's own, and the arrows between versions."""
+"""Ratings and tags, separate for each reader, and the arrows between versions."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_two_requests_at_once_leave_each_tag_once() -> None:
 def test_the_arrows_walk_through_the_versions_of_a_question(cast: Cast) -> None:
     chat = make_chat(cast.owner, cast.workspace)
     messages = []
-    for number in range(3):  # asked, and edited twice
+    for number in range(3):  # asked once, edited twice
         question = make_message(chat, f"Question {number}?")
         messages.append(question)
         if number:

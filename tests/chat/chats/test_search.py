@@ -1,4 +1,4 @@
-"""Chats found by title and by what was said, within what a person may see; what is shown of it is safe."""
+"""Search for chats by title and messages, within what the user may see; results are escaped."""
 
 from __future__ import annotations
 
@@ -82,7 +82,8 @@ def test_hostile_questions_find_nothing_and_break_nothing(
     client = Client()
     client.force_login(cast.owner)
     address = reverse("chat:chat_list", args=[cast.workspace.public_id])
-    assert client.get(address, {"q": question}).status_code in {200, 404}  # NUL is in no address
+    # A NUL is not allowed in an address
+    assert client.get(address, {"q": question}).status_code in {200, 404}
     assert found(cast.owner, question) in ([], ["Quarterly plan"])
 
 
@@ -188,7 +189,7 @@ def test_a_word_is_looked_up_in_the_index_in_its_place(cast: Cast) -> None:
         cursor.execute("EXPLAIN ANALYZE " + WORDS, values)
         plan = "\n".join(line for (line,) in cursor.fetchall())
     assert "message_words" in plan and "Seq Scan" not in plan, plan
-    assert "rows=200" in plan and "rows=12" not in plan, plan  # of its own place alone
+    assert "rows=200" in plan and "rows=12" not in plan, plan  # reads its own workspace alone
     assert found(cast.owner, "aardvark") == ["Mine 1"]
 
 

@@ -1,4 +1,4 @@
-"""Links by which anybody reads a chat: what they show, to whom, and everything that closes them."""
+"""Public links to a chat: what they show, to whom, and what revokes them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def link_to(chat: Chat, by: User | None = None, days: int | None = None) -> str:
 
 
 def seen(address: str, **query: Any) -> str:
-    """What somebody reads there who is not signed in; "" where the link opens nothing."""
+    """Return the page as an anonymous visitor sees it, or "" for a link that does not work."""
     response = Client().get(address, query)
     assert response.status_code in (200, 404), response.status_code
     return response.content.decode() if response.status_code == 200 else ""
@@ -261,7 +261,7 @@ def test_answers_from_personal_memories_are_left_out_even_once_those_are_forgott
 
 
 def test_answers_after_a_personal_one_are_shown_only_if_who_shares_says_so(cast: Cast, chat: Chat) -> None:
-    """Each had it in view, and may say it again in its own words."""
+    """Later answers had the personal one in their prompt and may repeat it in other words."""
     personal = asked(chat, "What may I drink?", "With lithium, little.")
     used(personal, make_memory("Takes lithium", cast.owner, cast.workspace, scope="user"), cast.owner)
     asked(chat, "And on Sundays?", "The same, with that medicine.")
@@ -310,7 +310,7 @@ def test_forgetting_a_memory_takes_what_was_said_of_it(cast: Cast, chat: Chat) -
 
 
 def test_the_sweep_asks_the_same_of_one_link_and_of_many(cast: Cast) -> None:
-    """Each link loses what was forgotten of its own chat, and nothing else."""
+    """Each link loses what was forgotten in its own chat, and nothing else."""
     forgotten: dict[str, list[Memory]] = {}
     for name in "abc":
         chat = make_chat(cast.owner, cast.workspace)
@@ -473,7 +473,7 @@ def test_a_restored_backup_opens_no_link_that_was_closed_since() -> None:
     asked(chat, "Hello")
     kept = link_to(chat)
     said: list[str] = []
-    with transaction.atomic():  # not in the database as others see it: as if it came with the backup
+    with transaction.atomic():  # written directly, not by the product: as if it came with a restored backup
         closed = link_to(chat)
         with dump.connect() as outside:
             sharing.close_again(outside, said.append)

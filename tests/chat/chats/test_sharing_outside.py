@@ -1,4 +1,4 @@
-"""What whoever has a link to a chat sees: nothing that leads within, and the same as everybody."""
+"""A shared chat as visitors see it: no links into the application, and the same for everyone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""“Remember this” with ``synthesize``, and running an extraction again: what seed 003 asks of both."""
+"""“Remember this” with ``synthesize``, and running an extraction again, as seed 003 specifies them."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_running_an_extraction_again_refreshes_the_same_row(
     answer = Api(cast.editor).post(f"{chat.public_id}/memories/{before['id']}/rerun-extraction")
     assert answer.status_code == 202
     shown = {name: before[name] for name in before if name not in ("duplicate", "synthesized")}
-    assert answer.json() == shown  # as it is now: the work is done in the background
+    assert answer.json() == shown  # unchanged so far: the work is done in the background
     assert answer["ETag"] == made["ETag"]
 
     newer = "Falcon starts on March 15."

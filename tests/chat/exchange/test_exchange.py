@@ -1,4 +1,4 @@
-"""Everything out as one file, and into an empty installation again: the same rows."""
+"""Export into one file and import into an empty installation: the rows are the same."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def lines_of(data: bytes, kind: str = "") -> list[dict[str, Any]]:
 def uploaded(
     user: User, data: bytes, workspace: Workspace | None = None, name: str = "export.jsonl"
 ) -> Import:
-    """An import that was looked at."""
+    """Upload a file and run its preview; return the import."""
     file = io.BytesIO(data)
     pieces: Iterator[bytes] = iter(lambda: file.read(65_536), b"")
     imported = import_run.begin(user, workspace=workspace, filename=name, pieces=pieces, now=timezone.now())
@@ -88,7 +88,7 @@ def imported_whole(
 
 
 def a_rich_workspace(cast: Cast) -> None:
-    """One of everything, long ago, by several people."""
+    """Create one of everything, long ago, by several people."""
     owner, editor, workspace = cast.owner, cast.editor, cast.workspace
     Workspace.objects.filter(pk=workspace.pk).update(reviews_proposals=True, description="All of it")
     agent = create_agent(workspace, name="Ada", instructions="Be brief.", by=editor, now=THEN)
@@ -147,7 +147,7 @@ def a_rich_workspace(cast: Cast) -> None:
     edit_memory(former, by=owner, now=THEN, replaced_by=replacing)
     edited = make_memory("Tea is green", editor, workspace, now=THEN)
     edit_memory(edited, by=owner, now=THEN + timedelta(hours=1), content="Tea is black", tags=["drinks"])
-    make_memory("Tea is black.", owner, workspace, now=THEN)  # a near-duplicate that was kept
+    make_memory("Tea is black.", owner, workspace, now=THEN)  # a near-duplicate that was stored anyway
     gone = make_memory("The old office is in Porto", owner, workspace, now=THEN)
     delete_memory(gone, by=editor, now=THEN + timedelta(days=5))
     MemorySource.objects.create(memory=edited, source_id=answer.public_id)
@@ -184,8 +184,8 @@ def a_rich_workspace(cast: Cast) -> None:
 
 
 def everything() -> dict[str, list[Any]]:
-    """Every row by what it says, in its order, with public ids and usernames for keys."""
-    told_apart = ("scope", "imported_at")  # an import marks what it brings under other people's names
+    """Return every row by its fields, in order, with public ids and usernames for keys."""
+    told_apart = ("scope", "imported_at")  # an import marks rows under other people's names
     memory = [name for name in (*PLAIN, *SOURCE, *DATES) if name not in told_apart]
     return {
         "workspaces": list(
@@ -237,7 +237,7 @@ def everything() -> dict[str, list[Any]]:
 
 
 def empty_installation(*usernames: str) -> list[User]:
-    """Nothing is left, and the people are others, though of the same names."""
+    """Delete everything and create new users with these names."""
     Workspace.objects.all().delete()
     User.objects.update(username=Concat(Value("before-"), "username"), looks=[])
     assert not Memory.objects.exists() and not Chat.objects.exists() and not Message.objects.exists()
@@ -252,7 +252,7 @@ def test_a_round_trip_into_an_empty_installation_brings_back_every_row(cast: Cas
     home = cast.owner.default_workspace.public_id
     assert all(before.values())
     olive, *_ = empty_installation("olive", "eddie", "vera")
-    olive.is_superuser = True  # who brings back an installation with everybody's words is its administrator
+    olive.is_superuser = True  # only an administrator may restore an installation with everybody's texts
     olive.save()
 
     imported = imported_whole(olive, data)
@@ -261,7 +261,7 @@ def test_a_round_trip_into_an_empty_installation_brings_back_every_row(cast: Cas
     after = json.loads(json.dumps(everything(), default=str).replace(new_home, home))
     expected = json.loads(json.dumps(before, default=str))
     for kind, rows in expected.items():
-        if kind == "workspaces":  # the own one was made when its person came
+        if kind == "workspaces":  # the personal one was created with its user
             assert [row for row in after[kind] if row[0] != home] == [row for row in rows if row[0] != home]
         else:
             assert after[kind] == rows, kind

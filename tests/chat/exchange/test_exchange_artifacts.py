@@ -1,4 +1,4 @@
-"""Artifacts out as lines and in again, with every version, for whom they are; and what a hostile line brings."""
+"""Export and import of artifacts with every version and their visibility; and hostile lines."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _data_dir(tmp_path: Any, settings: Any) -> None:
 
 
 def told() -> list[dict[str, Any]]:
-    """Every artifact with its versions, without the keys of rows."""
+    """Return every artifact with its versions, without primary keys."""
     names = ("number", "title", "language", "content", "size", "by__username", "by_model", "created_at")
     return [
         {
@@ -75,7 +75,7 @@ def test_they_go_along_with_all_versions_and_for_whom_they_are(cast: Cast) -> No
     olive, *_ = empty_installation("olive", "eddie")
     done = imported_whole(olive, data)
     assert done.outcomes["artifact"]["new"] == 2
-    # Nobody is let in by an import: what eddie changed is the importer's, who answers for it.
+    # An import adds no members: what eddie changed is attributed to the importer.
     before[0]["versions"][0]["by__username"] = "olive"
     assert told() == before
     assert Artifact.objects.get(title="Plan").owner is None
@@ -163,7 +163,9 @@ def test_nobody_else_is_spoken_for_and_nothing_of_others_is_overwritten(cast: Ca
 
 
 def test_what_an_owner_brings_takes_no_room_of_a_member(cast: Cast) -> None:
-    """Whoever is named as having written it; an administrator brings back a whole installation, and takes none."""
+    """A version counts against the importer's quota even if it names another author; an administrator's import counts
+    against the author's.
+    """
     mine = make_workspace(owner=cast.stranger)
     add_member(mine, user=cast.owner, role="viewer", by=cast.stranger)
     root = make_user("root", is_superuser=True)

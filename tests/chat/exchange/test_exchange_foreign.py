@@ -1,4 +1,4 @@
-"""Exports of ChatGPT and Claude, and plain lists: what becomes of them, and what hostile files do not."""
+"""Imports of ChatGPT, Claude and plain lists, and of hostile files."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def gpt_node(
 
 
 def gpt_conversation(**more: Any) -> dict[str, Any]:
-    """A tree with a system root, an edited question (two branches), a tool call and a hidden message."""
+    """Return a tree with a system root, an edited question (two branches), a tool call and a hidden message."""
     nodes = [
         {"id": "root", "parent": None, "children": ["sys"], "message": None},
         gpt_node("sys", "root", "system", "You are ChatGPT"),

@@ -1,4 +1,4 @@
-"""The pages and REST doors of export and import: what they show, and at what cost."""
+"""The pages and endpoints of export and import: what they show, and their queries."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_it_is_stopped_and_goes_on_from_its_page(cast: Cast) -> None:
     client = signed_in(cast.editor)
     imported = uploaded(cast.editor, as_json([gpt_conversation()]), cast.workspace)
     page = f"/imports/{imported.public_id}/"
-    assert client.post(f"{page}start/", {}).status_code == 422  # neither chats nor memories
+    assert client.post(f"{page}start/", {}).status_code == 422  # neither chats nor memories selected
     client.post(f"{page}start/", {"memories": "on"})
     client.post(f"{page}stop/")
     assert "Stopped after 0 of" in text_of(client, page)

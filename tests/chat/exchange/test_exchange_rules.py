@@ -1,4 +1,4 @@
-"""Who may take what out and bring what in, and what a file cannot do whatever it says."""
+"""Permissions of export and import, and what a file cannot do."""
 
 from __future__ import annotations
 
@@ -79,7 +79,8 @@ def test_everybody_takes_out_what_they_may_see_and_no_more(cast: Cast) -> None:
         "viewer": {"Deadlines"},
     }
     gone = {name: "The old office" in data.decode() for name, data in by.items()}
-    assert gone == {"owner": True, "editor": True, "viewer": False}  # who may restore it has it
+    # A user who may restore the memory gets it
+    assert gone == {"owner": True, "editor": True, "viewer": False}
     assert not any("Only I see this" in by[name].decode() for name in ("editor", "viewer"))
     assert not any("Gone tomorrow" in data.decode() for data in by.values())
     assert exported(cast.stranger, cast.workspace).count(b"\n") == 1  # the header
@@ -148,7 +149,9 @@ def test_only_an_owners_import_speaks_for_others(cast: Cast) -> None:
 
 @pytest.mark.parametrize("what", ["chats", "memories"])
 def test_what_a_file_brings_takes_the_room_of_who_brings_it(cast: Cast, settings: Any, what: str) -> None:
-    """Whoever it names: whoever makes a workspace may add anybody to it, and is its owner."""
+    """Rows count against the importer's quota even if they name others: anyone may create a workspace and add people to
+    it.
+    """
     settings.QUOTAS = settings.QUOTAS | {what: 3}
     mine = make_workspace(owner=cast.stranger)
     Membership.objects.create(workspace=mine, user=cast.owner, role=Role.VIEWER)
@@ -255,7 +258,7 @@ def test_what_is_here_already_is_told_with_what_it_is(cast: Cast) -> None:
         3: ("duplicate", same.public_id),
         4: ("duplicate", keyed.public_id),
         5: ("new", ""),
-        6: ("new", ""),  # an export keeps what it has twice
+        6: ("new", ""),  # an export repeats what it holds twice
     }
     assert imported.outcomes == imported.foreseen
     keyed.refresh_from_db()
@@ -371,7 +374,7 @@ def test_without_a_target_workspaces_are_found_again_or_made(cast: Cast) -> None
     names = set(Workspace.objects.visible_to(cast.owner).values_list("public_id", flat=True))
     imported_whole(cast.owner, data)
     assert set(Workspace.objects.visible_to(cast.owner).values_list("public_id", flat=True)) == names
-    imported_whole(cast.stranger, data)  # to whom the workspace is taken: theirs is another
+    imported_whole(cast.stranger, data)  # into another workspace, the importer's own
     made = Workspace.objects.visible_to(cast.stranger).get(default_of=None)
     assert made.name == "Shared" and made != cast.workspace and made.memories.exists()
     assert made.role == Role.OWNER  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""The course of an import: killed, stopped, resumed, swept, twice at once; and how little it holds in memory."""
+"""The course of an import: killed, stopped, resumed, swept, run twice at once; and its memory use."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def queued(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Which imports were queued: here on the spot, though the test's transaction is never committed."""
+    """Return the list of queued imports, filled at once, since the test's transaction is never committed."""
     asked: list[int] = []
     monkeypatch.setattr(import_run, "_queue", lambda imported: asked.append(imported.pk))
     return asked
@@ -87,7 +87,7 @@ def test_a_worker_killed_in_any_chunk_loses_nothing_and_stores_nothing_twice(
         real(*args, **kwargs)
         calls.append(1)
         if len(calls) == at:
-            raise KeyboardInterrupt  # after it stored, before it noted that
+            raise KeyboardInterrupt  # after storing, before recording that
 
     monkeypatch.setattr(import_run, "take", dies)
     with pytest.raises(KeyboardInterrupt):
@@ -118,7 +118,7 @@ def test_a_worker_killed_while_looking_writes_the_lines_again(
     with pytest.raises(KeyboardInterrupt):
         import_run.advance(imported.pk, seconds=60)
     with upload_files.lines_of(imported.public_id).open("ab") as file:
-        file.write(b'{"half a line')  # as far as it got
+        file.write(b'{"half a line')  # an incomplete upload
     assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.CHECKED
     imported.refresh_from_db()
     assert upload_files.lines_of(imported.public_id).read_bytes() == expected
@@ -172,7 +172,7 @@ def test_one_process_at_a_time(cast: Cast) -> None:
 def test_the_queue_closing_the_jobs_connection_lets_no_second_process_in(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """django-q closes what is older than a minute whenever something is queued outside a transaction."""
+    """django-q closes connections older than a minute when something is queued outside a transaction."""
     imported = uploaded(cast.editor, statements(), cast.workspace)
     import_run.start(imported, now=NOW())
     real, outcomes = import_run.read_ahead, []
@@ -262,7 +262,7 @@ def test_files_whose_workspace_is_gone_are_cleared_away(cast: Cast) -> None:
     imported = uploaded(cast.editor, statements(), cast.workspace)
     cast.workspace.delete()
     import_run.sweep(now=NOW())
-    assert list(upload_files.all_kept()) == [imported.public_id]  # perhaps it is just being uploaded
+    assert list(upload_files.all_kept()) == [imported.public_id]  # it may still be uploading
     import_run.sweep(now=NOW() + timedelta(hours=2))
     assert list(upload_files.all_kept()) == []
 
@@ -293,7 +293,7 @@ MANY = 100_000
 
 
 def peak(run_through: Iterator[Any]) -> tuple[int, int]:
-    """How many there were, and the most memory held meanwhile, in bytes."""
+    """Return the number of items and the peak of memory in bytes."""
     tracemalloc.start()
     try:
         return sum(1 for _ in run_through), tracemalloc.get_traced_memory()[1]
@@ -325,7 +325,7 @@ def test_a_hundred_thousand_lines_are_read_a_few_at_a_time(
 
 
 class Endless:
-    """A JSON array that is never whole anywhere."""
+    """A JSON array that is generated while it is read."""
 
     def __init__(self, item: bytes, count: int) -> None:
         self.item, self.left, self.begun, self.waiting = item, count, False, b""

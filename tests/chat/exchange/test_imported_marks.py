@@ -1,4 +1,4 @@
-"""Words that an import brings under another person's name are marked wherever people, programs or models read them."""
+"""Imported texts under another person's name are marked for people, programs and models."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LABEL = 'imported by "olive", said to be from "eddie"'
 
 
 def forged(**author: Any) -> bytes:
-    """A chat and a memory under the name of eddie."""
+    """Return an export with a chat and a memory under the name of eddie."""
     who = {"author": "eddie"} | author
     lines: list[dict[str, Any]] = [
         {"type": "memoryhub", "version": 1},
@@ -62,7 +62,7 @@ def _data_dir(tmp_path: Any, settings: Any) -> None:
 
 @pytest.fixture
 def chat(cast: Cast) -> Chat:
-    """What the owner imported under the editor's name."""
+    """A chat that the owner imported under the editor's name."""
     imported_whole(cast.owner, forged(), cast.workspace)
     return Chat.objects.get(title="Payments")
 
@@ -246,7 +246,7 @@ def brought(cast: Cast, *lines: dict[str, Any]) -> None:
 
 
 class TestEverywhereElse:
-    """Answers, chats, receipts, histories, artifacts, assistants, lists and snippets."""
+    """Marks in answers, chats, receipts, histories, artifacts, assistants, lists and snippets."""
 
     def test_an_answer_is_marked_for_all_but_who_imported_it(self, cast: Cast, chat: Chat) -> None:
         assert answer(chat).imported_by == cast.owner
@@ -264,7 +264,7 @@ class TestEverywhereElse:
         assert not _blank_anew(answer(chat), now=timezone.now()).is_imported
 
     def test_an_imported_answer_is_no_label_in_the_prompt(self, cast: Cast, chat: Chat) -> None:
-        """The model would write one into its own."""
+        """A label in the history would be imitated by the model."""
         asked = make_message(chat, "Did I approve it?", author=cast.editor)
         history = conversation_of(asked, None, shown=shown_to(cast.editor), reach=HERE).earlier
         assert [each.content for each in history if each.role == "assistant"] == ["I see."]

@@ -1,4 +1,4 @@
-"""Exports of other programs as they come: empty parts, shells, nulls, missing fields, other code pages."""
+"""Exports of other programs as they occur: empty parts, shells, nulls, missing fields, other encodings."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_numbered_memory_of_claude_loses_its_number(cast: Cast) -> None:
 
 
 def test_statements_and_objects_around_do_not_hide_conversations(cast: Cast) -> None:
-    """A list may begin with a text; an object may be around it."""
+    """A list may begin with a string, or be wrapped in an object."""
     for given in (["note", {"content": None}, gpt_conversation()], {"conversations": [gpt_conversation()]}):
         imported = uploaded(cast.editor, as_json(given), cast.workspace, "conversations.json")
         assert (imported.kind, imported.foreseen["chat"]["new"]) == (ImportKind.CHATGPT, 1)

@@ -1,4 +1,4 @@
-"""A copy of everything kept about a person: whole, theirs alone, and only after their password."""
+"""A personal data export: complete, only the user's own data, and only after their password."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 
 def fetched(person: User) -> dict[str, bytes]:
-    """The files of the ZIP, as it comes over REST."""
+    """Return the files of the ZIP over REST."""
     api = Api(person)
     type_password_again(api.client)
     answer = api.get("account/copy")
@@ -96,7 +96,7 @@ def test_the_page_leads_to_the_same_copy(cast: Cast) -> None:
 
 
 def test_every_table_that_names_a_person_is_in_the_copy_or_left_out_for_a_reason() -> None:
-    """A new one fails here until it is decided which."""
+    """A new table fails here until it is added to the copy or excluded with a reason."""
     named = {"workspaces.User"}
     for relation in User._meta.get_fields(include_hidden=True):
         if relation.auto_created and not relation.concrete and relation.one_to_many | relation.one_to_one:  # type: ignore[operator,union-attr]

@@ -1,4 +1,4 @@
-"""Large exports of other programs: messages searched together, a preview of a part of them, progress and estimates."""
+"""Large exports of other programs: messages searched in batches, a sampled preview, progress and estimates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _data_dir(tmp_path: Any, settings: Any) -> None:
 
 
 class Counting:
-    """An encoder that counts how often it is called, and with how many texts."""
+    """An encoder that counts its calls and the texts of each."""
 
     def __init__(self, encoder: Encoder) -> None:
         self.encoder = encoder
@@ -74,7 +74,7 @@ def export(chats: int, said: Sequence[str]) -> bytes:
 
 @pytest.fixture
 def _is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the 64 messages some are searched, in chunks of a few."""
+    """Lower the limits so that only some of the 64 messages are searched, in small chunks."""
     monkeypatch.setattr(upload_formats, "SAMPLE", 600)
     monkeypatch.setattr(upload_formats, "SAMPLE_BEGIN", 100)
     monkeypatch.setattr(upload_formats, "ROWS", 20)
@@ -191,7 +191,7 @@ def test_time_left_is_estimated_from_how_far_it_came() -> None:
     now = timezone.now()
     imported = Import(size=1000, read_bytes=250, began_at=now - timedelta(seconds=30))
     assert imported.seconds_left(now) == 90
-    imported.began_progress = 0.1  # it went on after a stop
+    imported.began_progress = 0.1  # it was resumed after a stop
     assert imported.seconds_left(now) == 150
     imported.read_bytes = 110
     assert imported.seconds_left(now) is None, "too early to tell"

@@ -1,4 +1,4 @@
-"""What is compared with an answer and how the model's verdict is read: never guessed at."""
+"""The check of an answer: what it is compared with, and how the model's verdict is parsed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deep thinking in whole turns over real HTTP: plan, answer, check, and what goes wrong in each."""
+"""Deep thinking in whole turns over real HTTP: plan, answer, check, and failures in each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps of deep thinking where people and programs see them: as they happen, after a reload, and to whom."""
+"""Steps of deep thinking as people and programs see them: live, after a reload, and with which permissions."""
 
 from __future__ import annotations
 

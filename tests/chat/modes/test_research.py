@@ -1,4 +1,6 @@
-"""Research in a chat: a run that the answer waits for, with its own steps, stopped with it, mined afterwards."""
+"""Research in a chat: a run that the answer waits for, with its own steps, stopped with it, extracted from
+afterwards.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def worker(scripted_model: ScriptedOpenAI) -> Iterator[None]:
-    """Takes up what is ready, as the queue's workers do."""
+    """Run a worker that takes ready steps, as the queue's workers do."""
     over = threading.Event()
 
     def turn() -> None:
@@ -54,7 +56,7 @@ def ask(cast: Cast, text: str, chat: Any = None, **more: Any) -> Message:
 
 
 def started(answer: Message, eventually: Callable[..., None], **more: Any) -> Run:
-    """Its plan was shown, and its person lets it go on; the report is there."""
+    """Wait for the plan, continue the run as its user, and return it once the report is written."""
     eventually(lambda: ended(answer), 20)
     assert (answer.status, answer.error_code, answer.content) == ("done", "plan_waits", ""), answer.error
     assert not answer.steps.exists() and not Extraction.objects.filter(message_id=answer.public_id).exists()
@@ -206,7 +208,7 @@ def test_the_plan_in_a_chat_is_changed_by_whom_the_research_is_and_started_there
     editor = signed_in(cast.editor)
     shown = editor.post(change, form | {"do": "add"}).content.decode()
     assert "Find it." in shown and 'id="plan-added-1"' in shown and go in shown
-    assert editor.post(change, {"do": "drop:0"} | form).status_code == 200  # nothing is left to be kept
+    assert editor.post(change, {"do": "drop:0"} | form).status_code == 200  # no task would be left
     run.refresh_from_db()
     assert [task["description"] for task in run.plan["tasks"]] == ["Find it."]
     rows = {"id": ["added-1", "report"], "text": ["Note it.\r\n", "Find it."]}
@@ -223,7 +225,7 @@ def test_the_plan_in_a_chat_is_changed_by_whom_the_research_is_and_started_there
 def test_a_run_goes_on_without_the_process_that_waited_for_it(
     scripted_model: ScriptedOpenAI, cast: Cast, worker: None, eventually: Callable[..., None]
 ) -> None:
-    """Killed in the middle, the answer says so; another try takes what the workers have done meanwhile."""
+    """After a crash the answer is marked as interrupted; a retry uses what the workers have done since."""
     scripted_model.respond = researching("mem_" + "x" * 24)
     answer = ask(cast, "What?", make_chat(cast.owner, cast.workspace, memory_enabled=True))
     run = started(answer, eventually)

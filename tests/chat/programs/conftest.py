@@ -1,4 +1,4 @@
-"""The product behind a real port, for the libraries of programs."""
+"""Fixtures that serve the application on a real port, for client libraries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from workspaces.models import User, Workspace
 
 @contextmanager
 def running(app: Any) -> Iterator[str]:
-    """The address of a real server in a thread."""
+    """Yield the address of a real server in a thread."""
     port = free_port()
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="warning", lifespan="off"))
     thread = threading.Thread(target=server.run, daemon=True)
@@ -42,7 +42,7 @@ def door() -> Iterator[str]:
 
 @pytest.fixture
 def people(transactional_db: None, scripted_model: ScriptedOpenAI) -> Cast:
-    """The cast, committed; the owner and the editor have turned memory on."""
+    """Create and commit the cast; the owner and the editor have memory turned on."""
     cast = make_cast()
     User.objects.filter(pk__in=[cast.owner.pk, cast.editor.pk]).update(memory_default=True)
     cast.owner.refresh_from_db()
@@ -51,6 +51,6 @@ def people(transactional_db: None, scripted_model: ScriptedOpenAI) -> Cast:
 
 
 def client_of(door: str, by: User, workspace: Workspace, **options: Any) -> openai.OpenAI:
-    """OpenAI's own library, with a new key of this person."""
+    """Return OpenAI's own client with a new API key of this user."""
     key = make_key_text(by, workspace, **options)
     return openai.OpenAI(base_url=f"{door}/v1", api_key=key, max_retries=0, timeout=20)

@@ -1,4 +1,4 @@
-"""What people and their programs write a little otherwise than we do."""
+"""Addresses that people and programs write with slight variations."""
 
 from __future__ import annotations
 

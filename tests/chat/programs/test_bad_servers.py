@@ -1,4 +1,6 @@
-"""Servers that speak OpenAI's API only nearly: ``/v1/responses`` says so, whole and streamed, and never breaks off."""
+"""Servers that deviate from OpenAI's API: ``/v1/responses`` returns an error, complete and streamed, without breaking
+off.
+"""
 
 from __future__ import annotations
 

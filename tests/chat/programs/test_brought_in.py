@@ -1,4 +1,4 @@
-"""What a program puts before the model by any way in: a memory that rests on it waits for review."""
+"""Content that a program passes to the model by any route: a memory derived from it waits for review."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FILE = {"type": "input_file", "filename": "a.txt", "file_data": f"data:text/plai
 
 
 def outputs(*given: Any) -> list[Any]:
-    """Of the program's tools, behind the question."""
+    """Return a question followed by outputs of the program's tools."""
     items: list[Any] = [ASKS]
     for number, output in enumerate(given):
         call = {"call_id": f"c{number}", "name": "look", "arguments": "{}"}
@@ -70,7 +70,7 @@ def program(people: Cast) -> Client:
 
 
 def mined(model: ScriptedOpenAI, statement: str) -> tuple[int, int]:
-    """How many memories are in use, and how many there are, once a model found this in what waits."""
+    """Extract this statement from the waiting turn. Return the numbers of live memories and of all."""
     assert turn.wait_until_idle(10)
     [waiting] = Extraction.objects.filter(status="pending")
     model.script(Answer(json.dumps([{"text": statement, "kind": "fact", "importance": 0.7}])))

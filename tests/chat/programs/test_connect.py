@@ -1,4 +1,4 @@
-"""The page on which a program is connected, and the lines that it shows."""
+"""The page on which a program is connected, and the configuration that it shows."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_lines_are_what_the_programs_read() -> None:
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_claude_desktop_starts_what_passes_on(scheme: str) -> None:
-    """No argument has a space, which it splits on Windows; without https it has to be told that this is meant."""
+    """No argument contains a space, which breaks on Windows; http needs the flag that allows it."""
     lines = {str(each.name): each.lines for each in tools(f"{scheme}://h", "mh_k")}
     server = json.loads(lines["Claude Desktop"])["mcpServers"]["memoryhub"]
     assert not any(" " in argument or "mh_k" in argument for argument in server["args"])

@@ -1,4 +1,4 @@
-"""Requests that nobody's library would send: of schemathesis to ``/v1``, of broken JSON-RPC to ``/mcp``.
+"""Malformed requests: schemathesis against ``/v1``, broken JSON-RPC against ``/mcp``.
 
 Some in the suite; ``make fuzz`` sends 2,000 (HOSTILE_REQUESTS).
 """
@@ -31,7 +31,7 @@ from tests.factories import make_key_text, make_memory
 from tests.fakes.openai_server import ScriptedOpenAI
 from workspaces.models import User
 
-REQUESTS = int(os.environ.get("HOSTILE_REQUESTS", "120"))  # half of them to each door
+REQUESTS = int(os.environ.get("HOSTILE_REQUESTS", "120"))  # half of them to each endpoint
 TEXT = {"type": "string"}
 PARTS = {"type": "array", "items": {"type": "object", "properties": {"type": TEXT, "text": TEXT}}}
 MESSAGE = {
@@ -90,7 +90,7 @@ BODIES: dict[str, tuple[list[str], dict[str, Any]]] = {
         {"model": {"enum": ["default"]}, "input": INPUT, "dimensions": {"type": "integer"}},
     ),
 }
-EACH = -(-REQUESTS // 2 // len(BODIES) // 2)  # right ones, and as many wrong ones; rounded up
+EACH = -(-REQUESTS // 2 // len(BODIES) // 2)  # as many valid as invalid ones; rounded up
 ODD: list[Any] = [None, True, 0, -1, 1e308, "", "\x00", "../..", "mem_x", [], [[]], {}, {"a": {}}]
 ODD += ["x" * 9000]
 METHODS = ["initialize", "ping", "tools/list", "resources/list", "resources/read", "prompts/get", "__init__"]
@@ -101,8 +101,8 @@ METHODS += ["notifications/cancelled", "completion/complete", "logging/setLevel"
 def key(
     cast: Cast, scripted_model: ScriptedOpenAI, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> str:
-    """Of somebody whose memory is on, with something to be found, and asking as often as they like."""
-    monkeypatch.setattr(logging.getLogger("django.request"), "disabled", True)  # a warning for each refusal
+    """Return a key of a user with memory turned on, something to find, and no rate limit."""
+    monkeypatch.setattr(logging.getLogger("django.request"), "disabled", True)  # it warns for each refusal
     settings.KEY_RATE = 1_000_000
     settings.THROTTLES = settings.THROTTLES | {"turns": 1_000_000}
     User.objects.filter(pk=cast.editor.pk).update(memory_default=True)
@@ -146,7 +146,7 @@ def test_whatever_is_asked_is_answered_in_its_apis_form(path: str, key: str) -> 
 
 
 def documents_of(answer: Any) -> list[Any]:
-    """The answer, or what its events say."""
+    """Return the answer as documents: itself, or the data of its events."""
     if not answer.headers["content-type"][0].startswith("text/event-stream"):
         return [json.loads(answer.content)]
     said = [line[6:] for line in answer.content.decode().split("\n") if line.startswith("data: ")]
@@ -155,7 +155,7 @@ def documents_of(answer: Any) -> list[Any]:
 
 
 def send_hostile(operation: Any, check: Callable[[Any], None]) -> None:
-    """On the test's connection, which stays open as with Django's test client."""
+    """Run on the test's connection, which stays open as with Django's test client."""
     profile = settings(
         max_examples=EACH,
         deadline=None,
@@ -176,7 +176,7 @@ def send_hostile(operation: Any, check: Callable[[Any], None]) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_messages_made_of_what_the_protocol_has_and_has_not_never_fail(key: str) -> None:
-    """No 500; what is stored is what an answer says was saved."""
+    """No request returns 500, and the rows stored are those that answers report as saved."""
     rng, client = random.Random(16), Client(headers={"authorization": f"Bearer {key}"})
     codes: Counter[int] = Counter()
     kinds: Counter[str] = Counter()
@@ -195,7 +195,7 @@ def test_messages_made_of_what_the_protocol_has_and_has_not_never_fail(key: str)
 
 
 def kind_of(answer: Any) -> str:
-    """What a tool's answer says it did, or that it or the protocol refused."""
+    """Return the outcome that a tool's answer reports, or "error" or "refused"."""
     if not answer.content:
         return "nothing"
     said = json.loads(answer.content)
@@ -210,7 +210,7 @@ def kind_of(answer: Any) -> str:
 
 
 def message_of(rng: random.Random) -> Any:
-    """Mostly right around what is wrong, so that it comes as far as what is called."""
+    """Return a mostly valid message around an invalid part, so that it reaches the tool."""
     if rng.random() < 0.1:
         return rng.choice(ODD)
     named = ["query", "content", "category", "memory_id", "id", "limit", "cursor", "offset", "types", "x"]

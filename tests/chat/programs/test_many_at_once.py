@@ -1,4 +1,4 @@
-"""Many programs at one door, with a model that takes its time."""
+"""Many clients at one endpoint, with a slow model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MANY = 30
 
 @pytest.fixture
 def slow(scripted_model: ScriptedOpenAI) -> Iterator[ScriptedOpenAI]:
-    """Says nothing until it is released, at the latest by the test's end."""
+    """A model that answers only when released, at the latest at the test's end."""
     scripted_model.respond = lambda request: Answer(HOLD, "On March 15.")
     yield scripted_model
     scripted_model.release()
@@ -35,7 +35,7 @@ def slow(scripted_model: ScriptedOpenAI) -> Iterator[ScriptedOpenAI]:
 
 
 def connections() -> int:
-    """How many the database has open."""
+    """Return the number of open database connections."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
@@ -48,7 +48,7 @@ def connections() -> int:
 def test_who_waits_for_a_model_holds_nothing_that_others_need(
     door: str, people: Cast, slow: ScriptedOpenAI, eventually: Callable[..., None], stream: bool
 ) -> None:
-    """Two of the questions are one turn, sent twice at once: it is mined once."""
+    """Two of the questions are one turn, sent twice at once: it is extracted from once."""
     headers = {"authorization": f"Bearer {make_key_text(people.editor, people.workspace)}"}
 
     async def ask() -> list[httpx2.Response]:
@@ -80,7 +80,7 @@ def test_who_waits_for_a_model_holds_nothing_that_others_need(
 def test_one_persons_whole_answers_are_as_many_as_their_streams(
     door: str, people: Cast, slow: ScriptedOpenAI, settings: Any, eventually: Callable[..., None]
 ) -> None:
-    """Each takes up a thread: without a bound one person's would be all of them."""
+    """Each answer occupies a thread: without a limit one person could take all of them."""
     settings.ANSWER_STREAMS = 1
     client = client_of(door, people.editor, people.workspace)
     asked: Any = {"model": "default", "messages": [{"role": "user", "content": "When is the deadline?"}]}

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def with_client(door: str, key: str, use: Callable[[Any], Awaitable[Any]], **options: Any) -> Any:
-    """What ``use`` makes of a connected client."""
+    """Return the result of ``use`` with a connected client."""
 
     async def run() -> Any:
         headers = {"authorization": f"Bearer {key}"}
@@ -43,7 +43,7 @@ def with_client(door: str, key: str, use: Callable[[Any], Awaitable[Any]], **opt
             async with McpClient(transport, **options) as client:
                 try:
                     return await use(client)
-                except MCPError as error:  # a group of tasks would wrap it
+                except MCPError as error:  # a task group would wrap it
                     return error
 
     made = asyncio.run(run())
@@ -128,7 +128,7 @@ def test_programs_of_two_years_are_understood(door: str, key: str, people: Cast,
         assert post("initialize", hello).json()["result"]["protocolVersion"] == version
     tools = post("tools/list", {}).json()["result"]["tools"]
     assert {tool["name"] for tool in tools} == set(TOOLS)
-    if version < "2026":  # which has no ping any more
+    if version < "2026":  # later versions have no ping
         assert post("ping", {}).json()["result"] == {}
     make_memory("Cats purr", people.editor, people.workspace)
     [resource] = post("resources/list", {}).json()["result"]["resources"]
@@ -320,11 +320,11 @@ def test_unknown_tools_cursors_resources_and_prompts_are_named(door: str, key: s
             with_client(door, key, use)
 
 
-# Who may what
+# Permissions
 
 
 def test_each_tool_by_each_kind_of_key(door: str, people: Cast) -> None:
-    """Everybody sees their own alone, and a key is never more than its scope, its workspace and its person's role."""
+    """Users see only their own data, and a key never exceeds its scope, its workspace and its user's role."""
     User.objects.update(memory_default=True)
     shared = make_memory("The deadline of Apollo is March 15", people.owner, people.workspace)
     own = make_memory("Olive is afraid of spiders", people.owner, people.workspace, scope="user")
@@ -365,7 +365,7 @@ def test_each_tool_by_each_kind_of_key(door: str, people: Cast) -> None:
         }
         readable = set()
         for memory in (shared, own):
-            with suppress(MCPError):  # refused: what is left out is what is compared
+            with suppress(MCPError):  # refused: the remaining data is compared below
                 await client.read_resource(f"memory://{memory.public_id}")
                 readable.add(memory.public_id)
         got["read"] = readable
@@ -434,7 +434,7 @@ def test_without_a_key_nobody_comes_in(people: Cast, header: str | None) -> None
 def test_a_desktop_program_speaks_over_standard_input_and_output(
     people: Cast, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command's own loop, with pipes to a program that speaks, listens, and hangs up."""
+    """Run the command's own loop, with pipes to a client that sends, reads and disconnects."""
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     call = {"name": "save_memory", "arguments": {"content": "Eddie's cat is called Tilly"}}
     answers: list[Any] = []

@@ -1,4 +1,4 @@
-"""Cancelling over HTTP, where each request is by itself: by hanging up, and by nothing that others could send."""
+"""Cancelling over HTTP, where each request stands alone: by disconnecting, and by nothing that others could send."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VERSIONS = ["2025-03-26", "2025-11-25"]
 
 
 class Held:
-    """A tool that has begun, and ends when it is let."""
+    """A tool call that starts, and ends when released."""
 
     def __init__(self) -> None:
         self.began, self.may_end = threading.Event(), threading.Event()
@@ -77,7 +77,7 @@ def test_who_hangs_up_in_the_middle_leaves_nothing_half_done(
 def test_a_posted_cancellation_is_taken_and_ends_nobodys_call(
     door: str, headers: dict[str, str], held: Held, version: str
 ) -> None:
-    """Ids are the clients' own (1, 2, 3), and there are no sessions: whose call it means cannot be known."""
+    """Ids are the clients' own (1, 2, 3) and there are no sessions, so the cancelled call cannot be identified."""
     headers |= {"mcp-protocol-version": version}
     cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
     with httpx2.stream("POST", f"{door}/mcp", json=save(told=True), headers=headers, timeout=20) as answer:

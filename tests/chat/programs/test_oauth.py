@@ -1,4 +1,4 @@
-"""A program that knows only our address signs in, by the protocol's own client, over HTTP."""
+"""OAuth sign-in of a client that knows only the server's address, by the protocol's own client, over HTTP."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class Program(OAuthClientProvider):
-    """The SDK's own client, whose person answers the page. ``times``: how often they were asked to."""
+    """The SDK's own client, whose user answers the consent page. ``times``: how often they were asked."""
 
     def __init__(self, door: str, people: Cast, **consent_changes: str) -> None:
         self.tokens: Any = None

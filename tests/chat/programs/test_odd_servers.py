@@ -1,4 +1,4 @@
-"""Odd servers end to end: a chat, extraction, `/v1/chat/completions` and `/v1/responses` read them alike."""
+"""Non-conforming servers end to end: chat, extraction, `/v1/chat/completions` and `/v1/responses` read them alike."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_refusals_in_any_shape_are_learned_from_in_extraction(
 def test_errors_in_any_shape_are_said_with_their_reason(
     door: str, people: Cast, scripted_model: ScriptedOpenAI
 ) -> None:
-    """Not one of them is an answer, or a break without a reason."""
+    """None of them is taken for an answer or breaks off without a reason."""
     client = client_of(door, people.editor, people.workspace)
     for body in (
         json.dumps({"error": OVERFLOW}),

@@ -1,4 +1,4 @@
-"""``/v1`` as programs use it: over HTTP, by OpenAI's library, against a scripted model."""
+"""``/v1`` over HTTP, by OpenAI's library, against a scripted model."""
 
 from __future__ import annotations
 
@@ -97,14 +97,14 @@ def test_a_streamed_answer_comes_piece_by_piece_and_is_mined_once(
     assert chunks[0].memoryhub["used"] == [deadline.public_id]
     assert not hasattr(chunks[1], "memoryhub")
     assert scripted_model.requests[0].body["stream_options"] == {"include_usage": True}
-    ask(client)  # the same again, as by a button
+    ask(client)  # the same question again, as a retry button sends it
     [extraction] = Extraction.objects.all()
     turn = PassingTurn.objects.get()
     assert (extraction.message_id, turn.answer, turn.user) == (turn.public_id, "On March 15.", people.editor)
 
 
 def mined(scripted_model: ScriptedOpenAI, *statements: str) -> None:
-    """Run what waits, by a model that finds these statements."""
+    """Run the pending extractions with a model that finds these statements."""
     found = ", ".join(f'{{"text": "{each}", "kind": "fact", "importance": 0.7}}' for each in statements)
     scripted_model.script(*[Answer(f"[{found}]")] * Extraction.objects.filter(status="pending").count())
     for pk in Extraction.objects.filter(status="pending").values_list("pk", flat=True):
@@ -245,12 +245,12 @@ def test_a_cut_connection_loses_nothing_that_was_said(
 def test_the_model_is_at_work_while_its_turn_is_noted(
     client: openai.OpenAI, scripted_model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However quick it is: what it said is kept with its turn."""
+    """A fast answer is stored with its turn as well."""
     asked, begin = [], program_turns.begin
 
     def slowly(*args: Any, **more: Any) -> Any:
         asked.append(scripted_model.wait_for_requests(1))
-        wait_until_idle(0.2)  # it is not: the answer is whole, and waits for its turn
+        wait_until_idle(0.2)  # not idle: the answer is complete and waits for its turn
         return begin(*args, **more)
 
     monkeypatch.setattr(program_turns, "begin", slowly)
@@ -283,7 +283,7 @@ def test_a_turn_whose_process_died_is_mined_by_the_sweep(
     client: openai.OpenAI, scripted_model: ScriptedOpenAI
 ) -> None:
     scripted_model.script(Answer(calls=[Call("look")]))
-    ask(client, tools=[TOOL])  # and its program never comes back
+    ask(client, tools=[TOOL])  # and the client never returns
     assert program_turns.sweep(now=timezone.now() + timedelta(minutes=14)) == 0
     assert program_turns.sweep(now=timezone.now() + timedelta(minutes=16)) == 1
     assert Extraction.objects.count() == 1
@@ -473,7 +473,7 @@ def test_a_role_that_is_none_is_refused_and_no_failure(client: openai.OpenAI, ro
 def test_a_program_is_told_of_no_chat(
     client: openai.OpenAI, people: Cast, scripted_model: ScriptedOpenAI
 ) -> None:
-    """Its conversation is in no chat: what chats tell one another is told to none that others may keep."""
+    """A program's conversation belongs to no chat, so summaries of other chats are withheld from it."""
     people.editor.short_term_everywhere = True
     people.editor.save()
     for place, is_private in ((people.workspace, True), (default_workspace(people.editor), False)):

@@ -1,4 +1,4 @@
-"""A personal answer, or what it was told of, over MCP and ``/v1``: its person's programs read it, others' do not."""
+"""A personal answer, or one derived from it, over MCP and ``/v1``: only its user's programs can read it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KNOWN = "The diagnosis of the owner is walnuts"
 
 @pytest.fixture
 def chat(people: Cast) -> Chat:
-    """A chat with a personal answer, written before the editor and the viewer became members."""
+    """Create a chat with a personal answer, written before the editor and the viewer became members."""
     chat = make_chat(people.owner, people.workspace, title="Health")
     question = make_message(chat, "What do you know of the diagnosis?")
     made_at = timezone.now() - timedelta(days=1)
@@ -50,7 +50,7 @@ def test_a_program_of_who_came_later_finds_no_personal_answer_over_mcp(
 
 
 def test_what_stays_on_this_machine_is_nowhere_over_mcp(door: str, people: Cast, chat: Chat) -> None:
-    """Nobody knows the program's model, so it counts as one elsewhere."""
+    """The program's model is unknown, so it counts as a remote one."""
     chat.messages.filter(role=MessageRole.ASSISTANT).update(stays_here=True)
     key = make_key_text(people.owner, people.workspace)
     found = called(door, key, "search_workspace", query="diagnosis walnuts", types=["message"])

@@ -1,4 +1,4 @@
-"""Programs of others against a live server: each as its people run it. ``make programs`` installs them."""
+"""Third-party programs against a live server, each run as its users run it. ``make programs`` installs them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPTS, PYTHON = ROOT / "tests" / "programs", ROOT / ".venv-programs" / "bin"
 NODE = shutil.which("node") or ""
-# What is a file, said to the generator: it reads no type from the answer.
+# Binary media types for the generator, which reads no type from the answer.
 FILES = {"*/*": "application/octet-stream", "application/x-ndjson": "application/octet-stream"}
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.programs]
 in_node = pytest.mark.skipif(
@@ -38,7 +38,7 @@ in_python = pytest.mark.skipif(
 
 @pytest.fixture
 def env(door: str, people: Cast, tmp_path: Path) -> dict[str, str]:
-    """What a program is started with: the address, a key, and a home of its own."""
+    """Return the environment of a program: the address, a key, and a home folder of its own."""
     key = make_key_text(people.editor, people.workspace)
     return {"DOOR": door, "KEY": key, "HOME": str(tmp_path), "PATH": os.environ["PATH"], "NO_PROXY": "*"}
 
@@ -77,7 +77,7 @@ def test_the_protocols_library_in_javascript(env: dict[str, str]) -> None:
 
 @in_node
 def test_the_inspector_calls_every_tool_and_reads_every_resource(env: dict[str, str], people: Cast) -> None:
-    """A process a call, some at once: it starts for half a second."""
+    """Run a process for each call, some at once: starting takes half a second."""
     kept = make_memory("The deadline of Apollo is March 15", people.owner, people.workspace)
     gone = make_memory("The harbour opens at dawn", people.editor, people.workspace)
     document = make_document(people.editor, people.workspace)

@@ -1,4 +1,4 @@
-"""``/v1/responses`` by OpenAI's own library, over any model that speaks chat completions."""
+"""``/v1/responses`` by OpenAI's own library, over any model that offers chat completions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs ask over ``/v1`` is counted, and refused in OpenAI's form once a budget is used up."""
+"""Usage over ``/v1`` is counted, and refused in OpenAI's form once a budget is used up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Older messages become a summary behind a turn, over real HTTP; small models leave them out and say so."""
+"""Older messages are summarized behind a turn, over real HTTP; small models leave them out and report it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def ask(chat: Chat, content: str = "And now?") -> Message:
 
 
 def answering(request: Received) -> Reply:
-    """Summaries where they are asked for, else an answer."""
+    """Answer a request for a summary with one, else with a short answer."""
     is_summary = "shorten a conversation" in request.messages[0]["content"]
     return Answer(SUMMARY if is_summary else "Fine.")
 

@@ -1,4 +1,4 @@
-"""Stored text in front of the model: it cannot leave its line, close its block or hide from who reviews it."""
+"""Stored text in prompts: it cannot leave its line, close its block or hide from a reviewer."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_block_has_one_end_whatever_lies_in_it() -> None:
 
 
 def test_a_prompt_is_built_of_words_alone() -> None:
-    """Without a database: a door that keeps no chats builds its prompts here too."""
+    """Without a database: endpoints that store no chats build their prompts here too."""
     capabilities = Capabilities(has_tools=False, can_extract=True, context_tokens=16_384, local=True)
     conversation = Conversation(
         question=Line("user", "And tomorrow?", 3),

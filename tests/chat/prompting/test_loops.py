@@ -1,4 +1,4 @@
-"""Answers that repeat themselves are told from those that only list things."""
+"""Detection of answers that repeat themselves, as opposed to lists."""
 
 from __future__ import annotations
 

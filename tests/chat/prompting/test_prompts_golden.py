@@ -1,7 +1,7 @@
 """Whole prompts, as files: one for each condition of short-term memory and for each way text could be injected.
 
 A change of wording or order shows as a difference to read. ``UPDATE_GOLDEN=1 pytest
-tests/chat/prompting/test_prompts_golden.py`` writes the files anew.
+tests/chat/prompting/test_prompts_golden.py`` rewrites the files.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ HOSTILE = [
 
 
 def rendered(messages: Sequence[Prompt], tools: Sequence[Tool]) -> str:
-    """The prompt for reading: roles as headings, public ids numbered in the order they appear."""
+    """Return the prompt for reading: roles as headings, public ids numbered in the order they appear."""
     seen: dict[str, str] = {}
 
     def number(match: re.Match[str]) -> str:
@@ -72,7 +72,7 @@ def seen_as(picture: Picture) -> str:
 
 
 class Scene:
-    """A chat in which a question is asked, and what surrounds it."""
+    """A chat with a question, and the data around it."""
 
     def __init__(self, cast: Cast) -> None:
         self.cast, self.asker = cast, cast.owner
@@ -147,7 +147,7 @@ class Scene:
         return rendered(self.finish(built.messages), tools)
 
     def check(self, answer: str) -> str:
-        """What the model is asked after a deep-think answer."""
+        """Return the prompt that checks a deep-think answer."""
         capabilities = Capabilities(has_tools=False, can_extract=True, context_tokens=16_384, local=True)
         return rendered(build_check(self.question, answer, self.used, capabilities)[0], [])
 
@@ -157,7 +157,7 @@ class Scene:
 
 
 def first_message(scene: Scene) -> None:
-    """Nothing is known yet: system, hint, question."""
+    """Add nothing: system, hint, question."""
 
 
 def without_tools(scene: Scene) -> None:
@@ -330,7 +330,7 @@ def hostile_documents(scene: Scene) -> None:
 
 
 def picture_of(scene: Scene, title: str) -> str:
-    """The id of a document that is a picture."""
+    """Create a document that is a picture. Return its id."""
     shown = scene.document(f"What {title.split()[0]} says.", title=title)
     row = Document.objects.get(public_id=shown)
     DocumentPicture.objects.create(document=row, jpeg=b"\xff\xd8", width=1280, height=960)
@@ -394,7 +394,7 @@ SAID = [
 
 
 class Listener:
-    """A model that keeps what it is asked."""
+    """A model that records its prompt."""
 
     name = "listener"
     capabilities = Capabilities(has_tools=False, can_extract=True, context_tokens=16_384, local=True)
@@ -425,7 +425,9 @@ BEHIND_THE_SCENES: dict[str, Callable[[Listener], object]] = {
 
 @pytest.mark.parametrize("name", BEHIND_THE_SCENES)
 def test_what_is_asked_behind_the_scenes_is_on_file(name: str) -> None:
-    """Extraction's own is beside its tests in tests/memories/writing, those of runs in tests/chat/runs/golden."""
+    """Extraction's own prompts are beside its tests in tests/memories/writing, those of runs in
+    tests/chat/runs/golden.
+    """
     model = Listener()
     BEHIND_THE_SCENES[name](model)
     found = rendered(model.asked, [])
@@ -433,7 +435,7 @@ def test_what_is_asked_behind_the_scenes_is_on_file(name: str) -> None:
 
 
 def on_file(name: str, found: str) -> str:
-    """What is on file; with UPDATE_GOLDEN what was found, written there."""
+    """Return the stored file, which UPDATE_GOLDEN overwrites with ``found``."""
     file = GOLDEN / f"{name}.txt"
     if os.environ.get("UPDATE_GOLDEN"):
         file.write_text(found)
@@ -446,7 +448,7 @@ def test_every_file_has_its_case() -> None:
 
 
 def test_no_prompt_has_an_id_that_no_tool_takes() -> None:
-    """Documents and artifacts are read by theirs."""
+    """Documents and artifacts are read by their ids."""
     shown = {
         each
         for file in GOLDEN.glob("*.txt")
@@ -456,7 +458,7 @@ def test_no_prompt_has_an_id_that_no_tool_takes() -> None:
 
 
 def test_the_stable_part_is_the_same_in_every_turn_of_a_chat(cast: Cast) -> None:
-    """What providers cache is a common beginning."""
+    """Providers cache a common prefix."""
     scene = Scene(cast)
     first = scene.prompt()
     scene.talk(2)

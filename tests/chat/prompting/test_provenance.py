@@ -1,4 +1,4 @@
-"""Whose words are compared with what a turn would store, and whose name it is stored under."""
+"""The speakers whose words are compared with what a turn would store, and the author it is stored under."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 
 def shown_in_a_turn_of_the_owner(cast: Cast, how: str, **fields: Any) -> Message:
-    """A chat that all read, whose last answer was shown a memory of the owner's; the answer."""
+    """Create a shared chat whose last answer used a memory of the owner's. Return the answer."""
     memory = make_memory(SECRET, cast.owner, cast.workspace, **fields)
     chat = make_chat(cast.owner, cast.workspace)
     answer = make_message(

@@ -1,4 +1,4 @@
-"""Short-term memory: what a turn sees of this chat and others, under which conditions, and who may change it."""
+"""Short-term memory: which parts of this and other chats a turn sees, on what conditions, and who may change it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class TestOtherChats:
     def test_chat_whose_memory_was_corrected_or_forgotten_since_is_left_out(
         self, here: Chat, cast: Cast
     ) -> None:
-        """Its own words would tell the model the old date beside the memory's new one."""
+        """Its own words would repeat the old date beside the memory's new one."""
         other = summarised(
             make_chat(cast.owner, cast.workspace, title="Deadline"), "The deadline is March 15"
         )

@@ -1,4 +1,4 @@
-"""What every prompt may cost and what stays the same from one to the next, whatever the model and the chat."""
+"""Limits on the cost of every prompt, and the prefix that stays the same from one to the next."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ CJK = "记"  # three bytes, and more than one token
 
 @pytest.fixture
 def full(cast: Cast) -> tuple[Chat, list[Recalled]]:
-    """Everything that can stand in a prompt, as long as it may be."""
+    """Fill every part of a prompt to its limit."""
     agent = Agent.objects.create(workspace=cast.workspace, name="Ada", instructions=CJK * 4000)
     chat = make_chat(cast.owner, cast.workspace, agent=agent)
     for number in range(12):
@@ -125,7 +125,7 @@ class TestRecalledMemories:
         self, scripted_model: ScriptedOpenAI, settings: Any
     ) -> None:
         settings.LLM_CONTEXT_TOKENS, settings.LLM_MAX_TOKENS, settings.LLM_HAS_TOOLS = 2048, 400, False
-        settings.RECALL_THRESHOLD = 0.0  # room alone decides
+        settings.RECALL_THRESHOLD = 0.0  # only the token budget decides
         chat = make_chat(make_user("olive", memory_default=True))
         for number in range(3):
             text = f"The deadline of the harbour project is March 15 for team {number}. "
@@ -156,7 +156,7 @@ class TestRecalledMemories:
 
 
 class TestWhatProvidersCache:
-    """They cache a common beginning: of a turn and the next, and of the rounds of one turn."""
+    """The common prefix of a turn and the next, and of the rounds of one turn."""
 
     pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -183,7 +183,7 @@ class TestWhatProvidersCache:
             self.ask(chat, content)
         prompts = [request.messages for request in scripted_model.chat_requests]
         for number, (earlier, later) in enumerate(pairwise(prompts)):
-            stable = 1 + 2 * number  # our words, then question and answer of each turn before
+            stable = 1 + 2 * number  # the system prompt, then question and answer of each turn before
             assert earlier[:stable] == later[:stable]
             assert later[stable]["content"] == said[number]
         assert any("<recalled-memories>" in str(prompt[-2]["content"]) for prompt in prompts)
@@ -215,8 +215,9 @@ class TestWhatProvidersCache:
 
 
 def test_what_every_turn_costs_with_tools(cast: Cast) -> None:
-    """By the careful estimate that counts a token for 3.2 bytes: what is written here is what every turn pays. Nothing
-    that a workspace holds adds to it; an assistant has two tools more."""
+    """The estimate counts a token for 3.2 bytes. A workspace's contents add nothing to this fixed cost; an assistant
+    has two tools more.
+    """
     able = Capabilities(has_tools=True, can_extract=True, context_tokens=16_384, local=True)
     chat = make_chat(cast.owner, cast.workspace)
     make_artifact(cast.owner, cast.workspace)

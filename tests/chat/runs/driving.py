@@ -1,4 +1,4 @@
-"""Runs an executor to its end in this process, without the tables and jobs that the product keeps it in."""
+"""Run an executor to its end in this process, without the product's tables and jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A report cites what its reader may open: a page of a document, a memory, a message, a page of the web."""
+"""Citations of a report: only what its reader may open: a page of a document, a memory, a message, a web page."""
 
 from __future__ import annotations
 

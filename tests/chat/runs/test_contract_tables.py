@@ -1,6 +1,4 @@
-"""The tables of the memory's contract, a test for each row and named after it: who writes which keys, what executors do
-with the memory, what each tool returns. Without a database or a model.
-"""
+"""The tables of the memory's contract, a test for each row and named after it. Needs neither database nor model."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from chat.runs.team import TeamExecutor
 from memoryhub.llm.base import ToolCall
 from tests.chat.runs.driving import drive
 
-Said = Callable[[str], Any]  # what the model says to a user message: words, or a call
+Said = Callable[[str], Any]  # the model's reply to a user message: words, or a call
 
 
 @pytest.fixture
@@ -65,7 +63,7 @@ def step(name: str = "s", **more: Any) -> PlannedStep:
     return PlannedStep(name, "Do it.", **more)
 
 
-# --- namespaces: key, helper, who writes it
+# --- namespaces: key, helper, writer
 
 
 def test_namespace_step_is_written_by_step_executor_and_process_mode(memory: AgentMemory) -> None:
@@ -100,7 +98,7 @@ def test_namespace_shared_is_written_by_memory_write_alone(memory: AgentMemory) 
     assert keys(memory) == {memory_keys.shared("x"): "shared", "shared:task:x": "shared"}
 
 
-# --- a step: what it writes, and when
+# --- a step: writes, and when
 
 
 def test_step_writes_always_its_step_result(memory: AgentMemory) -> None:
@@ -129,7 +127,7 @@ def test_step_writes_an_error_where_its_rounds_are_exhausted(memory: AgentMemory
     assert memory.get_value("step:s") == {"error": NOT_FINISHED} and not memory.has("task:t")
 
 
-# --- a plan: what it does with the memory
+# --- a plan: effects on the memory
 
 
 def test_plan_startup_seeds_each_input(memory: AgentMemory) -> None:

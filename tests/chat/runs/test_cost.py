@@ -1,4 +1,4 @@
-"""What the machinery of a run costs: queries of a step, and of a list of a long memory."""
+"""The overhead of a run: queries of a step, and of a list of a long memory."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_of_a_thousand_entries_the_newest_are_listed_without_reading_the_others(
     given = {"run": run.pk, "kinds": None, "prefix": "", "sources": None, "most": 200}
     with connection.cursor() as cursor:
         cursor.execute("EXPLAIN " + _NEWEST, given)
-        plans = [str(cursor.fetchall())]  # where nothing is known of the table yet
+        plans = [str(cursor.fetchall())]  # without statistics of the table
         cursor.execute("ANALYZE chat_runentry")
     newest = RunEntry.objects.filter(run=run).order_by("-created_at", "-pk").values_list("key")[:200]
     plans.append(newest.explain())
@@ -79,9 +79,8 @@ def test_of_a_thousand_entries_the_newest_are_listed_without_reading_the_others(
 def test_a_step_takes_few_queries_in_one_transaction_and_leads_to_the_next(
     scripted_model: ScriptedOpenAI, cast: Cast, django_capture_on_commit_callbacks: Any
 ) -> None:
-    """From being taken up to the next one being put up: what a step costs over the model's reply. Whoever did it is
-    given the next one, and only where there are more than that another worker is told. Two of them are the budget and
-    the ledger, another the model that is the default for everyone.
+    """Queries from taking a step to queueing the next. The same worker takes the next step; another is notified only if
+    there are more. Two queries are the budget and the ledger, another the default model.
     """
     scripted_model.respond = lambda request: Answer("A word.")
     run = begun(cast, a_plan(4))
@@ -97,12 +96,12 @@ def test_a_step_takes_few_queries_in_one_transaction_and_leads_to_the_next(
     assert run.states["steps"] == {"s0": "done", "s1": "done", "s2": "running"} and run.rounds == 2
     assert [event.kind for event in run.events.all()] == ["reply", "step"] * 2
     begun(cast, {"tasks": [{"id": "a"}, *({"id": name, "depends_on": ["a"]} for name in "bc")]})
-    assert worker.do(step, ends=time.monotonic() + 20) is None  # another one waits, whose turn it is
+    assert worker.do(step, ends=time.monotonic() + 20) is None  # another run waits, whose turn it is
     last, first = take_next(now=timezone.now()), take_next(now=timezone.now())
-    assert last and last.ref == "s3" and first and first.ref == "a"  # whichever run was served longest ago
+    assert last and last.ref == "s3" and first and first.ref == "a"  # the run that was served longest ago
     with django_capture_on_commit_callbacks() as tickets:
         step = worker.do(first, ends=time.monotonic() + 20)
-    assert step is not None and step.ref == "b" and len(tickets) == 1  # for whoever takes the third
+    assert step is not None and step.ref == "b" and len(tickets) == 1  # for the worker that takes the third
 
 
 def test_a_step_in_hand_is_laid_down_when_the_time_of_its_job_is_up(
@@ -110,14 +109,14 @@ def test_a_step_in_hand_is_laid_down_when_the_time_of_its_job_is_up(
 ) -> None:
     scripted_model.respond = lambda request: Answer("A word.", delay=0.3)
     run = begun(cast, a_plan(3))
-    assert work(seconds=0.2, at_once=1) == 2  # the second one only to be laid down
+    assert work(seconds=0.2, at_once=1) == 2  # the second one was already finished
     assert [(step.ref, step.status) for step in run.steps.all()] == [("s0", "done"), ("s1", "ready")]
 
 
 def test_a_run_says_what_it_will_cost_and_what_it_did_in_tokens_and_money(
     scripted_model: ScriptedOpenAI, cast: Cast, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tokens as the provider says them, at the price of the model; without one no money is mentioned."""
+    """Tokens are the provider's figures, at the price of the model; without a price no cost is shown."""
     monkeypatch.setattr(openai_server, "USAGE", {"prompt_tokens": 1_000, "completion_tokens": 200})
     scripted_model.respond = lambda request: Answer("A word.")
     free = begun(cast, a_plan(2))

@@ -1,4 +1,4 @@
-"""Steps, tasks, plans and teams against a server that speaks the OpenAI API, with the prompts as they are sent."""
+"""Steps, tasks, plans and teams against a server with the OpenAI API, with the prompts as they are sent."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def finish(result: Any, **more: Any) -> Answer:
 
 
 def by_task(answers: dict[str, Callable[[Received], Any]]) -> Callable[[Received], Any]:
-    """What the model says goes by the first words of the user message."""
+    """Return a responder that chooses its answer by the first words of the user message."""
 
     def respond(request: Received) -> Any:
         asked = next(str(said["content"]) for said in request.messages if said["role"] == "user")
@@ -69,7 +69,7 @@ def by_task(answers: dict[str, Callable[[Received], Any]]) -> Callable[[Received
 
 
 def read_then_finish(*keys: str, result: Any) -> Callable[[Received], Answer]:
-    """A model that fetches what it was told of, and says what it got."""
+    """Return a model that reads these keys and hands in a result made of them."""
 
     def respond(request: Received) -> Answer:
         if not request.tool_results:
@@ -112,8 +112,8 @@ PLAN = read_plan(
 def test_results_propagate_from_research_to_summary_to_report(
     scripted_model: ScriptedOpenAI, memory: AgentMemory, context: StepContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The scenario that the memory was made for, two tasks of it side by side: each of their replies waits until both
-    are asked for. The prompts name keys alone.
+    """The main scenario of the memory, with two parallel tasks: each reply waits until both are requested. The prompts
+    contain keys only.
     """
     monkeypatch.setattr(asking_module, "REPLY_SECONDS", 10.0)
     begun = set[str]()
@@ -316,7 +316,7 @@ class Nothing(Arguments):
 def test_a_step_goes_on_behind_the_last_thing_it_did(
     scripted_model: ScriptedOpenAI, context: StepContext
 ) -> None:
-    """Killed after any of its saves, a step begun anew asks for no reply twice and makes no call twice."""
+    """A step that restarts after any of its saves requests no reply twice and makes no call twice."""
     made: list[str] = []
     write = step_tool(
         "pay", "Pay once.", Nothing, lambda _, key: made.append(key) or "Paid.", is_repeatable=False
@@ -341,7 +341,7 @@ def test_a_step_goes_on_behind_the_last_thing_it_did(
         assert StepExecutor(step_of(), mine, transcript=again).execute().ok
         told = next(said.content for said in again.messages if said.tool_call_id == "p1")
         outcomes.append((len(made), told))
-    # After the reply; with the payment begun; paid; listed. The finish is kept with what it leads to.
+    # After the reply; with the payment begun; paid; listed. The finishing call is saved with its result.
     assert outcomes == [(1, "Paid."), (0, INTERRUPTED), (0, "Paid."), (0, "Paid.")]
 
 
@@ -381,7 +381,7 @@ def test_a_step_adds_at_most_470_tokens_to_the_bare_call(context: StepContext) -
 
 
 def added_tokens(executor: StepExecutor) -> int:
-    """Schemas as they are sent, without blanks."""
+    """Count the tokens of prompt and tools; schemas as they are sent, without blanks."""
     sent = sum(tokens(message.content) for message in executor.prompt())
     for tool in executor.offered():
         schema = json.dumps(dict(tool.parameters), separators=(",", ":"))
@@ -523,7 +523,7 @@ def test_a_team_ends_when_nobody_can_go_on(
     assert team.is_over and not team.ok
     assert set(team.board.tasks["facts"].refused_by) == {"ada", "ben", "cleo"}
     assert team.board.tasks["figures"].state == TaskState.FAILED
-    assert memory.list(kind="task_result") == []  # what fails is not mirrored
+    assert memory.list(kind="task_result") == []  # failures are not mirrored
 
 
 def test_a_board_survives_being_written_down_and_calls_made_again() -> None:

@@ -1,4 +1,4 @@
-"""What is forgotten for good goes from runs, too: entries, open steps, plans, boards, the names in the log."""
+"""Permanent deletion reaches runs: entries, open steps, plans, boards, the names in the log."""
 
 from __future__ import annotations
 
@@ -72,17 +72,17 @@ def test_a_text_forgotten_for_good_goes_from_the_runs_of_its_workspace(
         if "finish_step" in request.tool_names
         else Answer("Done.")
     )
-    work(seconds=20, at_once=1)  # and what is left of them can be done
+    work(seconds=20, at_once=1)  # and the remaining steps can be done
     assert {run.status for run in Run.objects.all()} == {"done"}
     assert not any(TEXT.lower() in json.dumps(each.body).lower() for each in scripted_model.chat_requests)
 
 
 def test_personal_texts_go_from_ones_own_runs_alone(scripted_model: ScriptedOpenAI, cast: Cast) -> None:
-    """Else whoever writes a guess into a run of theirs would learn who forgets such a thing."""
+    """Otherwise a guess written into one's own run would reveal who forgets such a thing."""
     mine, guess = run_of(cast.owner, cast), run_of(cast.editor, cast)
     forget(make_memory(TEXT, cast.owner, scope="user"), cast.owner)
     assert TEXT.lower() not in said_in(mine) and TEXT.lower() in said_in(guess)
-    forget(make_memory(TEXT, cast.editor, cast.workspace), cast.editor)  # words of others' runs stay theirs
+    forget(make_memory(TEXT, cast.editor, cast.workspace), cast.editor)  # others keep the words in their runs
     mine = run_of(cast.owner, cast)
     forget(make_memory(TEXT, cast.editor, cast.workspace), cast.editor)
     assert TEXT.lower() not in said_in(guess) and TEXT.lower() in said_in(mine)
@@ -115,13 +115,13 @@ def test_a_step_that_has_it_in_its_hands_loses_it(
     work(seconds=20, at_once=1)
     run.refresh_from_db()
     assert forgotten and TEXT.lower() in forgotten[0] and TEXT.lower() not in said_in(run)
-    assert run.status == "done" and run.steps.get().lease == 3  # taken away, and taken up again
+    assert run.status == "done" and run.steps.get().lease == 3  # its lease was lost, and it was taken again
     assert "was ill in May" not in json.dumps(scripted_model.chat_requests[-1].body)
 
 
 def test_short_texts_break_nothing(scripted_model: ScriptedOpenAI, cast: Cast) -> None:
     run = run_of(cast.owner, cast)
-    for word in ("ill", "done", "tasks", "id"):  # as ids, states and names of ours
+    for word in ("ill", "done", "tasks", "id"):  # as ids, states and field names
         forget(make_memory(word, cast.owner, cast.workspace), cast.owner)
     work(seconds=20, at_once=1)
     run.refresh_from_db()

@@ -1,4 +1,4 @@
-"""Workers that are real processes, killed in the middle of a reply: of a step, of a list, of a team."""
+"""Workers as real processes, killed during a reply: of a step, of a list, of a team."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def slowly(request: Received) -> Answer:
 
 
 def another_worker() -> int:
-    """A process with connections of its own that works on runs until it is killed."""
+    """Fork a process with its own connections that works on runs until it is killed."""
     child = os.fork()
     if child:
         return child
     try:
         for connection in connections.all():
-            connection.connection = None  # the parent's, which must not hear a farewell
+            connection.connection = None  # the parent's, which the child must not close
         work(seconds=60, at_once=3)
     finally:
         os._exit(0)
@@ -94,7 +94,7 @@ def test_another_goes_on_behind_what_a_dead_worker_had_done(
     eventually(lambda: bool(work(seconds=20, at_once=1)))
     run.refresh_from_db()
     assert run.status == "done", run.error
-    # What they had said and done before stays; only the replies that were cut are asked for again.
+    # Earlier results remain; only the interrupted replies are requested again.
     assert len(scripted_model.chat_requests) == before + at_once
     results = [json.loads(entry.json) for entry in run.entries.filter(kind="task_result")]
     assert results == (["done"] * 3 if what == "team" else [["done"] * 3] if what == "list" else ["done"])

@@ -21,7 +21,7 @@ NOON = datetime(2026, 5, 7, 12, tzinfo=UTC)
 
 
 def ticking() -> AgentMemory:
-    """Each entry a millisecond after the one before."""
+    """Return a memory whose entries are a millisecond apart."""
     ticks = count()
     return AgentMemory(lambda: NOON + timedelta(milliseconds=next(ticks)))
 
@@ -251,7 +251,7 @@ ROOM = 24_000  # bytes of an answer
 
 
 def test_memory_list_drops_the_oldest_until_the_whole_answer_fits(memory: AgentMemory) -> None:
-    """Cut in mid-string, the answer was no JSON, and the newest entries were missing."""
+    """An answer cut inside a string was invalid JSON and lost the newest entries."""
     for number in range(208):
         memory.set(f"shared:{number}", MemoryKind.SHARED, number, description="é" * 240)
     tool = memory_tools(memory, source="me", on_access=lambda op, data: None)[0]

@@ -1,4 +1,4 @@
-"""Runs under pressure from outside: plans and inputs made to break them, two hands at once, results without measure."""
+"""Runs under hostile input: plans and inputs made to break them, concurrent requests, unbounded results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from workspaces.access import get_workspace
 
 pytestmark = pytest.mark.django_db
 MEGABYTE = "é" * 500_000
-LONG = "word " * 39_000  # about the longest that a model can hand in
+LONG = "word " * 39_000  # about the longest result that a model can hand in
 ONE = {"tasks": [{"id": "a", "title": "A"}]}
 
 
@@ -121,7 +121,7 @@ def test_the_longest_result_is_kept_whole_and_shown_in_part(
 def test_of_two_who_go_on_at_once_one_does_and_the_other_hears_it(
     scripted_model: ScriptedOpenAI, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each with a plan of their own: the first one's is done, whole, and nothing of the other."""
+    """Each continues with a plan of their own: the first one's plan is executed whole, nothing of the other."""
     place, now = get_workspace(cast.owner, cast.workspace.public_id), timezone.now()
     wanted = RunRequest("Do it", plan=ONE, reviews_plan=True)
     run, pause, others = start_run(place, wanted, by=cast.owner, now=now), Pause(), list[Work]()

@@ -1,4 +1,4 @@
-"""A plan is refused whole, with everything that is wrong in it, before anything runs."""
+"""Validation of a plan: refused whole, with all its errors, before anything runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan as a person changes it in a list."""
+"""A plan as a person edits it in a list."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ A, B, C = ROWS
 
 
 def needs(rows: list[tuple[str, str]]) -> list[tuple[str, list[str]]]:
-    """What it comes to when it is read, which it can be."""
+    """Apply the edits and return each task with its dependencies."""
     plan = edited(PLAN, rows)
     read_plan(plan)
     return [(task["id"], task["depends_on"]) for task in plan["tasks"]]
@@ -91,7 +91,7 @@ def test_only_a_task_written_anew_loses_its_steps() -> None:
 )
 def test_a_row_is_moved_left_out_or_added_and_nonsense_changes_nothing(do: str, ids: str, focus: str) -> None:
     if do == "add:x:y":
-        ids, focus = "abc+", "added-1"  # what follows the word is not read
+        ids, focus = "abc+", "added-1"  # anything after the word is ignored
     rows, seen = changed(ROWS, do)
     assert "".join(name if len(name) == 1 else "+" for name, _text in rows) == ids and seen == focus
     if do == "add":

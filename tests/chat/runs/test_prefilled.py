@@ -50,7 +50,7 @@ def test_a_run_begins_with_the_entries_of_its_request(cast: Cast, scripted_model
         "Before",
     )
 
-    again = start(cast, list(stored.values()))  # what a run's memory returns can be given to another
+    again = start(cast, list(stored.values()))  # entries of one run can be given to another
     restored = memory_of(cast, again.json()["id"])
     assert restored == stored
 

@@ -1,4 +1,4 @@
-"""Reports of research: seen by whom their chat is seen, and strangers' words in them wait for a person."""
+"""Reports of research: visible to the readers of their chat; outside texts in them wait for review."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_run_of_a_chat_is_as_private_as_the_chat_is_now(
 def test_copies_of_a_chats_research_are_read_by_whom_the_chat_is(
     cast: Cast, scripted_model: ScriptedOpenAI, from_step: str
 ) -> None:
-    """Whoever made them, and copies of copies: the owner made one of the editor's, and the editor one of that."""
+    """Copies have the same readers, copies of copies too: the owner copies the editor's run, the editor that copy."""
     chat = make_chat(cast.editor, cast.workspace)
     run = researched(cast, answered(chat))
     Run.objects.filter(pk=run.pk).update(plan=PLAN, states={"steps": {"report": "done"}, "tasks": {}})
@@ -90,13 +90,13 @@ def test_copies_of_a_chats_research_are_read_by_whom_the_chat_is(
     theirs.refresh_from_db()
     mine.refresh_from_db()
     stops = [(event.run_id, event.data) for event in RunEvent.objects.filter(kind="run")]
-    assert stops == [(theirs.pk, {"status": "stopped"})]  # who follows it hears why it ends
+    assert stops == [(theirs.pk, {"status": "stopped"})]  # its follower receives the reason
     assert (theirs.status, mine.status) == (
         "stopped",
         "running",
-    )  # nothing more is done for who cannot read it
+    )  # no more work for a user who cannot read it
     reaches = [caller_of(each, is_local=True).reach.personal for each in (run, theirs, mine)]
-    assert reaches == [True, False, True]  # nobody's personal memories are shown to somebody else
+    assert reaches == [True, False, True]  # personal memories are never shown to others
     set_private(chat, is_private=False, by=cast.editor, now=timezone.now())
     assert all(seen(cast, each) == [True] * 4 for each in (*copies, made_since))
     assert doors(cast.viewer, cast, theirs, template) == {200} and doors(
@@ -108,7 +108,7 @@ def test_copies_of_a_chats_research_are_read_by_whom_the_chat_is(
 
 
 def doors(user: User, cast: Cast, run: Run, template: RunTemplate) -> set[int]:
-    """What the pages and routes by which a run or a template is read answer this person."""
+    """Return the status codes of all pages and endpoints that show a run or a template, for this user."""
     client, place = signed_in(user), f"workspaces/{cast.workspace.public_id}/runs"
     rest = f"/chat/api/{place}/{run.public_id}"
     listed = client.get(f"/chat/api/{place}?limit=100")

@@ -1,4 +1,4 @@
-"""Runs as rows and jobs: any worker takes the next step, and whichever dies, another goes on from what is kept."""
+"""Runs as rows and jobs: any worker takes the next step, and after a crash another continues from the saved state."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def go(run: Run) -> Run:
 
 
 def answering(request: Received) -> Any:
-    """Plans where it is asked to, saves what it finds, and hands in what it was told to do."""
+    """A model that plans on request, saves what it finds, and hands in results."""
     asked = next(str(said["content"]) for said in request.messages if said["role"] == "user")
     if "Split it into the fewest tasks" in request.messages[0]["content"]:
         return Answer(calls=[Call("finish_step", {"result": PLAN})])
@@ -88,7 +88,7 @@ def test_an_objective_is_planned_and_worked_off(model: ScriptedOpenAI, place: Wo
         "step:report", "task:report",
     }  # fmt: skip
     assert json.loads(entries["task:report"].json) == "Done: Report it."
-    assert (run.rounds, run.tokens_in, run.tokens_out) == (6, 6 * 9, 6 * 3)  # as its server says
+    assert (run.rounds, run.tokens_in, run.tokens_out) == (6, 6 * 9, 6 * 3)  # the server's figures
     assert len(run.memory_ids) == 1 and Memory.objects.get(public_id=run.memory_ids[0]).author == cast.owner
     kinds = list(run.events.values_list("kind", flat=True))
     assert kinds.count("memory") == 2 and kinds.count("tool") == 3 and kinds[-1] == "run"
@@ -96,13 +96,13 @@ def test_an_objective_is_planned_and_worked_off(model: ScriptedOpenAI, place: Wo
 
 
 class Killed(BaseException):
-    """The process is gone: nothing that it would still have done is done."""
+    """Simulates the death of a process: no handler for Exception runs."""
 
 
 @pytest.fixture
 def killing(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """``killing[0]``: after how many more steps forward (transcripts kept, entries written, memories saved, steps
-    settled) it dies.
+    """Yield a list whose only item is the number of saves (transcripts, entries, memories, steps) before the process
+    dies.
     """
     left = [10_000]
 
@@ -137,7 +137,7 @@ def dies(killing: list[int], after: int) -> bool:
 def test_killed_at_any_moment_a_run_goes_on_and_does_nothing_twice(
     model: ScriptedOpenAI, place: Workspace, cast: Cast, killing: list[int], mode: str, stride: int
 ) -> None:
-    """Dead after one step forward, after a few more, and so on to the end; some seconds, and worth them."""
+    """The process dies after each possible number of saves; it takes some seconds."""
     made = model.respond
     if mode == RunMode.TEAM:
         model.respond = lambda request: handed_in(made(request))
@@ -183,7 +183,7 @@ def dying(*args: object) -> None:
 
 
 def handed_in(answer: Answer) -> Answer:
-    """A teammate finishes by a call."""
+    """Turn an answer into the finishing call of a teammate."""
     if answer.calls:
         return answer
     return Answer(calls=[Call("finish_step", {"result": "".join(map(str, answer.pieces))})])
@@ -230,7 +230,7 @@ def test_what_one_process_writes_the_others_see(place: Workspace, cast: Cast, mo
 
 
 def test_people_take_turns(model: ScriptedOpenAI, place: Workspace, cast: Cast) -> None:
-    """Who has started forty steps does not keep the next person waiting until they are done."""
+    """A user with forty started steps does not delay the next user until they are done."""
     for _ in range(20):
         begin(place, cast.owner)
     for _ in range(2):
@@ -238,14 +238,14 @@ def test_people_take_turns(model: ScriptedOpenAI, place: Workspace, cast: Cast) 
     taken = [take_next(now=timezone.now()) for _ in range(8)]
     assert [step.user_id for step in taken if step].count(cast.editor.pk) == 4
     runs = [step.run_id for step in taken if step and step.user_id == cast.owner.pk]
-    assert len(set(runs)) == 4  # nor does one run of theirs another
+    assert len(set(runs)) == 4  # the user's runs take turns as well
 
 
 @pytest.mark.parametrize("after", [1, 2, 3, 5], ids=["calls", "ends a step", "ends another", "ends the run"])
 def test_a_run_is_stopped_and_goes_on_where_it_was(
     model: ScriptedOpenAI, place: Workspace, cast: Cast, after: int
 ) -> None:
-    """``after`` so many replies, each of which is there when it goes on."""
+    """Stop after this many replies, each of which is reused when the run continues."""
     run = begin(place, cast.owner)
     stops = iter([False] * (after - 1) + [True])
     original = worker.asking
@@ -269,7 +269,7 @@ def test_a_run_is_stopped_and_goes_on_where_it_was(
         stop_run(run, by=cast.owner, now=timezone.now())
     resume_run(run, by=cast.owner, now=timezone.now())
     assert go(run).status == RunStatus.DONE
-    assert len(model.chat_requests) == run.rounds == 5  # none was asked for again
+    assert len(model.chat_requests) == run.rounds == 5  # no reply was requested again
     assert run.events.filter(kind="reply").count() == 5
 
 
@@ -381,7 +381,7 @@ def test_who_may_no_longer_write_runs_nothing_more(
 def test_hostile_characters_of_a_model_stop_no_run(
     model: ScriptedOpenAI, place: Workspace, cast: Cast, mode: str, character: str, kept: list[str]
 ) -> None:
-    """In every argument of every tool, in keys and values, in the plan and in the result: said back, or left out."""
+    """Odd characters in every argument of every tool, in keys and values, plan and result are reported or left out."""
     odd = f"a{character}b"
     calls = [
         Call("memory_write", {"key": odd, "value": {odd: odd}, "title": odd, "description": odd}),

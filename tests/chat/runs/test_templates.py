@@ -1,4 +1,4 @@
-"""Runs kept as templates and started from, and what a run is expected to cost before it begins."""
+"""Run templates, and the expected cost of a run before it begins."""
 
 from __future__ import annotations
 
@@ -132,11 +132,11 @@ def test_what_a_run_will_cost_is_guessed_from_those_that_were_done(
     longer = read_plan({"tasks": [*PLAN["tasks"], {"id": "c"}, {"id": "d"}]})
     workspace = cast.workspace.pk
     assert estimated_for(workspace, cast.owner, "plan", longer).tokens == 62_000
-    assert estimated_for(workspace, cast.owner, "research").tokens == 31_000  # as of any mode
+    assert estimated_for(workspace, cast.owner, "research").tokens == 31_000  # the estimate over all modes
     Run.objects.update(is_private=True)
     assert (
         estimated_for(workspace, cast.editor, "plan").tokens == 5 * A_STEP.tokens
-    )  # of what others do in private nothing is told
+    )  # others' private runs do not count
 
 
 def test_a_drawing_has_each_task_below_what_it_depends_on() -> None:

@@ -1,4 +1,4 @@
-"""Runs over REST and on their pages: started, watched, stopped, gone on with; nothing of anybody's text is executed."""
+"""Runs over REST and on their pages: started, watched, stopped, continued; stored text is escaped."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_a_person_starts_a_run_changes_its_plan_and_lets_it_go(
 def test_what_a_run_saved_is_undone_on_its_page(
     scripted_model: ScriptedOpenAI, cast: Cast, owner: Client
 ) -> None:
-    """By the button that its page shows: to who may write, and not in a run that saved nothing."""
+    """By the button on its page: only for users who may write, and only if the run saved something."""
     save = Call("x_save_memory", {"content": "The cheapest offer costs 7 euros"})
     scripted_model.respond = lambda request: Answer("Done.") if request.tool_results else Answer(calls=[save])
     objective = "Note what the cheapest offer costs: 7 EUR."
@@ -192,7 +192,7 @@ def test_what_a_run_saved_is_undone_on_its_page(
     assert undone.status_code == 200 and "Forgotten." in undone.content.decode()
     saved.refresh_from_db()
     assert saved.deleted_at is not None and "7 euros" not in owner.get(page).content.decode()
-    assert Run.objects.get().memory_ids == [saved.public_id]  # what it did stays known
+    assert Run.objects.get().memory_ids == [saved.public_id]  # the run's record stays
 
 
 def test_a_stopped_run_is_at_nothing_and_says_by_title_what_comes_after_what(

@@ -1,4 +1,4 @@
-"""The web in runs: a scripted SearXNG, pages over real HTTP, what is not reached, what strangers wrote kept apart."""
+"""Web access of runs: a scripted SearXNG, pages over real HTTP, blocked addresses, outside texts kept apart."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PAGE = f"""<!doctype html><title>Offers</title><nav>Home, About us, Contact</nav
 
 
 class Site(BaseHTTPRequestHandler):
-    """SearXNG under /search, and pages."""
+    """A fake server with SearXNG under /search, and pages."""
 
     asked: list[str]
     results: Any
@@ -63,15 +63,15 @@ class Site(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body.encode())
 
-    def log_message(self, *args: object) -> None:
-        """Nothing."""
+    def log_message(self, *args: object) -> None: ...
 
 
 @pytest.fixture
 def site(settings: Settings) -> Iterator[str]:
     Site.asked = []
     server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
-    thread = Thread(target=server.serve_forever, args=(0.02,), daemon=True)  # looks that often whether to end
+    # Interval of its shutdown check in seconds
+    thread = Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     url = f"http://127.0.0.1:{server.server_port}"
     settings.SEARCH_URL = url
@@ -86,7 +86,7 @@ def site(settings: Settings) -> Iterator[str]:
 
 @pytest.fixture
 def near(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test's pages lie on this machine, which no page may."""
+    """Allow the test's pages on this machine, which are otherwise blocked."""
     monkeypatch.setattr(web, "PAGES", AddressRange.ANYWHERE)
 
 
@@ -137,7 +137,7 @@ def test_a_step_searches_reads_what_it_found_and_what_it_saves_waits_for_a_perso
 @pytest.mark.parametrize(
     ("path", "why"),
     [
-        ("{site}/offers", "cannot be reached"),  # this very machine
+        ("{site}/offers", "cannot be reached"),  # this machine
         ("http://localhost:1/", "cannot be reached"),
         ("http://[::1]/", "cannot be reached"),
         ("http://169.254.169.254/latest/meta-data/", "cannot be reached"),
@@ -181,7 +181,7 @@ def test_a_page_that_cannot_be_read_is_told_in_words(
 
 
 def sent_slowly(listening: socket.socket, over: Event, what: str) -> None:
-    """Answers the first that connects with what has no end in five seconds, until it hangs up."""
+    """Send headers or a body for five seconds to the first client, until it disconnects."""
     with suppress(OSError), listening.accept()[0] as asked:
         asked.recv(4096)
         if what == "headers":

@@ -1,4 +1,4 @@
-"""A worker of runs as a process of its own, as the queue's are, that takes a dead one for dead sooner than they do.
+"""A worker of runs in its own process, as the queue's are, with a shorter timeout for dead workers.
 
 ``python -m tests.chat.runs.work_loop STEPS_AT_ONCE``
 """
@@ -30,6 +30,6 @@ def main(at_once: int) -> None:
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memoryhub.settings")
-    most, sys.argv = int(sys.argv[1]), ["manage.py", "qcluster"]  # whose settings of the database it has
+    most, sys.argv = int(sys.argv[1]), ["manage.py", "qcluster"]  # uses the database settings of the worker
     django.setup()
     main(most)

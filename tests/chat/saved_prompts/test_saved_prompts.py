@@ -1,4 +1,4 @@
-"""Saved prompts: whose they are, who changes them, what their blanks are, on the page and over REST."""
+"""Saved prompts: owners, permissions and placeholders, on the page and over REST."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def test_blanks_are_what_stands_in_double_braces(text: str, names: list[str]) ->
 
 
 def test_whose_they_are_and_who_changes_them(cast: Cast) -> None:
-    """A person's own follow them and are nobody else's; a workspace's are its members', and change by who may."""
+    """Personal prompts belong to their user alone; a workspace's prompts are its members', changed by those with the
+    right.
+    """
     own = make_prompt(seen_by(cast.viewer, cast.workspace), cast.viewer, name="Mine", personal=True)
     shared = make_prompt(cast.workspace, cast.editor, name="Ours")
     home = default_workspace(cast.viewer)
