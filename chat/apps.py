@@ -8,10 +8,8 @@ class ChatConfig(AppConfig):
 
     def ready(self) -> None:
         from chat.chats.chat_list import find_messages
-        from chat.chats.forgetting import CHATS, leave_chats
-        from chat.chats.services import made_private
+        from chat.chats.services import CHATS, leave_chats, made_private, most_expensive_chats
         from chat.chats.sharing import forget_in_links
-        from chat.chats.usage import most_expensive_chats
         from chat.exchange.forgetting import forget_in_imports
         from chat.models import Chat, Import
         from chat.runs.forgetting import forget_in_runs

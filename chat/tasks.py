@@ -7,9 +7,9 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from chat.answers.live import close_abandoned
-from chat.chats import forgetting, sharing
+from chat.chats import services, sharing
 from chat.exchange import import_run
+from chat.live_answers import close_abandoned
 from chat.models import Chat, Message, MessageStatus
 from chat.prompting.short_term import drop_expired
 from chat.rendering.rendered import store_html
@@ -77,5 +77,5 @@ def sweep() -> str:
     worker.sweep(now=now)
     extraction.sweep(now=now)
     sharing.sweep(now=now)
-    purged = forgetting.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
+    purged = services.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
     return f"{closed} abandoned answers, {dropped} temporary rows, {imports} imports, {purged} chats purged"

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
-from chat.programs.mcp.tools import TOOLS
+from chat.programs.mcp_tools import TOOLS
 from tests.factories import make_token_text, make_workspace
 from tests.routes import API_ROWS, NO_KEYS, Row
 from tests.test_access_matrix import ask_by_token

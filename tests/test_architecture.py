@@ -155,9 +155,9 @@ def test_nothing_else_asks_which_mode_an_answer_is_made_in() -> None:
 
 # They go on for long: each moment is another one.
 LONG = {
-    "chat/runs": {"claims", "memory", "worker", "workspace_tools"},
+    "chat/runs": {"memory", "progress", "worker", "workspace_tools"},
     "chat/exchange": {"import_run"},
-    "chat/answers": {"steps"},
+    "chat": {"answer_steps"},
     "chat/modes": {"deep_think", "research"},
     "chat/tools": {"loop"},
     "chat/turns": {"prepare", "stream", "turn"},

@@ -14,7 +14,7 @@ from chat.chats.sharing import make_link
 from chat.exchange import import_run
 from chat.models import Chat, Message, MessageRole, Run
 from chat.models.imports import Import
-from chat.runs.requests import save_template
+from chat.runs.services import save_template
 from chat.turns.services import set_aside
 from memories.models import Clearing, ClearingStatus, CopyKind, KeptCopy, Receipt, ReceiptItem, Scope
 from memories.recalling.recall_test import keep_question

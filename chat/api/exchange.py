@@ -15,13 +15,13 @@ from rest_framework.response import Response
 
 from chat.access import get_chat
 from chat.exchange import import_run
-from chat.exchange.chat_export import MEDIA_TYPES, chat_response
 from chat.exchange.export import MEDIA_TYPE, export_response
+from chat.exchange.import_run import with_texts
 from chat.exchange.personal_copy import MEDIA_TYPE as COPY_TYPE
 from chat.exchange.personal_copy import copy_response
-from chat.exchange.preview import with_texts
-from chat.exchange.upload_files import refuse_too_large
+from chat.exchange.upload_formats import refuse_too_large
 from chat.models.imports import Import, ImportKind, ImportStatus, Outcome
+from chat.views.exchange import MEDIA_TYPES, chat_response
 from workspaces.access import get_workspace, named_workspace
 from workspaces.api.base import ApiView
 from workspaces.api.fields import Body, Flag, Moment, StoredSentence, Text

@@ -16,17 +16,20 @@ from rest_framework.response import Response
 from chat.models.runs import Run, RunEntry, RunMode, RunStatus, RunTemplate
 from chat.runs.memory import MemoryKind
 from chat.runs.overview import follow_run, result_of, tasks_of
-from chat.runs.requests import (
+from chat.runs.services import (
     LONGEST_NAME,
     RunRequest,
     delete_template,
+    get_run,
     get_template,
     given_memory,
     request_of,
+    rerun,
     save_template,
+    start_run,
+    stop_run,
     templates_of,
 )
-from chat.runs.services import get_run, rerun, start_run, stop_run
 from chat.runs.stored_run import limits_of
 from chat.turns.services import go_on_with
 from workspaces.access import get_workspace

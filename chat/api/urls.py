@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path, re_path
 
 import workspaces.api.converters  # noqa: F401  registers the path converters
-from chat.api import exchange, memories, ratings, runs, saved_prompts, share_links, views
+from chat.api import exchange, memories, runs, saved_prompts, share_links, views
 from chat.api.memories import ShortTermView
 from workspaces.api.base import NoSuchRoute
 
@@ -25,9 +25,9 @@ urlpatterns = [
     path("chats", views.ChatList.as_view(), name="chats"),
     path(f"chats/{CHAT}", views.ChatDetail.as_view(), name="chat"),
     path(f"chats/{CHAT}/mark", views.ChatMarkView.as_view(), name="chat_mark"),
-    path(f"chats/{CHAT}/tags", ratings.ChatTags.as_view(), name="chat_tags"),
-    path("workspaces/<ws_id:workspace_id>/tags", ratings.WorkspaceTags.as_view(), name="ws_tags"),
-    path(f"{MESSAGE}/rating", ratings.MessageRating.as_view(), name="rating"),
+    path(f"chats/{CHAT}/tags", views.ChatTags.as_view(), name="chat_tags"),
+    path("workspaces/<ws_id:workspace_id>/tags", views.WorkspaceTags.as_view(), name="ws_tags"),
+    path(f"{MESSAGE}/rating", views.MessageRating.as_view(), name="rating"),
     path(f"chats/{CHAT}/links", share_links.ChatLinks.as_view(), name="chat_links"),
     path(f"chats/{CHAT}/links/{LINK}", share_links.ChatLink.as_view(), name="chat_link"),
     path(f"chats/{CHAT}/links/{LINK}/update", share_links.ChatLinkUpdate.as_view(), name="chat_link_update"),

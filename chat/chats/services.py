@@ -1,30 +1,55 @@
-"""Changes of chats, events for open pages, and ratings of answers. Callers check access to the chat; these functions
-check ownership.
+"""Changes of chats, their permanent deletion, events for open pages, ratings and usage of answers. Callers check access
+to the chat; these functions check ownership.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
-from datetime import datetime
-from typing import Literal
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any, Literal
 
 from django.db import transaction
+from django.db.models import BigIntegerField, DecimalField, Exists, F, OuterRef, Q, QuerySet, Sum
+from django.db.models.fields.json import KT
+from django.db.models.functions import Cast
 from django.dispatch import Signal
+from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from chat.chats.personal_memories import use_personal
-from chat.models import TITLE_LENGTH, AnswerRating, Chat, Message, MessageRole, MessageStatus, ShareLink
+from chat.models import (
+    TITLE_LENGTH,
+    AnswerRating,
+    Chat,
+    ChatMark,
+    ChatQuerySet,
+    Import,
+    Message,
+    MessageRole,
+    MessageStatus,
+    ShareLink,
+    ToolCall,
+)
 from chat.models.marks import COMMENT_LENGTH, REASONS, Rating
+from memories.forgetting import forget
+from memories.forgetting.forget import Report
+from memories.models import Memory
 from memories.writing.drafts import UNSTORABLE, cut_at_word
 from memoryhub import events
 from memoryhub.errors import Forbidden, Invalid, NotFound
 from workspaces.access import role_in
+from workspaces.actions.removal import Counts, counted, purge_deleted
 from workspaces.audit import Verb, record
 from workspaces.connections import choose_connection
-from workspaces.models import Agent, Role, User, Workspace
+from workspaces.models import Agent, Artifact, Membership, Role, User, Workspace
 from workspaces.models.connections import Connection
 from workspaces.quotas import require_room
-from workspaces.retention import is_overdue
+from workspaces.retention import Kept, is_overdue
+from workspaces.spending.bill import NUMBERS, Bill
+from workspaces.spending.budgets import first_of_next
+from workspaces.spending.totals import Line
 
 made_private = Signal()  # arguments: chat, now; sent within the transaction
 
@@ -249,3 +274,140 @@ def ratings_of(answers: Sequence[int], reader: User) -> dict[int, AnswerRating]:
     """Return this user's ratings by the primary keys of the answers. One query."""
     rows = AnswerRating.objects.filter(message__in=answers, user=reader)
     return {rating.message_id: rating for rating in rows}
+
+
+LISTED = 20
+_SUMS = {name: Sum(Cast(KT(f"usage__{name}"), BigIntegerField()), default=0) for name in NUMBERS}
+_COST = Sum(Cast(KT("usage__cost"), DecimalField(max_digits=24, decimal_places=8)), default=Decimal(0))
+
+
+def usage_of(chat: Chat) -> Bill:
+    """Return the total usage of all answers of a chat, including replaced ones. One query."""
+    answers = Message.objects.filter(chat=chat, usage__isnull=False)
+    return _bill(answers.aggregate(**_SUMS, cost=_COST))
+
+
+def most_expensive_chats(user: User, workspace: Workspace | None, first: date) -> list[Line]:
+    """Return the most expensive chats of the month that starts on ``first``, at most ``LISTED``. One query.
+
+    Chats of equal cost are ordered by tokens. With ``workspace``, its chats that the user may read; else the chats that
+    the user created.
+    """
+    chats = Chat.objects.visible_to(user).live()
+    chats = chats.filter(workspace=workspace) if workspace else chats.filter(created_by=user)
+    begins, ends = (datetime.combine(day, time(), tzinfo=UTC) for day in (first, first_of_next(first)))
+    answers = Message.objects.filter(
+        chat__in=chats, usage__isnull=False, created_at__gte=begins, created_at__lt=ends
+    )
+    rows = answers.order_by().values("chat__public_id", "chat__title").annotate(**_SUMS, cost=_COST)
+    size = F("tokens_in") + F("tokens_out")
+    return [
+        Line(
+            row["chat__title"] or _("New chat"),
+            _bill(row),
+            id=row["chat__public_id"],
+            address=reverse("chat:chat", args=[row["chat__public_id"]]),
+        )
+        for row in rows.order_by("-cost", -size)[:LISTED]
+    ]
+
+
+def _bill(sums: Any) -> Bill:
+    return Bill(**{name: int(sums[name]) for name in NUMBERS}, cost=sums["cost"])
+
+
+def memories_of(chat: Chat, by: User) -> QuerySet[Memory]:
+    """Return the memories from this chat that ``by`` may forget permanently, including deleted ones."""
+    return Memory.objects.forgettable_by(by).filter(source_chat_id=chat.public_id)
+
+
+def forget_chat(chat: Chat, *, by: User, now: datetime, memories: bool = False) -> Report:
+    """Permanently delete a chat with its messages and all data derived from them.
+
+    ``memories``: also forget its memories that ``by`` may forget; the remaining ones lose their excerpt and source.
+    Raises Forbidden unless ``by`` is the chat's creator or a workspace owner, and NotFound if the chat is already gone.
+    """
+    require_own(chat, by)
+    with transaction.atomic():
+        wanted = memories_of(chat, by) if memories else Memory.objects.none()
+        gone, removed = _remove(chat, wanted, by=by, now=now)
+        words = {name.replace(" ", "_"): number for name, number in (gone.removed + removed).items()}
+        record(Verb.CHAT_FORGOTTEN, by=by, workspace=audit_place(chat), target=chat.public_id, details=words)
+    return forget.report_on(gone, removed, by=by, now=now)
+
+
+def purge(*, now: datetime, seconds: float) -> int:
+    """Permanently delete chats that were deleted ``MEMORYHUB_PURGE_AFTER_DAYS`` ago, and return how many.
+
+    Their memories stay.
+    """
+
+    def remove(keys: list[int]) -> None:
+        for chat in Chat.objects.filter(pk__in=keys):
+            _remove(chat, Memory.objects.none(), by=None, now=now)
+
+    return purge_deleted(Chat.objects.all(), remove, "chats", now=now, seconds=seconds, most=1)
+
+
+def leave_chats(*, workspace_ids: list[int], user_id: int | None, by: User) -> Counts:
+    """Remove or hand over chats before these workspaces or this user are deleted, and return the number of removed
+    rows.
+
+    In the workspaces, private chats and imports of users other than ``by`` are deleted but not counted. The user's
+    private chats are deleted; the shared ones pass to an owner of their workspace. Called by ``actions.removal``.
+    """
+    alone = Q(is_private=True) | Q(is_temporary=True)
+    Chat.objects.filter(alone, workspace_id__in=workspace_ids).exclude(created_by=by).delete()
+    Import.objects.filter(workspace_id__in=workspace_ids).exclude(user=by).delete()
+    if user_id is None:
+        return Counter()
+    own = Chat.objects.filter(created_by_id=user_id)
+    removed = counted(own.filter(alone).delete()[1])
+    owners = Membership.objects.filter(role=Role.OWNER).exclude(user_id=user_id).order_by("-pk")
+    heirs = dict(
+        owners.filter(workspace__chats__created_by_id=user_id).values_list("workspace_id", "user_id")
+    )
+    for workspace_id, heir_id in heirs.items():
+        own.filter(workspace_id=workspace_id).update(created_by_id=heir_id)
+    return removed
+
+
+def _remove(
+    chat: Chat, wanted: QuerySet[Memory], *, by: User | None, now: datetime
+) -> tuple[forget.Gone, Counts]:
+    """Delete the chat and its messages, then the data derived from them.
+
+    Messages go first, so that an answer that is being written finds its row gone and queues no extraction.
+    """
+    locked = Chat.objects.select_for_update(of=("self",)).filter(pk=chat.pk).first()
+    if locked is None:
+        raise NotFound(_("This chat has since been forgotten."))
+    noted_under = [
+        *locked.messages.values_list("public_id", flat=True),
+        *ToolCall.objects.filter(message__chat=locked).values_list("public_id", flat=True),
+        *locked.compactions.values_list("public_id", flat=True),
+    ]
+    announce(chat)
+    removed = counted(locked.delete()[1])
+    Artifact.objects.filter(source_chat_id=chat.public_id).update(source_chat_id="", source_message_id="")
+    gone = forget.forget_source(noted_under, chat.public_id, memories=wanted, by=by, now=now)
+    return gone, removed
+
+
+def _unpinned() -> ChatQuerySet:
+    """Return the chats that no user has pinned, since one user's pin keeps a chat for all.
+
+    Temporary chats are left out, because they are deleted after a day anyway.
+    """
+    pins = ChatMark.objects.filter(chat=OuterRef("pk"), kind=ChatMark.Kind.PINNED)
+    return Chat.objects.live().filter(~Exists(pins), is_temporary=False).select_related("created_by")
+
+
+CHATS = Kept(
+    name="chats",
+    rows=_unpinned,
+    since=F("active_at"),
+    shared=Q(is_private=False),
+    of=lambda user: Q(created_by=user),
+    delete=soft_delete,
+)

@@ -14,8 +14,7 @@ from django.db.models import Prefetch
 from django.utils.translation import gettext as _
 
 from chat.chats.services import announce
-from chat.exchange.lines import FindTaken, Id, Record, resolve, taken_by_none
-from chat.exchange.targets import Places, text_of
+from chat.exchange.lines import FindTaken, Id, Places, Record, resolve, taken_by_none, text_of
 from chat.models import (
     MESSAGE_LENGTH,
     TITLE_LENGTH,

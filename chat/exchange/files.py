@@ -15,8 +15,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from chat.exchange.conversations import chats_at, messages_at
-from chat.exchange.lines import MAX_LINE, Record, resolve, taken_by_none
-from chat.exchange.targets import Places, text_of
+from chat.exchange.lines import MAX_LINE, Places, Record, resolve, taken_by_none, text_of
 from memories.writing.portable import read_moment
 from memoryhub.errors import DomainError, Invalid, NotFound
 from memoryhub.kept import kept

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from django.db import transaction
 
-from chat.exchange import import_run, upload_files
+from chat.exchange import import_run, upload_formats
 from chat.exchange.lines import FORGOTTEN, GONE, MAX_LINE, parse_line, sync, write_over
 from chat.models.imports import Import, ImportKind, ImportStatus, Outcome
 from memories.forgetting.copies import QUOTING, Wanted, holding, named
@@ -85,7 +85,7 @@ def _forget_in(imported: Import, clean: Callable[[Line], Line | None]) -> int:
     """
     native = imported.kind == ImportKind.MEMORYHUB
     if imported.checked_at is not None and not native and not imported.sample:
-        upload_files.remove_upload(imported.public_id)
+        upload_formats.remove_upload(imported.public_id)
     end = imported.size if native else imported.looked_bytes
     gone: list[int] = []
     try:

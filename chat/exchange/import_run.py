@@ -1,4 +1,4 @@
-"""State changes of an import: uploaded, checked, stored, stopped, resumed, deleted.
+"""State changes of an import (uploaded, checked, stored, stopped, resumed, deleted), and its preview.
 
 Checking and storing both read the file in chunks. A chunk is one transaction, which also saves the position in the
 file. If a worker is killed, the job continues after the last complete chunk and stores no row twice.
@@ -9,27 +9,31 @@ from __future__ import annotations
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
 
 from django.db import transaction
-from django.db.models import F, Max
+from django.db.models import Count, F, Max
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django_q.tasks import async_task
 
-from chat.exchange import upload_files, upload_formats
+from chat.exchange import upload_formats
 from chat.exchange.conversations import take_chats, take_messages, take_receipts
 from chat.exchange.files import take_artifacts, take_documents
-from chat.exchange.lines import Chunk, Record, forget_lines, read_chunk
+from chat.exchange.lines import MAX_LINE, Chunk, Places, Record, forget_lines, parse_line, read_chunk
 from chat.exchange.memories import NoVectors, Read, read_memories, take_memories
-from chat.exchange.targets import Places
+from chat.models import Chat
 from chat.models.imports import MAX_ATTEMPTS, Import, ImportKind, ImportRow, ImportStatus, Outcome
 from memories.models import Memory, SourceType
 from memories.writing import tombstones
+from memories.writing.drafts import UNSTORABLE, cut_at_word, is_delicate
 from memoryhub.database.queries import alone
 from memoryhub.errors import Conflict, DomainError, Invalid, NotFound
 from memoryhub.ids import new_id
@@ -37,7 +41,7 @@ from memoryhub.kept import kept
 from memoryhub.languages import grouped
 from workspaces.access import default_workspace, get_workspace
 from workspaces.audit import Verb, record
-from workspaces.models import Role, User, Workspace
+from workspaces.models import Agent, Artifact, Document, Role, User, Workspace
 from workspaces.quotas import QuotaReached, require_room, spend
 
 COUNTED = ("workspace", "agent", "chat", "message", "memory", "document", "artifact", "receipt")
@@ -176,7 +180,7 @@ def begin(
     spend("uploads", user, now=now)
     require_room("bytes", user)  # before anything is written, and again once the size is known
     public_id = new_id("imp")
-    path = upload_files.keep_upload(public_id, pieces)
+    path = upload_formats.keep_upload(public_id, pieces)
     try:
         require_room("bytes", user, path.stat().st_size)
         upload_formats.make_utf8(path)
@@ -191,7 +195,7 @@ def begin(
             progressed_at=now,
         )
     except BaseException:
-        upload_files.remove(public_id)
+        upload_formats.remove(public_id)
         raise
     _queue(imported)
     return imported
@@ -258,7 +262,7 @@ def delete(imported: Import) -> None:
     """Delete the upload and its preview. Rows already stored stay."""
     with transaction.atomic():
         Import.objects.filter(pk=imported.pk).delete()
-        transaction.on_commit(lambda: upload_files.remove(imported.public_id))
+        transaction.on_commit(lambda: upload_formats.remove(imported.public_id))
 
 
 def advance(import_id: int, *, seconds: float) -> JobResult:
@@ -300,7 +304,7 @@ def sweep(*, now: datetime) -> int:
     for imported in Import.objects.expired(now):
         if imported.status in (ImportStatus.DONE, ImportStatus.FAILED):
             imported.rows.all().delete()
-            upload_files.remove(imported.public_id)
+            upload_formats.remove(imported.public_id)
         else:
             delete(imported)
     _clear_orphans(now)
@@ -310,7 +314,11 @@ def sweep(*, now: datetime) -> int:
 def path_of(imported: Import) -> Path:
     """Return the file of lines. For an export of MemoryHub this is the upload itself."""
     native = imported.kind == ImportKind.MEMORYHUB
-    return upload_files.upload_of(imported.public_id) if native else upload_files.lines_of(imported.public_id)
+    return (
+        upload_formats.upload_of(imported.public_id)
+        if native
+        else upload_formats.lines_of(imported.public_id)
+    )
 
 
 def _go_through(imported: Import, deadline: float) -> JobResult:
@@ -383,12 +391,12 @@ def _step(imported: Import, piece: Chunk, now: datetime, *, stores: bool) -> Non
             target=imported.public_id,
             details=details,
         )
-        transaction.on_commit(lambda: upload_files.remove(imported.public_id))
+        transaction.on_commit(lambda: upload_formats.remove(imported.public_id))
     elif piece.ends:
         imported.checked_at = now
         # Storing reads only the file of lines.
         if imported.kind != ImportKind.MEMORYHUB and not imported.sample:
-            transaction.on_commit(lambda: upload_files.remove_upload(imported.public_id))
+            transaction.on_commit(lambda: upload_formats.remove_upload(imported.public_id))
     imported.save()
 
 
@@ -411,7 +419,7 @@ def _fail(imported: Import, why: str) -> JobResult:
     Import.objects.filter(pk=imported.pk).update(
         status=ImportStatus.FAILED, error=why[:300], finished_at=timezone.now()
     )
-    upload_files.remove(imported.public_id)
+    upload_formats.remove(imported.public_id)
     return JobResult.FAILED
 
 
@@ -433,13 +441,112 @@ def _locked(imported: Import) -> Import:
 
 def _clear_orphans(now: datetime) -> None:
     """Remove files whose import was deleted together with its user or workspace."""
-    kept = list(upload_files.all_kept())
+    kept = list(upload_formats.all_kept())
     there = set(Import.objects.filter(public_id__in=kept).values_list("public_id", flat=True))
     for public_id in kept:
-        if public_id not in there and upload_files.is_older(public_id, than=now - ORPHANED):
-            upload_files.remove(public_id)
+        if public_id not in there and upload_formats.is_older(public_id, than=now - ORPHANED):
+            upload_formats.remove(public_id)
 
 
 def _clean_name(filename: str) -> str:
     name = filename.replace("\\", "/").rpartition("/")[2]
     return "".join(letter for letter in name if letter.isprintable())[-150:]
+
+
+REASONS = 20  # limit of reasons for refusals on the page
+SHOWN = 300  # limit in characters of a line's text
+TEXT_IN = {
+    "memory": "content",
+    "message": "content",
+    "chat": "title",
+    "workspace": "name",
+    "agent": "name",
+    "document": "title",
+    "artifact": "title",
+}
+# For each prefix of ids: the rows that a user may see, the field with the text, and the page.
+PAGES: dict[str, tuple[Callable[[User], Any], str, str]] = {
+    "mem": (
+        lambda user: Memory.objects.visible_to(user).filter(deleted_at=None),
+        "content",
+        "chat:workspace",
+    ),
+    "chat": (lambda user: Chat.objects.visible_to(user).live(), "title", "chat:chat"),
+    "doc": (lambda user: Document.objects.visible_to(user).live(), "title", "workspaces:document"),
+    "art": (lambda user: Artifact.objects.visible_to(user).live(), "title", "workspaces:artifact"),
+    "agent": (lambda user: Agent.objects.visible_to(user), "name", "workspaces:agent"),
+    "ws": (lambda user: Workspace.objects.visible_to(user), "name", "chat:workspace"),
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    row: ImportRow
+    text: str  # empty if the line holds a credential or cannot be read, or if the file is gone
+    here: str = ""  # current text of the row that the line became or duplicates
+    address: str = ""  # URL of that row
+    gone: bool = False  # the file was removed, because the import is finished, failed or expired
+
+
+def with_texts(imported: Import, rows: Iterable[ImportRow]) -> list[Shown]:
+    """Return the rows with the beginning of their texts, which is read from the file and never stored in a table.
+
+    Rows that were stored also have their current text.
+    """
+    rows = list(rows)
+    here = _here(imported, {row.became or row.duplicate_of for row in rows} - {""})
+
+    def shown(row: ImportRow, text: str = "", *, gone: bool = False) -> Shown:
+        what, address = here.get(row.became or row.duplicate_of, ("", ""))
+        return Shown(row, text, cut_at_word(what, SHOWN), address, gone)
+
+    if imported.status == ImportStatus.DONE:  # the file is removed soon afterwards
+        return [shown(row, gone=True) for row in rows]
+    try:
+        with path_of(imported).open("rb") as file:
+            found = []
+            for row in rows:
+                file.seek(row.offset)
+                found.append(shown(row, _text(row, file.readline(MAX_LINE))))
+            return found
+    except FileNotFoundError:
+        return [shown(row, gone=True) for row in rows]
+
+
+def refusals(imported: Import) -> list[dict[str, Any]]:
+    """Return the number of refused lines for each kind and reason, the most frequent first."""
+    rows = imported.rows.filter(outcome=Outcome.REFUSED).order_by().values("kind", "reason")
+    counted = rows.annotate(count=Count("id")).order_by("-count", "reason")
+    return [dict(each) for each in counted[:REASONS]]
+
+
+def _here(imported: Import, ids: set[str]) -> dict[str, tuple[str, str]]:
+    """Return text and URL of the rows with these ids that the importer may see. One query for each kind."""
+    found: dict[str, tuple[str, str]] = {}
+    for prefix, (visible_to, says, page) in PAGES.items():
+        wanted = {each for each in ids if each.startswith(f"{prefix}_")}
+        place = "public_id" if prefix == "ws" else "workspace__public_id"
+        rows = visible_to(imported.user).filter(public_id__in=wanted).values_list("public_id", says, place)
+        for public_id, text, at in rows if wanted else ():
+            found[public_id] = (text or _("New chat"), _address(page, public_id, text, at))
+    return found
+
+
+def _address(page: str, public_id: str, text: str, place: str) -> str:
+    if page == "chat:chat":
+        return reverse(page, args=[public_id])
+    if page == "chat:workspace":  # a memory's URL opens the memory panel with a search for its text
+        return reverse(page, args=[place]) + (
+            f"?{urlencode({'find': text[:100]})}" if place != public_id else ""
+        )
+    return reverse(page, args=[place, public_id])
+
+
+def _text(row: ImportRow, raw: bytes) -> str:
+    try:
+        text = parse_line(raw).get(TEXT_IN.get(row.kind, ""))
+    except Invalid:
+        return ""
+    if not isinstance(text, str) or is_delicate(text):
+        return ""
+    return cut_at_word(UNSTORABLE.sub("", text), SHOWN)

@@ -10,8 +10,7 @@ from typing import Any
 from django.db.models import Max, QuerySet
 
 from chat.exchange.conversations import chats_at, memories_at, messages_at
-from chat.exchange.lines import FORGOTTEN, Record, resolve
-from chat.exchange.targets import NO_PLACE, Places
+from chat.exchange.lines import FORGOTTEN, NO_PLACE, Places, Record, resolve
 from chat.models.imports import ImportRow, Outcome
 from memories.models import Memory, Scope
 from memories.writing import tombstones

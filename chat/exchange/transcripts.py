@@ -1,9 +1,18 @@
-"""Conversion of other programs' conversations and lists of statements to lines of an import."""
+"""Conversion of other programs' conversations and lists of statements to lines of an import.
+
+ChatGPT's ``conversations.json`` is an array of conversations with a tree of messages under ``mapping``. The branch that
+ends in ``current_node`` is read, as ChatGPT's page shows it, or else the longest branch. System messages, tool calls
+and hidden reasoning are left out.
+
+Claude's ``conversations.json`` has ``chat_messages``. A message's text is that of its ``content`` blocks, or else its
+``text``. If messages name their parents, the latest branch is read. ``memories.json`` is prose, and every sentence
+becomes a statement.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -205,3 +214,176 @@ def is_statement(text: str) -> bool:
 
 def without_bullet(text: str) -> str:
     return BULLET.sub("", text).strip()
+
+
+CHATGPT_READ = {"text", "multimodal_text", "code", None}
+
+
+def is_chatgpt(first: dict[str, Any]) -> bool:
+    return "mapping" in first
+
+
+def chatgpt_transcript(conversation: dict[str, Any]) -> Transcript | None:
+    mapping = conversation.get("mapping")
+    if not isinstance(mapping, dict):
+        return None
+    nodes = {name: node for name, node in mapping.items() if isinstance(node, dict)}
+    parents = {name: str(node.get("parent") or "") for name, node in nodes.items()}
+    for name, node in nodes.items():  # some exports have children but no parents
+        for child in node["children"] if isinstance(node.get("children"), list) else ():
+            if isinstance(child, str):
+                parents[child] = parents.get(child) or name
+    leaf = conversation.get("current_node")
+    model = text_of(conversation.get("default_model_slug"))
+
+    def branch(leaf: str) -> list[Said | None]:
+        return [
+            _chatgpt_said(name, _dict(nodes.get(name)).get("message"), model)
+            for name in path_to(leaf, parents)
+        ]
+
+    said = branch(leaf) if isinstance(leaf, str) and leaf in nodes else []
+    if not any(said):
+        lengths = _lengths(parents)
+        leaf = max(nodes, key=lambda name: (lengths[name], _chatgpt_at(nodes[name])), default="")
+        said = branch(leaf)
+    return Transcript(
+        id=str(conversation.get("conversation_id") or conversation.get("id") or leaf),
+        title=text_of(conversation.get("title")),
+        said=[each for each in said if each is not None],
+        began_at=moment_of(conversation.get("create_time")),
+        active_at=moment_of(conversation.get("update_time")),
+    )
+
+
+def _lengths(parents: dict[str, str]) -> dict[str, int]:
+    """Return for each node the length of the branch that ends there. Visits each node once."""
+    lengths: dict[str, int] = {}
+    for name in parents:
+        branch = path_to(name, parents, known=lengths)
+        length = lengths.get(parents[branch[0]], 0) if branch else 0
+        for each in branch:
+            lengths[each] = length = length + 1
+    return lengths
+
+
+def _chatgpt_said(name: str, message: Any, usual_model: str) -> Said | None:
+    if not isinstance(message, dict):
+        return None
+    author, content, metadata = (_dict(message.get(key)) for key in ("author", "content", "metadata"))
+    if author.get("role") not in ("user", "assistant") or message.get("recipient") not in ("all", None):
+        return None
+    if content.get("content_type") not in CHATGPT_READ or metadata.get(
+        "is_visually_hidden_from_conversation"
+    ):
+        return None
+    return Said(
+        id=name,
+        is_user=author["role"] == "user",
+        text=_chatgpt_text(content),
+        at=moment_of(message.get("create_time")),
+        pasted="\n".join(_chatgpt_files(metadata)),
+        model=text_of(metadata.get("model_slug")) or (usual_model if author["role"] == "assistant" else ""),
+    )
+
+
+def _chatgpt_files(metadata: dict[str, Any]) -> list[str]:
+    """Return the names of attached files. The export does not contain their text."""
+    given = metadata.get("attachments")
+    names = [text_of(_dict(each).get("name")) for each in given] if isinstance(given, list) else []
+    return [name for name in names if name]
+
+
+def _chatgpt_text(content: dict[str, Any]) -> str:
+    parts = content.get("parts")
+    texts = []
+    for part in parts if isinstance(parts, list) else [content.get("text")]:
+        texts.append(text_of(part.get("text")) if isinstance(part, dict) else text_of(part))
+    return "\n\n".join(text for text in texts if text)
+
+
+def _chatgpt_at(node: dict[str, Any]) -> float:
+    at = moment_of(_dict(node.get("message")).get("create_time"))
+    return at.timestamp() if at else 0.0
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
+
+
+def is_claude(first: dict[str, Any]) -> bool:
+    return "chat_messages" in first or "conversations_memory" in first
+
+
+def claude_transcript(conversation: dict[str, Any]) -> Transcript | None:
+    given = conversation.get("chat_messages")
+    if not isinstance(given, list):
+        return None
+    messages = {
+        str(message.get("uuid") or number): message
+        for number, message in enumerate(given)
+        if isinstance(message, dict)
+    }
+    said = [_claude_said(name, messages[name]) for name in _branch(conversation, messages)]
+    return Transcript(
+        id=str(conversation.get("uuid") or f"{conversation.get('name')} {conversation.get('created_at')}"),
+        title=text_of(conversation.get("name")),
+        said=[each for each in said if each is not None],
+        began_at=moment_of(conversation.get("created_at")),
+        active_at=moment_of(conversation.get("updated_at")),
+    )
+
+
+def statements_of(memory: dict[str, Any]) -> Iterator[Line]:
+    """Yield the statements of one entry of ``memories.json``."""
+    projects = memory.get("project_memories")
+    projects = projects.values() if isinstance(projects, dict) else projects
+    texts = [memory.get("conversations_memory"), *(projects if isinstance(projects, Iterable) else ())]
+    for text in texts:
+        text = text.get("content") if isinstance(text, dict) else text
+        for line in text_of(text).splitlines():
+            for sentence in SENTENCE_END.split(without_bullet(line) if is_statement(line) else ""):
+                if is_statement(sentence):
+                    yield {
+                        "type": "memory",
+                        "scope": "user",
+                        "content": cut_at_word(sentence),
+                        "source_type": "import",
+                        "source_details": {"from": "claude"},
+                    }
+
+
+def _branch(conversation: dict[str, Any], messages: dict[str, Any]) -> list[str]:
+    parents = {name: str(message.get("parent_message_uuid") or "") for name, message in messages.items()}
+    if not any(parent in messages for parent in parents.values()):
+        return list(messages)
+    leaf = conversation.get("current_leaf_message_uuid")
+    return path_to(leaf if isinstance(leaf, str) and leaf in messages else list(messages)[-1], parents)
+
+
+def _claude_said(name: str, message: dict[str, Any]) -> Said | None:
+    if message.get("sender") not in ("human", "user", "assistant"):
+        return None
+    content = message.get("content")
+    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    texts = [text_of(block.get("text")) for block in blocks if block.get("type") == "text"]
+    return Said(
+        id=name,
+        is_user=message["sender"] != "assistant",
+        text="\n\n".join(text for text in texts if text) or text_of(message.get("text")) or text_of(content),
+        at=moment_of(message.get("created_at")),
+        pasted="\n\n".join(filter(None, _attached(message))),
+    )
+
+
+def _attached(message: dict[str, Any]) -> Iterator[str]:
+    """Yield the name and text of each pasted text or attached file, or only the name if the export has no text."""
+    for key in ("attachments", "files"):
+        given = message.get(key)
+        for each in given if isinstance(given, list) else ():
+            if isinstance(each, dict):
+                name, text = text_of(each.get("file_name")), text_of(each.get("extracted_content"))
+                yield "\n".join(filter(None, (name, text)))

@@ -1,19 +1,24 @@
-"""File formats of uploads, and the conversion of other programs' exports to lines."""
+"""Uploaded files: their storage until their import is finished, with access for the server's user only, their formats,
+and the conversion of other programs' exports to lines.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
+from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 
-from chat.exchange import chatgpt, claude, transcripts
+from chat.exchange import transcripts
 from chat.exchange.archive import Part, is_archive, is_utf8, items, parts_of, unpacked_size
 from chat.exchange.export import FORMAT, VERSION
 from chat.exchange.lines import (
@@ -29,13 +34,89 @@ from chat.exchange.lines import (
 from chat.exchange.lines import UNKNOWN as UNKNOWN_ENTRY
 from chat.exchange.transcripts import Line, Transcript, own_words, statements_in
 from chat.exchange.transcripts import lines_of as transcript_lines
-from chat.exchange.upload_files import lines_of, upload_of
 from chat.models.imports import Import, ImportKind, Searched
 from memories.judging.sentences import own_part
-from memoryhub.errors import Invalid
+from memoryhub.errors import Invalid, TooLarge
+from memoryhub.languages import grouped
+from memoryhub.stored_files import files_folder
 from workspaces.documents.reading.kinds import utf_16
 from workspaces.documents.reading.plain import LOOKED_AT, guessed
 from workspaces.models import User
+
+NAME = re.compile(r"imp_[A-Za-z0-9]{24}")
+
+
+def folder_of(public_id: str) -> Path:
+    assert NAME.fullmatch(public_id), "a public id of an import"
+    return files_folder() / "imports" / public_id
+
+
+def keep_upload(public_id: str, pieces: Iterable[bytes]) -> Path:
+    """Save an upload, readable by the server's user only. Raises TooLarge above the limit and removes the file."""
+    folder = folder_of(public_id)
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700)
+    path, size = folder / "upload", 0
+    try:
+        path.touch(mode=0o600)
+        with path.open("r+b") as file:
+            for piece in pieces:
+                size += len(piece)
+                if size > settings.IMPORT_MAX_BYTES:
+                    raise too_large()
+                file.write(piece)
+    except BaseException:
+        remove(public_id)
+        raise
+    return path
+
+
+def too_large() -> TooLarge:
+    return TooLarge(
+        _("A file to import may have at most %s MB.") % grouped(settings.IMPORT_MAX_BYTES // 2**20)
+    )
+
+
+def upload_of(public_id: str) -> Path:
+    return folder_of(public_id) / "upload"
+
+
+def lines_of(public_id: str) -> Path:
+    """Return the file of lines created from another program's export."""
+    return folder_of(public_id) / "lines"
+
+
+def remove_upload(public_id: str) -> None:
+    """Remove the upload of another program's export, once all lines are created from it."""
+    upload_of(public_id).unlink(missing_ok=True)
+
+
+def remove(public_id: str) -> None:
+    shutil.rmtree(folder_of(public_id), ignore_errors=True)
+
+
+def all_kept() -> Iterator[str]:
+    """Yield the ids of imports that have files."""
+    folder = files_folder() / "imports"
+    if folder.is_dir():
+        yield from sorted(each.name for each in folder.iterdir() if NAME.fullmatch(each.name))
+
+
+def is_older(public_id: str, *, than: datetime) -> bool:
+    try:
+        return folder_of(public_id).stat().st_mtime < than.timestamp()
+    except FileNotFoundError:
+        return False
+
+
+FORM = 65_536  # bytes of a form in addition to its file
+
+
+def refuse_too_large(content_length: str | None) -> None:
+    """Raise TooLarge if the Content-Length is above the limit. The received bytes are counted separately."""
+    if content_length and content_length.isdigit() and int(content_length) > settings.IMPORT_MAX_BYTES + FORM:
+        raise too_large()
+
 
 PEEK = 4096
 # Limit in characters of the importer's messages that the encoder reads for a preview (about 10,000 a second on one
@@ -47,16 +128,18 @@ SEARCHED_AT_ONCE = 100_000
 UNKNOWN = later("This is not an export from MemoryHub, ChatGPT or Claude, nor a list of statements.")
 
 
-class Reader(Protocol):
-    """A module that reads another program's export, entry by entry."""
+@dataclass(frozen=True)
+class Reader:
+    """A reader of another program's export, entry by entry."""
 
-    def is_entry(self, first: dict[str, Any]) -> bool:
-        """Return whether this is the first entry of such an export."""
-
-    def transcript_of(self, conversation: dict[str, Any], /) -> Transcript | None: ...
+    is_entry: Callable[[dict[str, Any]], bool]  # whether this is the first entry of such an export
+    transcript_of: Callable[[dict[str, Any]], Transcript | None]
 
 
-READERS: dict[str, Reader] = {ImportKind.CHATGPT: chatgpt, ImportKind.CLAUDE: claude}
+READERS: dict[str, Reader] = {
+    ImportKind.CHATGPT: Reader(transcripts.is_chatgpt, transcripts.chatgpt_transcript),
+    ImportKind.CLAUDE: Reader(transcripts.is_claude, transcripts.claude_transcript),
+}
 
 
 @dataclass(frozen=True)
@@ -254,7 +337,7 @@ def _entry(kind: str, value: Any, importer: User, read_bytes: int) -> Entry:
         return Entry([left_out(EMPTY)], read_bytes)
     kind = _kind_of(value) or ""
     if kind == ImportKind.CLAUDE and "chat_messages" not in value:
-        return Entry(list(claude.statements_of(value)), read_bytes)
+        return Entry(list(transcripts.statements_of(value)), read_bytes)
     if kind not in READERS:
         unread = left_out(NO_MESSAGES, of="chat") if _is_shell(value) else left_out(UNKNOWN_ENTRY)
         return Entry([unread], read_bytes)

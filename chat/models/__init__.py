@@ -13,6 +13,7 @@ from chat.models.chats import (
     MessageRole,
     MessageStatus,
     MessageWords,
+    PassingTurn,
     PersonalUse,
     ShortTermMemory,
     was_reader,
@@ -24,8 +25,7 @@ from chat.models.imports import (
     ImportRow,
     ImportStatus,
 )
-from chat.models.marks import AnswerRating, ChatMark, ChatTag
-from chat.models.program_turns import PassingTurn
+from chat.models.marks import AnswerRating, ChatMark, ChatTag, SavedPrompt, ShareLink, ShareLinkQuerySet
 from chat.models.runs import (
     Run,
     RunEntry,
@@ -36,8 +36,6 @@ from chat.models.runs import (
     RunStepStatus,
     RunTask,
 )
-from chat.models.saved_prompts import SavedPrompt
-from chat.models.shares import ShareLink, ShareLinkQuerySet
 from chat.models.steps import (
     AnswerSource,
     Mode,

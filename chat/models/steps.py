@@ -59,7 +59,7 @@ class Step(models.Model):
     forgotten.
     """
 
-    # Set by ``chat.answers.steps`` for the reader: ids of visible memories, and titles of visible files by id.
+    # Set by ``chat.answer_steps`` for the reader: ids of visible memories, and titles of visible files by id.
     known: Collection[str]
     titles: Mapping[str, str]
     public_id = PublicIdField(prefix="step")

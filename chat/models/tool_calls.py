@@ -37,7 +37,7 @@ class ToolCall(models.Model):
     forgotten.
     """
 
-    known: Collection[str]  # ids of memories visible to the reader, set by ``chat.answers.steps``
+    known: Collection[str]  # ids of memories visible to the reader, set by ``chat.answer_steps``
     public_id = PublicIdField(prefix="call")
     message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="tool_calls")
     name = models.CharField(max_length=64)

@@ -17,9 +17,9 @@ from django.db import DatabaseError
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as later
 
-from chat.answers.live import BROKEN, LiveAnswer, in_thread
-from chat.answers.steps import begin_step, end_step
+from chat.answer_steps import begin_step, end_step
 from chat.chats.personal_memories import personal_allowed
+from chat.live_answers import BROKEN, LiveAnswer, in_thread
 from chat.models import Message, MessageStatus, ToolCall
 from chat.models.steps import Mode, Step, StepKind, StepOutcome
 from chat.prompting.context import room_beside_answer

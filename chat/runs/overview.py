@@ -13,7 +13,7 @@ from django.db.models import Min
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from chat.answers.live import in_thread
+from chat.live_answers import in_thread
 from chat.models import Chat, Message
 from chat.models.runs import Run, RunEvent, RunStatus, RunStep
 from chat.runs.memory import memory_keys

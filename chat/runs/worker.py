@@ -23,10 +23,18 @@ from django.utils.translation import gettext as _
 from chat.models.runs import Run, RunMode, RunStep
 from chat.prompting.context import room_beside_answer
 from chat.prompting.labels import prompt_text
-from chat.runs.claims import ClaimedStep, take_next, takeable
 from chat.runs.executors import Unit
 from chat.runs.plan import PlanTrouble, read_plan
-from chat.runs.progress import PLANNING, complete_step, enqueue_worker, stop_with_reason, unit_of
+from chat.runs.progress import (
+    PLANNING,
+    ClaimedStep,
+    complete_step,
+    enqueue_worker,
+    stop_with_reason,
+    take_next,
+    takeable,
+    unit_of,
+)
 from chat.runs.step import Ask, Outcome, Reply, StepContext, StepExecutor
 from chat.runs.stored_run import Lost, Stopped
 from chat.runs.team import MEMBERS, context_of_member

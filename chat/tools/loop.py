@@ -19,9 +19,9 @@ from django.utils import timezone
 from django.utils.functional import Promise
 
 from chat.access import get_chat
-from chat.answers.live import LiveAnswer, in_thread, in_tool_thread, message_channel
-from chat.answers.steps import Thinking, call_event
+from chat.answer_steps import Thinking, call_event
 from chat.chats.personal_memories import personal_allowed
+from chat.live_answers import LiveAnswer, in_thread, in_tool_thread, message_channel
 from chat.models import Message as StoredMessage
 from chat.models import ToolCall as StoredCall
 from chat.models import ToolOutcome, ToolStatus

@@ -15,8 +15,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import Count, F, Max, Q
 from django.utils.translation import gettext as _
 
-from chat.answers.live import CUT, reap_abandoned
 from chat.chats.services import announce, title_from
+from chat.live_answers import CUT, reap_abandoned
 from chat.models import MESSAGE_LENGTH, Chat, Message, MessageQuerySet, MessageRole, MessageStatus
 from chat.models.runs import Run, RunStatus
 from chat.models.steps import Mode

@@ -23,7 +23,9 @@ from django.urls import reverse
 from django.utils import timezone
 from opentelemetry.trace import StatusCode
 
-from chat.answers.live import (
+from chat.answer_steps import begin_step, close_unfinished, end_step
+from chat.chats.services import announce, notify_done
+from chat.live_answers import (
     BROKEN,
     CUT,
     CUT_SENTENCE,
@@ -38,8 +40,6 @@ from chat.answers.live import (
     message_channel,
     reason_of,
 )
-from chat.answers.steps import begin_step, close_unfinished, end_step
-from chat.chats.services import announce, notify_done
 from chat.models import Message, MessageStatus
 from chat.models.steps import Step, StepKind, StepOutcome
 from chat.modes.registry import get_mode

@@ -12,10 +12,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from chat.access import get_chat
 from chat.chats import services
-from chat.chats.forgetting import forget_chat, memories_of
 from chat.chats.personal_memories import personal_in, use_personal
-from chat.chats.services import require_own
-from chat.chats.usage import usage_of
+from chat.chats.services import forget_chat, memories_of, require_own, usage_of
 from chat.models import SUMMARY_LENGTH, Chat
 from chat.modes.registry import chosen_for_chat, model_context
 from chat.prompting.short_term import live_memory, set_summary

@@ -16,9 +16,9 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from chat.access import get_message
-from chat.answers.live import in_thread, stop_answer
 from chat.chats.artifacts import save_answer
 from chat.chats.services import rate, take_back
+from chat.live_answers import in_thread, stop_answer
 from chat.models import Chat, Message, MessageRole
 from chat.models.marks import REASONS, Rating
 from chat.models.runs import Run, RunStatus

@@ -1,9 +1,13 @@
-"""Command palette: chats, memories, documents, artifacts, actions and pages that match the typed text."""
+"""Command palette (chats, memories, documents, artifacts, actions and pages that match the typed text), and the page
+that searches a workspace.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
@@ -13,15 +17,20 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import Truncator
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
 from django.views.decorators.http import require_GET
 
 from chat.access import get_chat
 from chat.chats.chat_list import chat_list_page, mark_of
 from chat.models import Chat, ChatMark
+from chat.rendering.markdown import Budget, TooHeavy, render_markdown
 from chat.views.chats import chat_on_screen, has_panel
 from memories.models import Memory
+from memories.recalling.workspace_search import TYPES, Found, search_workspace
 from memories.views.nodes import has_nodes
 from memories.views.panel_context import PanelFilters, search_panel
 from memoryhub.errors import NotFound
@@ -33,7 +42,7 @@ from workspaces.views import PageRequest
 
 
 @dataclass(frozen=True)
-class Found:
+class Entry:
     """An entry of the palette: a link or, with ``does``, a button with these attributes.
 
     ``icon`` is an icon of the sprite; ``also`` has more words by which the entry is found.
@@ -57,7 +66,7 @@ def folded(text: str) -> str:
     return "".join(sign for sign in signs if not unicodedata.combining(sign))
 
 
-def rank(each: Found, q: str) -> int:
+def rank(each: Entry, q: str) -> int:
     """Return how well the label matches the query, lower is better.
 
     0: the label starts with the query; 1: words of the label start with the query's words; 2: the label contains them;
@@ -72,26 +81,26 @@ def rank(each: Found, q: str) -> int:
     return 2 if all(word in label for word in words) else 3
 
 
-def called(offers: list[Found], q: str) -> list[Found]:
+def called(offers: list[Entry], q: str) -> list[Entry]:
     """Return the entries that contain all typed words, in any order and also inside words, the best first."""
     words = folded(q).split()
     found = [each for each in offers if all(word in folded(f"{each.label} {each.also}") for word in words)]
     return sorted(found, key=lambda each: rank(each, q)) if words else found
 
 
-def of_chat(request: PageRequest, chat: Chat, mark: str) -> list[Found]:
+def of_chat(request: PageRequest, chat: Chat, mark: str) -> list[Entry]:
     """Return the actions on the open chat."""
     here = [chat.public_id]
     export = reverse("exchange:export_chat", args=here)
     is_pinned, is_archived = mark == ChatMark.Kind.PINNED, mark == ChatMark.Kind.ARCHIVED
-    readers = Found(
+    readers = Entry(
         _("Make private"), "", "lock", also=_("hide only me secret"), does=_presses("#readers button")
     )
     if chat.is_private:
-        readers = Found(_("Share with the workspace"), "", "users", does=_presses("#readers button"))
+        readers = Entry(_("Share with the workspace"), "", "users", does=_presses("#readers button"))
     may_change = chat.created_by_id == request.user.pk and Role(chat.role).allows(Role.EDITOR)
     return [
-        Found(
+        Entry(
             _("Share or export this chat"),
             "",
             "share",
@@ -99,18 +108,18 @@ def of_chat(request: PageRequest, chat: Chat, mark: str) -> list[Found]:
             does=_presses(".share > summary"),
         ),
         *([readers] if may_change else []),
-        Found(
+        Entry(
             _("Unpin") if is_pinned else _("Pin"), "", "pin", does=_marks(chat, "" if is_pinned else "pinned")
         ),
-        Found(
+        Entry(
             _("Unarchive") if is_archived else _("Archive"),
             "",
             "archive",
             does=_marks(chat, "" if is_archived else "archived"),
         ),
-        Found(_("Export as Markdown"), export, "download", also=_("download save")),
-        Found(_("Export as JSON"), f"{export}?as=json", "download", also=_("download save")),
-        Found(_("Print"), reverse("chat:print", args=here), "printer", also=_("paper PDF")),
+        Entry(_("Export as Markdown"), export, "download", also=_("download save")),
+        Entry(_("Export as JSON"), f"{export}?as=json", "download", also=_("download save")),
+        Entry(_("Print"), reverse("chat:print", args=here), "printer", also=_("paper PDF")),
     ]
 
 
@@ -124,34 +133,34 @@ def _marks(chat: Chat, mark: str) -> dict[str, str]:
     return {"hx-post": address, "hx-vals": json.dumps({"mark": mark}), "hx-swap": "none"}
 
 
-def acts(request: PageRequest, workspace: Workspace, *, beside_panel: bool) -> list[Found]:
+def acts(request: PageRequest, workspace: Workspace, *, beside_panel: bool) -> list[Entry]:
     """Return the actions that the user may take in this workspace."""
     here = [workspace.public_id]
     home, settings = reverse("chat:workspace", args=here), reverse("workspaces:settings", args=here)
     role, profile = Role(workspace.role), reverse("workspaces:profile")
     adds = {"data-open-panel": "", "data-open-add": ""}
     writes = [
-        Found(_("New chat"), home, "square-pen"),
-        Found(_("Temporary chat"), f"{home}?temporary=on", "eye-off", also=_("incognito")),
+        Entry(_("New chat"), home, "square-pen"),
+        Entry(_("Temporary chat"), f"{home}?temporary=on", "eye-off", also=_("incognito")),
         *(
-            [Found(_("Remember something"), "", "memory", also=_("add memory note"), does=adds)]
+            [Entry(_("Remember something"), "", "memory", also=_("add memory note"), does=adds)]
             if beside_panel
             else []
         ),
-        Found(
+        Entry(
             _("Add a document"),
             reverse("workspaces:documents", args=here),
             "paperclip",
             also=_("upload add attach file"),
         ),
-        Found(_("Start a run"), reverse("chat:runs", args=here), "waypoints", also=_("research task")),
+        Entry(_("Start a run"), reverse("chat:runs", args=here), "waypoints", also=_("research task")),
     ]
     owns = [
-        Found(_("Invite people"), f"{settings}#members", "users", also=_("add member user team")),
-        Found(_("Change the model of this workspace"), f"{settings}#model", "monitor"),
+        Entry(_("Invite people"), f"{settings}#members", "users", also=_("add member user team")),
+        Entry(_("Change the model of this workspace"), f"{settings}#model", "monitor"),
     ]
     connects = [
-        Found(
+        Entry(
             _("Connect a model"),
             reverse("workspaces:connections"),
             "monitor",
@@ -159,12 +168,12 @@ def acts(request: PageRequest, workspace: Workspace, *, beside_panel: bool) -> l
         ),
     ]
     anybody = [
-        Found(_("Connect a program"), reverse("connect"), "lock", also="MCP API REST"),
-        Found(_("Turn automatic memory on or off"), f"{profile}#memory-setting", "memory"),
-        Found(_("Change the theme"), f"{profile}#looks", "sun", also=_("dark light appearance")),
-        Found(_("Import"), reverse("exchange:imports"), "upload", also="ChatGPT"),
-        Found(_("Export this workspace"), f"{settings}#exchange", "download", also=_("download backup")),
-        Found(_("Sign out"), reverse("account_logout"), "log-out", also=_("log out leave")),
+        Entry(_("Connect a program"), reverse("connect"), "lock", also="MCP API REST"),
+        Entry(_("Turn automatic memory on or off"), f"{profile}#memory-setting", "memory"),
+        Entry(_("Change the theme"), f"{profile}#looks", "sun", also=_("dark light appearance")),
+        Entry(_("Import"), reverse("exchange:imports"), "upload", also="ChatGPT"),
+        Entry(_("Export this workspace"), f"{settings}#exchange", "download", also=_("download backup")),
+        Entry(_("Sign out"), reverse("account_logout"), "log-out", also=_("log out leave")),
     ]
     return [
         *(writes if role.allows(Role.EDITOR) else []),
@@ -174,14 +183,14 @@ def acts(request: PageRequest, workspace: Workspace, *, beside_panel: bool) -> l
     ]
 
 
-def settings(workspace: Workspace) -> list[Found]:
+def settings(workspace: Workspace) -> list[Entry]:
     """Return links to single settings: those of the workspace, then the user's."""
     here = [workspace.public_id]
     page = reverse("workspaces:settings", args=here)
     owns = [
-        Found(_("Name and purpose"), f"{page}#about", "settings", workspace.name, _("rename")),
-        Found(_("Webhooks"), reverse("workspaces:webhooks", args=here), "upload", workspace.name),
-        Found(
+        Entry(_("Name and purpose"), f"{page}#about", "settings", workspace.name, _("rename")),
+        Entry(_("Webhooks"), reverse("workspaces:webhooks", args=here), "upload", workspace.name),
+        Entry(
             _("Activity"),
             reverse("workspaces:activity", args=here),
             "history",
@@ -190,53 +199,53 @@ def settings(workspace: Workspace) -> list[Found]:
         ),
     ]
     if not workspace.is_default:
-        owns.append(Found(_("Delete this workspace"), f"{page}#danger", "trash-2", workspace.name))
+        owns.append(Entry(_("Delete this workspace"), f"{page}#danger", "trash-2", workspace.name))
     return [
         *(owns if Role(workspace.role).allows(Role.OWNER) else []),
-        Found(_("Members"), f"{page}#members", "users", workspace.name, _("people role team")),
-        Found(
+        Entry(_("Members"), f"{page}#members", "users", workspace.name, _("people role team")),
+        Entry(
             _("Usage and budget"),
             reverse("workspaces:usage", args=here),
             "history",
             workspace.name,
             _("cost tokens limit spending"),
         ),
-        Found(
+        Entry(
             _("Retention rules"),
             reverse("workspaces:retention", args=here),
             "history",
             workspace.name,
             _("delete after days keep"),
         ),
-        Found(_("Links to chats"), f"{page}#links", "link", workspace.name),
+        Entry(_("Links to chats"), f"{page}#links", "link", workspace.name),
         *_own_settings(),
     ]
 
 
-def _own_settings() -> list[Found]:
+def _own_settings() -> list[Entry]:
     profile = reverse("workspaces:profile")
     return [
-        Found(_("Language"), f"{profile}#language", "settings", also="language English"),
-        Found(_("Your name"), f"{profile}#name", "user", also=_("display name")),
-        Found(_("Picture"), f"{profile}#picture", "user", also=_("avatar photo")),
-        Found(_("Notifications"), f"{profile}#notifications", "info", also=_("alerts")),
-        Found(
+        Entry(_("Language"), f"{profile}#language", "settings", also="language English"),
+        Entry(_("Your name"), f"{profile}#name", "user", also=_("display name")),
+        Entry(_("Picture"), f"{profile}#picture", "user", also=_("avatar photo")),
+        Entry(_("Notifications"), f"{profile}#notifications", "info", also=_("alerts")),
+        Entry(
             _("Change your password"), reverse("account_change_password"), "lock", also=_("security sign-in")
         ),
-        Found(_("Two-factor sign-in"), reverse("mfa_index"), "lock", also=_("2FA security code")),
-        Found(
+        Entry(_("Two-factor sign-in"), reverse("mfa_index"), "lock", also=_("2FA security code")),
+        Entry(
             _("Where you are signed in"),
             f"{profile}#sessions",
             "monitor",
             also=_("sessions devices security"),
         ),
-        Found(_("Email addresses"), reverse("account_email"), "user"),
-        Found(_("API keys"), f"{profile}#api-keys", "lock", also=_("token program MCP")),
-        Found(
+        Entry(_("Email addresses"), reverse("account_email"), "user"),
+        Entry(_("API keys"), f"{profile}#api-keys", "lock", also=_("token program MCP")),
+        Entry(
             _("Your usage"), reverse("workspaces:own_usage"), "history", also=_("cost tokens limit spending")
         ),
-        Found(_("A copy of your data"), reverse("exchange:personal_copy"), "archive"),
-        Found(
+        Entry(_("A copy of your data"), reverse("exchange:personal_copy"), "archive"),
+        Entry(
             _("Delete your account"),
             reverse("workspaces:delete_account"),
             "trash-2",
@@ -245,42 +254,42 @@ def _own_settings() -> list[Found]:
     ]
 
 
-def places(request: PageRequest, workspace: Workspace) -> list[Found]:
+def places(request: PageRequest, workspace: Workspace) -> list[Entry]:
     here = [workspace.public_id]
     found = [
-        Found(
+        Entry(
             _("Settings and members"),
             reverse("workspaces:settings", args=here),
             "settings",
             also=_("options"),
         ),
-        Found(_("Assistants"), reverse("workspaces:agents", args=here), "bot"),
-        Found(_("Runs"), reverse("chat:runs", args=here), "history", also=_("research task")),
-        Found(_("Documents"), reverse("workspaces:documents", args=here), "paperclip", also=_("files")),
-        Found(_("Prompts"), reverse("chat:prompts", args=here), "square-pen", also=_("templates")),
-        Found(_("Artifacts"), reverse("workspaces:artifacts", args=here), "file-text"),
-        Found(_("All memories"), reverse("memories:all", args=here), "memory", also=_("review table")),
-        Found(_("Profile"), reverse("memories:profile", args=here), "user", also=_("about you overview")),
-        Found(_("Tidy up"), reverse("memories:tidy", args=here), "eye", also=_("clean duplicates")),
-        Found(_("Recall test"), reverse("memories:recall_test", args=here), "circle-help"),
-        Found(_("Account"), reverse("workspaces:profile"), "user", also=_("profile settings")),
-        Found(_("Models"), reverse("workspaces:connections"), "monitor"),
-        Found(_("All workspaces"), reverse("workspaces:list"), "users"),
-        Found(_("Keyboard shortcuts"), "", "keyboard", does={"data-open-shortcuts": ""}),
+        Entry(_("Assistants"), reverse("workspaces:agents", args=here), "bot"),
+        Entry(_("Runs"), reverse("chat:runs", args=here), "history", also=_("research task")),
+        Entry(_("Documents"), reverse("workspaces:documents", args=here), "paperclip", also=_("files")),
+        Entry(_("Prompts"), reverse("chat:prompts", args=here), "square-pen", also=_("templates")),
+        Entry(_("Artifacts"), reverse("workspaces:artifacts", args=here), "file-text"),
+        Entry(_("All memories"), reverse("memories:all", args=here), "memory", also=_("review table")),
+        Entry(_("Profile"), reverse("memories:profile", args=here), "user", also=_("about you overview")),
+        Entry(_("Tidy up"), reverse("memories:tidy", args=here), "eye", also=_("clean duplicates")),
+        Entry(_("Recall test"), reverse("memories:recall_test", args=here), "circle-help"),
+        Entry(_("Account"), reverse("workspaces:profile"), "user", also=_("profile settings")),
+        Entry(_("Models"), reverse("workspaces:connections"), "monitor"),
+        Entry(_("All workspaces"), reverse("workspaces:list"), "users"),
+        Entry(_("Keyboard shortcuts"), "", "keyboard", does={"data-open-shortcuts": ""}),
     ]
     if has_nodes(workspace, request.user):
-        found.append(Found(_("Topics"), reverse("memories:nodes", args=here), "waypoints"))
+        found.append(Entry(_("Topics"), reverse("memories:nodes", args=here), "waypoints"))
     if request.user.is_staff:
-        found.append(Found(_("Administration"), reverse("admin:index"), "settings"))
+        found.append(Entry(_("Administration"), reverse("admin:index"), "settings"))
     others = [
-        Found(each.name, reverse("chat:workspace", args=[each.public_id]), "users", _("Workspace"))
+        Entry(each.name, reverse("chat:workspace", args=[each.public_id]), "users", _("Workspace"))
         for each in workspaces_of(request.user)
         if each.pk != workspace.pk
     ]
     return [*found, *others]
 
 
-MOST = 6  # limit of entries per group
+MOST_ENTRIES = 6  # limit of entries per group
 LONGEST = 200  # characters of the query that are used
 
 
@@ -315,7 +324,7 @@ def palette(request: PageRequest, ws_id: str) -> HttpResponse:
     )
 
 
-def _on_screen(request: PageRequest) -> list[Found]:
+def _on_screen(request: PageRequest) -> list[Entry]:
     chat_id = chat_on_screen(request)
     try:
         chat = get_chat(request.user, chat_id) if chat_id else None
@@ -324,14 +333,14 @@ def _on_screen(request: PageRequest) -> list[Found]:
     return [] if chat is None or chat.is_temporary else of_chat(request, chat, mark_of(chat, request.user))
 
 
-def _chats(request: PageRequest, workspace: Workspace, q: str) -> list[Found]:
+def _chats(request: PageRequest, workspace: Workspace, q: str) -> list[Entry]:
     page = chat_list_page(workspace, request.user, q=q, now=timezone.now())
     found = [
-        Found(str(chat), _at(chat, page.matches.get(chat.pk)), "message-square")
+        Entry(str(chat), _at(chat, page.matches.get(chat.pk)), "message-square")
         for day in page.days
         for chat in day.chats
     ]
-    return sorted(found, key=lambda each: rank(each, q))[:MOST]
+    return sorted(found, key=lambda each: rank(each, q))[:MOST_ENTRIES]
 
 
 def _at(chat: Chat, match: object) -> str:
@@ -340,18 +349,20 @@ def _at(chat: Chat, match: object) -> str:
     return f"{url}?at={message_id}#{message_id}" if message_id else url
 
 
-def _memories(request: PageRequest, workspace: Workspace, q: str) -> list[Found]:
-    found = search_panel(workspace, request.user, PanelFilters(q=q), by_meaning=False).memories[:MOST]
-    return [Found(memory.content, _in_panel(workspace, memory), "memory") for memory in found]
+def _memories(request: PageRequest, workspace: Workspace, q: str) -> list[Entry]:
+    found = search_panel(workspace, request.user, PanelFilters(q=q), by_meaning=False).memories[:MOST_ENTRIES]
+    return [Entry(memory.content, _in_panel(workspace, memory), "memory") for memory in found]
 
 
 def _kept(
     request: PageRequest, workspace: Workspace, rows: OwnedQuerySet[Any], name: str, icon: str, q: str
-) -> list[Found]:
+) -> list[Entry]:
     """Return documents or artifacts whose title contains the query."""
-    found = in_reach(rows.filter(title__icontains=q), workspace, request.user, Reach.here(workspace))[:MOST]
+    found = in_reach(rows.filter(title__icontains=q), workspace, request.user, Reach.here(workspace))[
+        :MOST_ENTRIES
+    ]
     return [
-        Found(each.title, reverse(f"workspaces:{name}", args=[workspace.public_id, each.public_id]), icon)
+        Entry(each.title, reverse(f"workspaces:{name}", args=[workspace.public_id, each.public_id]), icon)
         for each in found
     ]
 
@@ -359,4 +370,84 @@ def _kept(
 def _in_panel(workspace: Workspace, memory: Memory) -> str:
     """Return the URL of the workspace with a search for this memory in the memory panel."""
     words = " ".join(memory.content.split()[:8])
+    return f"{reverse('chat:workspace', args=[workspace.public_id])}?{urlencode({'find': words})}"
+
+
+LONGEST_SEARCH = 400  # characters of a query
+MOST_FOUND = 30
+EXCERPT = 280  # limit in characters of a result's text
+EXCERPT_STEPS = 2_000
+_HEADING = re.compile(r"<(/?)h[1-6]\b[^>]*>")
+NAMES = {
+    "memory": (later("Memories"), "memory"),
+    "document": (later("Documents"), "paperclip"),
+    "artifact": (later("Artifacts"), "file-text"),
+    "message": (later("Messages"), "message-square"),
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    found: Found
+    url: str
+    icon: str
+    q: str
+
+    @property
+    def html(self) -> SafeString:
+        """Return the result's Markdown as HTML, with the query's words marked. Artifacts are shown as plain source.
+
+        Headings become paragraphs, so that they are not headings of this page.
+        """
+        text = Truncator(self.found.text).chars(EXCERPT)
+        if self.found.type != "artifact":
+            with suppress(TooHeavy):
+                return marked(_HEADING.sub(r"<\1p>", render_markdown(text, Budget(EXCERPT_STEPS))), self.q)
+        return marked(format_html("<p>{}</p>", text), self.q)
+
+
+def marked(html: str, q: str) -> SafeString:
+    """Mark words that start with a word of the query. HTML tags and character references stay unchanged."""
+    words = [rf"\b{word}" if word.isascii() else word for word in re.findall(r"\w{2,}", q)]
+    if not words:
+        return SafeString(html)
+    pattern = re.compile(rf"<[^>]*>|&#?\w+;|({'|'.join(words)})", re.IGNORECASE)
+    return SafeString(pattern.sub(lambda match: f"<mark>{match[1]}</mark>" if match[1] else match[0], html))
+
+
+@require_GET
+def search(request: PageRequest, ws_id: str) -> HttpResponse:
+    """Search for ``?q=`` among the types in ``?type=``, or all types."""
+    workspace, q = get_workspace(request.user, ws_id), request.GET.get("q", "").strip()[:LONGEST_SEARCH]
+    asked = [each for each in request.GET.getlist("type") if each in TYPES]
+    found = search_workspace(
+        q,
+        workspace,
+        request.user,
+        limit=MOST_FOUND,
+        types=asked or TYPES,
+        now=timezone.now(),
+        reach=Reach.here(workspace),
+        private_chats=True,
+        noted=False,  # a GET writes nothing
+    )
+    context = {
+        "workspace": workspace,
+        "q": q,
+        "types": [(each, name, each in (asked or TYPES)) for each, (name, _icon) in NAMES.items()],
+        "results": [Shown(each, _address(each, workspace), NAMES[each.type][1], q) for each in found],
+    }
+    return render(request, "chat/search.html", context)
+
+
+def _address(found: Found, workspace: Workspace) -> str:
+    """Return the URL of a result, with the position of the match."""
+    if found.type == "document":
+        url = reverse("workspaces:document", args=[found.workspace_id, found.id])
+        return f"{url}?passage={found.number}#passage-{found.number}"
+    if found.type == "artifact":
+        return reverse("workspaces:artifact", args=[found.workspace_id, found.id])
+    if found.type == "message":
+        return f"{reverse('chat:chat', args=[found.chat_id])}?at={found.id}#{found.id}"
+    words = " ".join(found.text.split()[:8])
     return f"{reverse('chat:workspace', args=[workspace.public_id])}?{urlencode({'find': words})}"

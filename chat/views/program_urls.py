@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from chat.programs.mcp.views import Mcp
+from chat.programs.mcp_server import Mcp
 from chat.views.connect import connect
 
 urlpatterns = [

@@ -1,8 +1,14 @@
-"""Pages of runs: the list of a workspace, and one run with its tasks, memory, cost and log."""
+"""Pages of runs: the list of a workspace, and one run with its tasks, memory, cost and log.
+
+The log has titles instead of ids and sentences instead of events.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django import forms
@@ -10,38 +16,219 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from chat.models.runs import Run, RunMode, RunStatus
+from chat.models.runs import Run, RunEntry, RunEvent, RunMode, RunStatus, RunStepStatus
 from chat.rendering.markdown import Budget, TooHeavy, render_markdown
 from chat.rendering.rendered import MESSAGE_STEPS
 from chat.runs import plan as plan_edits
-from chat.runs.budget import estimated_for
-from chat.runs.overview import planning_of, result_text, tasks_for_people, with_sources
-from chat.runs.requests import (
+from chat.runs.overview import planning_of, result_text, tasks_for_people, title_shown, with_sources
+from chat.runs.progress import PLANNING
+from chat.runs.services import (
     LONGEST_OBJECTIVE,
     RunRequest,
     delete_template,
+    get_run,
     get_template,
+    may_steer,
+    rerun,
+    revise_plan,
     save_template,
+    start_run,
+    stop_run,
     templates_of,
+    why_not,
 )
-from chat.runs.services import get_run, may_steer, rerun, revise_plan, start_run, stop_run, why_not
-from chat.runs.stored_run import limits_of
+from chat.runs.stored_run import estimated_for, limits_of
 from chat.runs.workspace_tools import default_tools
 from chat.turns.services import go_on_with
-from chat.views.run_log import Titles, graph_of, log_of, name_entries
 from chat.views.transcript import plan_in, planned, rows_in
 from memories.models import Memory
 from memoryhub.errors import NotFound
+from memoryhub.languages import grouped, isolated
 from workspaces.access import get_workspace
 from workspaces.connections import chosen_for
 from workspaces.models import Role, User, Workspace
 from workspaces.spending.bill import rate_of
 from workspaces.views import PageRequest
 from workspaces.views.forms import DomainForm
+
+RUN_IS: dict[str, str | Promise] = {
+    RunStatus.RUNNING: later("The run goes on"),
+    RunStatus.WAITING: later("The plan waits for a person"),
+    RunStatus.STOPPED: later("The run was stopped"),
+    RunStatus.DONE: later("The run is done"),
+    RunStatus.FAILED: later("The run failed"),
+}
+USED: dict[str, str | Promise] = {
+    "web_search": later("Searched the web"),
+    "read_web_page": later("Read a web page"),
+    "x_save_memory": later("Saved to memory"),
+    "x_recall_memory": later("Searched memory"),
+    "x_workspace_search": later("Searched the workspace"),
+    "team_board": later("Looked at the team's tasks"),
+    "send_message": later("Sent a message to the team"),
+    "read_messages": later("Read the team's messages"),
+    "add_task": later("Added a task"),
+    "release_task": later("Gave the task back"),
+}
+# These tools are logged by their own memory events.
+OWN_MEMORY = ("memory_list", "memory_read", "memory_write")
+SHOWN = 5  # limit of memory entries named in one line
+
+
+@dataclass(frozen=True)
+class Line:
+    at: datetime
+    about: str  # title of the task, or ""
+    text: str
+
+
+@dataclass(frozen=True)
+class Titles:
+    """The titles of tasks by task id, and of each step's task by step id."""
+
+    tasks: dict[str, str]
+    steps: dict[str, str]
+
+    @classmethod
+    def of(cls, tasks: Iterable[dict[str, Any]]) -> Titles:
+        listed = list(tasks)
+        steps = {step["id"]: task["title"] for task in listed for step in task["steps"]}
+        return cls({task["id"]: task["title"] for task in listed}, {PLANNING: _("Plan"), **steps})
+
+    def entry(self, key: str, title: str = "") -> str:
+        """Return the title under which the log shows an entry of the agent's working memory."""
+        kind, _colon, name = key.partition(":")
+        if kind == "task":
+            return _("Result of “%(name)s”") % {"name": isolated(title or self.tasks.get(name, name))}
+        if kind == "step":
+            return _("Step of “%(name)s”") % {"name": isolated(title or self.steps.get(name, name))}
+        if kind == "input":
+            return _("Given: %(name)s") % {"name": isolated(name)}
+        return title or name or key
+
+
+def log_of(events: Iterable[RunEvent], titles: Titles) -> list[Line]:
+    """Return the log lines of the events that are shown to users, in the same order."""
+    told = [(event, _said(event.kind, event.data, titles)) for event in events]
+    return [Line(event.at, titles.steps.get(event.step, ""), text) for event, text in told if text]
+
+
+def name_entries(entries: Iterable[RunEntry], titles: Titles) -> None:
+    for row in entries:
+        row.shown = titles.entry(row.key, title_shown(row.title or ""))  # type: ignore[attr-defined]
+
+
+def _said(kind: str, data: dict[str, Any], titles: Titles) -> str:
+    if kind == "run":
+        return str(RUN_IS.get(data.get("status", ""), ""))
+    if kind == "step":
+        return _("Step done") if data.get("status") == RunStepStatus.DONE else _("Step failed")
+    if kind == "reply":
+        counted = {name: grouped(int(data.get(name, 0))) for name in ("round", "tokens_in", "tokens_out")}
+        return _("Reply %(round)s of the model: %(tokens_in)s tokens in, %(tokens_out)s out") % counted
+    if kind == "tool":
+        name = str(data.get("name", ""))
+        if not data.get("ok"):
+            return _("%(tool)s did not work") % {"tool": name}
+        return "" if name in OWN_MEMORY else str(USED.get(name) or _("Used %(tool)s") % {"tool": name})
+    return _of_memory(data, titles) if kind == "memory" else ""
+
+
+def _of_memory(data: dict[str, Any], titles: Titles) -> str:
+    if data.get("op") == "list":
+        count = int(data.get("returned", 0))
+        said = ngettext(
+            "Looked at %(count)d entry of the run's memory",
+            "Looked at %(count)d entries of the run's memory",
+            count,
+        )
+        return said % {"count": count}
+    keys = [str(key) for key in data.get("keys", ())]
+    if not keys:
+        return ""
+    names = ", ".join(titles.entry(key) for key in keys[:SHOWN]) + (" …" if len(keys) > SHOWN else "")
+    return (_("Read: %(names)s") if data.get("op") == "read" else _("Wrote: %(names)s")) % {"names": names}
+
+
+WIDTH, HEIGHT = 150, 44  # size of a task's box in SVG units
+GAP, DOWN = 14, 40  # horizontal gap between boxes, vertical gap between levels
+LONGEST_TITLE = 20
+
+
+@dataclass(frozen=True)
+class Node:
+    id: str
+    title: str
+    status: str
+    x: int
+    y: int
+
+    @property
+    def label(self) -> str:
+        return self.title if len(self.title) <= LONGEST_TITLE else f"{self.title[: LONGEST_TITLE - 1]}…"
+
+    @property
+    def middle(self) -> tuple[int, int]:
+        return self.x + WIDTH // 2, self.y + HEIGHT // 2 + 5
+
+
+@dataclass(frozen=True)
+class Graph:
+    nodes: list[Node]
+    lines: list[str]  # SVG path data
+    width: int
+    height: int
+    node_width: int = WIDTH
+    node_height: int = HEIGHT
+
+
+def graph_of(tasks: Sequence[dict[str, Any]]) -> Graph | None:
+    """Return the diagram of the tasks, or None for fewer than two tasks."""
+    if len(tasks) < 2:
+        return None
+    levels = _levels({task["id"]: task["depends_on"] for task in tasks})
+    rows: dict[int, list[dict[str, Any]]] = {}
+    for task in tasks:
+        rows.setdefault(levels[task["id"]], []).append(task)
+    width = max(len(row) for row in rows.values()) * (WIDTH + GAP) - GAP
+    nodes = {
+        task["id"]: Node(
+            task["id"], task["title"], task["status"], _left(n, len(row), width), level * (HEIGHT + DOWN)
+        )
+        for level, row in rows.items()
+        for n, task in enumerate(row)
+    }
+    lines = [
+        _line(nodes[name], nodes[task["id"]])
+        for task in tasks
+        for name in task["depends_on"]
+        if name in nodes
+    ]
+    return Graph(list(nodes.values()), lines, width, len(rows) * (HEIGHT + DOWN) - DOWN)
+
+
+def _left(number: int, of: int, width: int) -> int:
+    return (width - (of * (WIDTH + GAP) - GAP)) // 2 + number * (WIDTH + GAP)
+
+
+def _levels(needs: dict[str, Sequence[str]]) -> dict[str, int]:
+    """Return for each task the length of the longest path to it. Terminates even if there is a cycle."""
+    levels = dict.fromkeys(needs, 0)
+    for _round in needs:
+        levels = {name: max((levels[n] + 1 for n in needs[name] if n in levels), default=0) for name in needs}
+    return levels
+
+
+def _line(above: Node, below: Node) -> str:
+    x1, y1, x2, y2 = above.x + WIDTH // 2, above.y + HEIGHT, below.x + WIDTH // 2, below.y
+    return f"M{x1} {y1} C{x1} {y1 + DOWN // 2} {x2} {y2 - DOWN // 2} {x2} {y2}"
+
 
 LISTED = 50
 LOGGED = 100  # limit of a run's newest events

@@ -12,10 +12,10 @@ from django.http import QueryDict
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from chat.answers.live import CUT, PLAN, advice_for
-from chat.answers.steps import ShownCall, ShownStep, artifacts_of, calls_of, steps_of
+from chat.answer_steps import ShownCall, ShownStep, artifacts_of, calls_of, steps_of
 from chat.chats.personal_memories import PromptPolicy, withheld_answers
 from chat.chats.services import ratings_of
+from chat.live_answers import CUT, PLAN, advice_for
 from chat.models import AnswerRating, AnswerSource, Chat, Compaction, Message, MessageRole, MessageStatus
 from chat.models.runs import Run, RunStatus
 from chat.modes.registry import get_mode

@@ -1,7 +1,7 @@
 """Forgetting for good: rows, vectors, words, history and every copy of a text are deleted; only a keyed hash of it
 stays.
 
-Messages belong to chats: ``chat.chats.forgetting`` removes them and calls ``forget_source`` here. A background job that
+Messages belong to chats: ``chat.chats.services`` removes them and calls ``forget_source`` here. A background job that
 still has the text finds its row gone, or is refused by the gate because of the tombstone. People also decide here about
 noted copies in their own memories.
 """

@@ -52,8 +52,7 @@ def median_ms(act: Callable[[], object], times: int = 30) -> float:
 def begin(person: Any, steps: int) -> Any:
     from django.utils import timezone
 
-    from chat.runs.requests import RunRequest
-    from chat.runs.services import start_run
+    from chat.runs.services import RunRequest, start_run
     from workspaces.access import default_workspace, get_workspace
 
     place = get_workspace(person, default_workspace(person).public_id)

@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from chat.models.runs import RunMode, RunStatus
 from chat.runs import services, worker
-from chat.runs.requests import RunRequest
+from chat.runs.services import RunRequest
 from chat.turns.turn import wait_until_idle
 from memories.recalling.recall import recall
 from tests.conftest import Cast

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from chat.exchange import import_run, upload_files
+from chat.exchange import import_run, upload_formats
 from chat.exchange.forgetting import forget_in_imports
-from chat.exchange.preview import with_texts
+from chat.exchange.import_run import with_texts
 from chat.models.imports import Import, ImportStatus
 from memories.forgetting.copies import Wanted
 from memories.forgetting.forget import forget_memories
@@ -38,7 +38,7 @@ def _data_dir(tmp_path: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> 
 
 def bytes_of(imported: Import) -> bytes:
     return b"".join(
-        path.read_bytes() for path in sorted(upload_files.folder_of(imported.public_id).iterdir())
+        path.read_bytes() for path in sorted(upload_formats.folder_of(imported.public_id).iterdir())
     )
 
 
@@ -99,7 +99,7 @@ FOREIGN = {
 @pytest.mark.parametrize("name", FOREIGN)
 def test_it_goes_from_another_programs_export_and_from_the_lines_made_of_it(cast: Cast, name: str) -> None:
     imported = uploaded(cast.editor, FOREIGN[name], cast.workspace)
-    assert not upload_files.upload_of(imported.public_id).exists(), (
+    assert not upload_formats.upload_of(imported.public_id).exists(), (
         "once it was looked at only its lines are kept"
     )
     assert TEXT.encode() in bytes_of(imported)
@@ -170,7 +170,7 @@ def test_lines_that_are_being_looked_at_while_it_is_forgotten(
 def test_a_finished_or_swept_one_costs_nothing(cast: Cast) -> None:
     imported = uploaded(cast.editor, file_of(memory(TEXT)), cast.workspace)
     import_run.sweep(now=timezone.now() + timedelta(days=8))
-    assert not upload_files.folder_of(imported.public_id).exists()
+    assert not upload_formats.folder_of(imported.public_id).exists()
     assert forget_in_imports(Wanted({TEXT}, set()), cast.editor) == {}
 
 

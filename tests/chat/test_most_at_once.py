@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from chat.chats import saved_prompts
 from chat.models import Run
-from chat.runs import requests, services
+from chat.runs import services
 from memories.recalling import recall_test
 from memoryhub.errors import Conflict
 from tests.conftest import Cast
@@ -34,7 +34,7 @@ def test_the_last_one_that_there_may_be_is_made_once(
     names = iter(f"Name {number}" for number in range(100))
     makers: dict[tuple[Any, str], Callable[[], Any]] = {
         (saved_prompts, "MOST"): lambda: make_prompt(place, cast.owner, name=next(names)),
-        (requests, "MOST"): lambda: requests.save_template(done, next(names), by=cast.owner, now=now),
+        (services, "MOST"): lambda: services.save_template(done, next(names), by=cast.owner, now=now),
         (recall_test, "MOST_QUESTIONS"): lambda: recall_test.keep_question(
             place, next(names), [memory], by=cast.owner, now=now
         ),

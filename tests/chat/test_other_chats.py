@@ -15,8 +15,7 @@ from chat.access import get_chat
 from chat.chats import sharing
 from chat.chats.personal_memories import use_personal
 from chat.chats.services import set_private
-from chat.exchange.chat_export import _markdown
-from chat.exchange.export import export
+from chat.exchange.export import _markdown, export
 from chat.models import Chat, Compaction, Message, Run
 from chat.modes.research import _start as start_research
 from chat.prompting.labels import excerpt_around
@@ -369,8 +368,7 @@ def test_a_search_of_the_workspace_tells_and_marks_it(
 def test_a_run_that_others_may_read_finds_nothing_personal(
     cast: Cast, alone: Workspace, scripted_model: ScriptedOpenAI
 ) -> None:
-    from chat.runs.requests import RunRequest
-    from chat.runs.services import start_run
+    from chat.runs.services import RunRequest, start_run
     from chat.runs.workspace_tools import tools_of_run
     from workspaces.access import get_workspace
 

@@ -14,11 +14,10 @@ from django.utils import timezone
 from chat.chats import sharing
 from chat.chats.artifacts import save_answer
 from chat.chats.services import set_private
-from chat.exchange.chat_export import _json, _markdown
+from chat.exchange.export import _json, _markdown
 from chat.models import Chat, Message, MessageRole, PassingTurn, ToolCall
 from chat.models.runs import Run
-from chat.runs.requests import RunRequest
-from chat.runs.services import rerun, start_run
+from chat.runs.services import RunRequest, rerun, start_run
 from chat.runs.workspace_tools import caller_of
 from chat.tools.base import InChat, ToolCaller
 from chat.tools.memory import ToSave, save

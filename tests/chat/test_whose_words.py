@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from chat.programs.mcp.calls import found_shape, shape_of
-from chat.programs.mcp.resources import _words_of
+from chat.programs.mcp_server import _words_of
+from chat.programs.mcp_tools import found_shape, shape_of
 from chat.prompting.context import recalled_block
 from chat.tools.memory import recalled, searched
 from chat.turns.remembering import remember_message

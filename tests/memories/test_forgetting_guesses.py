@@ -12,7 +12,7 @@ from django.db.models import Q
 from django.test import Client
 from django.utils import timezone
 
-from chat.chats.forgetting import forget_chat
+from chat.chats.services import forget_chat
 from memories.forgetting.copies import LOOKED_FOR
 from memories.forgetting.forget import forget_memories, may_forget
 from memories.models import KeptCopy, Memory, Receipt, ReceiptItem, Revision

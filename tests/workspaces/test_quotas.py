@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from chat.chats.services import create_chat, delete_chat
-from chat.exchange import import_run, upload_files
+from chat.exchange import import_run, upload_formats
 from chat.models import Chat, ToolCall, ToolOutcome
 from chat.models.imports import Import, ImportStatus
 from chat.turns.services import begin_turn
@@ -184,7 +184,7 @@ def test_every_door_says_so_and_stores_nothing(cast: Cast, door: str) -> None:
         said = answer.content.decode()
     assert "allowed here" in said and "ask your administrator" in said
     assert table._default_manager.count() == before
-    assert list(upload_files.all_kept()) == []
+    assert list(upload_formats.all_kept()) == []
 
 
 def test_a_file_that_no_longer_fits_leaves_nothing_behind(cast: Cast) -> None:
@@ -205,7 +205,7 @@ def test_an_upload_counts_while_it_lies_there(cast: Cast) -> None:
     first = upload(80)
     with pytest.raises(QuotaReached):
         upload(21)
-    assert list(upload_files.all_kept()) == [first.public_id]
+    assert list(upload_formats.all_kept()) == [first.public_id]
     import_run.delete(first)
     assert upload(21).size == 21
 
@@ -275,7 +275,7 @@ def test_an_import_stops_says_why_and_goes_on_when_there_is_room(
     importing.refresh_from_db()
     assert importing.status == ImportStatus.STOPPED
     assert "of the 2 memories allowed here" in importing.error
-    assert list(upload_files.all_kept()) == [importing.public_id]
+    assert list(upload_formats.all_kept()) == [importing.public_id]
     assert not Memory.objects.exists()
     settings.QUOTAS = settings.QUOTAS | {"memories": 8}
     assert (

@@ -14,8 +14,8 @@ from django.utils import timezone
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_REQUEST
 
-from chat.programs.mcp.calls import asking
-from chat.programs.mcp.server import make_server
+from chat.programs.mcp_server import make_server
+from chat.programs.mcp_tools import asking
 from workspaces.accounts.keys import KeyRefused, count_request, verify_key
 from workspaces.models import ApiKey
 

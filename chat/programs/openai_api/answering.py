@@ -17,7 +17,7 @@ from django.http import StreamingHttpResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.answers.live import in_thread
+from chat.live_answers import in_thread
 from chat.programs.openai_api.memory import Noted, Remembered, expect_recall, note_turn, reason, remember
 from chat.programs.openai_api.request import Asked, Body, ModelMissing, error_of, parts_of_body
 from chat.turns import extraction, turn

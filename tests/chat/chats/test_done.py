@@ -11,10 +11,9 @@ from unittest.mock import patch
 import pytest
 from django.utils import timezone
 
-from chat.answers.live import LiveAnswer, stop_answer
+from chat.live_answers import LiveAnswer, stop_answer
 from chat.models import Run
-from chat.runs.requests import RunRequest
-from chat.runs.services import start_run
+from chat.runs.services import RunRequest, start_run
 from chat.runs.worker import work
 from chat.turns.services import begin_turn
 from chat.turns.turn import wait_until_idle

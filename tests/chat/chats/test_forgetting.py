@@ -10,8 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from chat import tasks
-from chat.chats.forgetting import forget_chat
-from chat.chats.services import delete_chat, restore_chat
+from chat.chats.services import delete_chat, forget_chat, restore_chat
 from chat.models import Chat, Compaction, Import, Message, ShortTermMemory, ToolCall
 from chat.turns import turn
 from chat.turns.services import begin_turn

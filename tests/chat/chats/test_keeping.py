@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from chat.chats.artifacts import save_answer
-from chat.chats.forgetting import forget_chat
+from chat.chats.services import forget_chat
 from chat.models import Chat, Message, MessageRole, MessageStatus, ToolCall, ToolOutcome, ToolStatus
 from chat.tools.artifacts import ToWrite, write
 from chat.tools.base import InChat, ToolCaller, ToolTrouble, read_arguments

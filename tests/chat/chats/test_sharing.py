@@ -16,8 +16,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from chat.chats import sharing
-from chat.chats.forgetting import forget_chat
-from chat.chats.services import delete_chat, set_private
+from chat.chats.services import delete_chat, forget_chat, set_private
 from chat.models import Chat, Message, MessageRole, Run, ShareLink, ToolCall
 from chat.turns.services import bring_back, set_aside
 from chat.views import sharing as share_views

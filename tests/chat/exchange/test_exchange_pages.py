@@ -16,7 +16,7 @@ from django.test import AsyncClient, Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from chat.exchange import import_run, upload_files
+from chat.exchange import import_run, upload_formats
 from chat.models import Chat
 from chat.models.imports import Import, ImportStatus
 from memories.models import Memory
@@ -176,7 +176,7 @@ def test_a_line_says_why_its_text_is_gone(cast: Cast) -> None:
     page = f"/imports/{imported.public_id}/"
     client = signed_in(cast.owner)
     assert "(without a text)" in client.get(page).content.decode(), "a chat without a title"
-    upload_files.remove(imported.public_id)
+    upload_formats.remove(imported.public_id)
     for status in ("preview", "stopped", "failed", "done"):
         Import.objects.update(status=status)
         html = client.get(page).content.decode()

@@ -15,7 +15,7 @@ from django.db import connection
 from django.utils import timezone
 
 from chat import tasks
-from chat.exchange import import_run, lines, upload_files, upload_formats
+from chat.exchange import import_run, lines, upload_formats
 from chat.exchange.archive import items
 from chat.models.imports import (
     KEPT,
@@ -104,7 +104,7 @@ def test_a_worker_killed_while_looking_writes_the_lines_again(
 ) -> None:
     data = as_json([gpt_conversation(conversation_id=f"c-{n}") for n in range(6)])
     whole = uploaded(cast.editor, data, cast.workspace)
-    expected = upload_files.lines_of(whole.public_id).read_bytes()
+    expected = upload_formats.lines_of(whole.public_id).read_bytes()
     real, calls = import_run.store_rows, []
 
     def dies(*args: Any, **how: Any) -> None:
@@ -117,11 +117,11 @@ def test_a_worker_killed_while_looking_writes_the_lines_again(
     monkeypatch.setattr(import_run, "store_rows", dies)
     with pytest.raises(KeyboardInterrupt):
         import_run.advance(imported.pk, seconds=60)
-    with upload_files.lines_of(imported.public_id).open("ab") as file:
+    with upload_formats.lines_of(imported.public_id).open("ab") as file:
         file.write(b'{"half a line')  # an incomplete upload
     assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.CHECKED
     imported.refresh_from_db()
-    assert upload_files.lines_of(imported.public_id).read_bytes() == expected
+    assert upload_formats.lines_of(imported.public_id).read_bytes() == expected
     assert imported.foreseen == whole.foreseen and imported.rows.count() == whole.rows.count()
 
 
@@ -156,7 +156,7 @@ def test_deleting_it_in_the_middle_ends_it(cast: Cast, django_capture_on_commit_
     with django_capture_on_commit_callbacks(execute=True):
         import_run.delete(imported)
     assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.NOTHING
-    assert len(stored()) == 3 and list(upload_files.all_kept()) == []
+    assert len(stored()) == 3 and list(upload_formats.all_kept()) == []
 
 
 def test_one_process_at_a_time(cast: Cast) -> None:
@@ -208,7 +208,7 @@ def test_what_fails_again_and_again_is_given_up_and_says_where(
     assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.FAILED
     imported.refresh_from_db()
     assert (imported.status, "beyond line 3" in imported.error) == (ImportStatus.FAILED, True)
-    assert len(stored()) == 3 and list(upload_files.all_kept()) == []
+    assert len(stored()) == 3 and list(upload_formats.all_kept()) == []
 
 
 def test_it_waits_for_an_embedder_that_does_not_answer(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,33 +249,33 @@ def test_what_nobody_finishes_is_cleared_away_after_a_week(
     import_run.start(done, now=NOW())
     with django_capture_on_commit_callbacks(execute=True):
         import_run.advance(done.pk, seconds=60)
-    assert list(upload_files.all_kept()) == [left.public_id]
+    assert list(upload_formats.all_kept()) == [left.public_id]
     with django_capture_on_commit_callbacks(execute=True):
         import_run.sweep(now=NOW() + KEPT - timedelta(hours=1))
         assert left.rows.exists()
         import_run.sweep(now=NOW() + KEPT + timedelta(hours=1))
     assert list(Import.objects.values_list("pk", "status")) == [(done.pk, "done")]
-    assert not done.rows.exists() and list(upload_files.all_kept()) == []
+    assert not done.rows.exists() and list(upload_formats.all_kept()) == []
 
 
 def test_files_whose_workspace_is_gone_are_cleared_away(cast: Cast) -> None:
     imported = uploaded(cast.editor, statements(), cast.workspace)
     cast.workspace.delete()
     import_run.sweep(now=NOW())
-    assert list(upload_files.all_kept()) == [imported.public_id]  # it may still be uploading
+    assert list(upload_formats.all_kept()) == [imported.public_id]  # it may still be uploading
     import_run.sweep(now=NOW() + timedelta(hours=2))
-    assert list(upload_files.all_kept()) == []
+    assert list(upload_formats.all_kept()) == []
 
 
 def test_uploads_are_for_this_user_only_and_have_a_limit(cast: Cast, settings: Any, tmp_path: Path) -> None:
     imported = uploaded(cast.editor, statements(), cast.workspace)
-    folder = upload_files.folder_of(imported.public_id)
+    folder = upload_formats.folder_of(imported.public_id)
     modes = [stat.S_IMODE(path.stat().st_mode) for path in (folder.parent, folder, *sorted(folder.iterdir()))]
     assert modes == [0o700, 0o700, 0o600, 0o600]
     settings.IMPORT_MAX_BYTES = 100
     with pytest.raises(TooLarge):
         uploaded(cast.editor, b"x" * 60 + b"\n" + b"y" * 60, cast.workspace)
-    assert list(upload_files.all_kept()) == [imported.public_id]
+    assert list(upload_formats.all_kept()) == [imported.public_id]
 
 
 def test_uploads_in_a_minute_and_unfinished_ones_are_limited(cast: Cast, settings: Any) -> None:

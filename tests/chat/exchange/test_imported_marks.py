@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from chat.chats import sharing
 from chat.models import Chat, Message, MessageRole
-from chat.programs.mcp.calls import found_shape, shape_of
-from chat.programs.mcp.resources import _of_memory
+from chat.programs.mcp_server import _of_memory
+from chat.programs.mcp_tools import found_shape, shape_of
 from chat.prompting.context import conversation_of, recalled_block
 from chat.prompting.labels import excerpt_around
 from chat.prompting.provenance import provenance_until

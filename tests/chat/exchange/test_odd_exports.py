@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from chat.exchange.preview import refusals
+from chat.exchange.import_run import refusals
 from chat.models import Chat, Message
 from chat.models.imports import ImportKind
 from memories.models import Memory

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from chat.exchange import archive, import_run, transcripts, upload_files, upload_formats
-from chat.exchange.preview import with_texts
+from chat.exchange import archive, import_run, transcripts, upload_formats
+from chat.exchange.import_run import with_texts
 from chat.models import Message
 from chat.models.imports import Import, ImportStatus, Searched
 from memories.forgetting.forget import forget_memories
@@ -108,7 +108,7 @@ def test_large_export_is_previewed_by_a_sample_and_stored_whole(
     assert f"{sample.searched} of your 64 messages were searched for memories" in page
     assert f"All of them may hold about {sample.expected}." in page
 
-    assert upload_files.upload_of(imported.public_id).exists()
+    assert upload_formats.upload_of(imported.public_id).exists()
     import_run.start(imported, now=timezone.now())
     assert not imported.rows.exists()
     progress = []
@@ -124,7 +124,7 @@ def test_large_export_is_previewed_by_a_sample_and_stored_whole(
     assert (
         Memory.objects.filter(source_details__extractor="rules").count() == imported.outcomes["memory"]["new"]
     )
-    assert not upload_files.folder_of(imported.public_id).exists()
+    assert not upload_formats.folder_of(imported.public_id).exists()
 
 
 @pytest.mark.usefixtures("_is_large")

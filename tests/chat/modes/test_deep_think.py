@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from chat.answers.live import close_abandoned, stop_answer
 from chat.chats.personal_memories import use_personal
+from chat.live_answers import close_abandoned, stop_answer
 from chat.models import Chat, Message, MessageStatus, Mode, Step, ToolCall
 from chat.modes import deep_think
 from chat.modes.deep_think import PLAN_TOKENS, DeepThink

@@ -13,7 +13,7 @@ import pytest
 from django.db import connections
 from django.utils import timezone
 
-from chat.answers.live import stop_answer
+from chat.live_answers import stop_answer
 from chat.models import Message, Run
 from chat.models.runs import STUCK
 from chat.runs.services import get_run

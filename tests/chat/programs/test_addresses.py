@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx2
 import pytest
 
-from chat.programs.mcp.tools import TOOLS
+from chat.programs.mcp_tools import TOOLS
 from tests.conftest import Cast
 from tests.factories import make_agent, make_key_text
 from tests.fakes.openai_server import ScriptedOpenAI

@@ -24,7 +24,7 @@ from mcp_types import INTERNAL_ERROR
 from pytest_django.fixtures import Settings
 from schemathesis import GenerationMode
 
-from chat.programs.mcp.tools import TOOLS
+from chat.programs.mcp_tools import TOOLS
 from memories.models import Memory
 from tests.conftest import Cast
 from tests.factories import make_key_text, make_memory

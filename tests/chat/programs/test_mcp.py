@@ -23,7 +23,7 @@ from mcp import Client as McpClient
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from chat.programs.mcp.tools import TOOLS
+from chat.programs.mcp_tools import TOOLS
 from memories.models import Memory
 from tests.conftest import Cast
 from tests.factories import make_document, make_key_text, make_memory, make_token_text, make_workspace
@@ -172,14 +172,14 @@ def test_progress_is_told_to_who_asks_and_hanging_up_cancels(
             ended.append(error)
             raise
 
-    monkeypatch.setattr("chat.programs.mcp.server._list_tools", slow)
+    monkeypatch.setattr("chat.programs.mcp_server._list_tools", slow)
     headers = {"authorization": f"Bearer {key}", "accept": "application/json, text/event-stream"}
     params = {"_meta": {"progressToken": "p"}}
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}
     with httpx2.stream("POST", f"{door}/mcp", json=body, headers=headers, timeout=20) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream") and began.wait(10)
     eventually(lambda: len(ended) == 1)
-    monkeypatch.setattr("chat.programs.mcp.views.RECHECK_SECONDS", 0.05)
+    monkeypatch.setattr("chat.programs.mcp_server.RECHECK_SECONDS", 0.05)
     with httpx2.stream("POST", f"{door}/mcp", json=body, headers=headers, timeout=20) as answer:
         ApiKey.objects.update(revoked_at=timezone.now())
         assert not [line for line in answer.iter_lines() if line.startswith("data: {")]
@@ -195,8 +195,8 @@ def test_a_lost_key_ends_a_stream_that_never_falls_silent(
             said.put_nowait("data: {}\n\n")
             await asyncio.sleep(0.02)
 
-    monkeypatch.setattr("chat.programs.mcp.views._run", chatter)
-    monkeypatch.setattr("chat.programs.mcp.views.RECHECK_SECONDS", 0.1)
+    monkeypatch.setattr("chat.programs.mcp_server._run", chatter)
+    monkeypatch.setattr("chat.programs.mcp_server.RECHECK_SECONDS", 0.1)
     headers = {"authorization": f"Bearer {key}", "accept": "text/event-stream"}
     body = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"_meta": {"progressToken": "p"}}}
     with httpx2.stream("POST", f"{door}/mcp", json=body, headers=headers, timeout=20) as answer:

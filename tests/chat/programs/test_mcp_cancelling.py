@@ -38,10 +38,10 @@ class Held:
 
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
-    from chat.programs.mcp import tools
+    from chat.programs import mcp_tools
 
     held = Held()
-    monkeypatch.setattr(tools, "store", held.before(tools.store))
+    monkeypatch.setattr(mcp_tools, "store", held.before(mcp_tools.store))
     yield held
     held.may_end.set()
 

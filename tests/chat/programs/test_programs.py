@@ -15,7 +15,7 @@ import pytest
 from django.utils import timezone
 from drf_spectacular.generators import SchemaGenerator
 
-from chat.programs.mcp.tools import TOOLS
+from chat.programs.mcp_tools import TOOLS
 from chat.views.connect import models
 from tests.conftest import Cast
 from tests.factories import make_document, make_key_text, make_memory

@@ -14,11 +14,10 @@ from pytest_django.fixtures import Settings
 
 from chat.models import Run, RunEntry
 from chat.runs import worker
-from chat.runs.claims import take_next
 from chat.runs.memory import AgentMemory, MemoryKind
 from chat.runs.memory_tools import ToList, list_entries
-from chat.runs.requests import RunRequest
-from chat.runs.services import start_run
+from chat.runs.progress import take_next
+from chat.runs.services import RunRequest, start_run
 from chat.runs.stored_run import _NEWEST, StoredMemory
 from chat.runs.worker import work
 from memoryhub.llm.metering import Price

@@ -12,8 +12,7 @@ from django.utils import timezone
 from chat.models import Run
 from chat.runs import worker
 from chat.runs.memory import MemoryKind
-from chat.runs.requests import RunRequest, save_template
-from chat.runs.services import start_run, stop_run
+from chat.runs.services import RunRequest, save_template, start_run, stop_run
 from chat.runs.stored_run import StoredMemory
 from chat.runs.worker import work
 from memories.forgetting.forget import forget_memories

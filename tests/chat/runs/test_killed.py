@@ -13,9 +13,8 @@ import pytest
 from django.db import connections
 from django.utils import timezone
 
-from chat.runs import claims
-from chat.runs.requests import RunRequest
-from chat.runs.services import start_run
+from chat.runs import progress
+from chat.runs.services import RunRequest, start_run
 from chat.runs.worker import work
 from tests.conftest import Cast
 from tests.fakes.openai_server import HOLD, Answer, Call, Received, ScriptedOpenAI
@@ -90,7 +89,7 @@ def test_another_goes_on_behind_what_a_dead_worker_had_done(
     before = len(scripted_model.chat_requests)
     assert run.steps.filter(status="running").count() == at_once
     scripted_model.release()
-    monkeypatch.setattr(claims, "STALE", timedelta(0))
+    monkeypatch.setattr(progress, "STALE", timedelta(0))
     eventually(lambda: bool(work(seconds=20, at_once=1)))
     run.refresh_from_db()
     assert run.status == "done", run.error

@@ -10,8 +10,7 @@ from django.utils import timezone
 
 from chat.models import Run
 from chat.runs import services as runs_module
-from chat.runs.requests import RunRequest
-from chat.runs.services import resume_run, start_run, stop_run
+from chat.runs.services import RunRequest, resume_run, start_run, stop_run
 from chat.runs.worker import work
 from memoryhub.errors import Conflict
 from tests.chat.runs.test_views import signed_in

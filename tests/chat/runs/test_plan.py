@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from chat.runs.plan import PLAN_SCHEMA, PlanTrouble, read_plan
-from chat.runs.schemas import troubles_with, why_bad_schema
+from chat.runs.plan import PLAN_SCHEMA, PlanTrouble, read_plan, troubles_with, why_bad_schema
 
 
 def task(name: str, *needs: str, **more: Any) -> dict[str, Any]:

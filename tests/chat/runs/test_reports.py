@@ -10,8 +10,7 @@ from chat.models import Chat, Message, Run
 from chat.models.runs import RunEvent, RunTemplate
 from chat.runs.overview import text_for_webhook
 from chat.runs.progress import _end, alone
-from chat.runs.requests import RunRequest, save_template
-from chat.runs.services import rerun, start_run
+from chat.runs.services import RunRequest, rerun, save_template, start_run
 from chat.runs.workspace_tools import caller_of
 from memories.models import Memory
 from memories.writing.extracting import extract, queue_extraction

@@ -13,11 +13,10 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from chat.models import Run, RunMode, RunStatus, RunStep
-from chat.runs import claims, stored_run, worker, workspace_tools
-from chat.runs.claims import ClaimedStep, take_next
+from chat.runs import progress, stored_run, worker, workspace_tools
 from chat.runs.memory import MemoryKind
-from chat.runs.requests import RunRequest
-from chat.runs.services import rerun, resume_run, start_run, stop_run
+from chat.runs.progress import ClaimedStep, take_next
+from chat.runs.services import RunRequest, rerun, resume_run, start_run, stop_run
 from chat.runs.step import Outcome
 from chat.runs.stored_run import Lost, StoredMemory
 from chat.runs.worker import work
@@ -471,4 +470,4 @@ def test_a_hundred_runs_of_many_people_are_taken_up_without_reading_them_all(
             begin(place, person)
     with django_assert_max_num_queries(8):
         assert take_next(now=timezone.now())
-    assert claims.takeable(timezone.now()).count() == 29
+    assert progress.takeable(timezone.now()).count() == 29

@@ -10,12 +10,11 @@ from django.utils import timezone
 
 from chat.models import Run
 from chat.models.runs import RunTemplate
-from chat.runs.budget import A_STEP, estimated_for
 from chat.runs.plan import read_plan
-from chat.runs.requests import RunRequest
-from chat.runs.services import start_run
+from chat.runs.services import RunRequest, start_run
+from chat.runs.stored_run import A_STEP, estimated_for
 from chat.runs.worker import work
-from chat.views.run_log import graph_of
+from chat.views.runs import graph_of
 from tests.conftest import Cast
 from tests.factories import make_chat, make_workspace
 from tests.fakes.openai_server import Answer, ScriptedOpenAI

@@ -14,11 +14,10 @@ from pytest_django.fixtures import Settings
 
 from chat.models import Run, RunEntry
 from chat.models.runs import RunTask
-from chat.runs.claims import take_next
 from chat.runs.memory import MemoryKind
 from chat.runs.overview import follow_run
-from chat.runs.requests import RunRequest
-from chat.runs.services import start_run, stop_run
+from chat.runs.progress import take_next
+from chat.runs.services import RunRequest, start_run, stop_run
 from chat.runs.stored_run import StoredMemory
 from chat.runs.worker import work
 from chat.tasks import work_on_runs

@@ -16,9 +16,8 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from chat.models import Run
-from chat.runs.claims import STALE
-from chat.runs.requests import RunRequest
-from chat.runs.services import rerun, start_run
+from chat.runs.progress import STALE
+from chat.runs.services import RunRequest, rerun, start_run
 from chat.runs.worker import work
 from chat.runs.workspace_tools import web_tools
 from chat.tools.base import ToolTrouble

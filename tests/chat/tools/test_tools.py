@@ -12,7 +12,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from chat.answers.live import stop_answer
+from chat.live_answers import stop_answer
 from chat.models import Chat, Message, MessageStatus, ToolCall, ToolOutcome, ToolStatus
 from chat.prompting.short_term import live_memory
 from chat.tools import loop as tool_run

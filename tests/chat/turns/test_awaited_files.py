@@ -12,8 +12,8 @@ from django.db import connections
 from django.test import Client
 from django.utils import timezone
 
-from chat.answers.live import stop_answer
-from chat.answers.steps import step_event
+from chat.answer_steps import step_event
+from chat.live_answers import stop_answer
 from chat.models import Chat, Message, MessageStatus
 from chat.models.steps import StepKind
 from chat.turns import turn as awaited_files

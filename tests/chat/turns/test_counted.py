@@ -11,11 +11,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from chat.chats.forgetting import forget_chat
+from chat.chats.services import forget_chat
 from chat.models import Chat, Message, MessageStatus, RunStatus
 from chat.modes import research
-from chat.runs.requests import RunRequest
-from chat.runs.services import resume_run, start_run
+from chat.runs.services import RunRequest, resume_run, start_run
 from chat.runs.worker import work
 from chat.turns.compaction import compact
 from chat.turns.services import begin_turn, retry_answer

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from chat.answers.live import CUT, CUT_SENTENCE
+from chat.live_answers import CUT, CUT_SENTENCE
 from chat.models import Chat, Compaction, Message, MessageStatus, Mode, ShortTermMemory, ToolCall
 from chat.turns.services import begin_turn, continue_answer
 from chat.turns.turn import wait_until_idle

@@ -11,8 +11,8 @@ from django.db import connection, connections
 from django.utils import timezone
 
 from chat.models import MessageRole
-from chat.programs.mcp.calls import asking
-from chat.programs.mcp.server import call_tool
+from chat.programs.mcp_server import call_tool
+from chat.programs.mcp_tools import asking
 from chat.turns.stream import follow_for
 from memoryhub.database.replicas import MARGIN, is_pinned, pin_to_primary
 from tests.factories import make_chat, make_key_text, make_message, make_user, make_workspace

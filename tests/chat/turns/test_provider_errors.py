@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from chat.answers.live import advice_for, reason_of
+from chat.live_answers import advice_for, reason_of
 from chat.models import Chat, Message, MessageRole, MessageStatus
 from chat.turns.services import begin_turn
 from chat.turns.turn import wait_until_idle

@@ -8,7 +8,7 @@ from asgiref.sync import sync_to_async
 from django.db import connections
 from django.utils import timezone
 
-from chat.answers.live import live_answer
+from chat.live_answers import live_answer
 from chat.models import Chat, Message
 from chat.turns import stream
 from chat.turns.services import begin_turn

@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from chat.answers.live import LiveAnswer, being_written, close_abandoned, live_answer, stop_answer
 from chat.chats.services import rename_chat
+from chat.live_answers import LiveAnswer, being_written, close_abandoned, live_answer, stop_answer
 from chat.models import Chat, Message, MessageStatus
 from chat.turns.services import begin_turn, retry_answer
 from chat.turns.turn import wait_until_idle

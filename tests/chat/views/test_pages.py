@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from chat.models import Chat, Message, MessageRole, MessageStatus
-from chat.views.search import marked
+from chat.views.palette import marked
 from chat.views.transcript import WINDOW
 from memories.models import Memory
 from memories.recalling.ranked_search import Recalled

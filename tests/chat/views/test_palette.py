@@ -12,7 +12,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from chat.models import MessageRole, MessageStatus
-from chat.views.palette import Found, called
+from chat.views.palette import Entry, called
 from memories.models import Scope
 from memories.topics import create_node
 from tests.conftest import Cast
@@ -107,8 +107,8 @@ def test_settings_and_acts_are_found_by_any_of_their_words_and_by_what_else_peop
         "SICHERHEIT ergebnis",
         "ergebnis  notif",
     ):  # accents left out, any order, any case
-        assert called([Found("Notificações", "", "info", also="Ergebnis Sicherheit")], typed)
-    assert not called([Found("Notificações", "", "info")], "notificacoes ergebnis")
+        assert called([Entry("Notificações", "", "info", also="Ergebnis Sicherheit")], typed)
+    assert not called([Entry("Notificações", "", "info")], "notificacoes ergebnis")
     artifact = make_artifact(cast.owner, cast.workspace, title="Ferry timetable")
     assert artifact.public_id in found(cast.viewer, cast.workspace, "timetable")
     assert "Webhooks" not in found(cast.editor, cast.workspace, "webhooks")

@@ -8,7 +8,7 @@ import pytest
 
 from chat.models.runs import RunEntry, RunEvent
 from chat.runs.progress import PLANNING
-from chat.views.run_log import Titles, log_of, name_entries
+from chat.views.runs import Titles, log_of, name_entries
 
 TASKS = [
     {"id": "t1", "title": "Our offers", "steps": [{"id": "s1"}, {"id": "s2"}]},

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from chat.chats.forgetting import forget_chat
+from chat.chats.services import forget_chat
 from chat.models import Chat
 from memories import tasks
 from memories.forgetting.forget import forget_memories

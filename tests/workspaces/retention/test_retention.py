@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from pytest_django.fixtures import DjangoAssertNumQueries
 
-from chat.chats import forgetting
+from chat.chats import services
 from chat.chats.chat_list import set_mark
 from chat.chats.services import restore_chat
 from chat.models import Chat
@@ -71,7 +71,7 @@ def test_what_is_older_goes_and_what_is_newer_pinned_or_elsewhere_stays(
     assert said == (cast.workspace.public_id, "", {"chats": 1}), "of the private one its owners learn nothing"
     restore_chat(Chat.objects.get(pk=old.pk), by=cast.owner, now=NOW)
     assert swept() == 0, "what a person brings back begins anew"
-    assert forgetting.purge(now=NOW + timedelta(days=31), seconds=5) == 1
+    assert services.purge(now=NOW + timedelta(days=31), seconds=5) == 1
     assert not Chat.objects.filter(pk=private.pk).exists()
 
 

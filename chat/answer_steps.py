@@ -17,7 +17,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.answers.live import LiveAnswer, in_thread, message_channel
+from chat.live_answers import LiveAnswer, in_thread, message_channel
 from chat.models import Message, ToolCall, ToolOutcome, ToolStatus
 from chat.models.steps import Step, StepKind, StepOutcome
 from chat.prompting.labels import one_line
