@@ -23,7 +23,7 @@ class ChatConfig(AppConfig):
         from workspaces.actions.removal import register_room
         from workspaces.quotas import charged_to, register_quota
         from workspaces.retention import register_kept
-        from workspaces.spending.totals import register_chats
+        from workspaces.usage import register_chats
         from workspaces.webhooks.hooks import register_text
 
         register_loaders(turn=load_turn, message=load_message)

@@ -22,8 +22,8 @@ from memoryhub.kept import kept
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.metering import Meter
 from memoryhub.monitoring import tracing
+from workspaces.billing import Account
 from workspaces.models import User
-from workspaces.spending.bill import Account
 
 
 class LiveAnswer:

@@ -26,9 +26,8 @@ from memoryhub.errors import Invalid
 from memoryhub.llm.base import embed_question
 from memoryhub.llm.errors import EmbedderError
 from memoryhub.llm.registry import get_embedder
-from workspaces.index.candidates import search_area
+from workspaces.index.candidates import bm25, search_area
 from workspaces.index.embedding import embed_query, embed_texts
-from workspaces.index.words import bm25
 from workspaces.models import User, Workspace
 from workspaces.policy import Reach
 

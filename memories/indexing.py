@@ -18,7 +18,7 @@ from memories.models import Memory
 from memories.models.memory import MEMORY, PLACE
 from memories.topics import link_to_named_topics
 from memoryhub.database import queries
-from workspaces.index import embedding, words
+from workspaces.index import candidates, embedding
 from workspaces.index.embedding import Embedded, store_vector
 from workspaces.models.index import Kind
 
@@ -71,7 +71,7 @@ def index_lexemes(memories: Sequence[Memory]) -> None:
     topics.
     """
     ids, within = _of(memories)
-    words.index_words(MEMORIES, ids, within=within)
+    candidates.index_words(MEMORIES, ids, within=within)
     link_to_named_topics(memories)
 
 
@@ -80,7 +80,7 @@ def unindex_words(memories: Sequence[Memory]) -> int:
     number.
     """
     ids, within = _of(memories)
-    return words.unindex_words(MEMORIES, ids, within=within)
+    return candidates.unindex_words(MEMORIES, ids, within=within)
 
 
 def _of(memories: Sequence[Memory]) -> tuple[list[int], set[int]]:

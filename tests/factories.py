@@ -21,7 +21,7 @@ from workspaces.access import default_workspace
 from workspaces.accounts import oauth
 from workspaces.accounts.invitations import accept_invited, create_invitation, invite
 from workspaces.accounts.keys import make_key
-from workspaces.actions.agents import create_agent
+from workspaces.actions.workspaces import create_agent
 from workspaces.artifacts import ARTIFACTS, Written
 from workspaces.documents import documents, reading_jobs
 from workspaces.index.reembedding import embed_passages

@@ -175,10 +175,9 @@ STAMPS = {
     "memories/writing": {"gate", "mined"},
     "memoryhub/http": {"health", "session_store"},
     "memoryhub/llm": {"openai_errors"},
-    "workspaces": {"audit"},
+    "workspaces": {"audit", "billing"},
     "workspaces/accounts": {"invitations", "sessions", "sign_in"},
     "workspaces/index": {"embedding"},
-    "workspaces/spending": {"bill"},
     "workspaces/webhooks": {"hooks"},
 }
 DOORS = re.compile(r"/(pages|views|api|admin|management|rest|programs|templatetags|tasks|\w+_views)\b")

@@ -29,13 +29,19 @@ from workspaces.access import (
 from workspaces.actions.removal import Counts, counted, purge_deleted
 from workspaces.actions.workspaces import clean_text
 from workspaces.audit import Verb
-from workspaces.index.candidates import area_within
+from workspaces.index.candidates import area_within, index_words, unindex_words
 from workspaces.index.embedding import queue_embedding
 from workspaces.index.scores import excerpt, related
-from workspaces.index.words import index_words, unindex_words
 from workspaces.models import Artifact, ArtifactKind, ArtifactVersion, PassageVector, Role, User, Workspace
-from workspaces.models.artifacts import ARTIFACT, CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
-from workspaces.models.documents import OWNED_HERE, OWNED_OWN, OWNED_PLACE
+from workspaces.models.documents import (
+    ARTIFACT,
+    CONTENT_LENGTH,
+    LANGUAGE_LENGTH,
+    OWNED_HERE,
+    OWNED_OWN,
+    OWNED_PLACE,
+    TITLE_LENGTH,
+)
 from workspaces.models.index import Kind
 from workspaces.policy import Reach, in_reach
 from workspaces.quotas import require_room, spend

@@ -1,4 +1,7 @@
-"""Retention rules of a workspace. Owners set them within the operator's limits, and a job deletes by them."""
+"""Retention rules of a workspace, and what a restored backup has to forget again.
+
+Owners set the rules within the operator's limits, and a job deletes by them.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+import psycopg
 from django.conf import settings
 from django.db import transaction
 from django.db.models import DateTimeField, DurationField, ExpressionWrapper, F, Q, QuerySet, Value
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Greatest
 from django.utils.translation import gettext as _
+from psycopg.rows import dict_row
 
 from memoryhub.errors import Invalid
 from workspaces import artifacts
 from workspaces.access import lock_to_count, require, role_in
+from workspaces.artifacts import remove as remove_artifacts
 from workspaces.audit import KEPT_ANYWAY, RULES_HOLD_AFTER, Verb, Word, record
 from workspaces.documents import documents
 from workspaces.models import Artifact, AuditEvent, Document, Retention, Role, User, Workspace
@@ -237,3 +243,41 @@ def _note(kind: Kept, gone: list[Any]) -> None:
     for workspace in Workspace.objects.filter(pk__in=counts).order_by("pk"):
         details = {kind.name: counts[workspace.pk]}
         record(Verb.RETENTION_APPLIED, by=None, workspace=workspace, details=details)
+
+
+FORGOTTEN_AT_ONCE = 1_000
+_EVENTS = """
+SELECT at, verb, by_id, by_name, workspace_id, target, details, network, request_id
+FROM workspaces_auditevent WHERE verb = %s ORDER BY id
+"""
+
+
+def forget_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
+    """Remove documents and artifacts that people forgot after the backup, according to the ``newer`` database.
+
+    Django's connection is to the restored database. Audit entries older than MEMORYHUB_AUDIT_DAYS are not known. The
+    entries are copied, so that a later restore knows them too.
+    """
+    for verb in (Verb.DOCUMENT_FORGOTTEN, Verb.ARTIFACT_FORGOTTEN):
+        events = newer.cursor(row_factory=dict_row).execute(_EVENTS, [verb]).fetchall()
+        known = set(AuditEvent.objects.filter(verb=verb).values_list("target", flat=True))
+        missed = [AuditEvent(**event) for event in events if event["target"] not in known]
+        AuditEvent.objects.bulk_create(missed, batch_size=FORGOTTEN_AT_ONCE)
+        ids = [event.target for event in missed]
+        number = _documents(ids) if verb == Verb.DOCUMENT_FORGOTTEN else _artifacts(ids)
+        what = verb.removesuffix("_forgotten")
+        say(f"Forgotten since, {what}s: {len(missed)}; removed again: {number}")
+
+
+def _documents(ids: list[str]) -> int:
+    found = Document.objects.filter(public_id__in=ids)
+    for document in found:
+        with transaction.atomic():
+            documents.remove(document)
+    return len(found)
+
+
+def _artifacts(ids: list[str]) -> int:
+    found = list(Artifact.objects.filter(public_id__in=ids).values_list("pk", flat=True))
+    remove_artifacts(found)
+    return len(found)

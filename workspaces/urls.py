@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from workspaces.views import accounts, agents, artifacts, documents, settings, webhooks, workspaces
+from workspaces.views import accounts, artifacts, documents, settings, workspaces
 from workspaces.views import connections as connections
 from workspaces.views import workspaces as invitations
 
@@ -33,10 +33,10 @@ urlpatterns = [
     path("invitations/<str:invitation_id>/", invitations.answer, name="answer_invitation"),
     path("join/<str:token>/", invitations.invitation, name="invitation"),
     path("join/<str:token>/accept/", invitations.accept, name="accept_invitation"),
-    path(f"{WORKSPACE}agents/", agents.agent_list, name="agents"),
-    path(AGENT, agents.agent, name="agent"),
-    path(f"{AGENT}archive/", agents.archive, name="archive_agent"),
-    path(f"{AGENT}restore/", agents.restore, name="restore_agent"),
+    path(f"{WORKSPACE}agents/", settings.agent_list, name="agents"),
+    path(AGENT, settings.agent, name="agent"),
+    path(f"{AGENT}archive/", settings.archive, name="archive_agent"),
+    path(f"{AGENT}restore/", settings.restore, name="restore_agent"),
     path(f"{WORKSPACE}documents/", documents.document_list, name="documents"),
     path(f"{WORKSPACE}documents/choices/", documents.choices, name="document_choices"),
     path(DOCUMENT, documents.document, name="document"),
@@ -61,12 +61,12 @@ urlpatterns = [
     path(f"{ARTIFACT}restore/", artifacts.restore, name="restore_artifact"),
     path(f"{ARTIFACT}whose/", artifacts.move, name="move_artifact"),
     path(f"{ARTIFACT}forget/", artifacts.forget, name="forget_artifact"),
-    path(WEBHOOKS, webhooks.webhook_list, name="webhooks"),
-    path(WEBHOOK, webhooks.webhook, name="webhook"),
-    path(f"{WEBHOOK}rotate/", webhooks.rotate, name="rotate_webhook"),
-    path(f"{WEBHOOK}enable/", webhooks.enable, name="enable_webhook"),
-    path(f"{WEBHOOK}delete/", webhooks.delete, name="delete_webhook"),
-    path(f"{WEBHOOK}deliveries/<str:delivery_id>/resend/", webhooks.resend, name="resend_delivery"),
+    path(WEBHOOKS, settings.webhook_list, name="webhooks"),
+    path(WEBHOOK, settings.webhook, name="webhook"),
+    path(f"{WEBHOOK}rotate/", settings.rotate, name="rotate_webhook"),
+    path(f"{WEBHOOK}enable/", settings.enable, name="enable_webhook"),
+    path(f"{WEBHOOK}delete/", settings.delete, name="delete_webhook"),
+    path(f"{WEBHOOK}deliveries/<str:delivery_id>/resend/", settings.resend, name="resend_delivery"),
     path(f"{WORKSPACE}events/", workspaces.events, name="events"),
     path("connections/", connections.connection_list, name="connections"),
     path("connections/built-in/", connections.larger_model, name="larger_model"),

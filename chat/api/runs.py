@@ -34,12 +34,11 @@ from chat.runs.stored_run import limits_of
 from chat.turns.services import go_on_with
 from workspaces.access import get_workspace
 from workspaces.api.base import ApiView
-from workspaces.api.fields import Body, Choice, Flag, Moment, StoredSentence, Text
+from workspaces.api.fields import Body, Choice, Flag, Moment, PageQuery, StoredSentence, Text
 from workspaces.api.idempotency import ONCE
-from workspaces.api.pagination import PageQuery
 from workspaces.api.schema import ID, documented_under, page_of
-from workspaces.event_streams import EventStream, Place
 from workspaces.models import Workspace
+from workspaces.views.workspaces import EventStream, Place
 
 documented = documented_under("runs")
 KINDS = [str(kind) for kind in MemoryKind]

@@ -27,8 +27,8 @@ from memoryhub.database.queries import release_connection
 from memoryhub.errors import NotFound
 from workspaces.api.base import ApiView
 from workspaces.api.idempotency import StillRunning
-from workspaces.event_streams import EventStream, Place
 from workspaces.models import User
+from workspaces.views.workspaces import EventStream, Place
 
 
 def messages_json(messages: list[Message], user: User) -> list[Any]:

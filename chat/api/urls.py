@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path, re_path
 
-import workspaces.api.converters  # noqa: F401  registers the path converters
+import workspaces.api.fields  # noqa: F401  registers the path converters
 from chat.api import exchange, memories, runs, saved_prompts, share_links, views
 from chat.api.memories import ShortTermView
 from workspaces.api.base import NoSuchRoute

@@ -55,15 +55,14 @@ from memories.api.serializers import ReceiptJson
 from memories.recalling.recall import receipt_for
 from memoryhub.errors import NotFound
 from workspaces.access import default_workspace, get_workspace, named_workspace
-from workspaces.actions.agents import choose_agent
+from workspaces.actions.workspaces import choose_agent
 from workspaces.api.base import ApiView
-from workspaces.api.fields import Body, Choice, Flag, Moment, Text
+from workspaces.api.fields import Body, Choice, Flag, Moment, PageQuery, ReadyList, Text
 from workspaces.api.idempotency import ONCE
-from workspaces.api.pagination import PageQuery, ReadyList
 from workspaces.api.schema import documented_under, page_of
 from workspaces.connections import choose_connection
-from workspaces.event_streams import Place
 from workspaces.models import Role, User, Workspace
+from workspaces.views.workspaces import Place
 
 of_chats = documented_under("chats")
 of_messages = documented_under("messages")

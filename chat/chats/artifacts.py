@@ -14,7 +14,7 @@ from chat.rendering.rendered import MESSAGE_STEPS
 from memoryhub.errors import Conflict, Invalid, NotFound
 from workspaces.artifacts import Source, Written, keep
 from workspaces.models import Artifact, ArtifactKind, User
-from workspaces.models.artifacts import LANGUAGE_LENGTH, TITLE_LENGTH
+from workspaces.models.documents import LANGUAGE_LENGTH, TITLE_LENGTH
 
 MARKDOWN = {"markdown", "md"}
 

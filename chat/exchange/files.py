@@ -24,9 +24,8 @@ from workspaces.artifacts import Past, Written, bring, checked
 from workspaces.documents import documents, files
 from workspaces.documents.files import open_document
 from workspaces.models import Artifact, ArtifactKind, ArtifactVersion, Document, Workspace
-from workspaces.models.artifacts import CONTENT_LENGTH, LANGUAGE_LENGTH
-from workspaces.models.artifacts import TITLE_LENGTH as ARTIFACT_TITLE_LENGTH
-from workspaces.models.documents import TITLE_LENGTH
+from workspaces.models.documents import CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
+from workspaces.models.documents import TITLE_LENGTH as ARTIFACT_TITLE_LENGTH
 from workspaces.quotas import QuotaReached
 
 LARGEST = (MAX_LINE - 2**16) // 4 * 3  # limit in bytes of a file, so that its base64 fits in a line

@@ -29,8 +29,7 @@ from memoryhub.ids import ALPHABET, LENGTH
 from memoryhub.kept import kept
 from memoryhub.languages import grouped
 from workspaces.access import default_workspace, get_workspace
-from workspaces.actions.agents import create_agent
-from workspaces.actions.workspaces import create_workspace
+from workspaces.actions.workspaces import create_agent, create_workspace
 from workspaces.models import Agent, Membership, Role, User, Workspace
 from workspaces.quotas import QuotaReached
 

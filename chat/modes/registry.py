@@ -19,10 +19,9 @@ from chat.modes.research import Research
 from chat.tools.loop import AnswerMode
 from memoryhub.errors import Invalid
 from memoryhub.llm.base import Capabilities
+from workspaces.billing import rate_of, require_budget
 from workspaces.connections import Chosen, chosen_for, wanted_by
 from workspaces.models import User, Workspace
-from workspaces.spending.bill import rate_of
-from workspaces.spending.budgets import require_budget
 
 MODES: dict[str, AnswerMode] = {mode.name: mode for mode in (AnswerMode(), DeepThink(), Research())}
 

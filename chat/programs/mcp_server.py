@@ -39,11 +39,11 @@ from memoryhub.http.asgi import receiver_of, scope_of
 from memoryhub.ids import PATTERN
 from memoryhub.llm.errors import ModelNotLocal
 from workspaces.accounts.keys import still_opens
-from workspaces.api.authentication import KeyAuthentication, KeyedView
-from workspaces.event_streams import ANSWERS, EventStream, Place
+from workspaces.api.base import KeyAuthentication, KeyedView
 from workspaces.models import ApiKey, Document, DocumentQuerySet, User
 from workspaces.models.documents import READ
 from workspaces.policy import Caller, in_reach
+from workspaces.views.workspaces import ANSWERS, EventStream, Place
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager

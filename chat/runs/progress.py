@@ -38,8 +38,8 @@ from chat.runs.team import BoardTask, TaskBoard, TeamExecutor
 from memoryhub.database.queries import Ready
 from memoryhub.kept import kept
 from memoryhub.llm.metering import Meter, Metered
+from workspaces.billing import Account, Bill, put
 from workspaces.models import User, WebhookEvent
-from workspaces.spending.bill import Account, Bill, put
 from workspaces.webhooks.hooks import emit
 
 STALE = timedelta(seconds=30)  # without a heartbeat, after which a worker is considered dead

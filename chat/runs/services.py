@@ -37,11 +37,10 @@ from memories.writing.drafts import UNSTORABLE
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from memoryhub.languages import grouped
 from workspaces.access import get_workspace, lock_to_count, require
+from workspaces.billing import rate_of, require_budget
 from workspaces.connections import Chosen, chosen_for
 from workspaces.models import Role, User, Workspace
 from workspaces.quotas import spend
-from workspaces.spending.bill import rate_of
-from workspaces.spending.budgets import require_budget
 
 LONGEST_OBJECTIVE = 8_000
 MOST_INPUTS = 50

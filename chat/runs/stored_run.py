@@ -20,9 +20,9 @@ from memoryhub import events
 from memoryhub.database import queries
 from memoryhub.kept import kept
 from memoryhub.llm.metering import Price, Usage, cost_of
+from workspaces.billing import Bill, rate_of
 from workspaces.connections import chosen_for
 from workspaces.models import User
-from workspaces.spending.bill import Bill, rate_of
 
 CONCLUDE_AT = 0.9  # share of the tokens after which a step may only finish
 SPENT = {

@@ -47,10 +47,9 @@ from memoryhub.llm.clients import BackgroundLoop
 from memoryhub.llm.errors import ModelError, ModelTimeout
 from memoryhub.llm.metering import Meter, metered
 from workspaces.access import get_workspace
+from workspaces.billing import Account, BudgetReached, rate_of, require_budget
 from workspaces.connections import chosen_for
 from workspaces.models import Purpose, Role
-from workspaces.spending.bill import Account, rate_of
-from workspaces.spending.budgets import BudgetReached, require_budget
 
 REPLY_SECONDS = 300.0  # timeout of one model reply
 BEAT_SECONDS = 2.0

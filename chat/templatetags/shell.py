@@ -18,7 +18,7 @@ from memories.access import memory_on, vetoed
 from memories.models import Memory
 from workspaces.access import default_workspace, whose_own, workspaces_of
 from workspaces.accounts.invitations import invitations_of
-from workspaces.actions.agents import agents_in_use
+from workspaces.actions.workspaces import agents_in_use
 from workspaces.connections import chosen_for
 from workspaces.models import Role, Workspace
 

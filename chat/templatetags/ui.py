@@ -24,8 +24,8 @@ from django.utils.translation import gettext_lazy
 from chat.prompting.labels import imported, withheld
 from memories.models import Memory
 from memoryhub.languages import file_size, isolated, translated
+from workspaces.billing import amount
 from workspaces.documents.reading.pictures import FACE_SIDE
-from workspaces.spending.bill import amount
 
 register = template.Library()
 

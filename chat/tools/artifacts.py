@@ -31,7 +31,7 @@ from workspaces.access import require
 from workspaces.artifacts import Source, Stale, Written, change, get_artifact, keep, version_of
 from workspaces.documents.documents import get_document
 from workspaces.models import Artifact, Document, Role
-from workspaces.models.artifacts import LANGUAGE_LENGTH, TITLE_LENGTH, ArtifactKind
+from workspaces.models.documents import LANGUAGE_LENGTH, TITLE_LENGTH, ArtifactKind
 from workspaces.quotas import QuotaReached
 
 PREFIX = "art_"

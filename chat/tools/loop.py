@@ -49,9 +49,9 @@ from memoryhub.llm.base import ToolCall as RequestedCall
 from memoryhub.llm.errors import ModelBadReply, ModelContextOverflow, ModelNotLocal
 from memoryhub.llm.metering import report_parts
 from memoryhub.monitoring import metrics, tracing
+from workspaces.billing import Account
 from workspaces.models import Connection, User
 from workspaces.policy import Reach
-from workspaces.spending.bill import Account
 
 logger = logging.getLogger(__name__)
 CALL_SECONDS = 15.0

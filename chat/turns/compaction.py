@@ -33,9 +33,8 @@ from memoryhub import events
 from memoryhub.llm.base import Capabilities, ChatModel, Speaker
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelError
+from workspaces.billing import Account, counted, has_budget, rate_of
 from workspaces.models import Purpose, User
-from workspaces.spending.bill import Account, counted, rate_of
-from workspaces.spending.budgets import has_budget
 
 logger = logging.getLogger(__name__)
 KEPT_SHARE = 0.4  # share of the history's token budget for the newest messages, which are not summarised

@@ -53,10 +53,10 @@ from memoryhub import events
 from memoryhub.llm.errors import EMPTY, ModelError
 from memoryhub.llm.metering import metered
 from memoryhub.monitoring import metrics, tracing
+from workspaces.billing import Bill, record
 from workspaces.connections import remember
 from workspaces.documents.reading_jobs import with_shares
 from workspaces.models import Document, DocumentStatus, User
-from workspaces.spending.bill import Bill, record
 
 POLL = 0.5  # seconds
 INDEXED_WITHIN = 10.0  # seconds to wait for vectors; until then a file is found by word search

@@ -31,8 +31,8 @@ from memories.access import memory_on, must_ask, vetoed
 from memories.usage import count_live, live_in, own_elsewhere
 from workspaces.access import default_workspace, get_workspace
 from workspaces.accounts import sign_in
-from workspaces.actions.agents import agents_in_use, choose_agent
 from workspaces.actions.connections import may_connect, may_find
+from workspaces.actions.workspaces import agents_in_use, choose_agent
 from workspaces.connections import choose_connection, options_for
 from workspaces.models import Document, Role, User, Workspace
 from workspaces.policy import Reach, in_reach

@@ -42,10 +42,10 @@ from memories.usage import count_listed
 from memoryhub.database.queries import release_connection
 from memoryhub.errors import Conflict, Invalid, NotFound, Sensitive
 from workspaces.artifacts import LooksDelicate
-from workspaces.event_streams import EventStream, Place
 from workspaces.models import Role, User
 from workspaces.views import PageRequest
 from workspaces.views.artifacts import beside_chat, show
+from workspaces.views.workspaces import EventStream, Place
 
 
 @require_GET

@@ -51,9 +51,9 @@ from memories.models import Memory
 from memoryhub.errors import NotFound
 from memoryhub.languages import grouped, isolated
 from workspaces.access import get_workspace
+from workspaces.billing import rate_of
 from workspaces.connections import chosen_for
 from workspaces.models import Role, User, Workspace
-from workspaces.spending.bill import rate_of
 from workspaces.views import PageRequest
 from workspaces.views.forms import DomainForm
 

@@ -34,13 +34,12 @@ from memories.models.extraction import ExtractionStatus
 from memories.models.memory import MEMORY
 from memoryhub.database.queries import EXACT_COUNT_UP_TO, count_or_estimate
 from memoryhub.languages import file_size
-from workspaces.admin.spending import OWN
+from workspaces.admin.models import OWN
+from workspaces.billing import Bill, amount, first_of_month
 from workspaces.index.embedding import active_model
 from workspaces.models import Document, DocumentStatus, EmbeddingModel, User, Workspace
 from workspaces.models.index import has_vector
-from workspaces.spending.bill import Bill, amount
-from workspaces.spending.budgets import first_of_month
-from workspaces.spending.totals import Taker, Use, use_of_all
+from workspaces.usage import Taker, Use, use_of_all
 
 GROWTH = timedelta(days=7)
 

@@ -22,7 +22,7 @@ from memories.forgetting.forget import (
 )
 from memories.models import Clearing, ClearingStatus, CopyKind, Memory, Scope
 from workspaces.access import get_workspace
-from workspaces.api.authentication import KeyedView
+from workspaces.api.base import KeyedView
 from workspaces.api.fields import Body, Choice, Flag, Text
 from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.models import Role

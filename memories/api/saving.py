@@ -22,9 +22,9 @@ from memories.writing.changing import etag, set_sources
 from memories.writing.gate import Saved
 from memoryhub.database.queries import Ready
 from memoryhub.errors import NotFound
-from workspaces.actions.agents import choose_agent
+from workspaces.actions.workspaces import choose_agent
 from workspaces.api.base import ApiView, versions_seen
-from workspaces.api.pagination import ReadyList
+from workspaces.api.fields import ReadyList
 from workspaces.index.embedding import searchable
 from workspaces.models import Agent, User, Workspace
 from workspaces.policy import Reach

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-import workspaces.api.converters  # noqa: F401  registers the path converters
+import workspaces.api.fields  # noqa: F401  registers the path converters
 from memories.api import forgetting, review, views
 
 MEMORIES = "workspaces/<ws_id:workspace_id>/memories"

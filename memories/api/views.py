@@ -43,8 +43,7 @@ from memories.recalling.recall_test import MOST_EXPECTED
 from memories.recalling.workspace_search import search_workspace
 from memories.writing import changing
 from workspaces.access import get_workspace
-from workspaces.api.authentication import KeyedView
-from workspaces.api.base import ETAG, IF_MATCH
+from workspaces.api.base import ETAG, IF_MATCH, KeyedView
 from workspaces.api.fields import Body, Moment, Text, Words
 from workspaces.api.idempotency import ONCE
 from workspaces.api.schema import ID, documented_under, page_of

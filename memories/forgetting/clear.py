@@ -26,7 +26,7 @@ from memories.writing.changing import restore_memory
 from memories.writing.gate import delete_memory
 from memoryhub.errors import Conflict, DomainError, Invalid, NotFound
 from workspaces.access import get_workspace, require, role_in
-from workspaces.actions.agents import choose_agent
+from workspaces.actions.workspaces import choose_agent
 from workspaces.models import Agent, Role, User, Workspace
 
 logger = logging.getLogger(__name__)

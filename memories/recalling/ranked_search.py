@@ -43,10 +43,9 @@ from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import EmbedderError
 from memoryhub.llm.two_encoders import LENGTH, MULTILINGUAL, TwoEncoders
 from workspaces.index import embedding
-from workspaces.index.candidates import Candidate, SearchArea, find_candidates
+from workspaces.index.candidates import Candidate, SearchArea, bm25, find_candidates
 from workspaces.index.gist import with_gist
 from workspaces.index.scores import PRODUCTS
-from workspaces.index.words import bm25
 from workspaces.models import Agent, User, Workspace
 
 logger = logging.getLogger(__name__)

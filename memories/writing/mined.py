@@ -31,12 +31,11 @@ from memoryhub.llm.base import Message, Speaker
 from memoryhub.llm.errors import ModelBadReply
 from memoryhub.llm.registry import get_reader
 from workspaces.access import personal_place, role_in
+from workspaces.billing import Account, counted, has_budget, rate_of
 from workspaces.connections import Chosen, chosen_for
 from workspaces.index.embedding import Embedded
 from workspaces.models import Purpose, User, Workspace
 from workspaces.models.connections import Connection
-from workspaces.spending.bill import Account, counted, rate_of
-from workspaces.spending.budgets import has_budget
 
 SAME = 0.5  # minimum cosine, by the encoder, of a memory and a statement extracted again from its message
 CLOSE = 0.75  # minimum cosine of two wordings from one message: 14 of 16 measured pairs exceed it

@@ -44,7 +44,7 @@ FILES_OF = {
 }
 AFTER_RESTORE = {
     "memories.forgetting.forget.forget_again": ["memories_tombstone"],
-    "workspaces.restored.forget_again": ["workspaces_auditevent"],
+    "workspaces.retention.forget_again": ["workspaces_auditevent"],
     "workspaces.accounts.invitations.close_again": ["workspaces_invitation"],
     "chat.chats.sharing.close_again": ["chat_sharelink"],
 }

@@ -18,8 +18,8 @@ from tests.factories import make_chat, make_user
 from tests.fakes.openai_server import ScriptedOpenAI
 from tests.memoryhub.test_database_errors import database_says
 from workspaces.access import default_workspace
-from workspaces.event_streams import EventStream, Overloaded, Place
 from workspaces.models import User
+from workspaces.views.workspaces import EventStream, Overloaded, Place
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -16,7 +16,7 @@ from django.db import IntegrityError, connection, transaction
 
 from memoryhub.ids import PATTERN
 from workspaces.accounts.closing import close_account, reopen_account
-from workspaces.accounts.groups import apply_groups, of_directory
+from workspaces.accounts.single_sign_on import apply_groups, of_directory
 from workspaces.audit import Verb, record
 from workspaces.models import DirectoryGroup, User
 from workspaces.models.people import ALIKE

@@ -44,8 +44,7 @@ from memoryhub.monitoring import origin
 from memoryhub.monitoring.origin import comes_from_here, serves_only_here
 from workspaces.access import default_workspace
 from workspaces.accounts import oauth, sessions
-from workspaces.accounts.groups import apply_groups, of_directory
-from workspaces.accounts.single_sign_on import domains_for
+from workspaces.accounts.single_sign_on import apply_groups, domains_for, of_directory
 from workspaces.audit import Verb, Word, record
 from workspaces.models import SignIn, User
 from workspaces.models.people import ALIKE, check_username, hold_usernames

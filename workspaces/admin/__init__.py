@@ -1,5 +1,5 @@
 """Admin of people and workspaces. Staff act by Django's permissions, within the rules of ``workspaces.actions``."""
 
-from workspaces.admin import accounts, audit, content, models, spending, workspaces
+from workspaces.admin import accounts, content, models, workspaces
 
 __all__ = ["accounts", "audit", "content", "models", "spending", "workspaces"]

@@ -25,9 +25,9 @@ from django.utils import timezone
 from django.utils.html import format_html
 
 from memoryhub import mail
-from workspaces.accounts import changes, oauth
-from workspaces.accounts.changes import RIGHTS
+from workspaces.accounts import closing, oauth
 from workspaces.accounts.closing import (
+    RIGHTS,
     close_account,
     delete_account_of,
     hand_over,
@@ -49,12 +49,11 @@ from workspaces.admin.base import (
     offer_undo,
     one_by_one,
 )
-from workspaces.admin.spending import PersonForm
+from workspaces.admin.models import PersonForm
+from workspaces.billing import amount, set_person_budget
 from workspaces.models import ApiKey, Membership, User
 from workspaces.quotas import quota_of
-from workspaces.spending.bill import amount
-from workspaces.spending.budgets import set_person_budget
-from workspaces.spending.totals import taken_by
+from workspaces.usage import taken_by
 
 NAMES = ("first_name", "last_name")
 BUDGET = ("tokens", "money")
@@ -147,7 +146,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         return [(None, {"fields": fields}), *rest]
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
-        touched = [name for name in form.changed_data if name in changes.CHANGES] if change else []
+        touched = [name for name in form.changed_data if name in closing.CHANGES] if change else []
         if touched:
             ask_for_password(request)
         if change and not set(BUDGET).isdisjoint(form.changed_data):
@@ -157,7 +156,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         super().save_model(request, obj, form, change)
         if touched:
             by, now = cast(User, request.user), timezone.now()
-            changes.change_account(obj, fields=touched, email_before=before, by=by, now=now)
+            closing.change_account(obj, fields=touched, email_before=before, by=by, now=now)
             self.message_user(request, *(TOLD if mail.is_set() else NOT_TOLD))
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
@@ -173,7 +172,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
             changed = person and User.objects.exclude(password=person.password).filter(pk=person.pk).first()
             if changed:
                 by, keep = cast(User, request.user), request.session.session_key
-                changes.change_password(
+                closing.change_password(
                     changed, keep=keep if changed == by else None, by=by, now=timezone.now()
                 )
                 self.message_user(request, *(TOLD if mail.is_set() else NOT_TOLD))
@@ -316,7 +315,7 @@ class AuthenticatorAdmin(ReadOnlyAdmin):
     def turn_off(self, request: HttpRequest, rows: QuerySet[Authenticator]) -> Iterator[tuple[str, int]]:
         ask_for_password(request)
         people = User.objects.filter(pk__in=rows.values("user"))
-        number = changes.turn_two_factor_off(people, by=cast(User, request.user), now=timezone.now())
+        number = closing.turn_two_factor_off(people, by=cast(User, request.user), now=timezone.now())
         yield f"Two-factor sign-in is off for {counted(number, 'person', 'people')}.", messages.SUCCESS
         yield TOLD if mail.is_set() else NOT_TOLD
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from memoryhub.languages import file_size
-from workspaces.actions import agents
+from workspaces.actions import workspaces
 from workspaces.admin.base import ReadOnlyAdmin, acting_owner, action, counted, offer_undo, rows_by_id
 from workspaces.admin.filters import ChoiceFilter
 from workspaces.documents import documents, files
@@ -242,7 +242,7 @@ class AgentAdmin(ReadOnlyAdmin):
     def archive(self, request: HttpRequest, rows: QuerySet[Agent]) -> Iterator[tuple[str, int]]:
         found = list(rows.in_use().select_related("workspace"))  # type: ignore[attr-defined]
         for agent in found:
-            agents.archive_agent(agent, by=acting_owner(agent.workspace, request), now=timezone.now())
+            workspaces.archive_agent(agent, by=acting_owner(agent.workspace, request), now=timezone.now())
         offer_undo(self, request, "restore", [agent.pk for agent in found])
         yield f"{counted(len(found), 'assistant', 'assistants')} archived.", messages.SUCCESS
 
@@ -250,6 +250,6 @@ class AgentAdmin(ReadOnlyAdmin):
     def restore(self, request: HttpRequest, rows: QuerySet[Agent]) -> Iterator[tuple[str, int]]:
         found = list(rows.exclude(archived_at=None).select_related("workspace"))
         for agent in found:
-            agents.restore_agent(agent, by=acting_owner(agent.workspace, request), now=timezone.now())
+            workspaces.restore_agent(agent, by=acting_owner(agent.workspace, request), now=timezone.now())
         offer_undo(self, request, "archive", [agent.pk for agent in found])
         yield f"{counted(len(found), 'assistant', 'assistants')} restored.", messages.SUCCESS

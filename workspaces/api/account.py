@@ -12,8 +12,7 @@ from rest_framework.response import Response
 from workspaces.access import named_workspace
 from workspaces.accounts.closing import delete_account, foresee_leaving
 from workspaces.accounts.keys import NAME_LENGTH, PREFIX, make_key, revoke_key
-from workspaces.api.authentication import KeyedView
-from workspaces.api.base import ApiView
+from workspaces.api.base import ApiView, KeyedView
 from workspaces.api.fields import Body, Choice, Moment, Text
 from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.api.serializers import RemovedJson, removed_json

@@ -26,7 +26,7 @@ from workspaces.api.serializers import (
 )
 from workspaces.artifacts import Written, forget_artifact
 from workspaces.models import Artifact, ArtifactKind, Role
-from workspaces.models.artifacts import CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
+from workspaces.models.documents import CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
 from workspaces.policy import Reach, in_reach
 
 documented = documented_under("artifacts")

@@ -13,9 +13,8 @@ from rest_framework.response import Response
 from memoryhub.llm.probe import STEPS
 from workspaces.actions import connections
 from workspaces.api.base import ApiView
-from workspaces.api.fields import Body, Choice, Flag, Moment, Money, Text, WholeNumber
+from workspaces.api.fields import Body, Choice, Flag, Moment, Money, PageQuery, Text, WholeNumber
 from workspaces.api.idempotency import ONCE
-from workspaces.api.pagination import PageQuery
 from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.connections import try_connection
 from workspaces.models.connections import (

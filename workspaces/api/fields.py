@@ -1,21 +1,34 @@
-"""Serializer fields that refuse values of another type. DRF's fields convert "5" to 5 and "no" to False."""
+"""Serializer fields, path converters for public ids, and keyset pagination.
+
+The fields refuse values of another type; DRF's fields convert "5" to 5 and "no" to False. A malformed id is not found,
+without a query. A page's cursor names the last row seen, so that inserts and deletes in between shift nothing.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, ClassVar
 
+from django.core import signing
+from django.core.exceptions import ValidationError
+from django.db.models import Model, Q, QuerySet
+from django.urls import register_converter
 from django.utils.dateparse import parse_datetime
 from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 from rest_framework import serializers
+from rest_framework.request import Request
 from rest_framework.utils.html import is_html_input
 
+from memoryhub.database.queries import Ready
+from memoryhub.errors import Malformed
+from memoryhub.ids import LENGTH
 from memoryhub.languages import translated
 from memoryhub.llm.metering import MOST_PRICE
 
@@ -184,3 +197,162 @@ def from_to(least: int, most: int) -> dict[str, Any]:
 def iso(value: datetime) -> str:
     """Return a moment in UTC as ISO 8601, such as ``2026-03-07T10:30:00.000000Z``."""
     return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+class PublicIdConverter:
+    prefix = ""
+
+    def to_python(self, value: str) -> str:
+        return value
+
+    def to_url(self, value: str) -> str:
+        return value
+
+
+_PREFIXES = (
+    "ws", "usr", "chat", "msg", "mem", "agent", "node", "asset", "imp", "conn", "key", "ask", "run", "doc", "art",
+    "hook", "evt", "rtp", "prm", "link", "clr",
+)  # fmt: skip
+for _prefix in _PREFIXES:
+    register_converter(
+        type(
+            f"{_prefix.title()}IdConverter",
+            (PublicIdConverter,),
+            {"prefix": _prefix, "regex": f"{_prefix}_[A-Za-z0-9]{{{LENGTH}}}"},
+        ),
+        f"{_prefix}_id",
+    )
+
+
+LIMIT = 20
+MAX_LIMIT = 100
+
+
+class BadCursor(Malformed):
+    code = "bad_cursor"
+    default_message = later(
+        "This cursor does not belong to this list. Leave it out to start from the beginning."
+    )
+
+
+class Cursor(serializers.CharField):
+    """The cursor of a list. Any other text is refused as ``bad_cursor`` (400), before other errors."""
+
+    def run_validators(self, value: Any) -> None:
+        return None
+
+
+class PageQuery(serializers.Serializer[Any]):
+    """Query parameters of every list: ``?limit=&cursor=``."""
+
+    limit = serializers.IntegerField(
+        min_value=1,
+        max_value=MAX_LIMIT,
+        default=LIMIT,
+        help_text="How many at most.",
+        error_messages=from_to(1, MAX_LIMIT),
+    )
+    cursor = Cursor(
+        required=False,
+        allow_blank=True,
+        help_text="`next_cursor` of the page before. Opaque: do not make or change one.",
+    )
+
+
+class ReadyList:
+    """A list whose first page is a prepared query; ``make`` and ``kinds`` as in ``Ready``.
+
+    Later pages use the ORM: a prepared plan does not know the cursor's value, and would read all of a large workspace.
+    """
+
+    def __init__(self, make: Callable[..., QuerySet[Any]], **kinds: type) -> None:
+        self._make, self._kinds = make, kinds
+        self._ready: dict[tuple[tuple[str, ...], bool], Ready[Any]] = {}
+
+    def of(self, **values: Any) -> ReadyRows:
+        return ReadyRows(self, values)
+
+    def rows(self, **values: Any) -> QuerySet[Any]:
+        return self._make(**values)
+
+    def first_page(self, keys: tuple[str, ...], descending: bool) -> Ready[Any]:
+        if (keys, descending) not in self._ready:
+            self._ready[keys, descending] = Ready(
+                lambda **values: _in_order(self._make(**values), keys, descending), **self._kinds
+            )
+        return self._ready[keys, descending]
+
+
+@dataclass(frozen=True)
+class ReadyRows:
+    """The rows of a ``ReadyList`` for these values."""
+
+    list: ReadyList
+    values: Mapping[str, Any]
+
+
+def paged(
+    request: Request,
+    rows: QuerySet[Any] | ReadyRows,
+    *,
+    keys: Sequence[str],
+    descending: bool,
+    list_name: str,
+    shape: Callable[[list[Any]], Any],
+) -> dict[str, Any]:
+    """Return a page as ``{items, next_cursor, has_more}``.
+
+    ``keys`` are the fields that order the list, the last one unique. ``list_name`` ties a cursor to its list:
+    used on another, it is refused. ``shape`` turns the rows of the page into JSON.
+    """
+    query = PageQuery(data=request.query_params.dict())
+    query.is_valid(raise_exception=True)
+    limit = query.validated_data["limit"]
+    salt = f"cursor {list_name}"
+    cursor = query.validated_data.get("cursor")
+    if isinstance(rows, ReadyRows) and cursor is None:
+        found = rows.list.first_page(tuple(keys), descending).all(limit=limit + 1, **rows.values)
+    else:
+        wanted = rows.list.rows(**rows.values) if isinstance(rows, ReadyRows) else rows
+        if cursor is not None:
+            last = _read(cursor, salt, wanted.model, keys)
+            wanted = wanted.filter(_beyond(keys, last, descending))
+        found = list(_in_order(wanted, keys, descending)[: limit + 1])
+    has_more = len(found) > limit
+    found = found[:limit]
+    return {
+        "items": shape(found),
+        "next_cursor": _write(found[-1], salt, keys) if has_more else None,
+        "has_more": has_more,
+    }
+
+
+def _in_order(rows: QuerySet[Any], keys: Sequence[str], descending: bool) -> QuerySet[Any]:
+    return rows.order_by(*(f"-{key}" if descending else key for key in keys))
+
+
+def _beyond(keys: Sequence[str], last: Sequence[Any], descending: bool) -> Q:
+    """Return the condition for rows after ``last``.
+
+    Its first part lets Postgres start at the right position of the index.
+    """
+    side = "lt" if descending else "gt"
+    beyond = Q()
+    for depth, key in enumerate(keys):
+        equal = Q(**dict(zip(keys[:depth], last[:depth], strict=True)))
+        beyond |= equal & Q(**{f"{key}__{side}": last[depth]})
+    return Q(**{f"{keys[0]}__{side}e": last[0]}) & beyond
+
+
+def _write(row: Model, salt: str, keys: Sequence[str]) -> str:
+    fields = (row._meta.get_field(key) for key in keys)
+    return signing.dumps([field.value_to_string(row) for field in fields], salt=salt)  # type: ignore[union-attr]
+
+
+def _read(cursor: str, salt: str, model: type[Model], keys: Sequence[str]) -> list[Any]:
+    try:
+        values = signing.loads(cursor, salt=salt)
+        fields = (model._meta.get_field(key) for key in keys)
+        return [field.to_python(value) for field, value in zip(fields, values, strict=True)]  # type: ignore[union-attr]
+    except (signing.BadSignature, ValueError, TypeError, ValidationError):
+        raise BadCursor from None

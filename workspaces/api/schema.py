@@ -22,7 +22,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 
-from workspaces.api.pagination import PageQuery
+from workspaces.api.fields import PageQuery
 
 F = TypeVar("F", bound=Callable[..., Any])
 Kind = type[serializers.BaseSerializer[Any]]
@@ -227,7 +227,7 @@ class SessionScheme(OpenApiAuthenticationExtension):
 class KeyScheme(OpenApiAuthenticationExtension):
     """The API key: ``Authorization: Bearer mh_…``"""
 
-    target_class = "workspaces.api.authentication.KeyAuthentication"
+    target_class = "workspaces.api.base.KeyAuthentication"
     name = "api_key"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:

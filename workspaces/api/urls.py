@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from workspaces.api import (
-    account,
-    agents,
-    artifacts,
-    connections,
-    converters,  # noqa: F401  registers the path converters
-    documents,
-    spending,
-    webhooks,
-    workspaces,
-)
+from workspaces.api import account, artifacts, connections, documents, spending, webhooks, workspaces
 
 ARTIFACTS = "workspaces/<ws_id:workspace_id>/artifacts"
 ARTIFACT = f"{ARTIFACTS}/<art_id:artifact_id>"
@@ -36,8 +26,8 @@ urlpatterns = [
     path(f"{WORKSPACE}/members/accept", workspaces.MemberAccept.as_view(), name="accept_member"),
     path("invitations", workspaces.InvitationsOfMine.as_view(), name="my_invitations"),
     path(f"{WORKSPACE}/members/<usr_id:user_id>", workspaces.MemberDetail.as_view(), name="member"),
-    path(f"{WORKSPACE}/agents", agents.AgentList.as_view(), name="agents"),
-    path(AGENT, agents.AgentDetail.as_view(), name="agent"),
+    path(f"{WORKSPACE}/agents", workspaces.AgentList.as_view(), name="agents"),
+    path(AGENT, workspaces.AgentDetail.as_view(), name="agent"),
     path(f"{WORKSPACE}/documents", documents.DocumentList.as_view(), name="documents"),
     path(DOCUMENT, documents.DocumentDetail.as_view(), name="document"),
     path(f"{DOCUMENT}/content", documents.DocumentContent.as_view(), name="document_content"),
@@ -66,5 +56,5 @@ urlpatterns = [
     path("connections", connections.ConnectionList.as_view(), name="connections"),
     path(CONNECTION, connections.ConnectionDetail.as_view(), name="connection"),
     path(f"{CONNECTION}/test", connections.ConnectionTest.as_view(), name="test_connection"),
-    path(f"{AGENT}/restore", agents.AgentRestore.as_view(), name="restore_agent"),
+    path(f"{AGENT}/restore", workspaces.AgentRestore.as_view(), name="restore_agent"),
 ]

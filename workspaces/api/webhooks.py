@@ -11,8 +11,7 @@ from rest_framework.response import Response
 
 from workspaces.access import get_workspace
 from workspaces.api.base import ApiView
-from workspaces.api.fields import Body, Choice, Flag, Moment, StoredSentence, Text
-from workspaces.api.pagination import PageQuery
+from workspaces.api.fields import Body, Choice, Flag, Moment, PageQuery, StoredSentence, Text
 from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.models import DeliveryStatus, Role, Webhook, WebhookEvent
 from workspaces.models.events import WEBHOOK_NAME_LENGTH, WEBHOOK_URL_LENGTH

@@ -36,7 +36,7 @@ from workspaces.documents import files, reading_jobs
 from workspaces.documents.files import CSV, ENDINGS, JSON, MARKDOWN, TEXT, clean_title, media_type, seen
 from workspaces.documents.passages import DOCUMENTS
 from workspaces.documents.reading_jobs import queue_embedding_of, queue_reading
-from workspaces.index.words import index_words, unindex_words
+from workspaces.index.candidates import index_words, unindex_words
 from workspaces.models import (
     Document,
     DocumentQuerySet,

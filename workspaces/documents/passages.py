@@ -18,7 +18,7 @@ from pgvector.django import CosineDistance
 
 from memoryhub.database import queries
 from memoryhub.llm.registry import get_embedder
-from workspaces.index.candidates import SearchArea, area_within
+from workspaces.index.candidates import SearchArea, area_within, bm25
 from workspaces.index.scores import (
     CANDIDATES,
     FLOOR,
@@ -31,7 +31,6 @@ from workspaces.index.scores import (
     found,
     score_of,
 )
-from workspaces.index.words import bm25
 from workspaces.models import (
     Document,
     DocumentPassage,

@@ -29,9 +29,9 @@ from workspaces.documents.reading.process import (
     read_file,
     sentences_of,
 )
+from workspaces.index.candidates import index_words
 from workspaces.index.embedding import queue_embedding
 from workspaces.index.reembedding import missing
-from workspaces.index.words import index_words
 from workspaces.models import (
     Document,
     DocumentPassage,

@@ -12,9 +12,11 @@ from workspaces.models.accounts import (
     TokenKind,
     WaitingMail,
 )
-from workspaces.models.artifacts import Artifact, ArtifactKind, ArtifactVersion
 from workspaces.models.connections import Budget, Connection, ConnectionQuerySet, ModelUse, Purpose
 from workspaces.models.documents import (
+    Artifact,
+    ArtifactKind,
+    ArtifactVersion,
     Document,
     DocumentPassage,
     DocumentPicture,

@@ -187,7 +187,7 @@ class Invitation(models.Model):
 
 
 # Groups of the directory, and the rights granted for them. Written by ``workspaces.accounts.provisioning`` and
-# ``workspaces.accounts.groups``.
+# ``workspaces.accounts.single_sign_on``.
 
 
 class DirectoryGroup(models.Model):

@@ -187,7 +187,7 @@ class Purpose(models.TextChoices):
 
 class ModelUse(models.Model):
     """Daily sum of one person's use of one model in one workspace for one purpose. Written by
-    ``workspaces.spending.bill``.
+    ``workspaces.billing``.
 
     A thousand people make about ten thousand rows a month. Rows of a deleted person or workspace stay without the
     reference. INDEX rows belong to the installation, because one embedding call may serve many workspaces.
@@ -248,7 +248,7 @@ class ModelUse(models.Model):
 class Budget(models.Model):
     """Monthly limit for one workspace, or for one person over all workspaces.
 
-    Written by ``workspaces.spending.budgets``.
+    Written by ``workspaces.billing``.
     """
 
     workspace = models.OneToOneField(Workspace, on_delete=models.CASCADE, null=True, related_name="budget")

@@ -344,7 +344,7 @@ class AgentQuerySet(models.QuerySet["Agent"]):
 class Agent(models.Model):
     """An assistant of a workspace. Its instructions are part of the prompt in every chat with it.
 
-    It is archived instead of deleted, so that its chats and memories stay. Written by ``workspaces.actions.agents``.
+    It is archived instead of deleted, so that its chats and memories stay.
     """
 
     role: str  # the reader's, where ``visible_to`` has annotated it

@@ -15,11 +15,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from memoryhub.languages import grouped
+from workspaces import billing as money
+from workspaces.billing import ABOUT, Bill, Standing, standings
 from workspaces.models import User, Workspace
-from workspaces.spending import bill as money
-from workspaces.spending.bill import ABOUT, Bill
-from workspaces.spending.budgets import Standing, standings
-from workspaces.spending.totals import Line, Month
+from workspaces.usage import Line, Month
 
 register = template.Library()
 register.filter("amount", money.amount)

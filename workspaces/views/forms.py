@@ -17,7 +17,7 @@ from memoryhub.errors import DomainError
 from workspaces.access import may_take_away, named_workspace, workspaces_of
 from workspaces.accounts.keys import NAME_LENGTH as KEY_NAME_LENGTH
 from workspaces.accounts.sign_in import note_not_shown
-from workspaces.actions import agents
+from workspaces.actions import workspaces
 from workspaces.actions.workspaces import DESCRIPTION_LENGTH, NAME_LENGTH
 from workspaces.models import (
     Agent,
@@ -125,16 +125,16 @@ class DeleteForm(DomainForm):
 
 
 class AgentForm(DomainForm):
-    name = forms.CharField(label=_("Name"), max_length=agents.NAME_LENGTH, widget=_plain_field())
+    name = forms.CharField(label=_("Name"), max_length=workspaces.AGENT_NAME_LENGTH, widget=_plain_field())
     description = forms.CharField(
         label=_("What it is for"),
-        max_length=agents.DESCRIPTION_LENGTH,
+        max_length=workspaces.AGENT_DESCRIPTION_LENGTH,
         required=False,
         widget=_plain_field(),
     )
     instructions = forms.CharField(
         label=_("Instructions"),
-        max_length=agents.INSTRUCTIONS_LENGTH,
+        max_length=workspaces.INSTRUCTIONS_LENGTH,
         required=False,
         widget=forms.Textarea(attrs={"rows": 8}),
         help_text=_(

@@ -1,28 +1,37 @@
-"""Pages of workspaces and of a person's own settings, and the stream of events for open pages."""
+"""Pages of workspaces and of a person's own settings, and the stream of events for open pages, limited per person."""
 
 from __future__ import annotations
 
 import json
+import threading
+import weakref
+from collections import Counter
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any, cast
 
 from allauth.account.decorators import reauthentication_required
 from asgiref.sync import sync_to_async
 from django.conf import settings as conf
+from django.conf import settings as django_settings
 from django.contrib import messages as notices
 from django.contrib.auth.decorators import login_not_required
-from django.http import HttpRequest, HttpResponse
+from django.db import DatabaseError, InterfaceError
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
 from django.views.decorators.http import require_GET, require_http_methods, require_POST, require_safe
 
 from memoryhub import events as bus
+from memoryhub.database.failures import trouble_of
 from memoryhub.database.queries import release_connection
 from memoryhub.database.replicas import pin_to_primary
-from memoryhub.errors import NotFound
+from memoryhub.errors import DomainError, NotFound, TooManyRequests, Unavailable
 from memoryhub.llm.registry import embedder_is_local
+from memoryhub.monitoring import metrics
 from workspaces.access import default_workspace, get_workspace, whose_own, workspaces_of
 from workspaces.accounts import invitations
 from workspaces.accounts import keys as api_keys
@@ -32,10 +41,83 @@ from workspaces.accounts.sign_in import ask_for_password, has_two_factor
 from workspaces.actions import workspaces
 from workspaces.actions.removal import lines_of
 from workspaces.connections import chosen_for, options_for
-from workspaces.event_streams import EventStream, Place
 from workspaces.models import ApiKey, Invitation, Membership, Role, User, Workspace
 from workspaces.views import PageRequest
 from workspaces.views.forms import DeleteForm, InvitationForm, KeyForm, MemberForm, WorkspaceForm
+
+RETRY_SECONDS = 30
+EVENTS, ANSWERS = (
+    "event streams",
+    "answers",
+)  # kinds of streams: of pages and clients, of programs with a key
+_lock = threading.Lock()
+_open: Counter[tuple[str, int]] = (
+    Counter()
+)  # by kind and person; of this process, since a stream lives in one
+
+
+class Overloaded(Unavailable):
+    default_message = later("There is more to do here than can be done at once. Try again in a moment.")
+    code, retry_after = "overloaded", 1
+
+
+class Place:
+    """A slot for an open stream of a person. It is released by ``leave`` or when it is garbage-collected.
+
+    Raises Overloaded above MEMORYHUB_STREAMS_AT_ONCE streams in this process, and TooManyRequests above
+    MEMORYHUB_EVENT_STREAMS of this person. The new stream is refused instead of closing the oldest, which would
+    reconnect and close the next. ``of``: streams of programs with a key are counted separately
+    (MEMORYHUB_ANSWER_STREAMS).
+    """
+
+    def __init__(self, user: User, *, of: str = EVENTS) -> None:
+        most = django_settings.EVENT_STREAMS if of == EVENTS else django_settings.ANSWER_STREAMS
+        with _lock:
+            if _open.total() >= django_settings.STREAMS_AT_ONCE:
+                metrics.SHED.labels("streams").inc()
+                raise Overloaded
+            if _open[of, user.pk] >= most:
+                metrics.THROTTLED.labels(of).inc()
+                raise TooManyRequests(retry_after=RETRY_SECONDS)
+            _open[of, user.pk] += 1
+        self.leave = weakref.finalize(self, _left, (of, user.pk))
+
+
+class EventStream(StreamingHttpResponse):
+    """A response of server-sent events that holds its ``place`` until it is closed.
+
+    If it fails, it ends with an ``error`` event.
+    """
+
+    def __init__(self, events: AsyncGenerator[str, None], *, place: Place) -> None:
+        super().__init__(_to_their_end(events), content_type="text/event-stream")
+        self._place = place
+        self["Cache-Control"] = "no-store, no-transform"
+        self["X-Accel-Buffering"] = "no"  # proxies must not buffer the events
+
+    def close(self) -> None:
+        self._place.leave()
+        super().close()
+
+
+async def _to_their_end(events: AsyncGenerator[str, None]) -> AsyncGenerator[str, None]:
+    async with aclosing(events):
+        try:
+            async for event in events:
+                yield event
+        except (DomainError, DatabaseError, InterfaceError) as error:
+            said = error if isinstance(error, DomainError) else trouble_of(error)
+            if said is None:
+                raise
+            yield f"event: error\ndata: {json.dumps(said.body()['error'])}\n\n"
+
+
+def _left(held: tuple[str, int]) -> None:
+    with _lock:
+        _open[held] -= 1
+        if not _open[held]:
+            del _open[held]
+
 
 HEARTBEAT = (
     15.0  # seconds: keeps proxies from closing a quiet stream, and ends streams of readers without access

@@ -28,7 +28,7 @@ from memories.models import Memory, MemoryNode
 from memories.writing.gate import Draft, save_memory
 from workspaces.access import default_workspace
 from workspaces.accounts.invitations import accept_invited, invite
-from workspaces.actions import agents
+from workspaces.actions import workspaces
 from workspaces.actions.workspaces import create_workspace, set_memory_default
 from workspaces.models import Agent, Role, User, Workspace
 
@@ -202,7 +202,7 @@ class Command(BaseCommand):
         for name, description, instructions in ASSISTANTS:
             if not Agent.objects.filter(workspace=shared, name=name).exists():
                 texts = {"name": name, "description": description, "instructions": instructions}
-                agents.create_agent(shared, **texts, by=owner, now=self.now)
+                workspaces.create_agent(shared, **texts, by=owner, now=self.now)
 
     def make_nodes(self) -> None:
         """Create the nodes, each with up to five memories, and their relations. Existing nodes are not changed."""

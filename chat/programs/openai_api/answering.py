@@ -28,13 +28,12 @@ from memoryhub.llm.metering import Meter, Usage, metered
 from memoryhub.llm.output_parsing import without_thoughts
 from workspaces.access import get_workspace
 from workspaces.accounts.keys import still_opens
+from workspaces.billing import Account, rate_of, record, require_budget
 from workspaces.connections import Chosen, all_for
-from workspaces.event_streams import Place
 from workspaces.models import Agent, ApiKey, Purpose, User, Workspace
 from workspaces.policy import Caller, Reach
 from workspaces.quotas import spend
-from workspaces.spending.bill import Account, rate_of, record
-from workspaces.spending.budgets import require_budget
+from workspaces.views.workspaces import Place
 
 RECHECK_SECONDS = 2.0  # interval of the check for a revoked key or a removed member
 NOTED_WITHIN = 60.0  # seconds to wait for the turn to be recorded; usually much less

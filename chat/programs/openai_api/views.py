@@ -37,12 +37,11 @@ from memoryhub.llm.errors import ModelNotLocal
 from memoryhub.llm.metering import Meter, metered
 from memoryhub.llm.registry import embedder_is_local, get_embedder
 from workspaces.access import get_workspace
-from workspaces.api.authentication import KeyAuthentication, KeyedView
-from workspaces.event_streams import ANSWERS, Place
+from workspaces.api.base import KeyAuthentication, KeyedView
+from workspaces.billing import Account, Rate, record, require_budget
 from workspaces.models import ApiKey, Purpose, User, Workspace
 from workspaces.quotas import spend
-from workspaces.spending.bill import Account, Rate, record
-from workspaces.spending.budgets import require_budget
+from workspaces.views.workspaces import ANSWERS, Place
 
 MOST_BYTES = 25 * 2**20  # limit of a request, which may contain images
 

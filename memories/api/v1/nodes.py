@@ -25,9 +25,8 @@ from memories.models.node import KIND_LENGTH, NODE_DESCRIPTION_LENGTH, NODE_NAME
 from memories.topics import DEEPEST, MOST_NEIGHBOURS
 from memoryhub.errors import NotFound
 from memoryhub.stored_files import require_fitting
-from workspaces.api.fields import Body, Moment, Text, from_to
+from workspaces.api.fields import Body, Moment, PageQuery, Text, from_to
 from workspaces.api.idempotency import ONCE
-from workspaces.api.pagination import PageQuery
 from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.models import Role
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from django.urls import path, re_path
 
-import workspaces.api.converters  # noqa: F401  registers the path converters
+import workspaces.api.fields  # noqa: F401  registers the path converters
 from memories.api.v1 import nodes, views
-from workspaces.api.authentication import KeyedView
-from workspaces.api.base import NoSuchRoute
+from workspaces.api.base import KeyedView, NoSuchRoute
 
 MEMORY = "memories/<mem_id:memory_id>"
 NODE = "memory-nodes/<node_id:node_id>"

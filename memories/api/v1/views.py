@@ -36,10 +36,9 @@ from memories.writing.changing import etag
 from memories.writing.drafts import from_source
 from memoryhub.errors import DomainError, NotFound
 from workspaces.access import default_workspace, get_workspace, named_workspace
-from workspaces.actions import agents
-from workspaces.actions.agents import choose_agent
-from workspaces.api.authentication import KeyedView
-from workspaces.api.base import ETAG, IF_MATCH
+from workspaces.actions import workspaces
+from workspaces.actions.workspaces import choose_agent
+from workspaces.api.base import ETAG, IF_MATCH, KeyedView
 from workspaces.api.fields import Moment
 from workspaces.api.idempotency import ONCE
 from workspaces.api.schema import ID, documented_under, page_of
@@ -218,9 +217,9 @@ class Recall(OrganisationView):
 class OrganisationAgentJson(serializers.Serializer[Any]):
     example = {"id": f"agent_{ID}", "name": "Proofreader", "instructions": "Correct spelling and grammar."}
     id = serializers.CharField(source="public_id")
-    name = serializers.CharField(max_length=agents.NAME_LENGTH)
-    description = serializers.CharField(max_length=agents.DESCRIPTION_LENGTH)
-    instructions = serializers.CharField(max_length=agents.INSTRUCTIONS_LENGTH)
+    name = serializers.CharField(max_length=workspaces.AGENT_NAME_LENGTH)
+    description = serializers.CharField(max_length=workspaces.AGENT_DESCRIPTION_LENGTH)
+    instructions = serializers.CharField(max_length=workspaces.INSTRUCTIONS_LENGTH)
     workspaceId = serializers.CharField(source="workspace.public_id")
     archivedAt = Moment(source="archived_at", allow_null=True)
     createdAt = Moment(source="created_at")
@@ -249,5 +248,5 @@ class AgentDetail(OrganisationView):
 
         Archived assistants are found too.
         """
-        agent = agents.get_agent(self.person, agent_id, workspace=self.workspace())
+        agent = workspaces.get_agent(self.person, agent_id, workspace=self.workspace())
         return Response(OrganisationAgentJson(agent).data)

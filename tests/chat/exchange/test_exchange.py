@@ -39,7 +39,7 @@ from tests.factories import (
     make_workspace,
 )
 from workspaces.access import default_workspace
-from workspaces.actions.agents import archive_agent, create_agent
+from workspaces.actions.workspaces import archive_agent, create_agent
 from workspaces.documents import documents, reading_jobs
 from workspaces.models import Agent, Document, Membership, PassageWord, Role, User, Workspace
 

@@ -13,7 +13,7 @@ from memories.models import Memory, Scope
 from memories.recalling.recall import receipt_for
 from tests.factories import make_agent, make_chat, make_memory, make_user
 from tests.fakes.openai_server import Answer, ScriptedOpenAI
-from workspaces.actions.agents import archive_agent, update_agent
+from workspaces.actions.workspaces import archive_agent, update_agent
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TEXT = "The newsletter goes out on Tuesdays"

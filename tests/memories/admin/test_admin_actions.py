@@ -27,7 +27,7 @@ from tests.copies import copied
 from tests.digests import digests
 from tests.factories import make_agent, make_chat, make_document, make_key_text, make_memory, make_user
 from tests.fakes.embedder import FakeEmbedder
-from workspaces.actions.agents import archive_agent
+from workspaces.actions.workspaces import archive_agent
 from workspaces.models import (
     Agent,
     ApiKey,

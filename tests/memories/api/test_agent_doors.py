@@ -11,7 +11,7 @@ from memories.models import Memory, Scope
 from tests.api import V1, Api, error_of
 from tests.conftest import Cast
 from tests.factories import make_agent, make_key_text, make_memory, make_workspace
-from workspaces.actions.agents import archive_agent
+from workspaces.actions.workspaces import archive_agent
 from workspaces.models import Agent, KeyScope
 
 TEXT = "The newsletter goes out on Tuesdays"

@@ -18,9 +18,9 @@ from memoryhub.llm.base import Vectors
 from tests.factories import make_user, make_workspace
 from workspaces import tasks
 from workspaces.index import candidates, indexes
+from workspaces.index.candidates import bm25
 from workspaces.index.embedding import copy_vectors
 from workspaces.index.indexes import keep_up
-from workspaces.index.words import bm25
 from workspaces.models import CommonWord, PassageVector, PlaceStatistics, User, VectorIndex, Workspace
 
 pytestmark = pytest.mark.django_db(transaction=True)

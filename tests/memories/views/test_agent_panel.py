@@ -12,7 +12,7 @@ from memories.models import Memory, Scope
 from tests.conftest import Cast
 from tests.factories import make_agent, make_memory, make_workspace
 from workspaces.access import default_workspace
-from workspaces.actions.agents import archive_agent
+from workspaces.actions.workspaces import archive_agent
 from workspaces.models import Agent, User
 
 TEXT = "The newsletter goes out on Tuesdays"

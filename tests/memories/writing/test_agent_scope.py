@@ -26,7 +26,7 @@ from memoryhub.llm.base import Embedder
 from tests.conftest import Cast
 from tests.factories import HERE, make_agent, make_memory, make_workspace
 from tests.fakes.embedder import FakeEmbedder
-from workspaces.actions.agents import archive_agent
+from workspaces.actions.workspaces import archive_agent
 from workspaces.models import Agent, PassageVector, PassageWord, User
 
 NOW = timezone.now()

@@ -12,7 +12,7 @@ from memoryhub.environment import Environment
 from tests.conftest import Cast
 from tests.factories import add_member, make_invitation
 from tests.workspaces.accounts.test_single_sign_on import go, provider, signed_in_as, single_sign_on
-from workspaces.accounts.groups import groups_in
+from workspaces.accounts.single_sign_on import groups_in
 from workspaces.actions import workspaces as actions
 from workspaces.models import AuditEvent, GroupGrant, Invitation, Membership, User, Workspace
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from tests.conftest import Cast
 from tests.factories import make_agent, make_user, make_workspace
-from workspaces.actions import agents
+from workspaces.actions import workspaces
 from workspaces.audit import Verb
 from workspaces.models import Agent, AuditEvent, Membership, Role, User, Workspace
 
@@ -20,7 +20,7 @@ NOW = timezone.now()
 
 
 def test_an_editor_makes_an_assistant_with_stripped_fields(cast: Cast) -> None:
-    made = agents.create_agent(
+    made = workspaces.create_agent(
         cast.workspace,
         name="  House \n style ",
         description=" Knows\nit ",
@@ -53,10 +53,10 @@ def test_fields_that_are_too_long_or_cannot_be_stored_are_refused_by_name(
 ) -> None:
     agent = make_agent(cast.owner, cast.workspace, name="First")
     with pytest.raises(Invalid) as refused:
-        agents.create_agent(cast.workspace, **{"name": "Second", field: text}, by=cast.owner, now=NOW)
+        workspaces.create_agent(cast.workspace, **{"name": "Second", field: text}, by=cast.owner, now=NOW)
     assert list(refused.value.fields) == [field]
     with pytest.raises(Invalid):
-        agents.update_agent(agent, **{field: text}, by=cast.owner, now=NOW)
+        workspaces.update_agent(agent, **{field: text}, by=cast.owner, now=NOW)
     assert Agent.objects.get().name == "First"
 
 
@@ -69,10 +69,10 @@ def test_the_longest_fields_fit(cast: Cast) -> None:
 
 
 WRITES: list[Callable[[Cast, Agent, User], object]] = [
-    lambda cast, agent, by: agents.create_agent(cast.workspace, name="Mine", by=by, now=NOW),
-    lambda cast, agent, by: agents.update_agent(agent, name="Mine", by=by, now=NOW),
-    lambda cast, agent, by: agents.archive_agent(agent, by=by, now=NOW),
-    lambda cast, agent, by: agents.restore_agent(agent, by=by, now=NOW),
+    lambda cast, agent, by: workspaces.create_agent(cast.workspace, name="Mine", by=by, now=NOW),
+    lambda cast, agent, by: workspaces.update_agent(agent, name="Mine", by=by, now=NOW),
+    lambda cast, agent, by: workspaces.archive_agent(agent, by=by, now=NOW),
+    lambda cast, agent, by: workspaces.restore_agent(agent, by=by, now=NOW),
 ]
 
 
@@ -89,19 +89,21 @@ def test_viewers_and_strangers_change_nothing(
 
 
 def test_who_was_removed_in_the_meantime_changes_nothing(cast: Cast) -> None:
-    agent = agents.get_agent(cast.editor, make_agent(cast.owner, cast.workspace).public_id, need=Role.EDITOR)
+    agent = workspaces.get_agent(
+        cast.editor, make_agent(cast.owner, cast.workspace).public_id, need=Role.EDITOR
+    )
     Membership.objects.filter(user=cast.editor).delete()
     with pytest.raises(NotFound):
-        agents.update_agent(agent, name="Mine", by=cast.editor, now=NOW)
+        workspaces.update_agent(agent, name="Mine", by=cast.editor, now=NOW)
 
 
 def test_members_look_strangers_do_not(cast: Cast) -> None:
     agent = make_agent(cast.owner, cast.workspace)
     other = make_workspace(owner=cast.viewer, name="Other")
-    assert agents.get_agent(cast.viewer, agent.public_id) == agent
+    assert workspaces.get_agent(cast.viewer, agent.public_id) == agent
     for person, workspace in ((cast.stranger, None), (cast.viewer, other)):
         with pytest.raises(NotFound):
-            agents.get_agent(person, agent.public_id, workspace=workspace)
+            workspaces.get_agent(person, agent.public_id, workspace=workspace)
 
 
 def test_a_name_is_free_once_in_a_workspace_whatever_its_case(cast: Cast) -> None:
@@ -111,48 +113,48 @@ def test_a_name_is_free_once_in_a_workspace_whatever_its_case(cast: Cast) -> Non
         make_agent(cast.editor, cast.workspace, name="writer")
     assert taken.value.fields == {"name": "is taken"}
     with pytest.raises(Conflict):
-        agents.update_agent(second, name="WRITER", by=cast.owner, now=NOW)
-    agents.update_agent(first, name="WRITER", by=cast.owner, now=NOW)
+        workspaces.update_agent(second, name="WRITER", by=cast.owner, now=NOW)
+    workspaces.update_agent(first, name="WRITER", by=cast.owner, now=NOW)
     make_agent(cast.stranger, make_workspace(owner=cast.stranger), name="Writer")
-    agents.archive_agent(first, by=cast.owner, now=NOW)
+    workspaces.archive_agent(first, by=cast.owner, now=NOW)
     make_agent(cast.editor, cast.workspace, name="Writer")
     with pytest.raises(Conflict):
-        agents.restore_agent(first, by=cast.owner, now=NOW)
+        workspaces.restore_agent(first, by=cast.owner, now=NOW)
     assert Agent.objects.get(pk=first.pk).is_archived
 
 
 def test_an_archived_one_is_chosen_for_nothing_new_and_can_come_back(cast: Cast) -> None:
     agent = make_agent(cast.owner, cast.workspace)
-    assert agents.choose_agent(cast.workspace, agent.public_id) == agent
-    archived = agents.archive_agent(agent, by=cast.editor, now=NOW)
-    agents.archive_agent(archived, by=cast.editor, now=timezone.now())
+    assert workspaces.choose_agent(cast.workspace, agent.public_id) == agent
+    archived = workspaces.archive_agent(agent, by=cast.editor, now=NOW)
+    workspaces.archive_agent(archived, by=cast.editor, now=timezone.now())
     assert Agent.objects.get().archived_at == NOW
     with pytest.raises(Invalid) as refused:
-        agents.choose_agent(cast.workspace, agent.public_id)
+        workspaces.choose_agent(cast.workspace, agent.public_id)
     assert "archived" in refused.value.fields["agent_id"]
-    agents.restore_agent(agent, by=cast.editor, now=NOW)
-    agents.restore_agent(agent, by=cast.editor, now=NOW)
-    assert agents.choose_agent(cast.workspace, agent.public_id) == agent
+    workspaces.restore_agent(agent, by=cast.editor, now=NOW)
+    workspaces.restore_agent(agent, by=cast.editor, now=NOW)
+    assert workspaces.choose_agent(cast.workspace, agent.public_id) == agent
 
 
 def test_that_of_another_workspace_is_refused_by_the_name_of_the_field(cast: Cast) -> None:
     elsewhere = make_agent(cast.owner, make_workspace(owner=cast.owner, name="Other"))
     for public_id in (elsewhere.public_id, "agent_nothing", ""):
         with pytest.raises(Invalid) as refused:
-            agents.choose_agent(cast.workspace, public_id)
+            workspaces.choose_agent(cast.workspace, public_id)
         assert list(refused.value.fields) == ["agent_id"]
 
 
 def test_there_are_only_so_many(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agents, "MOST_IN_USE", 2)
+    monkeypatch.setattr(workspaces, "MOST_IN_USE", 2)
     first = make_agent(cast.owner, cast.workspace)
     make_agent(cast.owner, cast.workspace)
     with pytest.raises(Conflict):
         make_agent(cast.owner, cast.workspace)
-    agents.archive_agent(first, by=cast.owner, now=NOW)
+    workspaces.archive_agent(first, by=cast.owner, now=NOW)
     make_agent(cast.owner, cast.workspace)
     with pytest.raises(Conflict):
-        agents.restore_agent(first, by=cast.owner, now=NOW)
+        workspaces.restore_agent(first, by=cast.owner, now=NOW)
 
 
 def test_assistants_go_with_their_workspace(cast: Cast) -> None:
@@ -170,8 +172,13 @@ def test_they_stay_when_their_maker_goes(cast: Cast) -> None:
 
 def test_the_audit_log_says_who_changed_which_and_never_what_it_is_told(cast: Cast) -> None:
     agent = make_agent(cast.owner, cast.workspace, name="Planner", instructions="Plan in weeks.")
-    agents.update_agent(agent, instructions="Plan in days.", by=cast.editor, now=NOW)
-    for change in (agents.archive_agent, agents.archive_agent, agents.restore_agent, agents.restore_agent):
+    workspaces.update_agent(agent, instructions="Plan in days.", by=cast.editor, now=NOW)
+    for change in (
+        workspaces.archive_agent,
+        workspaces.archive_agent,
+        workspaces.restore_agent,
+        workspaces.restore_agent,
+    ):
         change(agent, by=cast.editor, now=NOW)
     events = list(AuditEvent.objects.filter(verb=Verb.AGENT_CHANGED).order_by("id"))
     assert {(event.target, event.workspace_id) for event in events} == {
@@ -193,7 +200,7 @@ def test_two_of_one_name_at_once_make_one(transactional_db: None) -> None:
     def make(by: User, name: str) -> None:
         try:
             start.wait(10)
-            outcomes.append(agents.create_agent(workspace, name=name, by=by, now=NOW).name)
+            outcomes.append(workspaces.create_agent(workspace, name=name, by=by, now=NOW).name)
         except Conflict as error:
             outcomes.append(error.fields["name"])
         finally:

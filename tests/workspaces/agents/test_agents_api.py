@@ -10,7 +10,7 @@ from django.utils import timezone
 from tests.api import Api, error_of
 from tests.conftest import Cast
 from tests.factories import make_agent
-from workspaces.actions.agents import archive_agent
+from workspaces.actions.workspaces import archive_agent
 from workspaces.models import Agent
 
 

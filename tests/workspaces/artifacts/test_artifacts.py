@@ -24,10 +24,10 @@ from workspaces.models import (
     PassageWord,
     Role,
 )
-from workspaces.models.artifacts import ARTIFACT, CONTENT_LENGTH
+from workspaces.models.documents import ARTIFACT, CONTENT_LENGTH
 from workspaces.quotas import QuotaReached
 from workspaces.views import artifacts as serving
-from workspaces.views.diff import compare
+from workspaces.views.documents import compare
 
 pytestmark = pytest.mark.django_db
 CODE = {

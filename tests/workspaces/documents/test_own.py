@@ -51,8 +51,7 @@ from workspaces.models import (
     User,
     Workspace,
 )
-from workspaces.models.artifacts import ARTIFACT
-from workspaces.models.documents import DOCUMENT
+from workspaces.models.documents import ARTIFACT, DOCUMENT
 from workspaces.policy import Reach
 
 pytestmark = pytest.mark.django_db

@@ -21,9 +21,15 @@ from tests.fakes.embedder import FakeEmbedder
 from tests.memories.recalling.test_embedding_models import Models
 from workspaces import tasks
 from workspaces.index import indexes, reembedding
-from workspaces.index.candidates import Candidate, find_candidates, search_area
+from workspaces.index.candidates import (
+    Candidate,
+    bm25,
+    find_candidates,
+    index_words,
+    search_area,
+    unindex_words,
+)
 from workspaces.index.embedding import embed_query, queue_embedding
-from workspaces.index.words import bm25, index_words, unindex_words
 from workspaces.models import CommonWord, PassageVector, PassageWord, PlaceStatistics, Workspace, index
 from workspaces.models.index import Kind
 

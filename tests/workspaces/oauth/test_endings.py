@@ -22,7 +22,7 @@ from tests.workspaces.oauth.programs import (
     said_in,
     signed_in,
 )
-from workspaces.accounts.changes import change_password
+from workspaces.accounts.closing import change_password
 from workspaces.models import ApiKey, AuditEvent, User
 
 pytestmark = pytest.mark.django_db

@@ -17,10 +17,9 @@ from tests.workspaces.spending.test_budgets import COSTLY
 from tests.workspaces.spending.test_ledger import meter_with
 from workspaces.access import get_workspace
 from workspaces.actions.workspaces import remove_member
+from workspaces.billing import Account, Bill, Rate, record, set_workspace_budget
 from workspaces.models import Budget, Purpose, User, Workspace
-from workspaces.spending.bill import Account, Bill, Rate, record
-from workspaces.spending.budgets import set_workspace_budget
-from workspaces.spending.totals import month_of, of_person
+from workspaces.usage import month_of, of_person
 
 pytestmark = pytest.mark.django_db
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from email.message import Message
 from typing import Any
 
-from workspaces.documents.reading import attachments
+from workspaces.documents.reading import pictures
 from workspaces.documents.reading.kinds import MSG, Block, Blocks, Unreadable, left_out
 from workspaces.documents.reading.office import extracted
 from workspaces.documents.reading.plain import decoded, read_html
@@ -90,7 +90,7 @@ def _mail(mail: Any, page: int, depth: int) -> Blocks:
             seen |= words
             yield from (Block(each.text, page, each.heading or subject) for each in forms)
         else:
-            blocks = attachments.read(name or kind, _bytes(part), kind, depth)
+            blocks = pictures.read(name or kind, _bytes(part), kind, depth)
             yield from (each._replace(page=page) for each in blocks)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pypdfium2
 from pypdfium2 import raw
 
-from workspaces.documents.reading import attachments, pictures
+from workspaces.documents.reading import pictures
 from workspaces.documents.reading.kinds import Block, Blocks, Unreadable, left_out
 from workspaces.documents.reading.pictures import MOST_PAGES, MOST_PIXELS
 
@@ -58,7 +58,7 @@ def _attached(file: Any) -> Blocks:
         data = bytes(file.get_data())
     except pypdfium2.PdfiumError:  # damaged, or not embedded in the PDF
         data = b""
-    yield from attachments.read(name, data)
+    yield from pictures.read(name, data)
     if not data:
         left_out["files"] += 1
         yield Block(f"Attached, not read: {name}", 0, name)

@@ -25,9 +25,11 @@ from workspaces.documents.reading.office import (
     read_docx,
     read_epub,
     read_odp,
+    read_ods,
     read_odt,
     read_pptx,
     read_rtf,
+    read_xlsx,
 )
 from workspaces.documents.reading.pictures import FACE, FACE_SIDE, PICTURES, draw_picture, read_picture
 from workspaces.documents.reading.plain import (
@@ -38,7 +40,6 @@ from workspaces.documents.reading.plain import (
     read_text,
     read_web_page,
 )
-from workspaces.documents.reading.sheets import read_ods, read_xlsx
 
 # Readers by media type.
 

@@ -1,1 +1,0 @@
-"""Costs of models: usage records of calls, monthly totals, and budgets that warn and stop."""
