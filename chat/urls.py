@@ -1,14 +1,18 @@
+"""URLs of chat's pages, of export and import, and of client programs (``/v1/``, ``/mcp``)."""
+
 from __future__ import annotations
 
-from django.urls import path
+from django.urls import include, path, re_path
 
-from chat.views import chat_settings, chats, messages, palette, runs, sharing
+from chat.programs.mcp_server import Mcp
+from chat.programs.openai_api import views as openai_api
+from chat.views import chat_settings, chats, exchange, messages, palette, runs, sharing
 from chat.views import chat_settings as forget_views
 from chat.views import chats as views
 from chat.views import saved_prompts as prompts
+from chat.views.connect import connect
 
-app_name = "chat"
-urlpatterns = [
+chat_patterns = [
     path("", views.home, name="home"),
     path("workspaces/<str:ws_id>/", views.workspace, name="workspace"),
     path("workspaces/<str:ws_id>/chats/", views.create, name="create"),
@@ -70,4 +74,35 @@ urlpatterns = [
     path("chats/<str:chat_id>/messages/<str:message_id>/start/", messages.start_research, name="research"),
     path("chats/<str:chat_id>/messages/<str:message_id>/keep/", messages.keep, name="keep"),
     path("chats/<str:chat_id>/messages/<str:message_id>/remember/", messages.remember, name="remember"),
+]
+exchange_patterns = [
+    path("workspaces/<str:ws_id>/export/", exchange.export_workspace, name="export_workspace"),
+    path("export/", exchange.export_all, name="export_all"),
+    path("chats/<str:chat_id>/export/", exchange.export_chat, name="export_chat"),
+    path("profile/copy/", exchange.personal_copy, name="personal_copy"),
+    path("imports/", exchange.imports, name="imports"),
+    path("imports/<str:import_id>/", exchange.import_page, name="import"),
+    path("imports/<str:import_id>/progress/", exchange.progress, name="progress"),
+    path("imports/<str:import_id>/start/", exchange.start, name="start"),
+    path("imports/<str:import_id>/stop/", exchange.stop, name="stop"),
+    path("imports/<str:import_id>/resume/", exchange.resume, name="resume"),
+    path("imports/<str:import_id>/delete/", exchange.delete, name="delete"),
+]
+openai_patterns = [
+    path("models", openai_api.ModelList.as_view(), name="models"),
+    path("models/<path:model>", openai_api.ModelDetail.as_view(), name="model"),
+    path("chat/completions", openai_api.ChatCompletions.as_view(), name="completions"),
+    path("responses", openai_api.Responses.as_view(), name="responses"),
+    path("messages", openai_api.Messages.as_view(), name="messages"),
+    path("messages/count_tokens", openai_api.CountTokens.as_view(), name="count_tokens"),
+    path("embeddings", openai_api.Embeddings.as_view(), name="embeddings"),
+    re_path(r"", openai_api.NoSuchRoute.as_view(), name="no_such_route"),
+]
+urlpatterns = [
+    path("", include((chat_patterns, "chat"))),
+    path("", include((exchange_patterns, "exchange"))),
+    path("v1/", include((openai_patterns, "openai_api"))),
+    path("mcp", Mcp.as_view(), name="mcp"),
+    path("mcp/", Mcp.as_view()),  # many servers use the slash, so users type it
+    path("connect/", connect, name="connect"),
 ]

@@ -1,10 +1,15 @@
+"""URLs of workspaces' pages, of accounts, of OAuth and of SCIM."""
+
 from __future__ import annotations
 
-from django.urls import path
+from allauth.account.decorators import reauthentication_required
+from allauth.account.views import email, password_change, password_set
+from allauth.mfa.totp.views import activate_totp
+from django.urls import include, path
 
-from workspaces.views import accounts, artifacts, documents, settings, workspaces
-from workspaces.views import connections as connections
-from workspaces.views import workspaces as invitations
+from workspaces.accounts.sign_in import has_two_factor, proven_first
+from workspaces.accounts.single_sign_on import OPEN_TO_ALL, begin, come_back
+from workspaces.views import accounts, artifacts, connections, documents, oauth, scim, settings, workspaces
 
 WORKSPACE = "workspaces/<str:ws_id>/"
 MEMBER = "workspaces/<str:ws_id>/members/<str:user_id>/"
@@ -16,8 +21,7 @@ ARTIFACT = f"{ARTIFACTS}<str:art_id>/"
 WEBHOOKS = "workspaces/<str:ws_id>/webhooks/"
 WEBHOOK = f"{WEBHOOKS}<str:hook_id>/"
 
-app_name = "workspaces"
-urlpatterns = [
+workspace_patterns = [
     path("workspaces/", workspaces.workspace_list, name="list"),
     path(f"{WORKSPACE}settings/", workspaces.settings, name="settings"),
     path(f"{WORKSPACE}activity/", accounts.activity, name="activity"),
@@ -28,11 +32,11 @@ urlpatterns = [
     path(f"{WORKSPACE}members/", workspaces.add_member, name="add_member"),
     path(f"{MEMBER}role/", workspaces.change_role, name="change_role"),
     path(f"{MEMBER}remove/", workspaces.remove_member, name="remove_member"),
-    path(f"{WORKSPACE}invitations/", invitations.create, name="create_invitation"),
-    path(f"{WORKSPACE}invitations/<str:invitation_id>/revoke/", invitations.revoke, name="revoke_invitation"),
-    path("invitations/<str:invitation_id>/", invitations.answer, name="answer_invitation"),
-    path("join/<str:token>/", invitations.invitation, name="invitation"),
-    path("join/<str:token>/accept/", invitations.accept, name="accept_invitation"),
+    path(f"{WORKSPACE}invitations/", workspaces.create, name="create_invitation"),
+    path(f"{WORKSPACE}invitations/<str:invitation_id>/revoke/", workspaces.revoke, name="revoke_invitation"),
+    path("invitations/<str:invitation_id>/", workspaces.answer, name="answer_invitation"),
+    path("join/<str:token>/", workspaces.invitation, name="invitation"),
+    path("join/<str:token>/accept/", workspaces.accept, name="accept_invitation"),
     path(f"{WORKSPACE}agents/", settings.agent_list, name="agents"),
     path(AGENT, settings.agent, name="agent"),
     path(f"{AGENT}archive/", settings.archive, name="archive_agent"),
@@ -97,4 +101,50 @@ urlpatterns = [
         name="private_short_term",
     ),
     path("profile/memory/", workspaces.memory_default, name="memory_default"),
+]
+oauth_patterns = [
+    path(".well-known/oauth-protected-resource", oauth.resource_metadata, name="resource"),
+    path(".well-known/oauth-protected-resource/<path:resource>", oauth.resource_metadata, name="resource_of"),
+    path(".well-known/oauth-authorization-server", oauth.server_metadata, name="server"),
+    path("oauth/register", oauth.register, name="register"),
+    path("oauth/authorize", oauth.authorize, name="authorize"),
+    path("oauth/token", oauth.give_token, name="token"),
+    path("oauth/revoke", oauth.revoke, name="revoke"),
+]
+scim_patterns = [
+    path("Users", scim.users, name="users"),
+    path("Users/<str:user_id>", scim.user, name="user"),
+    path("Groups", scim.many_groups, name="groups"),
+    path("Groups/<str:group_id>", scim.one_group, name="group"),
+    path("ServiceProviderConfig", scim.provider, name="provider"),
+    path("ResourceTypes", scim.resource_types, name="resource_types"),
+    path("<path:anything>", scim.nothing),
+]
+# These replace allauth's own pages; the others are allauth's, mounted behind these.
+account_patterns = [
+    path("login/", accounts.sign_in, name="account_login"),
+    # It requires the current password itself; with two-factor sign-in on, a code first.
+    path("password/change/", reauthentication_required(enabled=has_two_factor)(password_change)),
+    path("password/reset/", accounts.reset_password),
+    path("password/set/", proven_first(password_set)),
+    path("email/", proven_first(email)),
+    path("two-factor/totp/activate/", proven_first(activate_totp)),
+    path("single-sign-on/", include("allauth.socialaccount.urls")),
+    path("single-sign-on/with/<slug:provider_id>/", begin, name="openid_connect_login"),
+    path("single-sign-on/with/<slug:provider_id>/callback/", come_back, name="openid_connect_callback"),
+    # The same URLs again, under the names that allauth uses.
+    *(
+        path(f"single-sign-on/with/{name}/", begin, {"provider_id": name}, f"{name}_login")
+        for name in OPEN_TO_ALL
+    ),
+    *(
+        path(f"single-sign-on/with/{name}/callback/", come_back, {"provider_id": name}, f"{name}_callback")
+        for name in OPEN_TO_ALL
+    ),
+]
+urlpatterns = [
+    path("", include((workspace_patterns, "workspaces"))),
+    path("", include((oauth_patterns, "oauth"))),
+    path("accounts/", include(account_patterns)),
+    path("scim/v2/", include((scim_patterns, "scim"))),
 ]
