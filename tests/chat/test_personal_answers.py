@@ -14,7 +14,6 @@ from django.utils import timezone
 from chat.chats import sharing
 from chat.chats.artifacts import save_answer
 from chat.chats.services import set_private
-from chat.exchange.export import _json, _markdown
 from chat.models import Chat, Message, MessageRole, PassingTurn, ToolCall
 from chat.models.runs import Run
 from chat.runs.services import RunRequest, rerun, start_run
@@ -25,6 +24,7 @@ from chat.turns.extraction import load_passing, load_turn
 from chat.turns.remembering import remember_message
 from chat.turns.services import begin_turn
 from chat.turns.turn import wait_until_idle
+from chat.views.exchange import _json, _markdown
 from memories.models import Extraction, Memory, Review, Scope, SourceType
 from memories.tasks import rerun_extraction
 from memories.writing.extracting import extract, queue_extraction
